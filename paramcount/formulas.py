@@ -35,7 +35,11 @@ def embedding(*, vocab_size: Size, d_model: Size) -> Size:
     >>> embedding(vocab_size=50257, d_model=768)
     38597376
     """
-    return _count(lambda c, x: flow.lookup(given("tokens", "tokens"), "table", "embedding", c.vocab_size, c.d_model), vocab_size=vocab_size, d_model=d_model)
+    return _count(
+        lambda c, x: flow.lookup(given("tokens", "tokens"), "table", "embedding", c.vocab_size, c.d_model),
+        vocab_size=vocab_size,
+        d_model=d_model,
+    )
 
 
 def position(*, n_positions: Size, d_model: Size) -> Size:
@@ -48,7 +52,11 @@ def position(*, n_positions: Size, d_model: Size) -> Size:
     >>> position(n_positions=1024, d_model=768)
     786432
     """
-    return _count(lambda c, x: flow.lookup(given("tokens", "tokens"), "table", "position", c.n_positions, c.d_model), n_positions=n_positions, d_model=d_model)
+    return _count(
+        lambda c, x: flow.lookup(given("tokens", "tokens"), "table", "position", c.n_positions, c.d_model),
+        n_positions=n_positions,
+        d_model=d_model,
+    )
 
 
 def qkv(*, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None = None, bias: bool = False) -> Size:
@@ -61,7 +69,9 @@ def qkv(*, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None =
     >>> qkv(d_model=768, n_heads=12, d_head=64, bias=True)
     1771776
     """
-    return _attention("qkv", d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=n_kv_heads, flags={"bias": bias})
+    return _attention(
+        "qkv", d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=n_kv_heads, flags={"bias": bias}
+    )
 
 
 def output_projection(*, d_model: Size, n_heads: Size, d_head: Size, bias: bool = False) -> Size:
@@ -74,11 +84,20 @@ def output_projection(*, d_model: Size, n_heads: Size, d_head: Size, bias: bool 
     >>> output_projection(d_model=768, n_heads=12, d_head=64)
     589824
     """
-    return _attention("output_projection", d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=None, flags={"bias": bias})
+    return _attention(
+        "output_projection", d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=None, flags={"bias": bias}
+    )
 
 
 def attention(
-    *, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None = None, bias: bool = False, o_bias: bool | None = None, qk_norm: bool = False
+    *,
+    d_model: Size,
+    n_heads: Size,
+    d_head: Size,
+    n_kv_heads: Size | None = None,
+    bias: bool = False,
+    o_bias: bool | None = None,
+    qk_norm: bool = False,
 ) -> Size:
     """Parameters of one layer's attention: `qkv`, `output_projection` and, with `qk_norm`, a norm over d_head of q and of k.
 
@@ -95,7 +114,9 @@ def attention(
     return _attention(d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=n_kv_heads, flags=flags)
 
 
-def latent_attention(*, d_model: Size, n_heads: Size, d_q_lora: Size | None, d_kv_lora: Size, d_nope: Size, d_rope: Size, d_v: Size) -> Size:
+def latent_attention(
+    *, d_model: Size, n_heads: Size, d_q_lora: Size | None, d_kv_lora: Size, d_nope: Size, d_rope: Size, d_v: Size
+) -> Size:
     """Parameters of one layer's multi-head latent attention, norms included. `d_q_lora`: None if queries are not compressed.
 
     Shapes: q_a [d_q_lora, d_model], q_b [n_heads · (d_nope + d_rope), d_q_lora], kv_a [d_kv_lora + d_rope, d_model],
@@ -106,7 +127,14 @@ def latent_attention(*, d_model: Size, n_heads: Size, d_q_lora: Size | None, d_k
     >>> latent_attention(d_model=7168, n_heads=128, d_q_lora=1536, d_kv_lora=512, d_nope=128, d_rope=64, d_v=128)
     187107328
     """
-    sizes = {"d_model": d_model, "n_heads": n_heads, "d_kv_lora": d_kv_lora, "d_nope": d_nope, "d_rope": d_rope, "d_v": d_v}
+    sizes = {
+        "d_model": d_model,
+        "n_heads": n_heads,
+        "d_kv_lora": d_kv_lora,
+        "d_nope": d_nope,
+        "d_rope": d_rope,
+        "d_v": d_v,
+    }
     return _count(lambda c, x: latent.latent_attention(c, x, ""), **sizes, d_q_lora=d_q_lora)
 
 
@@ -120,7 +148,9 @@ def mlp(*, d_model: Size, d_ff: Size, gated: bool = False, bias: bool = False) -
     >>> mlp(d_model=768, d_ff=3072, bias=True), mlp(d_model=4096, d_ff=14336, gated=True)
     (4722432, 176160768)
     """
-    return _count(lambda c, x: _feed_forward(c, x, gated, bias), flags={"gated": gated, "bias": bias}, d_model=d_model, d_ff=d_ff)
+    return _count(
+        lambda c, x: _feed_forward(c, x, gated, bias), flags={"gated": gated, "bias": bias}, d_model=d_model, d_ff=d_ff
+    )
 
 
 def router(*, d_model: Size, n_routed_experts: Size, bias: bool = False) -> Size:
@@ -152,7 +182,13 @@ def experts(*, d_model: Size, d_expert: Size, n_experts: Size, bias: bool = Fals
 
 
 def moe(
-    *, d_model: Size, d_expert: Size, n_routed_experts: Size, n_active_experts: Size | None = None, n_shared_experts: Size | None = None, bias: bool = False
+    *,
+    d_model: Size,
+    d_expert: Size,
+    n_routed_experts: Size,
+    n_active_experts: Size | None = None,
+    n_shared_experts: Size | None = None,
+    bias: bool = False,
 ) -> Size:
     """Parameters of one mixture-of-experts layer with gated experts: router, routed and shared experts.
 
@@ -201,8 +237,12 @@ def lm_head(*, vocab_size: Size, d_model: Size, tied: bool, bias: bool = False) 
     )
 
 
-def _attention(*components: str, flags: Flags, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None) -> Size:
-    sizes = {"d_model": d_model, "n_heads": n_heads, "d_head": d_head} | ({} if n_kv_heads is None else {"n_kv_heads": n_kv_heads})
+def _attention(
+    *components: str, flags: Flags, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None
+) -> Size:
+    sizes = {"d_model": d_model, "n_heads": n_heads, "d_head": d_head} | (
+        {} if n_kv_heads is None else {"n_kv_heads": n_kv_heads}
+    )
     return _count(lambda c, x: attentions.attention(c, x, "", **flags), *components, flags=flags, **sizes)
 
 
@@ -226,12 +266,25 @@ def _mixture(
             return feed_forward.mixture(c, x, "", **flags)
         return feed_forward.shared_mixture(c, x, "", shared_bias=flags.get("bias", False), **flags)
 
-    sizes = {"d_model": d_model, "n_routed_experts": n_routed_experts, "d_expert": d_expert, "n_shared_experts": n_shared_experts}
+    sizes = {
+        "d_model": d_model,
+        "n_routed_experts": n_routed_experts,
+        "d_expert": d_expert,
+        "n_shared_experts": n_shared_experts,
+    }
     visited = n_routed_experts if n_active_experts is None else n_active_experts
-    return _count(mixture, *components, flags=flags, active=n_active_experts is not None, **sizes, n_active_experts=visited)
+    return _count(
+        mixture, *components, flags=flags, active=n_active_experts is not None, **sizes, n_active_experts=visited
+    )
 
 
-def _count(part: Callable[[Any, Data], Data], *components: str, flags: Flags | None = None, active: bool = False, **sizes: Size | None) -> Size:
+def _count(
+    part: Callable[[Any, Data], Data],
+    *components: str,
+    flags: Flags | None = None,
+    active: bool = False,
+    **sizes: Size | None,
+) -> Size:
     """Parameters of a part of these sizes."""
 
     def count(sizes: Mapping[str, Any]) -> Size:
@@ -240,7 +293,9 @@ def _count(part: Callable[[Any, Data], Data], *components: str, flags: Flags | N
 
     _check(flags or {})
     absent = dict.fromkeys(name for name in OPTIONAL if name in sizes and sizes[name] is None)
-    checked = arrays.check_sizes({name: value for name, value in sizes.items() if name not in absent}, Polynomial, optional=("n_shared_experts",))
+    checked = arrays.check_sizes(
+        {name: value for name, value in sizes.items() if name not in absent}, Polynomial, optional=("n_shared_experts",)
+    )
     for wrong, problem, expected, small, large in RULES:
         if small in checked and large in checked:
             arrays.refuse_where(wrong, problem, expected, checked, small, large)

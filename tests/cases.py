@@ -23,5 +23,7 @@ def load() -> dict[str, list[dict[str, Any]]]:
 
 def digest(tensors: Mapping[str, tuple[int, ...]], prefix: str) -> str:
     """Names and shapes, whatever their order; a name with the model's own prefix is the same without it."""
-    lines = sorted(f"{name.removeprefix(prefix)} {'×'.join(map(str, shape))}" for name, shape in tensors.items() if 0 not in shape)
+    lines = sorted(
+        f"{name.removeprefix(prefix)} {'×'.join(map(str, shape))}" for name, shape in tensors.items() if 0 not in shape
+    )
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -38,9 +38,17 @@ def differences(id: str) -> list[str]:
     if expected is None:
         return [f"{id} is not in {REFERENCE.name}"]
     count = count_sizes(zoo.load_entry(id).sizes)
-    found = [f"{name}: {getattr(count, name):,} instead of {expected[name]:,}" for name in TOTALS if getattr(count, name) != expected[name]]
+    found = [
+        f"{name}: {getattr(count, name):,} instead of {expected[name]:,}"
+        for name in TOTALS
+        if getattr(count, name) != expected[name]
+    ]
     has, wants = shapes(count), Counter(expected["shapes"])
-    return found + [f"{shape}: {has[shape]} tensors instead of {wants[shape]}" for shape in sorted(has | wants) if has[shape] != wants[shape]]
+    return found + [
+        f"{shape}: {has[shape]} tensors instead of {wants[shape]}"
+        for shape in sorted(has | wants)
+        if has[shape] != wants[shape]
+    ]
 
 
 # ---- tensor by tensor: the reference's names and shapes of one or two entries of each architecture
@@ -62,7 +70,11 @@ def released(architecture: str, name: str) -> str:
     if architecture in ("gpt2", "openai-gpt"):
         return name.removeprefix("transformer.")
     if architecture == "mllama":
-        return f"language_model.{name}" if name.startswith("lm_head") else name.removeprefix("model.").replace("language_model.", "language_model.model.")
+        return (
+            f"language_model.{name}"
+            if name.startswith("lm_head")
+            else name.removeprefix("model.").replace("language_model.", "language_model.model.")
+        )
     if architecture == "mixtral":
         for new, old in MIXTRAL.items():
             name = name.replace(new, old)
@@ -81,7 +93,10 @@ def expected_names(id: str) -> Named:
         n, rows, columns = shape
         halves = ("gate_proj", "up_proj") if projection == "gate_up_proj" else (projection,)
         for half in halves:
-            found[released(architecture, f"{stem}.experts.{{}}.{half}.weight")] = (rows // len(halves), columns), n * copies
+            found[released(architecture, f"{stem}.experts.{{}}.{half}.weight")] = (
+                (rows // len(halves), columns),
+                n * copies,
+            )
     return found
 
 
@@ -95,4 +110,8 @@ def misnamed(id: str) -> list[str]:
             name = re.sub(r"\{\w+\}", "{}", tensor.name)
             has[name] = tensor.shape, tensor.copies + has.get(name, (tensor.shape, 0))[1]
     wants = expected_names(id)
-    return [f"{name}: {has.get(name)} instead of {wants.get(name)}" for name in sorted(has | wants) if has.get(name) != wants.get(name)]
+    return [
+        f"{name}: {has.get(name)} instead of {wants.get(name)}"
+        for name in sorted(has | wants)
+        if has.get(name) != wants.get(name)
+    ]

@@ -96,15 +96,23 @@ def traded(tensors: Tensors, name: str) -> Iterator[Damaged]:
 
 def duplicated(tensors: Tensors, name: str) -> Iterator[Damaged]:
     for other in other_names(name):
-        yield Damaged({**tensors, other: tensors[name]}, (Said("unexpected", other, None, tensors[name][1]),), module_of(other))
+        yield Damaged(
+            {**tensors, other: tensors[name]}, (Said("unexpected", other, None, tensors[name][1]),), module_of(other)
+        )
 
 
-DAMAGES: dict[str, Damage] = {each.__name__: each for each in (dropped, renamed, transposed, resized, traded, duplicated)}
+DAMAGES: dict[str, Damage] = {
+    each.__name__: each for each in (dropped, renamed, transposed, resized, traded, duplicated)
+}
 
 
 def against(found: Verification) -> set[Said]:
     """What a verification says against a checkpoint, tensor by tensor where each stands alone."""
-    return {Said(line.finding.kind, line.pattern, line.finding.declared_shape, line.finding.file_shape) for line in found.lines if not line.finding.ok}
+    return {
+        Said(line.finding.kind, line.pattern, line.finding.declared_shape, line.finding.file_shape)
+        for line in found.lines
+        if not line.finding.ok
+    }
 
 
 def told(found: Verification) -> str:

@@ -69,7 +69,11 @@ def printed_otherwise(r: Rectangle) -> tuple[int, ...]:
 
 
 def things(drawing: Drawing) -> list[tuple[Box, object]]:
-    return [*((r.box, r) for r in drawing.rectangles), *((text.box, text) for text in drawing.texts), *((sign.box, sign) for sign in drawing.signs)]
+    return [
+        *((r.box, r) for r in drawing.rectangles),
+        *((text.box, text) for text in drawing.texts),
+        *((sign.box, sign) for sign in drawing.signs),
+    ]
 
 
 def overlaps(drawing: Drawing) -> Iterator[tuple[object, object]]:
@@ -108,7 +112,9 @@ def blocked(drawing: Drawing) -> int:
     for arrow in drawing.arrows:
         for (a, b), (c, d) in pairwise(arrow.points):
             left, right, top, bottom = min(a, c) - 0.01, max(a, c) + 0.01, min(b, d) - 0.01, max(b, d) + 0.01
-            found += sum(1 for x, y, x2, y2 in boxes if left < x2 - 1 and x + 1 < right and top < y2 - 1 and y + 1 < bottom)
+            found += sum(
+                1 for x, y, x2, y2 in boxes if left < x2 - 1 and x + 1 < right and top < y2 - 1 and y + 1 < bottom
+            )
     return found
 
 
@@ -125,7 +131,11 @@ def grey(drawing: Drawing) -> Counter[int]:
 
 def held(trace: Trace) -> dict[int, int]:
     """How many numbers the weights of each step hold."""
-    return {i: sum(prod(map(int, weight.shape)) for weight in step.weights) for i, step in enumerate(trace.steps) if step.weights}
+    return {
+        i: sum(prod(map(int, weight.shape)) for weight in step.weights)
+        for i, step in enumerate(trace.steps)
+        if step.weights
+    }
 
 
 def assert_flows(drawing: Drawing, trace: Trace) -> None:

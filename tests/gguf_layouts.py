@@ -32,7 +32,14 @@ class Entry(NamedTuple):
 def entries() -> tuple[Entry, ...]:
     found = json.loads(FILE.read_text(encoding="utf-8"))
     return tuple(
-        Entry(entry["config"], entry["class"], entry.get("options", {}), entry.get("architecture", ""), ungrouped(entry.get("tensors", {}))) for entry in found
+        Entry(
+            entry["config"],
+            entry["class"],
+            entry.get("options", {}),
+            entry.get("architecture", ""),
+            ungrouped(entry.get("tensors", {})),
+        )
+        for entry in found
     )
 
 

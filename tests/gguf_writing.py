@@ -104,22 +104,51 @@ WIDE = Layout(
 )  # fmt: skip
 # Baichuan: W_pack [3 · 32, 32] is cut into three (BaichuanModel.modify_tensors). The converter of today runs into its own recursion there.
 BAICHUAN = Layout(
-    {"model_type": "baichuan", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 48},
+    {
+        "model_type": "baichuan",
+        "vocab_size": 96,
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+    },
     "baichuan",
     {"token_embd.weight": (96, 32), "output_norm.weight": (32,), "output.weight": (96, 32)}
     | {f"blk.0.{name}.weight": (32, 32) for name in ("attn_q", "attn_k", "attn_v", "attn_output")}
-    | {"blk.0.attn_norm.weight": (32,), "blk.0.ffn_norm.weight": (32,), "blk.0.ffn_gate.weight": (48, 32), "blk.0.ffn_up.weight": (48, 32)}
+    | {
+        "blk.0.attn_norm.weight": (32,),
+        "blk.0.ffn_norm.weight": (32,),
+        "blk.0.ffn_gate.weight": (48, 32),
+        "blk.0.ffn_up.weight": (48, 32),
+    }
     | {"blk.0.ffn_down.weight": (32, 48)},
 )
 # StableLM 2 12B: norms of each head, one under the other (StableLMModel._stack_qk_norm, whose result the converter of today drops).
 STABLELM = Layout(
-    {"model_type": "stablelm", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2}
+    {
+        "model_type": "stablelm",
+        "vocab_size": 96,
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+    }
     | {"intermediate_size": 48, "qk_layernorm": True, "use_parallel_residual": True},
     "stablelm",
     {"token_embd.weight": (96, 32), "output_norm.weight": (32,), "output_norm.bias": (32,), "output.weight": (96, 32)}
     | {f"blk.0.attn_norm.{ending}": (32,) for ending in ("weight", "bias")}
-    | {"blk.0.attn_q_norm.weight": (4, 8), "blk.0.attn_k_norm.weight": (2, 8), "blk.0.attn_q.weight": (32, 32), "blk.0.attn_k.weight": (16, 32)}
-    | {"blk.0.attn_v.weight": (16, 32), "blk.0.attn_output.weight": (32, 32), "blk.0.ffn_gate.weight": (48, 32), "blk.0.ffn_up.weight": (48, 32)}
+    | {
+        "blk.0.attn_q_norm.weight": (4, 8),
+        "blk.0.attn_k_norm.weight": (2, 8),
+        "blk.0.attn_q.weight": (32, 32),
+        "blk.0.attn_k.weight": (16, 32),
+    }
+    | {
+        "blk.0.attn_v.weight": (16, 32),
+        "blk.0.attn_output.weight": (32, 32),
+        "blk.0.ffn_gate.weight": (48, 32),
+        "blk.0.ffn_up.weight": (48, 32),
+    }
     | {"blk.0.ffn_down.weight": (32, 48)},
 )
 

@@ -43,14 +43,25 @@ def stored(array: Array, dtype: str) -> bytes:
     return np.asarray(array, TYPES.get(dtype, "<i1")).tobytes()
 
 
-def write_weights(path: Path, arrays: Mapping[str, Array], dtype: str = "F32", *, prefix: str = "", types: Mapping[str, str] | None = None) -> Path:
+def write_weights(
+    path: Path,
+    arrays: Mapping[str, Array],
+    dtype: str = "F32",
+    *,
+    prefix: str = "",
+    types: Mapping[str, str] | None = None,
+) -> Path:
     """A safetensors file of these arrays. `types`: of single ones."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     data = b""
     for name, array in arrays.items():
         of = (types or {}).get(name, dtype)
         values = stored(array, of)
-        header[prefix + name] = {"dtype": of, "shape": list(array.shape), "data_offsets": [len(data), len(data) + len(values)]}
+        header[prefix + name] = {
+            "dtype": of,
+            "shape": list(array.shape),
+            "data_offsets": [len(data), len(data) + len(values)],
+        }
         data += values
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
@@ -71,7 +82,9 @@ def byte_level(size: int = 300) -> Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, special_tokens=["<|endoftext|>"], show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, initial_alphabet=alphabet, special_tokens=["<|endoftext|>"], show_progress=False
+    )
     tokenizer.train_from_iterator(CORPUS, trainer)
     return tokenizer
 

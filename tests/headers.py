@@ -84,7 +84,9 @@ def write_shards(folder: Path, tensors: Tensors, shards: int = 3) -> Path:
 
 def spread(tensors: Tensors, shards: int) -> dict[str, str]:
     """{tensor: its file}, in order and about as many in each."""
-    return {name: f"model-{1 + i * shards // len(tensors):05}-of-{shards:05}.safetensors" for i, name in enumerate(tensors)}
+    return {
+        name: f"model-{1 + i * shards // len(tensors):05}-of-{shards:05}.safetensors" for i, name in enumerate(tensors)
+    }
 
 
 def write_index(path: Path, placed: Mapping[str, str], total_size: int) -> Path:

@@ -45,8 +45,14 @@ def write_llama(folder: Path) -> Path:
     shapes = {"token_embd.weight": (n, d), "output_norm.weight": (d,)}
     for i in range(2):
         shapes |= {f"blk.{i}.attn_norm.weight": (d,), f"blk.{i}.ffn_norm.weight": (d,)}
-        shapes |= {f"blk.{i}.attn_{x}.weight": (out, d) for x, out in (("q", d), ("k", d // 2), ("v", d // 2), ("output", d))}
-        shapes |= {f"blk.{i}.ffn_gate.weight": (ff, d), f"blk.{i}.ffn_up.weight": (ff, d), f"blk.{i}.ffn_down.weight": (d, ff)}
+        shapes |= {
+            f"blk.{i}.attn_{x}.weight": (out, d) for x, out in (("q", d), ("k", d // 2), ("v", d // 2), ("output", d))
+        }
+        shapes |= {
+            f"blk.{i}.ffn_gate.weight": (ff, d),
+            f"blk.{i}.ffn_up.weight": (ff, d),
+            f"blk.{i}.ffn_down.weight": (d, ff),
+        }
     for name, shape in shapes.items():
         writer.add_tensor(name, np.zeros(shape, dtype=np.float16))
     finish(writer)

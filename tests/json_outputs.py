@@ -22,7 +22,12 @@ CLAIMS = "model,params,layers,d_model,FP16 size,MoE?\ngpt2-small,124M,12,768,248
 
 def command_lines(folder: Path) -> list[list[str]]:
     """The command lines, --json left out. `folder`: for the files that they read."""
-    lines: list[list[str]] = [["list"], ["list", "gpt", "--estimates"], ["architectures"], ["compare", "gpt2-small", "deepseek-v3", "jamba-v0.1"]]
+    lines: list[list[str]] = [
+        ["list"],
+        ["list", "gpt", "--estimates"],
+        ["architectures"],
+        ["compare", "gpt2-small", "deepseek-v3", "jamba-v0.1"],
+    ]
     lines += [
         ["compare", "gpt-4", "gpt2-small", "--estimates"],
         ["compare", "llama", "--columns", "total,d_model"],
@@ -43,20 +48,41 @@ def command_lines(folder: Path) -> list[list[str]]:
     ]
     for id in MODELS:
         lines += [["show", id], *(["show", id, "--by", by] for by in ("layer", "part", "tensor"))]
-        lines += [["explain", id], ["explain", id, "--layer", "0"], ["explain", id, "--tensors"], ["trace", id], ["verify", id], ["why", id]]
-    lines += [["show", "gpt2-small", "--set", "n_layers=24"], ["explain", "llama-3.1-8b", "--head"], ["explain", "gpt2-small", "--set", "n_layers=24"]]
+        lines += [
+            ["explain", id],
+            ["explain", id, "--layer", "0"],
+            ["explain", id, "--tensors"],
+            ["trace", id],
+            ["verify", id],
+            ["why", id],
+        ]
+    lines += [
+        ["show", "gpt2-small", "--set", "n_layers=24"],
+        ["explain", "llama-3.1-8b", "--head"],
+        ["explain", "gpt2-small", "--set", "n_layers=24"],
+    ]
     lines += [
         ["trace", "llama-3.1-8b", "--decode", "--past", "9"],
         ["trace", "t5-small", "--source", "7", "--batch", "2"],
         ["trace", "gpt2-small", "--set", "n_layers=2", "--full"],
     ]
-    lines += [["trace", "jamba-v0.1", "--decode", "--past", "9"], ["trace", "gpt2-small", "--pad", "16"], ["verify", "gpt2-small", "--set", "n_layers=2"]]
+    lines += [
+        ["trace", "jamba-v0.1", "--decode", "--past", "9"],
+        ["trace", "gpt2-small", "--pad", "16"],
+        ["verify", "gpt2-small", "--set", "n_layers=2"],
+    ]
     for name in CONFIGS:
         config = json.loads((DATA / "config_truth" / f"{name}.json").read_text(encoding="utf-8"))["config"]
         path = folder / "models" / name / "config.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(config), encoding="utf-8")
-        lines += [["show", str(path)], ["show", str(path), "--keys"], ["trace", str(path)], ["explain", str(path)], ["compare", str(path)]]
+        lines += [
+            ["show", str(path)],
+            ["show", str(path), "--keys"],
+            ["trace", str(path)],
+            ["explain", str(path)],
+            ["compare", str(path)],
+        ]
     lines.append(["scan", str(folder / "models")])
     for name in HEADERS:
         saved = json.loads((DATA / "headers" / f"{name}.json").read_text(encoding="utf-8"))
@@ -65,10 +91,18 @@ def command_lines(folder: Path) -> list[list[str]]:
         (place / "config.json").write_text(json.dumps(saved["config"]), encoding="utf-8")
         header = place / "header.json"
         header.write_text(json.dumps(saved["header"]), encoding="utf-8")
-        lines += [["show", str(header)], ["show", str(header), "--by", "tensor"], ["verify", str(place), str(header)], ["verify", "gpt2-small", str(header)]]
+        lines += [
+            ["show", str(header)],
+            ["show", str(header), "--by", "tensor"],
+            ["verify", str(place), str(header)],
+            ["verify", "gpt2-small", str(header)],
+        ]
         lines += [["why", str(place), str(header)], ["show", str(place / "config.json")]]
     odd = folder / "odd.json"
-    odd.write_text(json.dumps({"model_type": "llama", "hiden_size": 2048, "quantization_config": {"quant_method": "made-up"}}), encoding="utf-8")
+    odd.write_text(
+        json.dumps({"model_type": "llama", "hiden_size": 2048, "quantization_config": {"quant_method": "made-up"}}),
+        encoding="utf-8",
+    )
     lines += [["show", str(odd)], ["show", str(odd), "--keys"]]
     claims = folder / "claims.csv"
     claims.write_text(CLAIMS, encoding="utf-8")

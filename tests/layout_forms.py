@@ -16,10 +16,22 @@ Shapes: TypeAlias = dict[str, Shape]
 Config: TypeAlias = dict[str, Any]
 
 # Two layers, width 8, 4 heads of 2 over 2 heads of keys and values, MLP 12, 16 tokens.
-SIZES: Config = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 16}
+SIZES: Config = {
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 16,
+}
 LLAMA: Config = {"model_type": "llama", **SIZES, "intermediate_size": 12}
 PHI3: Config = {"model_type": "phi3", **SIZES, "intermediate_size": 12, "pad_token_id": 0}
-MIXTRAL: Config = {"model_type": "mixtral", **SIZES, "intermediate_size": 12, "num_local_experts": 3, "num_experts_per_tok": 2}
+MIXTRAL: Config = {
+    "model_type": "mixtral",
+    **SIZES,
+    "intermediate_size": 12,
+    "num_local_experts": 3,
+    "num_experts_per_tok": 2,
+}
 QWEN3_MOE: Config = {
     "model_type": "qwen3_moe",
     **SIZES,
@@ -34,14 +46,31 @@ BERT: Config = {
     "model_type": "bert", "architectures": ["BertForMaskedLM"], **SIZES, "intermediate_size": 12, "max_position_embeddings": 10, "type_vocab_size": 2,
 }  # fmt: skip
 # Towers of two layers, width 4, MLP 6, four patches of 2 × 2.
-EYES: Config = {"hidden_size": 4, "intermediate_size": 6, "num_hidden_layers": 2, "num_attention_heads": 2, "image_size": 4, "patch_size": 2, "num_channels": 3}
-LLAVA: Config = {"model_type": "llava", "text_config": LLAMA, "vision_config": {"model_type": "clip_vision_model", **EYES}}
+EYES: Config = {
+    "hidden_size": 4,
+    "intermediate_size": 6,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "image_size": 4,
+    "patch_size": 2,
+    "num_channels": 3,
+}
+LLAVA: Config = {
+    "model_type": "llava",
+    "text_config": LLAMA,
+    "vision_config": {"model_type": "clip_vision_model", **EYES},
+}
 HEADLESS: Config = {"model_type": "siglip_vision_model", **EYES, "vision_use_head": False}
 GEMMA: Config = {**SIZES, "head_dim": 2, "intermediate_size": 12}
 PALIGEMMA: Config = {
     "model_type": "paligemma", "text_config": {"model_type": "gemma", **GEMMA}, "vision_config": HEADLESS, "projection_dim": 8,
 }  # fmt: skip
-GEMMA3: Config = {"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", **GEMMA}, "vision_config": HEADLESS, "mm_tokens_per_image": 4}
+GEMMA3: Config = {
+    "model_type": "gemma3",
+    "text_config": {"model_type": "gemma3_text", **GEMMA},
+    "vision_config": HEADLESS,
+    "mm_tokens_per_image": 4,
+}
 MISTRAL3: Config = {
     "model_type": "mistral3", "text_config": {"model_type": "mistral", **SIZES, "intermediate_size": 12, "head_dim": 2},
     "vision_config": {"model_type": "pixtral", **EYES}, "spatial_merge_size": 2, "tie_word_embeddings": False,
@@ -56,7 +85,12 @@ QWEN3_VL_MOE: Config = {
 
 TABLES: Shapes = {"model.embed_tokens.weight": (16, 8), "model.norm.weight": (8,), "lm_head.weight": (16, 8)}
 NORMS: Shapes = {"input_layernorm.weight": (8,), "post_attention_layernorm.weight": (8,)}
-APART: Shapes = {"self_attn.q_proj.weight": (8, 8), "self_attn.k_proj.weight": (4, 8), "self_attn.v_proj.weight": (4, 8), "self_attn.o_proj.weight": (8, 8)}
+APART: Shapes = {
+    "self_attn.q_proj.weight": (8, 8),
+    "self_attn.k_proj.weight": (4, 8),
+    "self_attn.v_proj.weight": (4, 8),
+    "self_attn.o_proj.weight": (8, 8),
+}
 MLP: Shapes = {"mlp.gate_proj.weight": (12, 8), "mlp.up_proj.weight": (12, 8), "mlp.down_proj.weight": (8, 12)}
 TOGETHER: Shapes = {
     "self_attn.qkv_proj.weight": (16, 8),
@@ -83,7 +117,11 @@ def experts(layer: Mapping[str, Shape]) -> Shapes:
 
 def biased(matrices: Mapping[str, Shape]) -> Shapes:
     """Matrices [out, in], norms, convolutions, and the bias of each."""
-    return {f"{name}.{ending}": of for name, shape in matrices.items() for ending, of in (("weight", shape), ("bias", shape[:1]))}
+    return {
+        f"{name}.{ending}": of
+        for name, shape in matrices.items()
+        for ending, of in (("weight", shape), ("bias", shape[:1]))
+    }
 
 
 def said(shapes: Mapping[str, Shape], *changes: tuple[str, str]) -> Shapes:
@@ -98,7 +136,9 @@ def said(shapes: Mapping[str, Shape], *changes: tuple[str, str]) -> Shapes:
 
 def turned(shapes: Mapping[str, Shape], *ends: str) -> Shapes:
     """Those whose names end so with their last two axes exchanged."""
-    return {name: (*shape[:-2], shape[-1], shape[-2]) if name.endswith(ends) else shape for name, shape in shapes.items()}
+    return {
+        name: (*shape[:-2], shape[-1], shape[-2]) if name.endswith(ends) else shape for name, shape in shapes.items()
+    }
 
 
 LLAMA_FILE = TABLES | in_layers(NORMS | APART | MLP)
@@ -107,7 +147,9 @@ CONV1D = ("c_attn.weight", "attn.c_proj.weight", "c_fc.weight", "mlp.c_proj.weig
 MIXTRAL_FILE = (
     TABLES
     | in_layers(NORMS | APART | {"block_sparse_moe.gate.weight": (3, 8)})
-    | in_layers(experts({"block_sparse_moe.experts.*.w1.weight": (12, 8), "block_sparse_moe.experts.*.w3.weight": (12, 8)}))
+    | in_layers(
+        experts({"block_sparse_moe.experts.*.w1.weight": (12, 8), "block_sparse_moe.experts.*.w3.weight": (12, 8)})
+    )
     | in_layers(experts({"block_sparse_moe.experts.*.w2.weight": (8, 12)}))
 )
 BERT_LAYER = biased({
@@ -115,9 +157,18 @@ BERT_LAYER = biased({
     "attention.output.LayerNorm": (8,), "intermediate.dense": (12, 8), "output.dense": (8, 12), "output.LayerNorm": (8,),
 })  # fmt: skip
 BERT_FILE = (
-    {f"bert.embeddings.{name}_embeddings.weight": shape for name, shape in {"word": (16, 8), "position": (10, 8), "token_type": (2, 8)}.items()}
+    {
+        f"bert.embeddings.{name}_embeddings.weight": shape
+        for name, shape in {"word": (16, 8), "position": (10, 8), "token_type": (2, 8)}.items()
+    }
     | in_layers(BERT_LAYER, "bert.encoder.layer.")
-    | biased({"bert.embeddings.LayerNorm": (8,), "cls.predictions.transform.dense": (8, 8), "cls.predictions.transform.LayerNorm": (8,)})
+    | biased(
+        {
+            "bert.embeddings.LayerNorm": (8,),
+            "cls.predictions.transform.dense": (8, 8),
+            "cls.predictions.transform.LayerNorm": (8,),
+        }
+    )
     | {"cls.predictions.bias": (16,)}
 )
 # As released: under vision_model., as CLIP and SigLIP have it of their own.
@@ -141,7 +192,9 @@ SIGLIP = (
     | in_layers(SEEING, f"{TOWER}encoder.layers.")
 )
 SPOKEN = {f"language_model.{name}": shape for name, shape in LLAMA_FILE.items()}
-LLAVA_FILE = SPOKEN | CLIP | biased({"multi_modal_projector.linear_1": (8, 4), "multi_modal_projector.linear_2": (8, 8)})
+LLAVA_FILE = (
+    SPOKEN | CLIP | biased({"multi_modal_projector.linear_1": (8, 4), "multi_modal_projector.linear_2": (8, 8)})
+)
 TIED = {name: shape for name, shape in SPOKEN.items() if "lm_head" not in name}
 PALIGEMMA_FILE = TIED | SIGLIP | biased({"multi_modal_projector.linear": (8, 4)})
 MORE_NORMS: Shapes = {"pre_feedforward_layernorm.weight": (8,), "post_feedforward_layernorm.weight": (8,)}
@@ -149,7 +202,10 @@ GEMMA3_FILE = (
     TIED
     | in_layers(QK_NORMS | MORE_NORMS, "language_model.model.layers.")
     | SIGLIP
-    | {"multi_modal_projector.mm_input_projection_weight": (4, 8), "multi_modal_projector.mm_soft_emb_norm.weight": (4,)}
+    | {
+        "multi_modal_projector.mm_input_projection_weight": (4, 8),
+        "multi_modal_projector.mm_soft_emb_norm.weight": (4,),
+    }
 )
 # What transformers 5 calls the parts of a composite model: "llava" and "LlavaModel" there.
 COMPOSITE = (
@@ -188,18 +244,35 @@ METAS = (
     (r"^multi_modal_projector\.linear_1", "vision_language_adapter.w_in"),
     (r"^multi_modal_projector\.linear_2", "vision_language_adapter.w_out"),
 )
-MLX_EXPERTS: Shapes = {"switch_mlp.gate_proj.weight": (3, 6, 8), "switch_mlp.up_proj.weight": (3, 6, 8), "switch_mlp.down_proj.weight": (3, 8, 6)}
-VISUAL = biased({"attn.qkv": (12, 4), "attn.proj": (4, 4), "mlp.linear_fc1": (6, 4), "mlp.linear_fc2": (4, 6), "norm1": (4,), "norm2": (4,)})
+MLX_EXPERTS: Shapes = {
+    "switch_mlp.gate_proj.weight": (3, 6, 8),
+    "switch_mlp.up_proj.weight": (3, 6, 8),
+    "switch_mlp.down_proj.weight": (3, 8, 6),
+}
+VISUAL = biased(
+    {
+        "attn.qkv": (12, 4),
+        "attn.proj": (4, 4),
+        "mlp.linear_fc1": (6, 4),
+        "mlp.linear_fc2": (4, 6),
+        "norm1": (4,),
+        "norm2": (4,),
+    }
+)
 MERGER: Shapes = {"linear_fc1": (16, 16), "linear_fc2": (8, 16)}
 QWEN3_VL_MOE_FILE = (
     said(TABLES, (r"^model\.", "model.language_model."))
     | in_layers(NORMS | APART | QK_NORMS | {"mlp.gate.weight": (3, 8)}, "model.language_model.layers.")
-    | in_layers({"mlp.experts.gate_up_proj": (3, 12, 8), "mlp.experts.down_proj": (3, 8, 6)}, "model.language_model.layers.")
+    | in_layers(
+        {"mlp.experts.gate_up_proj": (3, 12, 8), "mlp.experts.down_proj": (3, 8, 6)}, "model.language_model.layers."
+    )
     | biased({"model.visual.patch_embed.proj": (4, 3, 2, 2, 2)})
     | {"model.visual.pos_embed.weight": (9, 4)}
     | in_layers(VISUAL, "model.visual.blocks.")
     | biased({f"model.visual.merger.{name}": shape for name, shape in (MERGER | {"norm": (4,)}).items()})
-    | biased({f"model.visual.deepstack_merger_list.0.{name}": shape for name, shape in (MERGER | {"norm": (16,)}).items()})
+    | biased(
+        {f"model.visual.deepstack_merger_list.0.{name}": shape for name, shape in (MERGER | {"norm": (16,)}).items()}
+    )
 )
 FORMS: dict[str, tuple[Config, Shapes]] = {
     "llama": (LLAMA, LLAMA_FILE),

@@ -82,7 +82,13 @@ def sentence(rows: list[Row]) -> str:
 
 
 def renew() -> None:
-    save([row._replace(state=now, reason="" if now in (EXACT, UNREACHABLE) else row.reason) for row in load() if (now := state(row))])
+    save(
+        [
+            row._replace(state=now, reason="" if now in (EXACT, UNREACHABLE) else row.reason)
+            for row in load()
+            if (now := state(row))
+        ]
+    )
 
 
 if __name__ == "__main__":

@@ -21,7 +21,10 @@ class ModelType(NamedTuple):
 
 def load() -> dict[str, ModelType]:
     with (Path(__file__).parent / "data" / "model_types.csv").open(encoding="utf-8", newline="") as file:
-        return {row["model_type"]: ModelType(row["class"], int(row["total"]), json.loads(row["vary"] or "{}")) for row in csv.DictReader(file)}
+        return {
+            row["model_type"]: ModelType(row["class"], int(row["total"]), json.loads(row["vary"] or "{}"))
+            for row in csv.DictReader(file)
+        }
 
 
 MODEL_TYPES = load()

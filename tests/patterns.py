@@ -11,7 +11,10 @@ SPAN = re.compile(r"(\d+)-(\d+)")
 
 def expanded(pattern: str) -> list[str]:
     parts = re.split(r"\{([^}]*)\}", pattern)
-    return ["".join(words) for words in product(*([part] if i % 2 == 0 else list(_choices(part)) for i, part in enumerate(parts)))]
+    return [
+        "".join(words)
+        for words in product(*([part] if i % 2 == 0 else list(_choices(part)) for i, part in enumerate(parts)))
+    ]
 
 
 def expanded_all(patterns: Iterable[str]) -> list[str]:

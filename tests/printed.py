@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 LEFT = 20  # columns of a terminal before a formula
 SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-TEXT = re.compile(r"(?P<number>\d[\d,]*)(?: [A-Za-z_][A-Za-z_/ -]*)?|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<sign>[·×+−()])|\s+")
+TEXT = re.compile(
+    r"(?P<number>\d[\d,]*)(?: [A-Za-z_][A-Za-z_/ -]*)?|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<sign>[·×+−()])|\s+"
+)
 LATEX = re.compile(
     r"(?P<number>\d+(?:\{,\}\d{3})*)(?:\\ \\text\{[^{}]*\})?"
     r"|(?P<name>[a-z]_\{\\mathrm\{(?:[A-Za-z0-9]|\\_)+\}\}|\\mathrm\{(?:[A-Za-z0-9.]|\\_)+\})"
@@ -131,7 +133,9 @@ def lines(rows: list[str]) -> list[Row]:
         if right.startswith("= "):
             numbers = right[2:]
         elif numbers:
-            numbers += ("  " if right.startswith("   ") else " ") + right.strip()  # a value that had no room, or more of the numbers
+            numbers += (
+                "  " if right.startswith("   ") else " "
+            ) + right.strip()  # a value that had no room, or more of the numbers
         elif right:
             formula = f"{formula} {right.strip()}".strip()
         if numbers and (match := re.fullmatch(r"(.*?)\s{2,}([\d,]+)", numbers)):
@@ -149,7 +153,10 @@ def arithmetic(rows: list[str]) -> list[tuple[str, str, int]]:
     what = sum_ = ""
     for row in rows:
         right = row[LEFT:].rstrip()
-        what, sum_ = row[:LEFT].strip() or what, (sum_ + ("  " if right.startswith("   ") else " ") + right.strip()).strip()
+        what, sum_ = (
+            row[:LEFT].strip() or what,
+            (sum_ + ("  " if right.startswith("   ") else " ") + right.strip()).strip(),
+        )
         if match := re.fullmatch(r"(.*?)\s{2,}([\d,]+)", sum_):
             found.append((what, match[1], whole(match[2])))
             sum_ = ""

@@ -30,10 +30,15 @@ def released(c: dict[str, Any], beside: str = "") -> Tensors:
         case "head":
             found["lm_head.weight"] = found["model.embed_tokens.weight"]
         case "masks":
-            found |= {f"h.{i}.attn.bias": ("F32", (1, 1, c["n_positions"], c["n_positions"])) for i in range(c["n_layer"])}
+            found |= {
+                f"h.{i}.attn.bias": ("F32", (1, 1, c["n_positions"], c["n_positions"])) for i in range(c["n_layer"])
+            }
         case "frequencies":
             half = c["hidden_size"] // c["num_attention_heads"] // 2
-            found |= {f"model.layers.{i}.self_attn.rotary_emb.inv_freq": ("F32", (half,)) for i in range(c["num_hidden_layers"])}
+            found |= {
+                f"model.layers.{i}.self_attn.rotary_emb.inv_freq": ("F32", (half,))
+                for i in range(c["num_hidden_layers"])
+            }
     return found
 
 
@@ -136,7 +141,9 @@ def moe(c: dict[str, Any], layer: str) -> Shaped:
         yield from matrices(layer + "mlp.shared_experts.", c["n_shared_experts"] * c["moe_intermediate_size"], d)
 
 
-def matrices(prefix: str, ff: int, d: int, names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")) -> Shaped:
+def matrices(
+    prefix: str, ff: int, d: int, names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
+) -> Shaped:
     gate, up, down = names
     yield f"{prefix}{gate}.weight", (ff, d)
     yield f"{prefix}{up}.weight", (ff, d)
@@ -164,7 +171,12 @@ def gpt1(c: dict[str, Any]) -> Shaped:
 def gpt_layers(c: dict[str, Any]) -> Shaped:
     d = c["n_embd"]
     for i in range(c["n_layer"]):
-        for name, into, out in (("attn.c_attn", d, 3 * d), ("attn.c_proj", d, d), ("mlp.c_fc", d, 4 * d), ("mlp.c_proj", 4 * d, d)):
+        for name, into, out in (
+            ("attn.c_attn", d, 3 * d),
+            ("attn.c_proj", d, d),
+            ("mlp.c_fc", d, 4 * d),
+            ("mlp.c_proj", 4 * d, d),
+        ):
             yield f"h.{i}.{name}.weight", (into, out)
             yield f"h.{i}.{name}.bias", (out,)
         for name in ("ln_1", "ln_2"):

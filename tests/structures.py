@@ -16,7 +16,9 @@ def one_of_each(ids: Iterable[str] = ZOO) -> list[Any]:
     """Zoo ids as parameters of a test: the smallest model of each architecture, the others marked exhaustive."""
     seen: set[str | None] = set()
     found = []
-    for id in sorted(ids, key=lambda id: (zoo.load_entry(id).architecture or "", zoo.count_model(zoo.load_entry(id)).total)):
+    for id in sorted(
+        ids, key=lambda id: (zoo.load_entry(id).architecture or "", zoo.count_model(zoo.load_entry(id)).total)
+    ):
         architecture = zoo.load_entry(id).architecture
         found.append(pytest.param(id, id=id, marks=() if architecture not in seen else (pytest.mark.exhaustive,)))
         seen.add(architecture)

@@ -39,13 +39,17 @@ def counted(row: dict[str, str]) -> pc.Count:
 VALUED = [row for row in rows() if row["value"]]
 
 
-@pytest.mark.parametrize("row", [row for row in VALUED if row["total"] != "refused"], ids=lambda row: f"{row['model_type']}-{row['alias']}")
+@pytest.mark.parametrize(
+    "row", [row for row in VALUED if row["total"] != "refused"], ids=lambda row: f"{row['model_type']}-{row['alias']}"
+)
 def test_an_alias_counts_as_the_reference_builds_it(row: dict[str, str]) -> None:
     count = counted(row)
     assert count.total + sum(count.unreachable.values()) == int(row["total"])
 
 
-@pytest.mark.parametrize("row", [row for row in VALUED if row["total"] == "refused"], ids=lambda row: f"{row['model_type']}-{row['alias']}")
+@pytest.mark.parametrize(
+    "row", [row for row in VALUED if row["total"] == "refused"], ids=lambda row: f"{row['model_type']}-{row['alias']}"
+)
 def test_an_alias_with_a_value_that_the_reference_refuses_is_refused(row: dict[str, str]) -> None:
     refused_by(counted, row)
 

@@ -54,7 +54,13 @@ WRONG: Mapping[str, Mapping[str, int]] = {
     "Llama 3.2 1B": {"layers": 16, "attention_heads": 32, "context_length": 131072},
     "Llama 3.2 3B": {"layers": 28, "d_model": 3072, "attention_heads": 24, "context_length": 131072},
     "Llama 3.2 11B": {"layers": 40, "d_model": 4096, "attention_heads": 32, "context_length": 131072},
-    "Llama 3.2 90B": {"parameters": 88593355323, "layers": 100, "d_model": 8192, "attention_heads": 64, "context_length": 131072},
+    "Llama 3.2 90B": {
+        "parameters": 88593355323,
+        "layers": 100,
+        "d_model": 8192,
+        "attention_heads": 64,
+        "context_length": 131072,
+    },
     "Llama 3.3 70B": {"context_length": 131072},
     "Qwen-72B": {"context_length": 32768},
     "Qwen1.5-MoE-A2.7B": {"layers": 24, "d_model": 2048, "attention_heads": 16, "context_length": 32768},
@@ -144,7 +150,9 @@ def test_each_verdict_on_the_seed_tables_follows_from_the_frozen_config(row: dic
             assert (one.verdict == "rounded") == (int(amount.replace(".", "")) in printed)
 
 
-def test_the_verdict_table_beside_the_seed_tables_is_what_the_tool_prints(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_verdict_table_beside_the_seed_tables_is_what_the_tool_prints(
+    run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(CLAIMS)
     done = run("audit", "seed_tables.csv", "--markdown")
     path = CLAIMS / "seed_tables.md"
@@ -165,7 +173,16 @@ def test_the_famous_slips_of_the_gpt_3_paper_are_found() -> None:
         ("GPT-3 13B", "d_model"): 5120,
         ("GPT-3 175B or “GPT-3”", "total"): 174604259328,
     }
-    assert [row.verdict for row in audit.rows] == ["rounded", "wrong", "rounded", "wrong", "rounded", "rounded", "wrong", "wrong"]
+    assert [row.verdict for row in audit.rows] == [
+        "rounded",
+        "wrong",
+        "rounded",
+        "wrong",
+        "rounded",
+        "rounded",
+        "wrong",
+        "wrong",
+    ]
     assert audit.left_out == ("Batch Size", "Learning Rate")
     doubts = {row.model: [doubt.text.partition(";")[0] for doubt in row.doubts] for row in audit.rows if row.doubts}
     assert doubts == {
@@ -194,7 +211,14 @@ HEADINGS = {
     "non_embedding": ["Number of Parameters (Non-Embedding)", "non-embedding params"],
     "n_layers": ["Layers", "n_layers", "num_hidden_layers", "# layers", "Number of Layers", "depth", "nLayers"],
     "d_model": ["d_model", "Hidden Size", "hidden_dim", "Embedding dim", "n_embd", "width", "$d_{model}$", "dModel"],
-    "n_heads": ["Heads", "Attention heads", "n_heads", "num_attention_heads", "Heads (Q / KV)", "Number of Attention Heads (GQA)"],
+    "n_heads": [
+        "Heads",
+        "Attention heads",
+        "n_heads",
+        "num_attention_heads",
+        "Heads (Q / KV)",
+        "Number of Attention Heads (GQA)",
+    ],
     "n_kv_heads": ["KV heads", "n_kv_heads", "num_key_value_heads", "KV-Heads", "KVHeads", "Heads (KV)"],
     "d_head": ["d_head", "head_dim", "Head size"],
     "d_ff": ["d_ff", "Intermediate size", "FFN dim", "ffn hidden size", "MLP dim"],
@@ -231,16 +255,47 @@ def test_a_heading_means_what_its_words_say(kind: str | None, text: str) -> None
 @pytest.mark.parametrize(
     ("heading", "cells"),
     [
-        ("params", {"7B": 7 * 10**9, "7.61B": 7_610_000_000, "~1.8T (estimated)": 1_800 * 10**9, "124,439,808": 124439808, "124 439 808": 124439808}),
-        ("params", {"1,5B": 1_500_000_000, "1.557.611.200": 1557611200, "1.5e9": 1_500_000_000, "175 billion": 175 * 10**9, "**7B**": 7 * 10**9}),
         (
             "params",
-            {"[7B](https://a.b/c)": 7 * 10**9, "7B[1]": 7 * 10**9, "7B†": 7 * 10**9, r"\~7B\*": 7 * 10**9, "7_000_000_000": 7 * 10**9, "≈13B": 13 * 10**9},
+            {
+                "7B": 7 * 10**9,
+                "7.61B": 7_610_000_000,
+                "~1.8T (estimated)": 1_800 * 10**9,
+                "124,439,808": 124439808,
+                "124 439 808": 124439808,
+            },
+        ),
+        (
+            "params",
+            {
+                "1,5B": 1_500_000_000,
+                "1.557.611.200": 1557611200,
+                "1.5e9": 1_500_000_000,
+                "175 billion": 175 * 10**9,
+                "**7B**": 7 * 10**9,
+            },
+        ),
+        (
+            "params",
+            {
+                "[7B](https://a.b/c)": 7 * 10**9,
+                "7B[1]": 7 * 10**9,
+                "7B†": 7 * 10**9,
+                r"\~7B\*": 7 * 10**9,
+                "7_000_000_000": 7 * 10**9,
+                "≈13B": 13 * 10**9,
+            },
         ),
         ("Params (M)", {"124": 124 * 10**6, "1,558": 1558 * 10**6, "7.5B": 7_500_000_000}),
         ("layers", {"32": 32, "32.0": 32, "60 (estimated)": 60, "32 layers": 32}),
-        ("context", {"128k": 128_000, "128K tokens": 128_000, "131,072": 131072, "1M": 10**6, ">128k (guessed)": 128_000}),
-        ("size_fp16", {"0,249 GB": 249 * 10**6, "498 MB": 498 * 10**6, "1.5 GiB": 1_610_612_736, "13.5G": 13_500_000_000}),
+        (
+            "context",
+            {"128k": 128_000, "128K tokens": 128_000, "131,072": 131072, "1M": 10**6, ">128k (guessed)": 128_000},
+        ),
+        (
+            "size_fp16",
+            {"0,249 GB": 249 * 10**6, "498 MB": 498 * 10**6, "1.5 GiB": 1_610_612_736, "13.5G": 13_500_000_000},
+        ),
         ("size", {"7B": 7 * 10**9, "13 GB": 13 * 10**9}),
     ],
 )
@@ -271,7 +326,9 @@ SEVERAL = [
 
 @pytest.mark.parametrize(("heading", "text", "claims"), SEVERAL)
 def test_a_cell_of_several_numbers_claims_each_of_them(heading: str, text: str, claims: dict[str, int]) -> None:
-    assert {claim.kind: claim.amount and claim.amount.value for claim in parse_claims(text, parse_heading(heading))} == claims
+    assert {
+        claim.kind: claim.amount and claim.amount.value for claim in parse_claims(text, parse_heading(heading))
+    } == claims
 
 
 @pytest.mark.parametrize(
@@ -323,7 +380,10 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
         ("llama-2-7b", "params", "6738415617", "wrong (correct: 6,738,415,616)", ""),
         ("gpt2-small", "params", "117M", "wrong (correct: 124,439,808)", ""),
         ("deepseek-v3", "params", ">600B", "not checkable", "the bound holds, but is not an exact value"),
-        *[("gpt2-small", "layers", claim, "wrong (correct: 12)", "a negative number") for claim in ("-12", "−12", "–12", "—12", "(-12)", "~-12")],
+        *[
+            ("gpt2-small", "layers", claim, "wrong (correct: 12)", "a negative number")
+            for claim in ("-12", "−12", "–12", "—12", "(-12)", "~-12")
+        ],
         *[
             ("gpt2-small", "layers", claim, "wrong (correct: 12)", "")
             for claim in (">12", "<12", "less than 12", "over 12", "under 12", "13+", "≥ 13", "13 — 24")
@@ -332,8 +392,14 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
             ("gpt2-small", "layers", claim, "not checkable", "the bound holds, but is not an exact value")
             for claim in ("≥12", "<= 12", "12+", "at least 12", "up to 12", ">11", ">=12")
         ],
-        *[("gpt2-small", "layers", claim, "not checkable", "the range holds, but is not an exact value") for claim in ("12 — 24", "12-24", "1 to 12", "12–12")],
-        *[("gpt2-small", "layers", claim, "not checkable", "a dash before the number") for claim in ("- 12", "--12", "— 12")],
+        *[
+            ("gpt2-small", "layers", claim, "not checkable", "the range holds, but is not an exact value")
+            for claim in ("12 — 24", "12-24", "1 to 12", "12–12")
+        ],
+        *[
+            ("gpt2-small", "layers", claim, "not checkable", "a dash before the number")
+            for claim in ("- 12", "--12", "— 12")
+        ],
         ("gpt2-small", "params", "-124M", "wrong (correct: 124,439,808)", "a negative number"),
         ("gpt2-small", "params", "-124439808", "wrong (correct: 124,439,808)", "a negative number"),
         ("gpt2-small", "params", ">124439808", "wrong (correct: 124,439,808)", ""),
@@ -348,7 +414,13 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
         ("llama-3.1-8b", "context", "128000", "wrong (correct: 131,072)", "128 × 1,024"),
         ("llama-3.1-8b", "context", "64k", "wrong (correct: 131,072)", ""),
         ("llama-3.1-8b", "vocab", "128K", "matches when rounded", ""),
-        ("llama-3.1-8b", "vocab", "128,000", "not checkable", "128,256 rows with padding; the tokenizer may have fewer"),
+        (
+            "llama-3.1-8b",
+            "vocab",
+            "128,000",
+            "not checkable",
+            "128,256 rows with padding; the tokenizer may have fewer",
+        ),
         ("llama-3.1-8b", "vocab", "32000", "wrong (correct: 128,256)", ""),
         ("llama-3.1-8b", "layers", "30", "wrong (correct: 32)", ""),
         ("llama-3.1-8b", "d_model", "4K", "matches when rounded (K = 1,024)", "K = 1,024"),
@@ -382,7 +454,13 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
         ("gpt2-small", "int4 size", "62 MB", "not checkable", "a file in INT4 also holds scales"),
         ("gpt2-small", "size", "498 MB", "not checkable", "the heading names no number format"),
         ("gpt-4", "params", "1.8T", "not checkable", "a third-party estimate; its sizes are unpublished"),
-        ("DeepSeek-V3.1", "context", "128K", "not checkable", "the zoo entry is deepseek-v3, another release with the same sizes"),
+        (
+            "DeepSeek-V3.1",
+            "context",
+            "128K",
+            "not checkable",
+            "the zoo entry is deepseek-v3, another release with the same sizes",
+        ),
         ("DeepSeek-V3.1", "context", "163840", "right", ""),
         ("qwen3-8b", "layers", "35-40", "not checkable", "the range holds, but is not an exact value"),
         ("llama-2-7b", "params", "6–13B", "not checkable", "the range holds, but is not an exact value"),
@@ -409,7 +487,11 @@ def test_what_a_publisher_says_of_the_context_is_not_called_wrong(model: str, co
     [
         ("qwen3-0.6b", "0.75B", "= total 596,049,920 + tied LM head counted twice 155,582,464, rounded"),
         ("mixtral-8x7b", "12.9B", "= active 12,879,925,248, rounded"),
-        ("llama-2-70b", "70B", "rounded to the nearest 10 B; published by github meta-llama/llama-models@d13eea5ec039:models/llama2/MODEL_CARD.md"),
+        (
+            "llama-2-70b",
+            "70B",
+            "rounded to the nearest 10 B; published by github meta-llama/llama-models@d13eea5ec039:models/llama2/MODEL_CARD.md",
+        ),
         ("llama-2-7b", "6,738,417,664", "= total 6,738,415,616 + legacy buffers 2,048"),
     ],
 )
@@ -427,10 +509,22 @@ def test_a_wrong_number_of_parameters_says_what_it_counts_instead(model: str, cl
         ({"model": "GPT-3 175B or “GPT-3”", "params": "175B"}, "gpt-3", ""),
         ({"model": "[**Qwen2.5-7B**](https://a.b)", "params": "7B"}, "qwen2.5-7b", ""),
         ({"model": "meta-llama/Llama-3.1-8B", "params": "8B"}, "llama-3.1-8b", ""),
-        ({"model": "DeepSeek-V3.1", "params": "671B"}, "deepseek-v3", "uses the zoo entry of deepseek-v3, which has the same sizes"),
-        ({"model": "Lama-3.1-8B", "params": "8B"}, None, "not in the zoo; did you mean llama-3.1-8b or llama-3-8b or llama-3.1-70b?"),
+        (
+            {"model": "DeepSeek-V3.1", "params": "671B"},
+            "deepseek-v3",
+            "uses the zoo entry of deepseek-v3, which has the same sizes",
+        ),
+        (
+            {"model": "Lama-3.1-8B", "params": "8B"},
+            None,
+            "not in the zoo; did you mean llama-3.1-8b or llama-3-8b or llama-3.1-70b?",
+        ),
         ({"model": "GPT-3 or GPT-2", "params": "3B"}, None, "not in the zoo; did you mean gpt-3-large?"),
-        ({"model": "phi-3-mini-4k-instruct", "params": "3.8B"}, None, "not in the zoo"),  # kimi-k2 is the nearest spelling
+        (
+            {"model": "phi-3-mini-4k-instruct", "params": "3.8B"},
+            None,
+            "not in the zoo",
+        ),  # kimi-k2 is the nearest spelling
         ({"model": "25M", "layers": "8"}, None, "not in the zoo"),
         ({"model": "", "params": "8B"}, None, "names no model"),
     ],
@@ -472,7 +566,9 @@ def test_a_contradiction_is_impossible_and_makes_the_row_wrong(claims: dict[str,
 
 
 def test_no_contradiction_is_seen_where_rounding_may_explain_it() -> None:
-    assert find_doubts(params="7B", active="7.4B") == find_doubts(params="7B", active="7.99B") == []  # 7B may be 7.99 cut off
+    assert (
+        find_doubts(params="7B", active="7.4B") == find_doubts(params="7B", active="7.99B") == []
+    )  # 7B may be 7.99 cut off
     assert find_doubts(params="7B", **{"non-embedding": "7B"}) == []
 
 
@@ -480,11 +576,17 @@ def test_layers_and_width_that_leave_too_little_or_too_much_are_unlikely() -> No
     """60 layers of width 6,144: with four matrices 9.06 B, with the eight of the leanest transformers 18 B, and not 11 B."""
     ((grade, text),) = find_doubts(params="11B", layers="60", d_model="6144", heads="48")
     assert grade == "unlikely"
-    assert text.startswith("less than 5.3 parameters per layer × d_model² (60 × 6,144² = 2.26 B); none of the zoo's")  # 12e9 / (60 · 6144²) = 5.298
+    assert text.startswith(
+        "less than 5.3 parameters per layer × d_model² (60 × 6,144² = 2.26 B); none of the zoo's"
+    )  # 12e9 / (60 · 6144²) = 5.298
     ((_, text),) = find_doubts(params="7B", layers="96", d_model="12288")
-    assert text.startswith("96 layers with d_model = 12,288 have at least 4 × 96 × 12,288² = 58.0 B in query, output and two MLP matrices")
+    assert text.startswith(
+        "96 layers with d_model = 12,288 have at least 4 × 96 × 12,288² = 58.0 B in query, output and two MLP matrices"
+    )
     ((_, text),) = find_doubts(params="671B", layers="61", d_model="7168")
-    assert text.startswith("at least 213.9 parameters per layer × d_model² (61 × 7,168² = 3.13 B)") and text.endswith("; a mixture of experts may have more")
+    assert text.startswith("at least 213.9 parameters per layer × d_model² (61 × 7,168² = 3.13 B)") and text.endswith(
+        "; a mixture of experts may have more"
+    )
     assert find_doubts(params="671B", layers="61", d_model="7168", experts="256") == []
     ((_, text),) = find_doubts(params="100M", d_model="768", layers="12", vocab="500,000")
     assert text == "the token embedding of 500,000 × 768 = 384 M alone exceeds the total, unless it is factorised"
@@ -502,10 +604,15 @@ def test_a_mixture_of_the_zoo_is_none_of_its_dense_models() -> None:
 
 def test_widths_that_do_not_divide_are_unusual_where_the_zoo_has_such_models() -> None:
     assert find_doubts(d_model="4608", heads="28") == [
-        ("unusual", f"d_model = 4,608 is not a multiple of 28 heads; the same holds for 2 of the zoo's {len(MODELS)} models (glm-4.5, glm-4.5-air)")
+        (
+            "unusual",
+            f"d_model = 4,608 is not a multiple of 28 heads; the same holds for 2 of the zoo's {len(MODELS)} models (glm-4.5, glm-4.5-air)",
+        )
     ]
     ((grade, text),) = find_doubts(d_model="2048", heads="24", d_head="128")
-    assert grade == "unusual" and text.startswith("24 heads × 128 = 3,072 differs from d_model = 2,048; the same holds for ")
+    assert grade == "unusual" and text.startswith(
+        "24 heads × 128 = 3,072 differs from d_model = 2,048; the same holds for "
+    )
 
 
 MODELS = [zoo.load_entry(id) for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
@@ -516,7 +623,10 @@ COLUMNS_OF = {
 
 
 def test_every_model_of_the_zoo_is_right_in_every_column_and_consistent() -> None:
-    rows = [{"model": row["id"], **{heading: row[name] or "" for heading, name in COLUMNS_OF.items()}} for row in make_rows(MODELS)]
+    rows = [
+        {"model": row["id"], **{heading: row[name] or "" for heading, name in COLUMNS_OF.items()}}
+        for row in make_rows(MODELS)
+    ]
     audit = pc.audit(rows)
     assert {one.verdict for one in audit.cells if not one.empty} == {"right"}
     assert [row.id for row in audit.rows] == [model.id for model in MODELS]
@@ -532,7 +642,17 @@ def frozen() -> Iterator[tuple[str, dict[str, Any], int]]:
 
 def test_no_model_that_exists_is_called_impossible_and_none_is_below_four_squares_a_layer() -> None:
     """The configs of the reference with their totals, whose keys are claims as people copy them."""
-    names = {"num_hidden_layers", "n_layer", "hidden_size", "n_embd", "num_attention_heads", "n_head", "num_key_value_heads", "head_dim", "vocab_size"}
+    names = {
+        "num_hidden_layers",
+        "n_layer",
+        "hidden_size",
+        "n_embd",
+        "num_attention_heads",
+        "n_head",
+        "num_key_value_heads",
+        "head_dim",
+        "vocab_size",
+    }
     rows = []
     for name, config, total in frozen():
         sizes = {key: value for key, value in config.items() if key in names and type(value) is int}
@@ -555,7 +675,10 @@ def test_a_markdown_file_has_its_tables_of_claims_checked_and_the_others_named(r
     )
     done = run("audit", str(path), "--json")
     found = json.loads(done.out)
-    assert [(row["model"], row["line"], row["verdict"]) for row in found["rows"]] == [("gpt2|small", 11, "not checkable"), ("Llama 2 7B", 12, "rounded")]
+    assert [(row["model"], row["line"], row["verdict"]) for row in found["rows"]] == [
+        ("gpt2|small", 11, "not checkable"),
+        ("Llama 2 7B", 12, "rounded"),
+    ]
     assert found["skipped"] == [
         f"{path}, line 5: skipped a table without a model column: a, b",
         f"{path}, line 21: skipped a table without recognised columns: Model, Colour",
@@ -587,12 +710,36 @@ QWEN2 = """\
 
 def test_a_table_with_a_column_for_each_model_is_read_by_its_columns() -> None:
     (table,) = from_text(QWEN2, "qwen2.md").claims
-    assert [heading.kind for heading in table.headings] == ["model", "total", "non_embedding", None, "tied", "context_length"]
-    assert [line.cells[table.model] for line in table.lines] == ["Qwen2-0.5B", "Qwen2-1.5B", "Qwen2-7B", "Qwen2-57B-A14B", "Qwen2-72B"]
+    assert [heading.kind for heading in table.headings] == [
+        "model",
+        "total",
+        "non_embedding",
+        None,
+        "tied",
+        "context_length",
+    ]
+    assert [line.cells[table.model] for line in table.lines] == [
+        "Qwen2-0.5B",
+        "Qwen2-1.5B",
+        "Qwen2-7B",
+        "Qwen2-57B-A14B",
+        "Qwen2-72B",
+    ]
     assert (table.lines[2].cells, table.lines[2].number) == (("Qwen2-7B", "7.07B", "5.98B", "True", "False", "128K"), 1)
     assert table.left_out == ("GQA",)
-    empty = QWEN2.replace("Qwen2-0.5B", "Shots").replace("0.49B", "-").replace("0.35B", "-").replace("|  True |", "| - |", 2).replace("| 32K |", "| – |", 1)
-    assert [line.cells[0] for line in from_text(empty, "f").claims[0].lines] == ["Qwen2-1.5B", "Qwen2-7B", "Qwen2-57B-A14B", "Qwen2-72B"]
+    empty = (
+        QWEN2.replace("Qwen2-0.5B", "Shots")
+        .replace("0.49B", "-")
+        .replace("0.35B", "-")
+        .replace("|  True |", "| - |", 2)
+        .replace("| 32K |", "| – |", 1)
+    )
+    assert [line.cells[0] for line in from_text(empty, "f").claims[0].lines] == [
+        "Qwen2-1.5B",
+        "Qwen2-7B",
+        "Qwen2-57B-A14B",
+        "Qwen2-72B",
+    ]
 
 
 def test_the_columns_of_a_table_are_models_only_where_one_of_them_is_known() -> None:
@@ -603,8 +750,14 @@ def test_the_columns_of_a_table_are_models_only_where_one_of_them_is_known() -> 
 @pytest.mark.parametrize(
     ("text", "headings"),
     [
-        ("Model,Size,,Architecture,\n,Params (B),FP16 (GB),Layers,Hidden\n", ["model", "total", "bytes", "n_layers", "d_model"]),
-        ("|Model|Params||Heads||\n|-|-|-|-|-|\n||Total|Active|Q|KV|\n", ["model", "total", "active", "n_heads", "n_kv_heads"]),
+        (
+            "Model,Size,,Architecture,\n,Params (B),FP16 (GB),Layers,Hidden\n",
+            ["model", "total", "bytes", "n_layers", "d_model"],
+        ),
+        (
+            "|Model|Params||Heads||\n|-|-|-|-|-|\n||Total|Active|Q|KV|\n",
+            ["model", "total", "active", "n_heads", "n_kv_heads"],
+        ),
         ("Model,Experts,,Layers\n,Total,Active,\n", ["model", "n_routed_experts", "n_active_experts", "n_layers"]),
     ],
 )
@@ -620,7 +773,12 @@ def test_a_line_of_claims_below_a_blank_heading_is_no_line_of_headings() -> None
     assert [line.cells for line in table.lines] == [("gpt2-xl", "x", "48")]
     (table,) = from_text("model,params\n,total\ngpt2-xl,1.5B\n", "f").claims  # nor where every column has its own
     assert [line.cells for line in table.lines] == [("", "total"), ("gpt2-xl", "1.5B")]
-    for line in (("gpt2-xl", "no", "no", "x"), ("gpt2-xl", "-", "-", "no"), ("", "-", "-", "x"), ("", "12", "-", "no heads")):
+    for line in (
+        ("gpt2-xl", "no", "no", "x"),
+        ("gpt2-xl", "-", "-", "no"),
+        ("", "-", "-", "x"),
+        ("", "12", "-", "no heads"),
+    ):
         (table,) = from_text(f"model,layers,heads,\n{','.join(line)}\n", "f").claims
         assert [line.cells for line in table.lines] == [line]
 
@@ -641,7 +799,10 @@ def test_a_first_column_of_another_name_names_the_models_too(text: str, names: l
     assert [row.model for row in audit_tables([from_text(text, "f")]).rows] == names
 
 
-@pytest.mark.parametrize("text", ["Component,Params\nembedding,38M\n", "Case,Layers,Model dim\n1,4,128\n", "Params,Layers,d_model\n7B,30,4096\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["Component,Params\nembedding,38M\n", "Case,Layers,Model dim\n1,4,128\n", "Params,Layers,d_model\n7B,30,4096\n"],
+)
 def test_a_first_column_of_something_else_names_no_models(text: str) -> None:
     with pytest.raises(pc.ParamcountError, match="contains no table of claims"):
         from_text(text, "f")
@@ -657,12 +818,17 @@ def test_a_first_column_without_a_heading_names_the_models() -> None:
         from_text(",params\n0,1.5B\n", "f")
 
 
-GERMAN = "Model;Parameters;Layers;d_model;Size FP16\nGPT-2 XL;1,558B;48;1.600;3,115 GB\nGPT-2 small;124,4M;12;768;0,249 GB\n"
+GERMAN = (
+    "Model;Parameters;Layers;d_model;Size FP16\nGPT-2 XL;1,558B;48;1.600;3,115 GB\nGPT-2 small;124,4M;12;768;0,249 GB\n"
+)
 
 
 def test_a_table_with_decimal_commas_is_read_with_them() -> None:
     found = audit_tables([from_text(GERMAN, "f")])
-    assert [(one.column, one.verdict) for one in found.cells if one.verdict != "right"] == [("total", "rounded"), ("bytes", "rounded")] * 2
+    assert [(one.column, one.verdict) for one in found.cells if one.verdict != "right"] == [
+        ("total", "rounded"),
+        ("bytes", "rounded"),
+    ] * 2
     mixed = audit_tables([from_text(GERMAN.replace("0,249", "0.249"), "f")])  # as anywhere else: 1,558 billion
     assert [one.claim for one in mixed.cells if one.verdict == "wrong"] == ["1,558B", "3,115 GB"]
 
@@ -676,10 +842,19 @@ COLUMNS = "a column named model and others such as parameters, active, non-embed
         (b"", f"f: is empty (expected {COLUMNS})"),
         (b"\n \n", f"f: is empty (expected {COLUMNS})"),
         (b"model,params\n", f"f: contains no table of claims: its columns are model, params (expected {COLUMNS})"),
-        (b"name,colour\ngpt2,red\n", f"f: contains no table of claims: its columns are name, colour (expected {COLUMNS})"),
+        (
+            b"name,colour\ngpt2,red\n",
+            f"f: contains no table of claims: its columns are name, colour (expected {COLUMNS})",
+        ),
         (b"|a|b|\n|-|-|\n|1|2|\n\n|c|\n|-|\n|1|\n", f"f: contains no table of claims (expected {COLUMNS})"),
-        (b"model,params\ngp\0t2,1\n", "f, line 2: contains the control character '\\x00' (expected a CSV or Markdown file)"),
-        (b"model,params\ngpt2,\x1b[31m7B\n", "f, line 2: contains the control character '\\x1b' (expected a CSV or Markdown file)"),
+        (
+            b"model,params\ngp\0t2,1\n",
+            "f, line 2: contains the control character '\\x00' (expected a CSV or Markdown file)",
+        ),
+        (
+            b"model,params\ngpt2,\x1b[31m7B\n",
+            "f, line 2: contains the control character '\\x1b' (expected a CSV or Markdown file)",
+        ),
         (b"model,params\n\ngpt2,1,2\n", "f, line 3: has 3 cells (expected 2, as in the first line)"),
         (b"model,params\ngpt2\n", "f, line 2: has 1 cells (expected 2, as in the first line)"),
         (b"|model|params|\n|-|-|\n|a|b|c|\n", "f, line 3: has 3 cells (expected at most 2, as in the header)"),
@@ -688,7 +863,10 @@ COLUMNS = "a column named model and others such as parameters, active, non-embed
         (b"model,params\n" + b"gpt2,1\n" * 60000, "f: has more than 100,000 cells (expected at most 100,000)"),
         (b"a" * (5 << 20), "f: is too large (expected a CSV or Markdown file of at most 4,194,304 bytes)"),
         (b"\xff\xfem\0o\0", "f: is not text (expected a CSV or Markdown file in UTF-8)"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "f: is a Git LFS pointer: the file itself was not fetched (expected a CSV or Markdown file)"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\n",
+            "f: is a Git LFS pointer: the file itself was not fetched (expected a CSV or Markdown file)",
+        ),
         (b"GGUF\3\0\0\0", "f: is a GGUF file (expected a CSV or Markdown file)"),
     ],
     ids=range(17),
@@ -707,7 +885,11 @@ def test_the_exit_code_says_whether_something_is_wrong(
     run: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, text in (("right", "gpt2-small,12,124M,768"), ("wrong", "gpt2-small,13,124M,768"), ("unlikely", "nobody,96,7B,12288")):
+    for name, text in (
+        ("right", "gpt2-small,12,124M,768"),
+        ("wrong", "gpt2-small,13,124M,768"),
+        ("unlikely", "nobody,96,7B,12288"),
+    ):
         Path(f"{name}.csv").write_text(f"model,layers,params,d_model\n{text}\n", encoding="utf-8")
     assert [run("audit", f"{name}.csv").code for name in ("right", "wrong", "unlikely")] == [0, 1, 0]
     assert [run("audit", "--strict", f"{name}.csv").code for name in ("right", "wrong", "unlikely")] == [0, 1, 1]
@@ -746,18 +928,29 @@ def test_every_format_holds_every_verdict(run: Runner, monkeypatch: pytest.Monke
 
 
 def test_a_claim_is_printed_without_its_markup_and_with_the_unit_of_its_column() -> None:
-    found = build_text_table(pc.audit([{"model": "gpt2-xl", "Params (B)": "**7**[^1]", "FP16 (GiB)": "`7`", "layers": "49*"}]))
-    assert "parameters (B) 7 (correct: 1,557,611,200); size FP16 (GiB) 7 (correct: 3.12 GB); layers 49 (correct: 48)" in str(found.rows[0][2])
+    found = build_text_table(
+        pc.audit([{"model": "gpt2-xl", "Params (B)": "**7**[^1]", "FP16 (GiB)": "`7`", "layers": "49*"}])
+    )
+    assert (
+        "parameters (B) 7 (correct: 1,557,611,200); size FP16 (GiB) 7 (correct: 3.12 GB); layers 49 (correct: 48)"
+        in str(found.rows[0][2])
+    )
 
 
-def test_verdicts_are_coloured_on_a_terminal_alone_and_nothing_moves(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verdicts_are_coloured_on_a_terminal_alone_and_nothing_moves(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("NO_COLOR", raising=False)
     plain = run("audit", str(SEEDS)).out
     assert "\x1b" not in plain
     monkeypatch.setattr("paramcount.cli.options.on_terminal", lambda: True)
     coloured = run("audit", str(SEEDS)).out
-    assert "\x1b[31mwrong" in coloured and "\x1b[32mmatches when rounded" in coloured and "\x1b[33mnot checkable" in coloured
+    assert (
+        "\x1b[31mwrong" in coloured
+        and "\x1b[32mmatches when rounded" in coloured
+        and "\x1b[33mnot checkable" in coloured
+    )
     assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
     run("audit", str(SEEDS), "-o", str(tmp_path / "audit.txt"))
     assert "\x1b" not in (tmp_path / "audit.txt").read_text(encoding="utf-8")

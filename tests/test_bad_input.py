@@ -31,7 +31,14 @@ LLAMA: dict[str, Any] = {
     "vocab_size": 1000, "d_model": 256, "n_layers": 2, "n_heads": 32, "n_kv_heads": 8, "d_head": 8, "d_ff": 512,
     "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False,
 }  # fmt: skip
-STARTS = (*zoo.list_ids(), "gpt2-xl", "mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b", "gpt-oss-20b")  # the last of an architecture counts
+STARTS = (
+    *zoo.list_ids(),
+    "gpt2-xl",
+    "mixtral-8x7b",
+    "deepseek-v3",
+    "qwen3-30b-a3b",
+    "gpt-oss-20b",
+)  # the last of an architecture counts
 MODELS = {str(model.architecture): model for model in map(zoo.load_entry, STARTS) if not model.estimate}
 PAPER = {"id": "paper", "kind": "paper", "ref": "arXiv:2302.13971", "accessed": "2026-11-20"}
 
@@ -116,7 +123,13 @@ def test_every_flag_of_every_architecture_is_true_or_false(architecture: str) ->
     flags = [name for name, value in entry(architecture)["config"].items() if isinstance(value, bool)]
     assert "tie_word_embeddings" in flags
     for name in flags:
-        for value, said in ((0, "0"), (1, "1"), ("no", "the string 'no'"), ("true", "the string 'true'"), ([], "a list")):
+        for value, said in (
+            (0, "0"),
+            (1, "1"),
+            ("no", "the string 'no'"),
+            ("true", "the string 'true'"),
+            ([], "a list"),
+        ):
             with pytest.raises(pc.ParamcountError) as caught:
                 pc.load(entry(architecture, **{name: value}))
             assert str(caught.value) == f"config.{name} = {said} (expected true or false)"
@@ -176,7 +189,9 @@ def test_sizes_that_contradict_each_other_are_refused(spec: dict[str, Any], mess
 
 
 @pytest.mark.parametrize(("spec", "message"), CONTRADICTIONS)
-def test_the_command_line_puts_the_file_before_the_field(spec: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_puts_the_file_before_the_field(
+    spec: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = Path("configs/llama/x.yaml")
     path.parent.mkdir(parents=True)
     path.write_text(yaml.safe_dump(plain(spec)), encoding="utf-8")
@@ -184,7 +199,9 @@ def test_the_command_line_puts_the_file_before_the_field(spec: dict[str, Any], m
 
 
 @pytest.mark.parametrize("command", ["show", "compare", "verify", "list"])
-def test_every_command_refuses_heads_that_kv_heads_do_not_divide(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_refuses_heads_that_kv_heads_do_not_divide(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = Path("configs/llama/x.yaml")
     path.parent.mkdir(parents=True)
     path.write_text(yaml.safe_dump(entry(n_kv_heads=7)), encoding="utf-8")
@@ -210,12 +227,18 @@ def figure(value: object, source: str = "paper") -> dict[str, Any]:
     ("fields", "message"),
     [
         ({"bogus": 1}, "bogus: is not a field (expected sources, notes, config, publisher, published, … 17 in all)"),
-        ({"famly": "llama"}, "famly: is not a field (expected family, name, claims, aliases, hf, … 17 in all); did you mean family?"),
+        (
+            {"famly": "llama"},
+            "famly: is not a field (expected family, name, claims, aliases, hf, … 17 in all); did you mean family?",
+        ),
         ({"architecture": None}, f"architecture: is missing {ARCHITECTURE_OR_ESTIMATE}"),
         ({"config": None}, f"config: is missing {ARCHITECTURE_OR_ESTIMATE}"),
         ({"config": []}, "config = a list (expected a mapping of sizes)"),
         ({"config": "llama"}, "config = the string 'llama' (expected a mapping of sizes)"),
-        ({"architecture": "openai_gpt"}, f"architecture: unknown architecture openai_gpt (expected {LISTED}); did you mean openai-gpt?"),
+        (
+            {"architecture": "openai_gpt"},
+            f"architecture: unknown architecture openai_gpt (expected {LISTED}); did you mean openai-gpt?",
+        ),
         ({"architecture": 3}, f"architecture: unknown architecture 3 (expected {LISTED})"),
         ({"estimate": True}, "config: is set in an estimate (expected claims only)"),
         ({"estimate": "yes"}, "estimate = the string 'yes' (expected true or false)"),
@@ -225,7 +248,10 @@ def figure(value: object, source: str = "paper") -> dict[str, Any]:
         ({"id": "a\x1b[31mb"}, r"id = the string 'a\x1b[31mb' (expected a string of printable characters)"),
         ({"name": "a\nb"}, r"name = the string 'a\nb' (expected a string of printable characters)"),
         ({"name": "a\u202eb"}, r"name = the string 'a\u202eb' (expected a string of printable characters)"),
-        ({"name": "n" * 2001}, f"name = the string '{'n' * 28}…{'n' * 29}' (expected a string of at most 2000 characters)"),
+        (
+            {"name": "n" * 2001},
+            f"name = the string '{'n' * 28}…{'n' * 29}' (expected a string of at most 2000 characters)",
+        ),
         ({"released": 5}, "released = 5 (expected a date such as 2024-07-23)"),
         ({"released": "1700000000"}, "released = the string '1700000000' (expected a date such as 2024-07-23)"),
         ({"released": "2024-02-30"}, "released = the string '2024-02-30' (expected a date such as 2024-07-23)"),
@@ -238,11 +264,17 @@ def figure(value: object, source: str = "paper") -> dict[str, Any]:
         ({"sources": ["paper"]}, "sources.0 = the string 'paper' (expected a mapping)"),
         ({"sources": [PAPER, dict(PAPER)]}, "sources.1.id = the string 'paper' is used twice (expected unique ids)"),
         ({"sources": [{**PAPER, "kind": "memory"}]}, f"sources.0.kind = the string 'memory' (expected {KINDS})"),
-        ({"sources": [{**PAPER, "accesed": 1}]}, "sources.0.accesed: is not a field (expected id, kind, ref or accessed); did you mean accessed?"),
+        (
+            {"sources": [{**PAPER, "accesed": 1}]},
+            "sources.0.accesed: is not a field (expected id, kind, ref or accessed); did you mean accessed?",
+        ),
         ({"sources": [{"id": "paper"}]}, "sources.0.kind: is missing (expected every field written out)"),
         ({"checked": "yes"}, "checked = the string 'yes' (expected a mapping or 'unverified')"),
         ({"checked": {"reference": "x", "total": 0}}, "checked.total = 0 (expected a positive integer)"),
-        ({"checked": {"reference": "x", "totl": 1}}, "checked.totl: is not a field (expected reference or total); did you mean total?"),
+        (
+            {"checked": {"reference": "x", "totl": 1}},
+            "checked.totl: is not a field (expected reference or total); did you mean total?",
+        ),
         ({"release": {}}, "release.legacy_buffers: is missing (expected every field written out)"),
         ({"release": []}, "release = a list (expected a mapping)"),
         (figure(1.5), "published.0.value = 1.5 (expected an integer or a string)"),
@@ -254,7 +286,9 @@ def figure(value: object, source: str = "paper") -> dict[str, Any]:
         ({"notes": [None]}, "notes.0 = null (expected a string)"),
     ],
 )
-def test_a_wrong_field_is_refused_alike_in_a_mapping_and_in_a_file(fields: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_field_is_refused_alike_in_a_mapping_and_in_a_file(
+    fields: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     spec = entry() | fields
     assert refusal(spec) == message
     Path("x.yaml").write_text(yaml.safe_dump(spec), encoding="utf-8")
@@ -302,22 +336,31 @@ def test_the_middle_of_a_message_about_an_endless_name_is_cut() -> None:
 
 
 def test_any_mapping_and_any_date_will_do() -> None:
-    spec = MappingProxyType({"architecture": "llama", "config": MappingProxyType(LLAMA), "released": datetime.date(2024, 7, 23)})
+    spec = MappingProxyType(
+        {"architecture": "llama", "config": MappingProxyType(LLAMA), "released": datetime.date(2024, 7, 23)}
+    )
     model = pc.load(spec)
     assert (model.released, model.id) == (datetime.date(2024, 7, 23), "unnamed")
     assert pc.load({**spec, "released": "2024-07-23"}) == model
     assert pc.count(spec).total == pc.count(entry()).total == pc.count(model).total
 
 
-@pytest.mark.parametrize("spec", [None, 3, 1.5, True, b"gpt2-small", ["gpt2-small"], ("gpt2-small",), {"gpt2-small"}, object, pc.count])
+@pytest.mark.parametrize(
+    "spec", [None, 3, 1.5, True, b"gpt2-small", ["gpt2-small"], ("gpt2-small",), {"gpt2-small"}, object, pc.count]
+)
 def test_what_is_not_a_model_is_refused(spec: object) -> None:
-    accepted = "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or a Model from paramcount.load"
+    accepted = (
+        "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or a Model from paramcount.load"
+    )
     assert refusal(spec) == f"{type(spec).__name__} is not a model (expected {accepted})"
 
 
 @pytest.mark.parametrize("models", [None, 3, b"gpt2-small", object])
 def test_what_is_not_a_list_of_models_is_not_compared(models: Any) -> None:
-    with pytest.raises(pc.ParamcountError, match=rf"^{type(models).__name__} is not a list of models \(expected a list of any of these: a zoo id, "):
+    with pytest.raises(
+        pc.ParamcountError,
+        match=rf"^{type(models).__name__} is not a list of models \(expected a list of any of these: a zoo id, ",
+    ):
         pc.compare(models)
 
 
@@ -330,7 +373,10 @@ def test_one_model_is_compared_without_a_list_around_it() -> None:
 
 
 def test_a_model_of_a_known_id_and_other_sizes_is_compared_beside_it() -> None:
-    assert list(pc.compare(["gpt2-small", entry() | {"id": "gpt2-small"}]).total) == [124_439_808, pc.count(entry()).total]
+    assert list(pc.compare(["gpt2-small", entry() | {"id": "gpt2-small"}]).total) == [
+        124_439_808,
+        pc.count(entry()).total,
+    ]
     assert len(pc.compare(["gpt2-small", "gpt2", "gpt2-small"])) == 1
 
 

@@ -53,8 +53,13 @@ def test_a_wrong_option_is_refused(args: list[str], message: str, capsys: pytest
 
 
 @pytest.mark.parametrize("option", ["--columns", "--sort"])
-@pytest.mark.parametrize(("name", "nearest"), [("totl", "total"), ("-totl", "total"), ("n_haeds", "n_heads"), ("total,d_modle", "d_model"), ("\x1b", "")])
-def test_an_unknown_column_is_refused_with_the_nearest(option: str, name: str, nearest: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("totl", "total"), ("-totl", "total"), ("n_haeds", "n_heads"), ("total,d_modle", "d_model"), ("\x1b", "")],
+)
+def test_an_unknown_column_is_refused_with_the_nearest(
+    option: str, name: str, nearest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     message = command_refusal(capsys, "compare", "gpt2-small", f"{option}={name}", "-o", "out.csv")
     word = name.split(",")[-1].removeprefix("-" if option == "--sort" else "")
     assert message.startswith("unknown column '")
@@ -75,9 +80,13 @@ def test_no_words_at_all_are_answered_with_the_help(capsys: pytest.CaptureFixtur
 # ---- whole processes
 
 
-def run(*args: str | bytes, code: str = MAIN, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE, **env: str) -> subprocess.CompletedProcess[bytes]:
+def run(
+    *args: str | bytes, code: str = MAIN, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE, **env: str
+) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-c", code, *args]
-    return subprocess.run(command, stdout=stdout, stderr=stderr, timeout=60, check=False, env={**os.environ, "PYTHONPATH": HOME, **env})
+    return subprocess.run(
+        command, stdout=stdout, stderr=stderr, timeout=60, check=False, env={**os.environ, "PYTHONPATH": HOME, **env}
+    )
 
 
 def test_a_whole_process_refuses_in_one_line() -> None:
@@ -96,7 +105,16 @@ def test_a_word_that_is_not_text_is_refused() -> None:
     assert_one_line(done.stderr.decode().removesuffix("\n"))
 
 
-@pytest.mark.parametrize("args", [("*", "--json"), ("--help",), ("gpt2-small",), ("verify", "llama-3.1-8b"), ("gpt2-small", "--csv", "-o", "/dev/stdout")])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("*", "--json"),
+        ("--help",),
+        ("gpt2-small",),
+        ("verify", "llama-3.1-8b"),
+        ("gpt2-small", "--csv", "-o", "/dev/stdout"),
+    ],
+)
 def test_a_closed_pipe_is_silent(args: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -166,7 +184,9 @@ def test_the_module_is_the_command() -> None:
         ("num_local_experts", "n_routed_experts"), ("max_position_embeddings", "context_length"), ("tie_word_embeddings", "tied"), ("BF16", "bytes_bf16"),
     ],
 )  # fmt: skip
-def test_a_key_of_config_json_and_a_heading_name_a_column(name: str, column: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_key_of_config_json_and_a_heading_name_a_column(
+    name: str, column: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     printed = []
     for word in (name, column):
         with pytest.raises(SystemExit) as leaving:

@@ -29,7 +29,15 @@ from paramcount.drawing.bars import COLOURS, ENDINGS, plot_rows  # noqa: E402
 SVG = "{http://www.w3.org/2000/svg}"
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 COMPONENT_OF = {colour: name for name, colour in COLOURS.items()}
-HOSTILE = ["<script>alert(1)</script>", "a & b \"c\" 'd'", "$\\frac{1}{0}$ $x^2$", "\x1b[31m\u202ered\nline", "]]>--><!--", "模型 🦙", "%s {0} \\N{DIGIT ONE}"]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "a & b \"c\" 'd'",
+    "$\\frac{1}{0}$ $x^2$",
+    "\x1b[31m\u202ered\nline",
+    "]]>--><!--",
+    "模型 🦙",
+    "%s {0} \\N{DIGIT ONE}",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +65,9 @@ def seen(svg: bytes) -> Seen:
         if colour and colour[1] in COMPONENT_OF and path.get("clip-path"):  # the legend's patches are not clipped
             boxes.append((min(points[1::2]), min(points[::2]), max(points[::2]), COMPONENT_OF[colour[1]]))
     axis = min(left for _, left, _, _ in boxes)
-    bars = [sorted(group, key=lambda box: box[1]) for _, group in itertools.groupby(sorted(boxes), key=lambda box: box[0])]
+    bars = [
+        sorted(group, key=lambda box: box[1]) for _, group in itertools.groupby(sorted(boxes), key=lambda box: box[0])
+    ]
     texts = [(element, "".join(element.itertext())) for element in root.iter(f"{SVG}text")]
     ticks = {}
     for element, text in texts:
@@ -81,7 +91,9 @@ def read_off(found: Seen, place: float, scale: str) -> float:
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
-@pytest.mark.parametrize("models", [["gpt2-small"], ["gpt2-small", "deepseek-v3", "mixtral-8x7b"], ["llama-3.2-11b-vision", "gpt2-xl"]])
+@pytest.mark.parametrize(
+    "models", [["gpt2-small"], ["gpt2-small", "deepseek-v3", "mixtral-8x7b"], ["llama-3.2-11b-vision", "gpt2-xl"]]
+)
 def test_a_bar_ends_at_its_sum_and_its_components_have_their_shares(models: list[str], scale: Any) -> None:
     found = seen(plot(models, scale=scale))
     expected = []
@@ -122,8 +134,18 @@ def test_the_legend_names_what_is_drawn_and_nothing_else() -> None:
 
 def test_the_order_is_that_of_the_table(run: Runner) -> None:
     done = run("compare", "gpt2-*", "--sort", "-total", "--plot", "out.svg", "--csv")
-    assert [line.partition(",")[0] for line in done.out.splitlines()[1:]] == ["gpt2-xl", "gpt2-large", "gpt2-medium", "gpt2-small"]
-    assert [name for _, name in seen(Path("out.svg").read_bytes()).names] == ["gpt2-xl", "gpt2-large", "gpt2-medium", "gpt2-small"]
+    assert [line.partition(",")[0] for line in done.out.splitlines()[1:]] == [
+        "gpt2-xl",
+        "gpt2-large",
+        "gpt2-medium",
+        "gpt2-small",
+    ]
+    assert [name for _, name in seen(Path("out.svg").read_bytes()).names] == [
+        "gpt2-xl",
+        "gpt2-large",
+        "gpt2-medium",
+        "gpt2-small",
+    ]
 
 
 def test_an_estimate_has_a_line_that_says_so_and_no_bar(run: Runner) -> None:
@@ -136,7 +158,9 @@ def test_an_estimate_has_a_line_that_says_so_and_no_bar(run: Runner) -> None:
 
 
 def test_what_nobody_has_checked_is_marked() -> None:
-    unchecked = next(id for id in zoo.list_ids() if zoo.load_entry(id).checked == "unverified" and not zoo.load_entry(id).estimate)
+    unchecked = next(
+        id for id in zoo.list_ids() if zoo.load_entry(id).checked == "unverified" and not zoo.load_entry(id).estimate
+    )
     found = seen(plot([unchecked, "gpt2-small"]))
     assert [name for _, name in found.names] == [f"{unchecked} *", "gpt2-small"]
     assert "* unverified: no independent count" in found.texts
@@ -158,7 +182,13 @@ def test_sixty_models_grow_the_picture_and_no_line_touches_the_next() -> None:
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_sizes_beyond_every_unit_are_drawn(scale: Any) -> None:
-    wide = {"model_type": "llama", "hidden_size": 10**9, "num_hidden_layers": 10**6, "num_attention_heads": 1, "intermediate_size": 10**9}
+    wide = {
+        "model_type": "llama",
+        "hidden_size": 10**9,
+        "num_hidden_layers": 10**6,
+        "num_attention_heads": 1,
+        "intermediate_size": 10**9,
+    }
     found = seen(plot([wide, "gpt2-small"], scale=scale))
     assert read_off(found, found.ends[0], scale) == pytest.approx(pc.count(wide).total, rel=1e-2)
 
@@ -172,7 +202,11 @@ VISION = {
     "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
     "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
 }
-XYZ = ((0.4124564, 0.3575761, 0.1804375), (0.2126729, 0.7151522, 0.0721750), (0.0193339, 0.1191920, 0.9503041))  # sRGB, IEC 61966-2-1
+XYZ = (
+    (0.4124564, 0.3575761, 0.1804375),
+    (0.2126729, 0.7151522, 0.0721750),
+    (0.0193339, 0.1191920, 0.9503041),
+)  # sRGB, IEC 61966-2-1
 
 
 def lab(colour: str, vision: str) -> tuple[float, float, float]:
@@ -188,7 +222,16 @@ def lab(colour: str, vision: str) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("vision", VISION)
 def test_colours_stay_apart_for_every_eye(vision: str) -> None:
-    usual = ("embedding", "qkv", "output_projection", "mlp", "experts", "shared_experts", "mixer", "lm_head")  # what takes room, side by side
+    usual = (
+        "embedding",
+        "qkv",
+        "output_projection",
+        "mlp",
+        "experts",
+        "shared_experts",
+        "mixer",
+        "lm_head",
+    )  # what takes room, side by side
     for a, b in itertools.combinations([*COMPONENTS, "paper"], 2):
         apart = math.dist(*(lab({**COLOURS, "paper": "#ffffff"}[name], vision) for name in (a, b)))
         assert apart > (13 if a in usual and b in usual else 9), f"{a} and {b}: {apart:.1f}"
@@ -218,12 +261,16 @@ def test_a_hostile_name_is_text_and_nothing_else(name: str) -> None:
     root = ET.fromstring(svg)  # noqa: S314
     usual = ET.fromstring(plot_rows([hostile("gpt2")]))  # noqa: S314
     assert {element.tag for element in root.iter()} == {element.tag for element in usual.iter()}
-    assert {key for element in root.iter() for key in element.attrib} == {key for element in usual.iter() for key in element.attrib}
+    assert {key for element in root.iter() for key in element.attrib} == {
+        key for element in usual.iter() for key in element.attrib
+    }
 
 
 @pytest.mark.parametrize("format", ["png", "pdf"])
 @pytest.mark.parametrize("name", [*HOSTILE, "字" * 200, "W" * 200])
-def test_a_hostile_name_is_drawn_without_a_word_of_complaint(name: str, format: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_hostile_name_is_drawn_without_a_word_of_complaint(
+    name: str, format: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert len(plot_rows([hostile(name)], format=format)) > 1000
     assert capfd.readouterr() == ("", "")
 
@@ -278,12 +325,18 @@ def test_the_table_is_printed_as_ever_and_the_ending_chooses(run: Runner) -> Non
     ("args", "message"),
     [
         (["--plot", "out.gif"], "--plot: no plot has the ending '.gif' (expected .svg, .png, .pdf)"),
-        (["--plot", "out.pgn"], "--plot: no plot has the ending '.pgn' (expected .svg, .png, .pdf); did you mean .png?"),
+        (
+            ["--plot", "out.pgn"],
+            "--plot: no plot has the ending '.pgn' (expected .svg, .png, .pdf); did you mean .png?",
+        ),
         (["--plot", "-"], "--plot: no plot has the ending 'none' (expected .svg, .png, .pdf)"),
         (["--plot", "nowhere/out.png"], "--plot nowhere/out.png: cannot be written: No such file or directory"),
         (["--plot", "\x1b[2J/out.svg"], r"--plot \x1b[2J/out.svg: cannot be written: No such file or directory"),
         (["--scale", "log"], "--scale requires --plot"),
-        (["--plot", "out.svg", "--scale", "lgo"], "--scale: unknown value 'lgo' (expected linear or log); did you mean log?"),
+        (
+            ["--plot", "out.svg", "--scale", "lgo"],
+            "--scale: unknown value 'lgo' (expected linear or log); did you mean log?",
+        ),
         (["--plot", "out.svg", "--csv", "--json"], "two formats at once: csv and json (expected one of them)"),
     ],
 )
@@ -292,16 +345,23 @@ def test_what_cannot_be_plotted_is_refused(args: list[str], message: str, capsys
 
 
 def test_a_wrong_ending_is_refused_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_refusal(capsys, "compare", "no-such-model", "--plot", "out.gif").startswith("--plot: no plot has the ending '.gif'")
+    assert command_refusal(capsys, "compare", "no-such-model", "--plot", "out.gif").startswith(
+        "--plot: no plot has the ending '.gif'"
+    )
 
 
 def test_a_wrong_column_leaves_no_plot_behind(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "did you mean total?" in command_refusal(capsys, "compare", "gpt2-small", "--sort", "totl", "--plot", "out.svg")
+    assert "did you mean total?" in command_refusal(
+        capsys, "compare", "gpt2-small", "--sort", "totl", "--plot", "out.svg"
+    )
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert command_refusal(capsys, "compare", "gpt2-small", "--plot", "out.svg") == "plots need the [plot] extra (expected pip install 'paramcount[plot]')"
+    assert (
+        command_refusal(capsys, "compare", "gpt2-small", "--plot", "out.svg")
+        == "plots need the [plot] extra (expected pip install 'paramcount[plot]')"
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on a file's size")
@@ -309,7 +369,13 @@ def test_where_the_space_ends_an_older_picture_stays() -> None:
     Path("out.png").write_bytes(b"old")
     before = listing()
     code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); from paramcount.output.tables import write_atomically; write_atomically('out.png', bytes(9999), '--plot')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env={"PYTHONPATH": str(Path(pc.__file__).parents[1])})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": str(Path(pc.__file__).parents[1])},
+    )
     assert done.stderr.endswith("ParamcountError: --plot out.png: cannot be written: File too large\n")
     assert listing() == before
 

@@ -32,8 +32,19 @@ LISTED = [id for id in STACKED if "layer_types" in type(zoo.load_entry(id).sizes
 OTHERS = [id for id in STACKED if id not in LISTED]
 LLAMA_LAYER = 4096 * 4096 + 2 * 1024 * 4096 + 4096 * 4096 + 3 * 14336 * 4096 + 2 * 4096
 WITHOUT_A_MODEL = {"help", "docs", "architectures", "audit", "list", "scan", "schema"}
-TINY_OLMOE = {"model_type": "olmoe", "hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
-COMPOSITE = {"model_type": "llava", "text_config": {"model_type": "llama", "num_hidden_layers": 4}, "vision_config": {"model_type": "clip_vision_model"}}
+TINY_OLMOE = {
+    "model_type": "olmoe",
+    "hidden_size": 64,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 100,
+}
+COMPOSITE = {
+    "model_type": "llava",
+    "text_config": {"model_type": "llama", "num_hidden_layers": 4},
+    "vision_config": {"model_type": "clip_vision_model"},
+}
 
 
 def refused(spec: object, **changes: object) -> str:
@@ -92,7 +103,11 @@ def test_a_what_if_is_the_entry_with_that_size_written_in_it(id: str) -> None:
                 assert caught.value.found == wrong
             else:
                 found = pc.count(pc.what_if(id, **{name: new}))
-                assert (found.components, found.active_components, found.buffers) == (expected.components, expected.active_components, expected.buffers)
+                assert (found.components, found.active_components, found.buffers) == (
+                    expected.components,
+                    expected.active_components,
+                    expected.buffers,
+                )
 
 
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
@@ -102,11 +117,16 @@ def test_of_a_config_json_it_is_the_one_with_another_key_but_for_what_is_noted(n
     model = pc.load(document)
     architecture = type(model.sizes)
     for field, value in model.sizes.__dict__.items():
-        key = (*(get_key(architecture, field).spellings(field) if field not in inner_configs(architecture) else ()), "")[0]
+        key = (
+            *(get_key(architecture, field).spellings(field) if field not in inner_configs(architecture) else ()),
+            "",
+        )[0]
         if type(value) is int and key and not re.search("[./]", key) and not architecture.section:
             with contextlib.suppress(pc.ParamcountError):
                 found, expected = pc.what_if(model, **{field: 2 * value}), pc.load({**document, key: 2 * value})
-                followed = {name: now for name, now in expected.sizes.__dict__.items() if now != getattr(found.sizes, name)}
+                followed = {
+                    name: now for name, now in expected.sizes.__dict__.items() if now != getattr(found.sizes, name)
+                }
                 notes = [note for note in found.reading.notes if "would give" in note]
                 assert notes == [
                     f"kept {name} = {format_size(getattr(model.sizes, name))}; deriving it from the new sizes would give {format_size(now)}"
@@ -126,7 +146,14 @@ def test_one_layer_more_costs_something_or_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "value"), [("owners", ()), ("owners", (2,) * 12), ("owners", (0,) * 13), ("owners", (7,) * 13), ("layer_types", ("hybrid",) * 76)]
+    ("size", "value"),
+    [
+        ("owners", ()),
+        ("owners", (2,) * 12),
+        ("owners", (0,) * 13),
+        ("owners", (7,) * 13),
+        ("layer_types", ("hybrid",) * 76),
+    ],
 )
 def test_shared_blocks_are_those_of_hybrid_layers_that_came_before(size: str, value: tuple[object, ...]) -> None:
     assert pc.what_if({"model_type": "zamba"}, owners=(2,) * 13).sizes == pc.load({"model_type": "zamba"}).sizes
@@ -157,14 +184,18 @@ def test_a_tied_head_costs_nothing_and_fewer_experts_cost_less() -> None:
 def test_lists_and_null_are_values() -> None:
     kinds = ("sliding_attention", "full_attention") * 15
     model = pc.what_if("gpt-oss-20b", n_layers=30, layer_types=kinds)
-    layer = pc.count("gpt-oss-20b").total - pc.count(pc.what_if("gpt-oss-20b", n_layers=23, layer_types=kinds[:23])).total
+    layer = (
+        pc.count("gpt-oss-20b").total - pc.count(pc.what_if("gpt-oss-20b", n_layers=23, layer_types=kinds[:23])).total
+    )
     assert pc.count(model).total == pc.count("gpt-oss-20b").total + 6 * layer
     assert describe_changes(model)[0].startswith(
         "what if n_layers 24 → 30, layer_types 12 × (sliding_attention, full_attention) → 15 × (sliding_attention, full_attention): "
     )
     assert pc.what_if("mistral-7b-v0.1", window=None).sizes.window is None  # type: ignore[attr-defined]
     dense = pc.what_if("qwen3-30b-a3b", dense_layers=[0, 47])
-    assert pc.count(dense).total - pc.count("qwen3-30b-a3b").total == 2 * (3 * 6144 * 2048 - 128 * 3 * 768 * 2048 - 128 * 2048)
+    assert pc.count(dense).total - pc.count("qwen3-30b-a3b").total == 2 * (
+        3 * 6144 * 2048 - 128 * 3 * 768 * 2048 - 128 * 2048
+    )
 
 
 def test_sizes_of_inner_configs_are_named_with_dots_or_given_in_mappings() -> None:
@@ -175,7 +206,9 @@ def test_sizes_of_inner_configs_are_named_with_dots_or_given_in_mappings() -> No
         assert pc.count(changed).total == pc.count(model).total + 2 * layer
         assert changed.changes == {"language.n_layers": (4, 6)}
         assert type(changed.sizes.language) is type(model.sizes.language)  # type: ignore[attr-defined]
-    both = pc.what_if(model, **{"language.n_layers": 6, "vision.n_layers": get_size(model.sizes, "vision.n_layers") + 1})
+    both = pc.what_if(
+        model, **{"language.n_layers": 6, "vision.n_layers": get_size(model.sizes, "vision.n_layers") + 1}
+    )
     assert pc.count(both).components["vision"] > pc.count(model).components["vision"]
 
 
@@ -184,19 +217,36 @@ def test_changing_again_keeps_the_first_original() -> None:
     twice = pc.what_if(once, vocab_size=50304)
     assert twice.original is pc.load("gpt2-small")
     assert twice.changes == {"n_layers": (12, 24), "vocab_size": (50257, 50304)}
-    assert changes_to_dict(twice) == {"set": {"n_layers": [12, 24], "vocab_size": [50257, 50304]}, "original_total": 124439808, "original_active": 124439808}
+    assert changes_to_dict(twice) == {
+        "set": {"n_layers": [12, 24], "vocab_size": [50257, 50304]},
+        "original_total": 124439808,
+        "original_active": 124439808,
+    }
 
 
 def test_nothing_that_was_said_of_the_original_is_said_of_it() -> None:
     model = pc.what_if("deepseek-v3", n_layers=60)
-    assert (model.checked, model.published, model.release, model.sources, model.hf, model.publisher) == ("unverified", (), None, (), None, None)
+    assert (model.checked, model.published, model.release, model.sources, model.hf, model.publisher) == (
+        "unverified",
+        (),
+        None,
+        (),
+        None,
+        None,
+    )
     assert (pc.count(model).release, pc.count(model).checkpoint) == ({}, None)
     assert (model.id, model.context_length) == ("deepseek-v3", 163840)
     assert pc.what_if("gpt2-small", n_positions=2048).context_length is None
 
 
 def test_a_mapping_and_its_reading_stay_what_they_are() -> None:
-    classifier = {**TINY_OLMOE, "num_experts": 8, "num_experts_per_tok": 2, "architectures": ["OlmoeModel"], "conv_kernel_size": 4}
+    classifier = {
+        **TINY_OLMOE,
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "architectures": ["OlmoeModel"],
+        "conv_kernel_size": 4,
+    }
     model = pc.what_if(classifier, n_layers=3)
     count = pc.count(model)
     assert (count.reference, count.lm_head, count.not_counted) == ("OlmoeModel", 0, ("lm_head",))
@@ -340,7 +390,9 @@ def test_values_are_typed_as_in_yaml() -> None:
 )  # fmt: skip
 @pytest.mark.usefixtures("_in_an_empty_directory")
 @pytest.mark.parametrize("command", ["show", "compare", "verify", "diff"])
-def test_a_wrong_setting_is_refused_in_one_line(command: str, typed: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_setting_is_refused_in_one_line(
+    command: str, typed: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = [word for setting in typed for word in ("--set", setting)]
     assert command_refusal(capsys, command, "gpt2-small", *words).startswith(message)
 
@@ -348,11 +400,16 @@ def test_a_wrong_setting_is_refused_in_one_line(command: str, typed: list[str], 
 SETTINGS = st.text("[]{},:&*!#|>'\"%@ \t\n019-.nulltrue\x1b\u202e\ud800é", max_size=20) | st.sampled_from(
     ["2147483648", "1e5", "-1", "[]", "{}", "[1, 1]", "null"]
 )
-NAMES = st.sampled_from(["n_layers", "n_heads", "layer_types", "vision.n_layers", "vision", "dense_layers", "tie_word_embeddings"]) | st.text(max_size=12)
+NAMES = st.sampled_from(
+    ["n_layers", "n_heads", "layer_types", "vision.n_layers", "vision", "dense_layers", "tie_word_embeddings"]
+) | st.text(max_size=12)
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.sampled_from(["gpt2-small", "gpt-oss-20b", "llama-3.2-11b-vision", "qwen3-30b-a3b"]), st.lists(st.tuples(NAMES, SETTINGS), max_size=3))
+@given(
+    st.sampled_from(["gpt2-small", "gpt-oss-20b", "llama-3.2-11b-vision", "qwen3-30b-a3b"]),
+    st.lists(st.tuples(NAMES, SETTINGS), max_size=3),
+)
 def test_whatever_is_set_there_is_an_answer_or_one_line(id: str, pairs: list[tuple[str, str]]) -> None:
     try:
         model = pc.what_if(id, **parse_settings(f"{name}={value}" for name, value in pairs))
@@ -392,7 +449,11 @@ def test_every_view_of_a_what_if_says_so(run: Runner, by: list[str]) -> None:
         assert "what if n" in run(*line, "--format", format).out
     data = json.loads(run(*line, "--json").out)
     assert data["total"] == 124439808 + 2 * (4 * 768 * 768 + 2 * 4 * 768 * 768 + 13 * 768)
-    assert (data["set"], data["original_total"], data["original_active"]) == ({"n_layers": [12, 14]}, 124439808, 124439808)
+    assert (data["set"], data["original_total"], data["original_active"]) == (
+        {"n_layers": [12, 14]},
+        124439808,
+        124439808,
+    )
     assert data.get("proof", "what if n_layers 12 → 14") == "what if n_layers 12 → 14"
     assert "set" not in json.loads(run("gpt2-small", *by, "--json").out)
 
@@ -411,11 +472,19 @@ def test_a_comparison_changes_every_model_and_tells_each_difference(run: Runner)
     small, medium = 28 * (12 * 768 * 768 + 13 * 768), 16 * (12 * 1024 * 1024 + 13 * 1024)
     assert f"+{small:,}" in out and f"+{medium:,}" in out
     assert "unverified" not in out
-    rows = list(csv.DictReader(io.StringIO(run("compare", "gpt2-*", "--set", "n_layers=40", "--sort", "-difference", "--csv").out)))
+    rows = list(
+        csv.DictReader(
+            io.StringIO(run("compare", "gpt2-*", "--set", "n_layers=40", "--sort", "-difference", "--csv").out)
+        )
+    )
     assert [row["id"] for row in rows] == ["gpt2-medium", "gpt2-small", "gpt2-large", "gpt2-xl"]
     assert [int(row["total"]) - int(row["original_total"]) for row in rows] == [int(row["difference"]) for row in rows]
     (model, *_) = json.loads(run("compare", "gpt2-small", "gpt2-xl", "--set", "n_layers=40", "--json").out)["models"]
-    assert (model["set"], model["original_total"], model["original_active"]) == ({"n_layers": [12, 40]}, 124439808, 124439808)
+    assert (model["set"], model["original_total"], model["original_active"]) == (
+        {"n_layers": [12, 40]},
+        124439808,
+        124439808,
+    )
     assert (model["difference"], model["active_difference"], model["verified"]) == (small, small, None)
 
 
@@ -461,7 +530,9 @@ def test_verify_has_the_numpy_pass_alone_to_compare_a_what_if_with(run: Runner) 
 
 def test_nothing_of_it_is_loaded_where_nothing_is_changed() -> None:
     for line in (["gpt2-small"], ["compare", "gpt2-small", "gpt2-xl"]):
-        assert {"paramcount.zoo.what_if", "paramcount.sizes.values", "paramcount.views.diff"} & set(modules_after(command(line))) == set()
+        assert {"paramcount.zoo.what_if", "paramcount.sizes.values", "paramcount.views.diff"} & set(
+            modules_after(command(line))
+        ) == set()
     assert "paramcount.zoo.what_if" in modules_after(command(["gpt2-small", "--set", "n_layers=2"]))
 
 
@@ -493,7 +564,9 @@ def test_a_list_is_told_by_what_recurs_in_it(value: tuple[object, ...], text: st
 def test_the_told_pattern_is_the_list_or_says_that_it_is_mixed(words: list[str]) -> None:
     text = format_size(tuple(words))
     outer = re.fullmatch(r"(\d+) × \((.*)\)(?:, (.*))?", text)
-    pieces = [(1, text.removesuffix(" in turns"))] if outer is None else [(int(outer[1]), outer[2]), (1, outer[3] or "")]
+    pieces = (
+        [(1, text.removesuffix(" in turns"))] if outer is None else [(int(outer[1]), outer[2]), (1, outer[3] or "")]
+    )
     told: list[str] = []
     for times, piece in pieces:
         runs = [run.rpartition(" × ") for run in piece.split(", ") if run]

@@ -42,7 +42,9 @@ from tests.test_package import command, loaded_by
 
 MANY = "EXAMPLES" in os.environ  # the largest models, too
 SMALL = 2500  # tensors
-REMOTE: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8"))
+REMOTE: dict[str, dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8")
+)
 SETS = re.compile(r"(?<!\{)\{([0-9,-]+)\}")
 
 
@@ -66,7 +68,9 @@ def unfolded(pattern: str) -> set[str]:
 
 
 def test_layers_and_experts_are_one_pattern() -> None:
-    names = [f"model.layers.{layer}.mlp.experts.{expert}.up_proj.weight" for layer in range(3, 61) for expert in range(256)]
+    names = [
+        f"model.layers.{layer}.mlp.experts.{expert}.up_proj.weight" for layer in range(3, 61) for expert in range(256)
+    ]
     assert fold_names(names) == [("model.layers.{3-60}.mlp.experts.{0-255}.up_proj.weight", names)]
 
 
@@ -89,7 +93,18 @@ def test_patterns_stand_for_exactly_their_names(seed: int) -> None:
 
 def test_what_only_looks_like_an_index_is_a_word() -> None:
     many = ".".join(["0"] * MOST_INDICES)
-    names = ["h.01.w", "h.02.w", "h.1x.w", "h.2x.w", "h.1234567890.w", "h.1234567891.w", f"{many}.0", f"{many}.1", "x" * 2000 + ".0", "x" * 2000 + ".1"]
+    names = [
+        "h.01.w",
+        "h.02.w",
+        "h.1x.w",
+        "h.2x.w",
+        "h.1234567890.w",
+        "h.1234567891.w",
+        f"{many}.0",
+        f"{many}.1",
+        "x" * 2000 + ".0",
+        "x" * 2000 + ".1",
+    ]
     assert fold_names(names) == [(name, [name]) for name in names]
 
 
@@ -98,8 +113,14 @@ def test_what_only_looks_like_an_index_is_a_word() -> None:
 # Names that other models give to something else, or the same model in other layers: of these, names alone do not tell.
 EXCEPTIONS = {
     "model.layers.#.mlp.expert_bias": "learned in afmoe, a buffer in bailing_hybrid, hy_v3 and lfm2_moe",
-    **{f"model.layers.#.attention.{name}.weight": "linear attention of bailing_hybrid" for name in ("q_proj", "k_proj", "v_proj", "g_proj", "dense")},
-    **{f"model.layers.#.self_attn.{name}.weight": "linear attention of kimi_linear" for name in ("q_proj", "k_proj", "v_proj", "o_proj")},
+    **{
+        f"model.layers.#.attention.{name}.weight": "linear attention of bailing_hybrid"
+        for name in ("q_proj", "k_proj", "v_proj", "g_proj", "dense")
+    },
+    **{
+        f"model.layers.#.self_attn.{name}.weight": "linear attention of kimi_linear"
+        for name in ("q_proj", "k_proj", "v_proj", "o_proj")
+    },
     **{f"model.layers.#.self_attn.{name}.weight": "linear attention of minimax" for name in ("qkv_proj", "out_proj")},
     "model.decoder.embed_tokens.weight": "the second table of t5gemma, the only one elsewhere",
 }
@@ -163,18 +184,26 @@ def test_names_that_the_reference_saves_sum_to_the_components_of_its_config(name
 def test_names_of_gguf_mean_the_same(id: str, architecture: str) -> None:
     count = pc.count(id)
     tensors = gguf_tensors([tensor for tensor in count.tensors if tensor.part != "mtp"], (), architecture, count)
-    assert {tensor.name: find_meaning(kind(tensor.name)) for tensor in tensors} == {tensor.name: expected_of(tensor) for tensor in tensors}
+    assert {tensor.name: find_meaning(kind(tensor.name)) for tensor in tensors} == {
+        tensor.name: expected_of(tensor) for tensor in tensors
+    }
 
 
 def test_every_name_that_the_gguf_package_knows_of_a_decoder_tells_something() -> None:
     """Those that tell nothing: of embedding models, of vision experts, of latent experts."""
-    names = [name.replace("{bid}", "#") for name in gguf.TENSOR_NAMES.values() if name.startswith(("blk.", "token", "output", "position"))]
+    names = [
+        name.replace("{bid}", "#")
+        for name in gguf.TENSOR_NAMES.values()
+        if name.startswith(("blk.", "token", "output", "position"))
+    ]
     untold = {name for name in names if find_meaning(f"{name}.weight") is None}
     assert {re.sub(r"vis_.*|ffn_latent_.*", "…", name) for name in untold} == {"blk.#.…"}
 
 
 def test_a_name_that_nobody_gave_tells_nothing() -> None:
-    assert [find_meaning(name) for name in ("", ".", "#", "weight", "a.b", "q_projx.weight", "norm" * 500)] == [None] * 6 + ["norm"]
+    assert [find_meaning(name) for name in ("", ".", "#", "weight", "a.b", "q_projx.weight", "norm" * 500)] == [
+        None
+    ] * 6 + ["norm"]
 
 
 def test_a_bias_is_no_mask() -> None:
@@ -194,13 +223,16 @@ MASKS = {f"h.{layer}.attn.bias": ("F32", (1, 1, 1024, 1024)) for layer in range(
 def of_reference(id: str, dtype: str = "BF16") -> Tensors:
     """The tensors of a model whose layers are all alike, as the reference names and shapes them."""
     names = expected_names(id)
-    return {name.replace("{}", str(i)): (dtype, shape) for name, (shape, copies) in names.items() for i in range(copies)}
+    return {
+        name.replace("{}", str(i)): (dtype, shape) for name, (shape, copies) in names.items() for i in range(copies)
+    }
 
 
 UNIFORM = [
     id
     for id, found in reference_names().items()
-    if len({copies for name, (_, copies) in found.items() if "{}" in name}) == 1 and not any(name.count("{}") > 1 for name in expected_names(id))
+    if len({copies for name, (_, copies) in found.items() if "{}" in name}) == 1
+    and not any(name.count("{}") > 1 for name in expected_names(id))
 ]
 
 
@@ -223,7 +255,12 @@ def small_gpt2(**more: Any) -> Path:
 def test_gpt2_as_released_is_counted_by_component_and_named() -> None:
     found = pc.stored_in(write_file(Path("model.safetensors"), of_reference("gpt2-small", "F32") | MASKS))
     assert found.components == dict.fromkeys(COMPONENTS, 0) | GPT2
-    assert (found.total, found.zoo, found.by, found.beside) == (124_439_808, ("gpt2-small",), "declaration", {"legacy buffer": 12 * 1024 * 1024})
+    assert (found.total, found.zoo, found.by, found.beside) == (
+        124_439_808,
+        ("gpt2-small",),
+        "declaration",
+        {"legacy buffer": 12 * 1024 * 1024},
+    )
     assert (found.tensors, found.elements, found.bytes) == (160, 137_022_720, 4 * 137_022_720)
     assert found.bits == 32
     assert (found.stacks, found.experts, found.copies, found.faults, found.scheme) == ({"h": 12}, 0, (), (), None)
@@ -245,12 +282,18 @@ def test_a_file_with_the_tensors_of_the_reference_is_named(id: str) -> None:
 
 def in_memory(count: Count) -> Checkpoint:
     """A checkpoint with the tensors of a declaration, of which only a header is there."""
-    tensors = expand_names(t for t in count.tensors if t.tied_to is None and t.part != "mtp" and t.role != "legacy_buffer")
-    held = {name: FileTensor("x.json", "BF16", tensor.shape, 2 * prod(tensor.shape), 0) for name, tensor in tensors.items()}
+    tensors = expand_names(
+        t for t in count.tensors if t.tied_to is None and t.part != "mtp" and t.role != "legacy_buffer"
+    )
+    held = {
+        name: FileTensor("x.json", "BF16", tensor.shape, 2 * prod(tensor.shape), 0) for name, tensor in tensors.items()
+    }
     return Checkpoint(Path("x.json"), "safetensors", held, (File("x.json", Path("x.json"), None),))
 
 
-@pytest.mark.parametrize("id", [id for id, found in reference().items() if MANY or sum(found["shapes"].values()) < SMALL])
+@pytest.mark.parametrize(
+    "id", [id for id, found in reference().items() if MANY or sum(found["shapes"].values()) < SMALL]
+)
 def test_every_model_of_the_zoo_is_named_by_its_own_tensors(id: str) -> None:
     count = pc.count(id)
     found = summarize_checkpoint(in_memory(count))
@@ -287,7 +330,10 @@ def test_several_files_are_counted_together() -> None:
 
 def test_a_missing_file_is_a_fault_and_its_tensors_are_not_counted() -> None:
     tensors, lost = of_reference("gpt2-small"), "model-00002-of-00003.safetensors"
-    index, there = write_shards(Path(), tensors), {name: tensor for name, tensor in tensors.items() if spread(tensors, 3)[name] != lost}
+    index, there = (
+        write_shards(Path(), tensors),
+        {name: tensor for name, tensor in tensors.items() if spread(tensors, 3)[name] != lost},
+    )
     Path(lost).unlink()
     found = pc.stored_in(index)
     assert sum(found.components.values()) == found.total == sum(prod(shape) for _, shape in there.values())
@@ -304,20 +350,37 @@ def test_an_index_alone_tells_names_and_bytes() -> None:
     assert (found.total, found.components, found.bytes, found.tensors) == (None, {}, 2 * 124_439_808, 148)
     assert found.zoo == ("gpt2-small",)
     found = summarize_checkpoint(
-        Checkpoint(Path("x"), "pytorch", {name: FileTensor("x.bin") for name in of_reference("gpt2-small")}, (), total_size=2 * 124_439_809)
+        Checkpoint(
+            Path("x"),
+            "pytorch",
+            {name: FileTensor("x.bin") for name in of_reference("gpt2-small")},
+            (),
+            total_size=2 * 124_439_809,
+        )
     )
     assert (found.zoo, found.nearest) == ((), None)
 
 
 def test_a_layer_of_deepseek_v3_that_predicts_further_tokens_stands_beside() -> None:
     own = ("enorm.weight", "hnorm.weight", "eh_proj.weight", "mlp.gate.weight", "shared_head.norm.weight")
-    tensors: Tensors = {"model.embed_tokens.weight": ("F32", (16, 4)), "model.layers.0.mlp.gate_proj.weight": ("F32", (6, 4))}
-    found = pc.stored_in(write_file(Path("a.safetensors"), tensors | {f"model.layers.1.{name}": ("F32", (2, 4)) for name in own}))
-    assert (found.total, found.beside, found.stacks) == (16 * 4 + 6 * 4, {"MTP layer": len(own) * 8}, {"model.layers": 1})
+    tensors: Tensors = {
+        "model.embed_tokens.weight": ("F32", (16, 4)),
+        "model.layers.0.mlp.gate_proj.weight": ("F32", (6, 4)),
+    }
+    found = pc.stored_in(
+        write_file(Path("a.safetensors"), tensors | {f"model.layers.1.{name}": ("F32", (2, 4)) for name in own})
+    )
+    assert (found.total, found.beside, found.stacks) == (
+        16 * 4 + 6 * 4,
+        {"MTP layer": len(own) * 8},
+        {"model.layers": 1},
+    )
 
 
 def test_experts_are_seen_one_by_one_and_together() -> None:
-    apart = read_meanings({f"model.layers.{layer}.mlp.experts.{i}.up_proj.weight": (6, 4) for layer in range(2) for i in range(5 - layer)})
+    apart = read_meanings(
+        {f"model.layers.{layer}.mlp.experts.{i}.up_proj.weight": (6, 4) for layer in range(2) for i in range(5 - layer)}
+    )
     together = read_meanings({f"blk.{layer}.ffn_up_exps.weight": (7, 6, 4) for layer in range(2)})
     assert (apart.experts, apart.stacks, together.experts, together.stacks) == (5, {"model.layers": 2}, 7, {"blk": 2})
 
@@ -337,10 +400,20 @@ def test_a_gguf_file_is_counted_too() -> None:
         if len(shape) == 1:
             writer.add_tensor(name, array)
         else:
-            writer.add_tensor(name, gguf.quants.quantize(array, gguf.GGMLQuantizationType.Q8_0), raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+            writer.add_tensor(
+                name,
+                gguf.quants.quantize(array, gguf.GGMLQuantizationType.Q8_0),
+                raw_dtype=gguf.GGMLQuantizationType.Q8_0,
+            )
     finish(writer)
     found = pc.stored_in("model.gguf")
-    assert {name: n for name, n in found.components.items() if n} == {"embedding": 2048, "qkv": 4096, "mlp": 6144, "norm": 64, "lm_head": 2048}
+    assert {name: n for name, n in found.components.items() if n} == {
+        "embedding": 2048,
+        "qkv": 4096,
+        "mlp": 6144,
+        "norm": 64,
+        "lm_head": 2048,
+    }
     assert (found.format, found.elements, found.bytes) == ("gguf", 14_400, 14_336 // 32 * 34 + 256)
     assert [(type.dtype, type.tensors) for type in found.types] == [("Q8_0", 4), ("F32", 1)]
     assert [(copy.name, copy.same) for copy in found.copies] == [("output.weight", False)]
@@ -357,7 +430,11 @@ def only(found: StoredCount) -> tuple[str, str, bool | None, int]:
 def test_a_head_of_the_same_values_is_a_copy_and_counts_once() -> None:
     found = pc.stored_in(small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].copy()}))
     assert only(found) == ("lm_head.weight", "wte.weight", True, 160)
-    assert (found.components["lm_head"], found.beside, found.total) == (0, {"tied duplicate": 160}, 160 + 48 + 16 + 2 * 192)
+    assert (found.components["lm_head"], found.beside, found.total) == (
+        0,
+        {"tied duplicate": 160},
+        160 + 48 + 16 + 2 * 192,
+    )
 
 
 def test_a_head_of_other_values_counts() -> None:
@@ -369,7 +446,9 @@ def test_a_head_of_other_values_counts() -> None:
 def test_a_head_of_another_type_or_without_its_values_cannot_be_told() -> None:
     found = pc.stored_in(small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].astype(np.float16)}))
     assert (only(found)[2], found.components["lm_head"]) == (None, 160)
-    found = pc.stored_in(write_header(Path("header.json"), {"wte.weight": ("F32", (20, 8)), "lm_head.weight": ("F32", (20, 8))}))
+    found = pc.stored_in(
+        write_header(Path("header.json"), {"wte.weight": ("F32", (20, 8)), "lm_head.weight": ("F32", (20, 8))})
+    )
     assert (only(found)[2], found.components["lm_head"]) == (None, 160)
 
 
@@ -414,7 +493,9 @@ def test_a_file_without_tensors_has_no_parameters(run: Runner) -> None:
 
 
 def test_what_speaks_against_a_file_and_its_head_is_told(run: Runner) -> None:
-    small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].copy(), "z.#": lambda arrays: arrays["ln_f.bias"]})
+    small_gpt2(
+        **{"lm_head.weight": lambda arrays: arrays["wte.weight"].copy(), "z.#": lambda arrays: arrays["ln_f.bias"]}
+    )
     out = run("./model.safetensors").out
     assert "lm_head.weight is a copy of wte.weight (sampled values are equal)\n" in out
     assert "components inferred from tensor names; 1 unrecognised tensor counted as other\n" in out
@@ -423,7 +504,12 @@ def test_what_speaks_against_a_file_and_its_head_is_told(run: Runner) -> None:
 def test_every_format_has_the_same_figures(run: Runner) -> None:
     write_file(Path("model.safetensors"), of_reference("gpt2-small"))
     found = json.loads(run("./model.safetensors", "--json").out)
-    assert (found["schema_version"], found["total"], found["zoo"], found["bits_per_value"]) == (2, 124_439_808, ["gpt2-small"], 16.0)
+    assert (found["schema_version"], found["total"], found["zoo"], found["bits_per_value"]) == (
+        2,
+        124_439_808,
+        ["gpt2-small"],
+        16.0,
+    )
     assert sum(found["components"].values()) == sum(row["parameters"] for row in found["patterns"]) == found["total"]
     rows = list(csv.DictReader(io.StringIO(run("./model.safetensors", "--csv").out)))
     assert {row["component"]: int(row["parameters"]) for row in rows} == GPT2
@@ -455,12 +541,16 @@ def test_an_index_alone_is_shown_by_how_many_tensors(run: Runner) -> None:
     for path in Path().glob("*.safetensors"):
         path.unlink()
     shown = run("./model.safetensors.index.json")
-    assert shown.out.startswith("model.safetensors.index.json   148 tensors, shapes unknown\n  lists the tensors of gpt2-small\n")
+    assert shown.out.startswith(
+        "model.safetensors.index.json   148 tensors, shapes unknown\n  lists the tensors of gpt2-small\n"
+    )
     assert "\nqkv                     24\n" in shown.out
     assert "unknown shapes" in shown.err
 
 
-@pytest.mark.parametrize("options", [["--keys"], ["--by", "layer"], ["--by", "part"], ["--set", "n_layers=2"], ["--estimates"]])
+@pytest.mark.parametrize(
+    "options", [["--keys"], ["--by", "layer"], ["--by", "part"], ["--set", "n_layers=2"], ["--estimates"]]
+)
 def test_what_no_checkpoint_says_is_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     small_gpt2()
     asked = " ".join(options[:2] if options[0] == "--by" else options[:1])
@@ -468,7 +558,10 @@ def test_what_no_checkpoint_says_is_refused(options: list[str], capsys: pytest.C
     assert command_refusal(capsys, "./model.safetensors", *options) == expected
 
 
-@pytest.mark.parametrize("line", [["compare", "x", "gpt2-small"], ["explain", "x"], ["trace", "x"], ["verify", "x"], ["diff", "gpt2-small", "x"]])
+@pytest.mark.parametrize(
+    "line",
+    [["compare", "x", "gpt2-small"], ["explain", "x"], ["trace", "x"], ["verify", "x"], ["diff", "gpt2-small", "x"]],
+)
 def test_commands_on_models_say_what_a_checkpoint_is_for(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     small_gpt2()
     message = command_refusal(capsys, *[word if word != "x" else "./model.safetensors" for word in line])
@@ -514,7 +607,9 @@ def test_nothing_of_a_file_reaches_the_terminal_raw(run: Runner) -> None:
 
 def test_a_checkpoint_is_shown_without_numpy_and_pandas(tmp_path: Path) -> None:
     path = write_file(tmp_path / "model.safetensors", of_reference("gpt2-small"))
-    assert loaded_by(command([str(path)])) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"} == set()
+    assert (
+        loaded_by(command([str(path)])) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"} == set()
+    )
 
 
 def test_a_checkpoint_whose_tensors_are_all_empty_is_counted_as_nothing(tmp_path: Path, run: Runner) -> None:

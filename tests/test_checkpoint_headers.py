@@ -16,7 +16,18 @@ from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.loading import load
 from tests.damaging import DAMAGES, Damaged, Said, a_few, against, told
-from tests.headers import HEADERS, NAMES, Tensors, bytes_of, saved, spread, write_file, write_header, write_index, write_shards
+from tests.headers import (
+    HEADERS,
+    NAMES,
+    Tensors,
+    bytes_of,
+    saved,
+    spread,
+    write_file,
+    write_header,
+    write_index,
+    write_shards,
+)
 
 TABLE = re.compile(r"(^shared|wte|word_embeddings|embed_tokens|embed_in|backbone\.embeddings)\.weight$")
 # A tensor that alone says that the writer has another name for it: without it, either may be said to be missing.
@@ -120,13 +131,19 @@ def test_a_missing_table_shows_in_its_component_and_in_no_other(name: str, verif
 
 
 @pytest.mark.parametrize(
-    ("name", "head", "table"), [("llama-tied", "lm_head.weight", "model.embed_tokens.weight"), ("gpt2", "lm_head.weight", "transformer.wte.weight")]
+    ("name", "head", "table"),
+    [
+        ("llama-tied", "lm_head.weight", "model.embed_tokens.weight"),
+        ("gpt2", "lm_head.weight", "transformer.wte.weight"),
+    ],
 )
 def test_a_stored_copy_of_a_tied_table_is_accounted_for(name: str, head: str, table: str, verify: Verify) -> None:
     tensors = saved(name).tensors
     found = verify(name, {**tensors, head: tensors[table]})
     assert found.ok
-    assert [(line.finding.what, line.pattern, line.values) for line in found.lines] == [("tied duplicate", head, prod(tensors[table][1]))]
+    assert [(line.finding.what, line.pattern, line.values) for line in found.lines] == [
+        ("tied duplicate", head, prod(tensors[table][1]))
+    ]
 
 
 # ---- in several files
@@ -138,7 +155,13 @@ def test_in_several_files_it_is_the_same_by_index_by_folder_and_by_any_of_them(n
     shards = sorted(tmp_path.glob("*.safetensors"))
     for path in (index, tmp_path, shards[1]):
         found = in_folder(name, tmp_path, path)
-        assert (found.ok, told(found), found.files, found.tensors, found.by_shape) == (True, "", 3, len(saved(name).tensors), 0)
+        assert (found.ok, told(found), found.files, found.tensors, found.by_shape) == (
+            True,
+            "",
+            3,
+            len(saved(name).tensors),
+            0,
+        )
         assert found.size.predicted == found.size.found == bytes_of(saved(name).tensors)
     index.unlink()
     assert in_folder(name, tmp_path, shards[0]).ok
@@ -162,7 +185,9 @@ def test_a_missing_file_is_found_and_named(name: str, gone: int, tmp_path: Path)
     assert any(shard.name in fault for fault in found.faults)
     if name in PLAIN:
         assert sum(line.tensors for line in found.lines if line.finding.kind == "missing") == len(lost)
-        assert sum(line.values or 0 for line in found.lines) - beside(found) == sum(prod(tensors[tensor][1]) for tensor in lost)
+        assert sum(line.values or 0 for line in found.lines) - beside(found) == sum(
+            prod(tensors[tensor][1]) for tensor in lost
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -16,7 +16,13 @@ from paramcount.checkpoints.folding import strip_indices
 from paramcount.checkpoints.matching import iterate_names
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.checkpoints.writers.layout_tables import ALIASES
-from paramcount.checkpoints.writers.layouts import apply_aliases, apply_prefixes, find_alias, fuse_matrices, split_matrices
+from paramcount.checkpoints.writers.layouts import (
+    apply_aliases,
+    apply_prefixes,
+    find_alias,
+    fuse_matrices,
+    split_matrices,
+)
 from paramcount.counting.tensors import Tensor
 from paramcount.flow import Repeat
 from paramcount.loading import load
@@ -66,13 +72,17 @@ def test_a_model_is_found_in_every_form_that_writers_give_it(form: str) -> None:
 def test_every_tensor_of_every_form_is_missed_where_it_is_not_there(form: str) -> None:
     config, shapes = FORMS[form]
     for name in some(shapes):
-        if name.endswith(("attn.bias", "rope.freqs")) or ("lm_head.weight" in shapes and config is GPT2 and name in ("lm_head.weight", "wte.weight")):
+        if name.endswith(("attn.bias", "rope.freqs")) or (
+            "lm_head.weight" in shapes and config is GPT2 and name in ("lm_head.weight", "wte.weight")
+        ):
             continue  # nobody needs the masks, and of a table and its copy both
         found = checked(config, {other: shape for other, shape in shapes.items() if other != name})
         assert not found.ok, name
         missing = [line for line in found.lines if line.finding.kind == "missing"]
         assert len(missing) == 1 and missing[0].tensors == 1 and missing[0].finding.declared_shape == shapes[name]
-        assert missing[0].pattern == name or not re.search(r"\.\d+\.", name)  # what stands in no layer may be called as declared
+        assert missing[0].pattern == name or not re.search(
+            r"\.\d+\.", name
+        )  # what stands in no layer may be called as declared
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -85,7 +95,12 @@ def test_every_matrix_of_every_form_is_told_where_it_stands_the_other_way_round(
         over = turned({name: shape}, name)
         found = checked(config, shapes | over)
         (line,) = [line for line in found.lines if not line.finding.ok]
-        assert (line.finding.kind, line.pattern, line.finding.file_shape, line.finding.declared_shape) == ("wrong shape", name, over[name], shape)
+        assert (line.finding.kind, line.pattern, line.finding.file_shape, line.finding.declared_shape) == (
+            "wrong shape",
+            name,
+            over[name],
+            shape,
+        )
 
 
 def test_a_name_that_one_tensor_alone_has_is_no_layout() -> None:
@@ -111,7 +126,11 @@ def test_strange_names_are_matched_by_shape_and_that_is_said() -> None:
     found = checked(LLAMA, shapes)
     assert found.ok and found.by_shape == len(LLAMA_FILE) == 21
     wrong = checked(LLAMA, shapes | {"tensor_3": (7,)})
-    assert [(line.finding.kind, line.finding.declared_shape, line.finding.file_shape) for line in wrong.lines if not line.finding.ok] == [
+    assert [
+        (line.finding.kind, line.finding.declared_shape, line.finding.file_shape)
+        for line in wrong.lines
+        if not line.finding.ok
+    ] == [
         ("missing", (8,), None),
         ("unexpected", None, (7,)),
     ]
@@ -128,15 +147,24 @@ def test_a_tower_beside_a_language_model_is_no_finding_and_one_beside_a_plain_mo
 
 def test_an_alias_is_taken_only_where_the_file_holds_it() -> None:
     assert (
-        find_alias("model.layers.{layer}.block_sparse_moe.gate.weight", {strip_indices("model.layers.0.mlp.gate.weight")})
+        find_alias(
+            "model.layers.{layer}.block_sparse_moe.gate.weight", {strip_indices("model.layers.0.mlp.gate.weight")}
+        )
         == "model.layers.{layer}.mlp.gate.weight"
     )
-    assert find_alias("model.layers.{layer}.block_sparse_moe.gate.weight", set()) == "model.layers.{layer}.block_sparse_moe.gate.weight"
+    assert (
+        find_alias("model.layers.{layer}.block_sparse_moe.gate.weight", set())
+        == "model.layers.{layer}.block_sparse_moe.gate.weight"
+    )
 
 
 def test_an_adapter_beside_the_layers_it_wraps_is_told_and_nothing_is_missing() -> None:
     _, shapes = FORMS["llama inside PEFT"]
-    adapter = {f"base_model.model.model.layers.{i}.self_attn.q_proj.lora_{ab}.default.weight": (4, 8) for i in range(2) for ab in "AB"}
+    adapter = {
+        f"base_model.model.model.layers.{i}.self_attn.q_proj.lora_{ab}.default.weight": (4, 8)
+        for i in range(2)
+        for ab in "AB"
+    }
     found = checked(LLAMA, {**shapes, **adapter})
     assert {(line.finding.kind, line.finding.what) for line in found.lines} == {("unexpected", "adapter")}
     assert sum(line.tensors for line in found.lines) == 4
@@ -147,12 +175,16 @@ def test_a_router_under_another_name_is_found_once() -> None:
     found = checked(MIXTRAL, {**shapes, **in_layers({"mlp.gate.weight": (3, 8)})})
     assert found.ok
     both = checked(MIXTRAL, {**MIXTRAL_FILE, **in_layers({"mlp.gate.weight": (3, 8)})})
-    assert [(line.finding.kind, line.pattern) for line in both.lines] == [("unexpected", "model.layers.{0-1}.mlp.gate.weight")]
+    assert [(line.finding.kind, line.pattern) for line in both.lines] == [
+        ("unexpected", "model.layers.{0-1}.mlp.gate.weight")
+    ]
 
 
 def tensor(name: str, *shape: int, splits: Sequence[int] = ()) -> Tensor:
     layers = Repeat("layer", 2, 2, runs=((0, 2),))
-    return Tensor(name, shape, "mlp", "decoder", "parameter", (layers,), tuple(("mlp", width) for width in splits), None)
+    return Tensor(
+        name, shape, "mlp", "decoder", "parameter", (layers,), tuple(("mlp", width) for width in splits), None
+    )
 
 
 def names(tensors: Sequence[Tensor]) -> list[str]:
@@ -162,7 +194,9 @@ def names(tensors: Sequence[Tensor]) -> list[str]:
 def test_no_declared_name_becomes_anothers() -> None:
     two = [tensor("layers.{layer}.mlp.linear_gate.weight", 8, 8), tensor("layers.{layer}.mlp.gate_proj.weight", 8, 8)]
     assert names(apply_aliases(two, {"layers.{}.mlp.gate_proj.weight"})) == names(two)
-    assert names(apply_aliases(two, {"a.layers.{}.mlp.gate_proj.weight"}, {"layers.{}.mlp.gate_proj.weight"})) == names(two)
+    assert names(apply_aliases(two, {"a.layers.{}.mlp.gate_proj.weight"}, {"layers.{}.mlp.gate_proj.weight"})) == names(
+        two
+    )
     shared = [tensor("layers.{layer}.shared_expert.w.weight", 8, 8), tensor("layers.{layer}.shared_mlp.w.weight", 8, 8)]
     assert names(apply_aliases(shared, {"layers.{}.shared_experts.w.weight"})) == [
         "layers.{layer}.shared_experts.w.weight",
@@ -189,7 +223,9 @@ def test_pieces_may_have_other_names_than_the_whole() -> None:
 def test_what_is_there_whole_is_not_looked_for_in_pieces() -> None:
     config, shapes = FORMS["phi3"]
     found = checked(config, shapes | {"model.layers.1.self_attn.q_proj.weight": (8, 8)})
-    assert [(line.finding.kind, line.pattern) for line in found.lines] == [("unexpected", "model.layers.1.self_attn.q_proj.weight")]
+    assert [(line.finding.kind, line.pattern) for line in found.lines] == [
+        ("unexpected", "model.layers.1.self_attn.q_proj.weight")
+    ]
 
 
 def test_where_every_name_stands_behind_many_prefixes_none_of_them_is_chosen() -> None:
@@ -202,7 +238,9 @@ def test_where_every_name_stands_behind_many_prefixes_none_of_them_is_chosen() -
 # ---- which way round
 
 
-@pytest.mark.parametrize(("form", "remarks"), [("gpt2", 0), ("gpt2 of nanoGPT", 1), ("qwen3_vl_moe", 0), ("qwen3_vl_moe as released", 1)])
+@pytest.mark.parametrize(
+    ("form", "remarks"), [("gpt2", 0), ("gpt2 of nanoGPT", 1), ("qwen3_vl_moe", 0), ("qwen3_vl_moe as released", 1)]
+)
 def test_a_file_whose_matrices_all_stand_the_other_way_round_says_so(form: str, remarks: int) -> None:
     said = [remark for remark in checked(*FORMS[form]).remarks if "transposed compared with the reference" in remark]
     assert len(said) == remarks
@@ -210,9 +248,10 @@ def test_a_file_whose_matrices_all_stand_the_other_way_round_says_so(form: str, 
 
 def test_where_as_many_stand_one_way_as_the_other_they_should_stand_as_the_reference_has_them() -> None:
     shapes = turned(QWEN3_VL_MOE_FILE, ".gate_up_proj")
-    assert [(line.pattern, line.finding.declared_shape, line.finding.file_shape) for line in checked(QWEN3_VL_MOE, shapes).lines] == [
-        ("model.language_model.layers.{0-1}.mlp.experts.gate_up_proj", (3, 12, 8), (3, 8, 12))
-    ]
+    assert [
+        (line.pattern, line.finding.declared_shape, line.finding.file_shape)
+        for line in checked(QWEN3_VL_MOE, shapes).lines
+    ] == [("model.language_model.layers.{0-1}.mlp.experts.gate_up_proj", (3, 12, 8), (3, 8, 12))]
 
 
 @pytest.mark.parametrize("form", ["llama", "phi3", "mixtral, experts together", "qwen3_moe, experts together", "bert"])
@@ -236,11 +275,21 @@ def test_a_copy_stands_for_what_it_is_tied_to_and_that_is_said() -> None:
     untied = checked(LLAMA, shapes)
     assert [(line.finding.kind, line.pattern) for line in untied.lines] == [("missing", "model.embed_tokens.weight")]
     wrong = checked(config, shapes | {"lm_head.weight": (15, 8)})
-    assert [(line.finding.kind, line.pattern, line.finding.declared_shape) for line in wrong.lines] == [("wrong shape", "lm_head.weight", (16, 8))]
+    assert [(line.finding.kind, line.pattern, line.finding.declared_shape) for line in wrong.lines] == [
+        ("wrong shape", "lm_head.weight", (16, 8))
+    ]
 
 
 def test_t5_s_table_may_stand_under_any_of_its_names() -> None:
-    config = {"model_type": "t5", "d_model": 8, "d_kv": 4, "d_ff": 12, "num_layers": 1, "num_heads": 2, "vocab_size": 16}
+    config = {
+        "model_type": "t5",
+        "d_model": 8,
+        "d_kv": 4,
+        "d_ff": 12,
+        "num_layers": 1,
+        "num_heads": 2,
+        "vocab_size": 16,
+    }
     layer = {f"SelfAttention.{name}.weight": (8, 8) for name in "qkvo"}
     cross = {f"EncDecAttention.{name}.weight": (8, 8) for name in "qkvo"}
     mlp = {"DenseReluDense.wi.weight": (12, 8), "DenseReluDense.wo.weight": (8, 12)}
@@ -251,11 +300,17 @@ def test_t5_s_table_may_stand_under_any_of_its_names() -> None:
         for name, shape in {**part, "layer_norm.weight": (8,)}.items()
     }
     for stack in ("encoder", "decoder"):
-        shapes |= {f"{stack}.final_layer_norm.weight": (8,), f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": (32, 2)}
+        shapes |= {
+            f"{stack}.final_layer_norm.weight": (8,),
+            f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": (32, 2),
+        }
     for table in ("shared.weight", "decoder.embed_tokens.weight", "lm_head.weight"):
         assert checked(config, {**shapes, table: (16, 8)}).ok, table
     (line,) = checked(config, {**shapes, "decoder.embed_tokens.weight": (16, 8), "lm_head.weight": (16, 8)}).lines
-    assert (line.pattern, line.finding.note) == ("lm_head.weight", "of decoder.embed_tokens.weight, values not compared")
+    assert (line.pattern, line.finding.note) == (
+        "lm_head.weight",
+        "of decoder.embed_tokens.weight, values not compared",
+    )
     assert not checked(config, shapes).ok
 
 
@@ -269,7 +324,9 @@ def translator(places: bool) -> Shapes:
     attention = {"q_proj": (8, 8), "k_proj": (8, 8), "v_proj": (8, 8), "out_proj": (8, 8)}
     mlp = {"fc1": (12, 8), "fc2": (8, 12), "final_layer_norm": (8,), "self_attn_layer_norm": (8,)}
     layer = biased({f"self_attn.{name}": shape for name, shape in attention.items()} | mlp)
-    cross = biased({f"encoder_attn.{name}": shape for name, shape in attention.items()} | {"encoder_attn_layer_norm": (8,)})
+    cross = biased(
+        {f"encoder_attn.{name}": shape for name, shape in attention.items()} | {"encoder_attn_layer_norm": (8,)}
+    )
     shapes = {f"model.encoder.layers.0.{name}": shape for name, shape in layer.items()}
     shapes |= {f"model.decoder.layers.0.{name}": shape for name, shape in (layer | cross).items()}
     shapes |= {"model.shared.weight": (16, 8), "final_logits_bias": (1, 16)}
@@ -278,17 +335,28 @@ def translator(places: bool) -> Shapes:
 
 @pytest.mark.parametrize("model_type", ["marian", "pegasus"])
 def test_sines_that_the_reference_works_out_may_be_absent_and_nothing_else_may(model_type: str) -> None:
-    norms = biased({f"model.{stack}.layer_norm": (8,) for stack in ("encoder", "decoder")}) if model_type == "pegasus" else {}
+    norms = (
+        biased({f"model.{stack}.layer_norm": (8,) for stack in ("encoder", "decoder")})
+        if model_type == "pegasus"
+        else {}
+    )
     config = {**MARIAN, "model_type": model_type, "pad_token_id": 0}
     with_sines, without = (checked(config, translator(places) | norms) for places in (True, False))
     assert with_sines.ok and with_sines.remarks == ()
     assert with_sines.expected == with_sines.found == without.expected
     assert without.ok and [line.pattern for line in without.lines] == ["final_logits_bias"]  # a buffer
-    assert {name: n - without.found[name] for name, n in without.expected.items() if n != without.found[name]} == {"position": 2 * 10 * 8}
-    assert without.remarks == tuple(f"model.{stack}.embed_positions.weight is not in the file; the reference recomputes it" for stack in ("decoder", "encoder"))
+    assert {name: n - without.found[name] for name, n in without.expected.items() if n != without.found[name]} == {
+        "position": 2 * 10 * 8
+    }
+    assert without.remarks == tuple(
+        f"model.{stack}.embed_positions.weight is not in the file; the reference recomputes it"
+        for stack in ("decoder", "encoder")
+    )
     assert not checked(config, translator(True) | norms | {"model.encoder.embed_positions.weight": (9, 8)}).ok
     for name in translator(False):
-        assert not checked(config, {other: shape for other, shape in (translator(False) | norms).items() if other != name}).ok, name
+        assert not checked(
+            config, {other: shape for other, shape in (translator(False) | norms).items() if other != name}
+        ).ok, name
 
 
 def test_learned_places_may_not_be_absent() -> None:
@@ -305,12 +373,16 @@ def test_learned_places_may_not_be_absent() -> None:
 
 def names_and_shapes(config: Mapping[str, object]) -> Shapes:
     """Every tensor of a declaration, copies left out."""
-    return {name: tensor.shape for tensor in count(config).tensors if not tensor.tied_to for name in iterate_names(tensor)}
+    return {
+        name: tensor.shape for tensor in count(config).tensors if not tensor.tied_to for name in iterate_names(tensor)
+    }
 
 
 def small(model_type: str) -> dict[str, object]:
     """The smallest of its cases."""
-    found: dict[str, object] = min((case for case in cases()[model_type] if "refused" not in case), key=lambda case: case["total"])["config"]
+    found: dict[str, object] = min(
+        (case for case in cases()[model_type] if "refused" not in case), key=lambda case: case["total"]
+    )["config"]
     return found
 
 
@@ -318,7 +390,9 @@ def small(model_type: str) -> dict[str, object]:
 def test_what_no_layer_has_is_missing_and_nothing_else_is_taken_for_it(model_type: str) -> None:
     config = small(model_type)
     shapes = names_and_shapes(config)
-    needless = {tensor.name for tensor in count(config).tensors if tensor.role == "legacy_buffer" or tensor.part == "mtp"}
+    needless = {
+        tensor.name for tensor in count(config).tensors if tensor.role == "legacy_buffer" or tensor.part == "mtp"
+    }
     assert checked(config, shapes).ok
     for kind in {strip_indices(name) for name in shapes} - set(map(strip_indices, needless)):
         if kind.endswith("embed_positions.weight") and model_type in ("marian", "pegasus"):
@@ -351,10 +425,12 @@ def test_the_head_of_a_classifier_is_no_finding_where_the_config_has_it_and_one_
     classifier = {**LLAMA, "architectures": ["LlamaForSequenceClassification"]}
     found = checked({**classifier, "num_labels": 3}, body)
     assert (found.ok, found.beside) == (True, {})
-    assert [line.finding.kind for line in checked(classifier, body).lines if not line.finding.ok] == ["wrong shape"]  # two labels
-    assert [(line.finding.kind, line.finding.what) for line in checked(LLAMA, LLAMA_FILE | {"score.weight": (3, 8)}).lines] == [
-        ("unexpected", "head of another task")
-    ]
+    assert [line.finding.kind for line in checked(classifier, body).lines if not line.finding.ok] == [
+        "wrong shape"
+    ]  # two labels
+    assert [
+        (line.finding.kind, line.finding.what) for line in checked(LLAMA, LLAMA_FILE | {"score.weight": (3, 8)}).lines
+    ] == [("unexpected", "head of another task")]
 
 
 def test_the_copies_of_its_table_in_an_older_file_of_t5_are_no_findings() -> None:
@@ -365,7 +441,9 @@ def test_the_copies_of_its_table_in_an_older_file_of_t5_are_no_findings() -> Non
     found = checked(header.config, tensors | copies)
     assert found.ok and found.beside == {"tied duplicate": 3 * prod(table)}
     turned = checked(header.config, tensors | {"encoder.embed_tokens.weight": table[::-1]})
-    assert [(line.finding.kind, line.pattern) for line in turned.lines] == [("unexpected", "encoder.embed_tokens.weight")]
+    assert [(line.finding.kind, line.pattern) for line in turned.lines] == [
+        ("unexpected", "encoder.embed_tokens.weight")
+    ]
 
 
 def test_a_scalar_beside_the_parameters_is_one_value() -> None:

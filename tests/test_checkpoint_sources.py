@@ -36,13 +36,20 @@ TOTAL = 48 + 12 + 12 + 48  # bytes of these values
 MAP = {"embed.weight": FIRST, "layers.0.weight": FIRST, "layers.1.weight": SECOND, "head.weight": SECOND}
 
 
-def sharded(folder: Path, parts: Sequence[Mapping[str, Any]] = PARTS, weight_map: Mapping[str, str] = MAP, total_size: object = TOTAL) -> Path:
+def sharded(
+    folder: Path,
+    parts: Sequence[Mapping[str, Any]] = PARTS,
+    weight_map: Mapping[str, str] = MAP,
+    total_size: object = TOTAL,
+) -> Path:
     """Files and their index. Where an index says nothing, there is none."""
     folder.mkdir(exist_ok=True)
     for i, part in enumerate(parts):
         safetensors.numpy.save_file(dict(part), folder / f"model-{i + 1:05}-of-{len(parts):05}.safetensors")
     if weight_map:
-        (folder / INDEX).write_text(json.dumps({"metadata": {"total_size": total_size}, "weight_map": weight_map}, indent=2))
+        (folder / INDEX).write_text(
+            json.dumps({"metadata": {"total_size": total_size}, "weight_map": weight_map}, indent=2)
+        )
     return folder
 
 
@@ -83,12 +90,22 @@ def test_a_file_is_held_as_the_library_wrote_it(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     safetensors.numpy.save_file(PARTS[0], file, metadata={"format": "pt"})
     found = open_checkpoint(file)
-    assert (found.path, found.format, found.faults, found.remarks, found.total_size) == (file, "safetensors", (), (), None)
+    assert (found.path, found.format, found.faults, found.remarks, found.total_size) == (
+        file,
+        "safetensors",
+        (),
+        (),
+        None,
+    )
     assert found.has_all_shapes
     whole = file.read_bytes()
     for name, values in PARTS[0].items():
         held = found.tensors[name]
-        assert (held.file, held.dtype, held.shape) == ("model.safetensors", {"float32": "F32", "float16": "F16"}[values.dtype.name], values.shape)
+        assert (held.file, held.dtype, held.shape) == (
+            "model.safetensors",
+            {"float32": "F32", "float16": "F16"}[values.dtype.name],
+            values.shape,
+        )
         assert held.start is not None and held.size is not None
         assert whole[held.start : held.start + held.size] == values.tobytes()
     (it,) = found.files
@@ -107,7 +124,9 @@ def test_a_folder_an_index_and_any_numbered_file_stand_for_all_files(named: str,
     assert [(file.name, file.path) for file in found.files] == [(FIRST, folder / FIRST), (SECOND, folder / SECOND)]
     assert (found.faults, found.total_size) == ((), TOTAL if indexed else None)
     by = f", listed in {INDEX}" if indexed else ""
-    assert found.remarks == ((f"{named} is 1 of 2 files; paramcount read all of them{by}",) if named in (FIRST, SECOND) else ())
+    assert found.remarks == (
+        (f"{named} is 1 of 2 files; paramcount read all of them{by}",) if named in (FIRST, SECOND) else ()
+    )
 
 
 def test_the_number_of_files_may_be_written_with_more_digits_than_theirs(tmp_path: Path) -> None:
@@ -128,7 +147,9 @@ def test_a_variant_s_numbered_file_finds_the_variant_s_index(tmp_path: Path) -> 
     name = "model.fp16-00001-of-00001.safetensors"
     saved(tmp_path / name)
     saved(tmp_path / "model.safetensors")
-    (tmp_path / "model.safetensors.index.fp16.json").write_text(json.dumps({"metadata": {"total_size": 9}, "weight_map": {"a": name}}))
+    (tmp_path / "model.safetensors.index.fp16.json").write_text(
+        json.dumps({"metadata": {"total_size": 9}, "weight_map": {"a": name}})
+    )
     found = open_checkpoint(tmp_path / name)
     assert found.faults == ("the index says total_size 9, but the tensors take 8 bytes",)
     assert found.remarks == ()
@@ -164,23 +185,32 @@ def test_links_into_the_blobs_of_a_cache_are_followed(tmp_path: Path) -> None:
 def test_a_folder_of_several_checkpoints_names_them(tmp_path: Path) -> None:
     sharded(tmp_path)
     saved(tmp_path / "model.fp16.safetensors")
-    assert refusal(tmp_path) == f"{tmp_path}: contains 2 checkpoints: {INDEX}, model.fp16.safetensors (expected the path of one of them)"
+    assert (
+        refusal(tmp_path)
+        == f"{tmp_path}: contains 2 checkpoints: {INDEX}, model.fp16.safetensors (expected the path of one of them)"
+    )
     saved(tmp_path / "consolidated.safetensors")
     assert (
-        refusal(tmp_path) == f"{tmp_path}: contains 3 checkpoints: {INDEX}, consolidated.safetensors, model.fp16.safetensors (expected the path of one of them)"
+        refusal(tmp_path)
+        == f"{tmp_path}: contains 3 checkpoints: {INDEX}, consolidated.safetensors, model.fp16.safetensors (expected the path of one of them)"
     )
     for name in (INDEX, "consolidated.safetensors", "model.fp16.safetensors"):
         assert open_checkpoint(tmp_path / name).faults == ()
     (tmp_path / INDEX).unlink()
     (tmp_path / "consolidated.safetensors").unlink()
-    assert refusal(tmp_path) == f"{tmp_path}: contains 2 checkpoints: {FIRST}, model.fp16.safetensors (expected the path of one of them)"
+    assert (
+        refusal(tmp_path)
+        == f"{tmp_path}: contains 2 checkpoints: {FIRST}, model.fp16.safetensors (expected the path of one of them)"
+    )
 
 
 def test_gguf_files_of_other_types_are_other_checkpoints(tmp_path: Path) -> None:
     written(tmp_path, "model-Q4_K_M.gguf", 1)
     assert open_checkpoint(tmp_path).format == "gguf"
     written(tmp_path, "model-Q8_0.gguf", 4, 2)
-    assert refusal(tmp_path).endswith("contains 2 checkpoints: model-Q4_K_M.gguf, model-Q8_0-00001-of-00002.gguf (expected the path of one of them)")
+    assert refusal(tmp_path).endswith(
+        "contains 2 checkpoints: model-Q4_K_M.gguf, model-Q8_0-00001-of-00002.gguf (expected the path of one of them)"
+    )
     (tmp_path / "model-Q4_K_M.gguf").unlink()
     assert len(open_checkpoint(tmp_path).tensors) == 4
     saved(tmp_path / "model.safetensors")
@@ -206,7 +236,10 @@ def test_a_folder_without_a_checkpoint_says_what_it_holds(tmp_path: Path) -> Non
     (tmp_path / "config.json").write_text("{}")
     assert refusal(tmp_path) == f"{tmp_path}: contains no checkpoint: only config.json {ACCEPTED}"
     (tmp_path / "pytorch_model.bin").touch()
-    assert refusal(tmp_path) == f"{tmp_path}: contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"
+    assert (
+        refusal(tmp_path)
+        == f"{tmp_path}: contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"
+    )
 
 
 def test_pickles_beside_safetensors_are_left_alone(tmp_path: Path) -> None:
@@ -242,7 +275,9 @@ LOOKS: list[tuple[str, str | None, bool]] = [
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), LOOKS, ids=[f"{name} {text or ''}" for name, text, _ in LOOKS])
-def test_a_checkpoint_is_told_from_a_config_by_its_looks(name: str, text: str | None, expected: bool, tmp_path: Path) -> None:
+def test_a_checkpoint_is_told_from_a_config_by_its_looks(
+    name: str, text: str | None, expected: bool, tmp_path: Path
+) -> None:
     if text is not None:
         (tmp_path / name).write_bytes(text.encode("latin-1"))
     assert is_checkpoint(tmp_path / name) is expected
@@ -283,19 +318,26 @@ def test_files_that_git_lfs_did_not_fetch_are_not_there(tmp_path: Path) -> None:
     for name in (SECOND, FIRST):
         (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
         if name == SECOND:
-            assert faults(tmp_path) == [f"{SECOND} is a Git LFS pointer (fetch it with git lfs pull): it should hold 2 tensors"]
+            assert faults(tmp_path) == [
+                f"{SECOND} is a Git LFS pointer (fetch it with git lfs pull): it should hold 2 tensors"
+            ]
     found = open_checkpoint(tmp_path)
     assert len(found.tensors) == 4 and not found.has_all_shapes and found.faults == ()
-    assert refusal(saved(tmp_path / "one.safetensors").rename(tmp_path / FIRST).parent / SECOND.replace("00002", "00003", 1)).endswith(
-        "No such file or directory"
-    )
+    assert refusal(
+        saved(tmp_path / "one.safetensors").rename(tmp_path / FIRST).parent / SECOND.replace("00002", "00003", 1)
+    ).endswith("No such file or directory")
 
 
 def test_the_tensors_of_a_missing_file_stay_as_names(tmp_path: Path) -> None:
     sharded(tmp_path)
     (tmp_path / FIRST).unlink()
     found = open_checkpoint(tmp_path)
-    assert shapes(found) == {"layers.1.weight": (2, 3), "head.weight": (4, 3), "embed.weight": None, "layers.0.weight": None}
+    assert shapes(found) == {
+        "layers.1.weight": (2, 3),
+        "head.weight": (4, 3),
+        "embed.weight": None,
+        "layers.0.weight": None,
+    }
     assert found.faults == (f"{FIRST} is missing: it should hold 2 tensors",)
     assert [file.size is None for file in found.files] == [True, False]
 
@@ -349,17 +391,28 @@ LIES: list[tuple[Callable[[Path], None], list[str]]] = [
     (nowhere, [f"4 tensors are in no file, but the index says {SECOND}: layers.{{0-3}}.bias"]),
     (unnamed, [f"1 tensor is in {SECOND}, but not in the index: layers.1.weight"]),
     (twice, [f"1 tensor is in both {FIRST} and {SECOND}: head.weight"]),
-    (lacking, [f"{SECOND} is not in the index", f"2 tensors are in {SECOND}, but not in the index: head.weight, layers.1.weight"]),
+    (
+        lacking,
+        [
+            f"{SECOND} is not in the index",
+            f"2 tensors are in {SECOND}, but not in the index: head.weight, layers.1.weight",
+        ],
+    ),
     (lacking_and_gone, ["model-00002-of-00003.safetensors, model-00003-of-00003.safetensors are not in the index"]),
     (larger, ["the index says total_size 121, but the tensors take 120 bytes"]),
     (one_of_three, ["model-00002-of-00003.safetensors is missing"]),
-    (one_of_many, [", ".join(f"model-{i:05}-of-99999.safetensors" for i in (1, 2, 3, 4)) + " and 99,994 more are missing"]),
+    (
+        one_of_many,
+        [", ".join(f"model-{i:05}-of-99999.safetensors" for i in (1, 2, 3, 4)) + " and 99,994 more are missing"],
+    ),
     (a_broken_link, [f"{SECOND} is a broken link"]),
 ]
 
 
 @pytest.mark.parametrize(("lie", "expected"), LIES, ids=[lie.__name__ for lie, _ in LIES])
-def test_what_files_say_against_each_other_is_named(lie: Callable[[Path], None], expected: list[str], tmp_path: Path) -> None:
+def test_what_files_say_against_each_other_is_named(
+    lie: Callable[[Path], None], expected: list[str], tmp_path: Path
+) -> None:
     lie(tmp_path)
     assert faults(tmp_path) == expected
 
@@ -392,7 +445,9 @@ def test_names_of_files_are_printed_safely(tmp_path: Path) -> None:
     assert found.faults == ("m\\x1b[31m-00002-of-00002.safetensors is missing",)
     assert found.remarks == ("m\\x1b[31m-00001-of-00002.safetensors is 1 of 2 files; the others are missing",)
     saved(tmp_path / name.replace("1-of", "2-of"))
-    assert faults(tmp_path) == ["1 tensor is in both m\\x1b[31m-00001-of-00002.safetensors and m\\x1b[31m-00002-of-00002.safetensors: a"]
+    assert faults(tmp_path) == [
+        "1 tensor is in both m\\x1b[31m-00001-of-00002.safetensors and m\\x1b[31m-00002-of-00002.safetensors: a"
+    ]
 
 
 def test_how_many_numbered_files_are_read_is_never_more_than_there_are(tmp_path: Path) -> None:
@@ -405,9 +460,17 @@ def test_how_many_numbered_files_are_read_is_never_more_than_there_are(tmp_path:
 
 
 def test_a_truth_value_may_count_as_one_bit(tmp_path: Path) -> None:
-    mask = {"mask": np.ones((4, 4), bool), "a": np.ones(1, np.float32)}  # dtype_byte_size of transformers before 4.50 gives 1 / 8
+    mask = {
+        "mask": np.ones((4, 4), bool),
+        "a": np.ones(1, np.float32),
+    }  # dtype_byte_size of transformers before 4.50 gives 1 / 8
     name = "model-00001-of-00001.safetensors"
-    for total, expected in ((20, []), (6.0, []), (6, []), (7, ["the index says total_size 7, but the tensors take 20 bytes"])):
+    for total, expected in (
+        (20, []),
+        (6.0, []),
+        (6, []),
+        (7, ["the index says total_size 7, but the tensors take 20 bytes"]),
+    ):
         assert faults(sharded(tmp_path, [mask], dict.fromkeys(mask, name), total)) == expected
 
 
@@ -438,7 +501,11 @@ def test_shards_may_lie_below_their_index(tmp_path: Path) -> None:
     saved(tmp_path / "sub" / "model.safetensors")
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"a": "sub/model.safetensors"}}))
     found = open_checkpoint(tmp_path / INDEX)
-    assert (found.tensors["a"].file, found.files[0].name, found.faults) == ("sub/model.safetensors", "sub/model.safetensors", ())
+    assert (found.tensors["a"].file, found.files[0].name, found.faults) == (
+        "sub/model.safetensors",
+        "sub/model.safetensors",
+        (),
+    )
 
 
 ONE = '"weight_map": {"a": "m.safetensors"}'
@@ -449,27 +516,57 @@ WRONG: list[tuple[str, str]] = [
     ('{"weight_map": {"a": "m.safetensors"', "ends in the middle (expected ,)"),
     ("{" + ONE + "} x", "goes on at character 39 (expected blanks behind the JSON object)"),
     ("{" + ONE + ", " + ONE + "}", "the name 'weight_map' a second time (expected every name once)"),
-    ('{"weight_map": {"a": "m.safetensors", "a": "m.safetensors"}}', "the name 'a' a second time (expected every name once)"),
-    ('{"weight_map": {"a": "m.safetensors", "\\u0061": "m.safetensors"}}', "the name 'a' a second time (expected every name once)"),
-    ('{"weight_map": {"\\u001b[31m": "m.safetensors"}}', r"the name '\x1b[31m' (expected names of printable characters)"),
+    (
+        '{"weight_map": {"a": "m.safetensors", "a": "m.safetensors"}}',
+        "the name 'a' a second time (expected every name once)",
+    ),
+    (
+        '{"weight_map": {"a": "m.safetensors", "\\u0061": "m.safetensors"}}',
+        "the name 'a' a second time (expected every name once)",
+    ),
+    (
+        '{"weight_map": {"\\u001b[31m": "m.safetensors"}}',
+        r"the name '\x1b[31m' (expected names of printable characters)",
+    ),
     ('{"weight_map": {"\\ud800": "m.safetensors"}}', r"'\ud800' holds half a character (expected Unicode)"),
-    ('{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}', "weight_map: lists both safetensors files and pickles (expected one kind of file)"),
+    (
+        '{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}',
+        "weight_map: lists both safetensors files and pickles (expected one kind of file)",
+    ),
     ('{"metadata": [], ' + ONE + "}", "metadata: holds an array (expected a JSON object)"),
     ('{"metadata": "x", ' + ONE + "}", "metadata: holds a text (expected a JSON object)"),
-    ('{"metadata": {"total_size": "120"}, ' + ONE + "}", "metadata.total_size = the string '120' (expected a number of bytes)"),
+    (
+        '{"metadata": {"total_size": "120"}, ' + ONE + "}",
+        "metadata.total_size = the string '120' (expected a number of bytes)",
+    ),
     ('{"metadata": {"total_size": 1.5}, ' + ONE + "}", "metadata.total_size = 1.5 (expected a number of bytes)"),
     ('{"metadata": {"total_size": -1}, ' + ONE + "}", "metadata.total_size = -1 (expected a number of bytes)"),
     ('{"metadata": {"total_size": true}, ' + ONE + "}", "metadata.total_size = true (expected a number of bytes)"),
-    ('{"metadata": {"total_size": 9223372036854775808}, ' + ONE + "}", "metadata.total_size = 9223372036854775808 (expected a number of bytes)"),
-    ('{"metadata": {"total_size": 1e400}, ' + ONE + "}", "metadata: 1e400 is too large for a number (expected a number)"),
+    (
+        '{"metadata": {"total_size": 9223372036854775808}, ' + ONE + "}",
+        "metadata.total_size = 9223372036854775808 (expected a number of bytes)",
+    ),
+    (
+        '{"metadata": {"total_size": 1e400}, ' + ONE + "}",
+        "metadata: 1e400 is too large for a number (expected a number)",
+    ),
     ('{"metadata": {"total_size": NaN}, ' + ONE + "}", "metadata: NaN is no number (expected a number)"),
-    ('{"metadata": {"total_size": 1, "total_size": 1}, ' + ONE + "}", "metadata: the key total_size a second time (expected every key once)"),
+    (
+        '{"metadata": {"total_size": 1, "total_size": 1}, ' + ONE + "}",
+        "metadata: the key total_size a second time (expected every key once)",
+    ),
     (
         '{"metadata": {"x": "' + "y" * 70_000 + '"}, ' + ONE + "}",
         "metadata: is not JSON, or longer than 65,536 characters (expected a checkpoint index)",
     ),
-    ('{"other": ' + "[" * 60_000 + ", " + ONE + "}", "other: is not JSON, or longer than 65,536 characters (expected a checkpoint index)"),
-    ("{" + "".join(f'"{i}": 0, ' for i in range(17)) + ONE + "}", "has more than 16 keys besides weight_map (expected a checkpoint index)"),
+    (
+        '{"other": ' + "[" * 60_000 + ", " + ONE + "}",
+        "other: is not JSON, or longer than 65,536 characters (expected a checkpoint index)",
+    ),
+    (
+        "{" + "".join(f'"{i}": 0, ' for i in range(17)) + ONE + "}",
+        "has more than 16 keys besides weight_map (expected a checkpoint index)",
+    ),
     ('{"model_type": "llama"}', f"is neither a shard index nor a saved header {ACCEPTED}"),
     ("", f"is neither a shard index nor a saved header {ACCEPTED}"),
     ("[" * 100_000, f"is neither a shard index nor a saved header {ACCEPTED}"),
@@ -648,7 +745,9 @@ def test_a_tensor_in_two_gguf_files_is_told(tmp_path: Path) -> None:
     written(tmp_path, "m.gguf", 2)
     for i in (1, 2):
         (tmp_path / f"m-{i:05}-of-00002.gguf").write_bytes((tmp_path / "m.gguf").read_bytes())
-    assert faults(tmp_path / "m-00001-of-00002.gguf")[-1] == ("2 tensors are in both m-00001-of-00002.gguf and m-00002-of-00002.gguf: blk.{0-1}.attn_q.weight")
+    assert faults(tmp_path / "m-00001-of-00002.gguf")[-1] == (
+        "2 tensors are in both m-00001-of-00002.gguf and m-00002-of-00002.gguf: blk.{0-1}.attn_q.weight"
+    )
 
 
 # ---- what stands beside
@@ -659,16 +758,29 @@ BESIDE: list[tuple[dict[str, Any], dict[str, Any] | None]] = [
     ({}, None),
     ({"config.json": {"model_type": "llama"}}, None),
     ({"config.json": {"quantization_config": {"quant_method": "fp8"}}}, {"quant_method": "fp8"}),
-    ({"config.json": {"quantization_config": None, "text_config": {"quantization_config": {"quant_method": "mxfp4"}}}}, {"quant_method": "mxfp4"}),
+    (
+        {
+            "config.json": {
+                "quantization_config": None,
+                "text_config": {"quantization_config": {"quant_method": "mxfp4"}},
+            }
+        },
+        {"quant_method": "mxfp4"},
+    ),
     ({"config.json": {"text_config": []}, "quantize_config.json": GPTQ}, {"quant_method": "gptq", **GPTQ}),
     ({"quantize_config.json": GPTQ | {"quant_method": "marlin"}}, GPTQ | {"quant_method": "marlin"}),
     ({"quant_config.json": AWQ}, {"quant_method": "awq", **AWQ}),
-    ({"config.json": {"quantization_config": {"quant_method": "fp8"}}, "quant_config.json": AWQ}, {"quant_method": "fp8"}),
+    (
+        {"config.json": {"quantization_config": {"quant_method": "fp8"}}, "quant_config.json": AWQ},
+        {"quant_method": "fp8"},
+    ),
 ]
 
 
 @pytest.mark.parametrize(("beside", "expected"), BESIDE)
-def test_how_the_weights_are_quantised_is_read_beside_them(beside: dict[str, Any], expected: object, tmp_path: Path) -> None:
+def test_how_the_weights_are_quantised_is_read_beside_them(
+    beside: dict[str, Any], expected: object, tmp_path: Path
+) -> None:
     file = saved(tmp_path / "model.safetensors")
     for name, said in beside.items():
         (tmp_path / name).write_text(json.dumps(said))
@@ -707,7 +819,10 @@ def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
     assert refusal(file) == f"{file}: is empty (expected a safetensors file)"
     assert refusal(tmp_path) == f"{file}: is empty (expected a safetensors file)"
     os.truncate(file, 1 << 40)
-    assert refusal(file) == f"{file}: says that its header has 0 bytes (expected a safetensors file, its header a JSON object)"
+    assert (
+        refusal(file)
+        == f"{file}: says that its header has 0 bytes (expected a safetensors file, its header a JSON object)"
+    )
     file.unlink()
     os.mkfifo(file)
     assert refusal(file) == f"{file}: is not a file (expected a safetensors file)"
@@ -716,7 +831,10 @@ def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a text of some words")
     assert refusal(tmp_path / "text") == f"{tmp_path / 'text'}: is not a checkpoint {ACCEPTED}"
     (tmp_path / "archive").write_bytes(b"PK\3\4 and more of it")
-    assert refusal(tmp_path / "archive") == f"{tmp_path / 'archive'}: is a zip archive, as PyTorch writes checkpoints {ACCEPTED}"
+    assert (
+        refusal(tmp_path / "archive")
+        == f"{tmp_path / 'archive'}: is a zip archive, as PyTorch writes checkpoints {ACCEPTED}"
+    )
     assert "no file can have this name" in refusal(Path("a\0b.safetensors"))
     assert "no file can have this name" in refusal(Path("a\0-00001-of-00002.safetensors"))
 
@@ -724,7 +842,10 @@ def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
 def test_numbered_files_none_of_which_is_there_are_refused(tmp_path: Path) -> None:
     for name in (FIRST, SECOND):
         (tmp_path / name).symlink_to("none")
-    assert refusal(tmp_path) == f"{tmp_path}: cannot read any of its 2 files: {FIRST} is a broken link (expected at least one readable file)"
+    assert (
+        refusal(tmp_path)
+        == f"{tmp_path}: cannot read any of its 2 files: {FIRST} is a broken link (expected at least one readable file)"
+    )
     assert refusal(tmp_path / FIRST) == f"{tmp_path / FIRST}: is a broken link"
 
 
@@ -744,7 +865,13 @@ def test_a_shard_that_is_no_file_or_damaged_is_refused(kind: str, tmp_path: Path
         path.write_bytes(data[:-1] if kind == "cut" else b"")
     message = refusal(tmp_path / INDEX)
     assert message.startswith(f"{path}: ")
-    expected = {"loop": "Too many levels", "folder": "is not a file", "pipe": "is not a file", "empty": "is empty", "cut": "its tensors end after"}
+    expected = {
+        "loop": "Too many levels",
+        "folder": "is not a file",
+        "pipe": "is not a file",
+        "empty": "is empty",
+        "cut": "its tensors end after",
+    }
     assert expected[kind] in message
 
 
@@ -768,7 +895,10 @@ def test_terabytes_are_opened_in_little_memory(tmp_path: Path) -> None:
     for i in range(1, 41):
         file = f"model-{i:05}-of-00040.safetensors"
         names = [f"model.layers.{i}.mlp.experts.{j}.up_proj.weight" for j in range(600)]
-        header = {name: {"dtype": "BF16", "shape": [4096, 8192], "data_offsets": [j * size, (j + 1) * size]} for j, name in enumerate(names)}
+        header = {
+            name: {"dtype": "BF16", "shape": [4096, 8192], "data_offsets": [j * size, (j + 1) * size]}
+            for j, name in enumerate(names)
+        }
         text = json.dumps(header, separators=(",", ":")).encode()
         (tmp_path / file).write_bytes(struct.pack("<Q", len(text)) + text)
         os.truncate(tmp_path / file, 8 + len(text) + 600 * size)
@@ -782,14 +912,20 @@ def test_terabytes_are_opened_in_little_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert (len(found.tensors), found.faults, found.total_size) == (24_000, (), 1_610_612_736_000)
     held = found.tensors.values()
-    assert len({id(it.dtype) for it in held}) == 1 and len({id(it.shape) for it in held}) <= 40 and len({id(it.file) for it in held}) == 40
+    assert (
+        len({id(it.dtype) for it in held}) == 1
+        and len({id(it.shape) for it in held}) <= 40
+        and len({id(it.file) for it in held}) == 40
+    )
 
 
 # ---- whether two tensors are the same
 
 
 def pair(folder: Path, one: Any, other: Any) -> Checkpoint:
-    return open_checkpoint(sharded(folder, [{"a": one}, {"b": other}], {"a": FIRST, "b": SECOND}, one.nbytes + other.nbytes))
+    return open_checkpoint(
+        sharded(folder, [{"a": one}, {"b": other}], {"a": FIRST, "b": SECOND}, one.nbytes + other.nbytes)
+    )
 
 
 def test_copies_are_told_by_their_values(tmp_path: Path) -> None:
@@ -805,7 +941,9 @@ def test_copies_are_told_by_their_values(tmp_path: Path) -> None:
     assert have_same_samples(pair(tmp_path, values[:0], values[:0]), "a", "b") is True
 
 
-def test_of_large_tensors_pieces_are_read_from_the_first_byte_to_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_large_tensors_pieces_are_read_from_the_first_byte_to_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     values = np.random.default_rng(1).integers(0, 256, 1_000_001, np.uint8)
     read: list[int] = []
     original = sampling._read
@@ -831,10 +969,16 @@ def test_where_values_are_not_there_nothing_is_said_of_them(tmp_path: Path) -> N
     values = np.ones((2, 2))
     pair(tmp_path, values, values)
     (tmp_path / SECOND).unlink()
-    assert have_same_samples(open_checkpoint(tmp_path), "a", "b") is have_same_samples(open_checkpoint(tmp_path), "b", "a") is None
+    assert (
+        have_same_samples(open_checkpoint(tmp_path), "a", "b")
+        is have_same_samples(open_checkpoint(tmp_path), "b", "a")
+        is None
+    )
     (tmp_path / FIRST).unlink()
     assert have_same_samples(open_checkpoint(tmp_path), "a", "b") is None
-    (tmp_path / INDEX).write_text(json.dumps({name: {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]} for i, name in enumerate("ab")}))
+    (tmp_path / INDEX).write_text(
+        json.dumps({name: {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]} for i, name in enumerate("ab")})
+    )
     assert have_same_samples(open_checkpoint(tmp_path / INDEX), "a", "b") is None
 
 
@@ -843,7 +987,9 @@ def test_a_file_that_is_another_by_now_is_not_compared(tmp_path: Path) -> None:
     found = pair(tmp_path, values, values)
     saved(tmp_path / SECOND, "b")
     for one, other in ("ab", "ba"):
-        with pytest.raises(ParamcountError, match=rf"{SECOND}: is another file by now \(expected a file that stays as it is\)$"):
+        with pytest.raises(
+            ParamcountError, match=rf"{SECOND}: is another file by now \(expected a file that stays as it is\)$"
+        ):
             have_same_samples(found, one, other)
     (tmp_path / FIRST).unlink()
     with pytest.raises(ParamcountError, match=rf"{FIRST}: cannot be read: No such file or directory$"):

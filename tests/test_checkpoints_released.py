@@ -23,8 +23,14 @@ from tests.headers import Tensors, bytes_of, size_of, write_header
 from tests.released import released, values
 
 DATA = Path(__file__).parent / "data"
-TRUTH = {truth["zoo_id"]: truth for path in sorted((DATA / "truth").glob("*.json")) if (truth := json.loads(path.read_text(encoding="utf-8")))}
-BY_HAND = [id for id in TRUTH if TRUTH[id]["config"]["model_type"] != "mllama" and id != "deepseek-r1"]  # which is DeepSeek-V3 in all sizes
+TRUTH = {
+    truth["zoo_id"]: truth
+    for path in sorted((DATA / "truth").glob("*.json"))
+    if (truth := json.loads(path.read_text(encoding="utf-8")))
+}
+BY_HAND = [
+    id for id in TRUTH if TRUTH[id]["config"]["model_type"] != "mllama" and id != "deepseek-r1"
+]  # which is DeepSeek-V3 in all sizes
 # What a release holds besides its model, as the difference between its total and the model's says.
 BESIDE = {
     "gpt2-small": "masks", "gpt2-medium": "masks", "llama-2-7b": "frequencies",
@@ -57,7 +63,10 @@ SOME_LAYERS: dict[str, list[tuple[str, list[int]]]] = {
 
 def of_tensors(tensors: Tensors) -> Checkpoint:
     """A checkpoint of these tensors, as if its header had been read."""
-    held = {name: FileTensor("model.safetensors", dtype, shape, size_of(dtype, shape), 0) for name, (dtype, shape) in tensors.items()}
+    held = {
+        name: FileTensor("model.safetensors", dtype, shape, size_of(dtype, shape), 0)
+        for name, (dtype, shape) in tensors.items()
+    }
     path = Path("model.safetensors")
     return Checkpoint(path, "safetensors", held, (File(path.name, path, None),))
 
@@ -92,7 +101,9 @@ PUBLISHED_BESIDE = published_beside()
 @pytest.mark.parametrize("id", BY_HAND)
 def test_a_released_header_written_by_hand_holds_the_model_and_the_published_total(id: str, tmp_path: Path) -> None:
     tensors = released(TRUTH[id]["config"], BESIDE.get(id, ""))
-    checkpoint = of_tensors(tensors) if len(tensors) > BIG else open_checkpoint(write_header(tmp_path / "header.json", tensors))
+    checkpoint = (
+        of_tensors(tensors) if len(tensors) > BIG else open_checkpoint(write_header(tmp_path / "header.json", tensors))
+    )
     found = verify_checkpoint(load(id), checkpoint)
     nothing_left(found, tensors)
     total, beside = sum(found.expected.values()), sum(n or 0 for n in found.beside.values())
@@ -141,7 +152,9 @@ def test_a_header_with_the_references_own_names_holds_the_model(id: str) -> None
     found = verify_checkpoint(load(id), of_tensors(tensors))
     buffers = [line for line in found.lines if not line.finding.ok]
     assert {line.finding.kind for line in buffers} <= {"missing"}
-    assert {line.pattern.rpartition(".")[2] for line in buffers} <= {"e_score_correction_bias"}  # its names are those of parameters alone
+    assert {line.pattern.rpartition(".")[2] for line in buffers} <= {
+        "e_score_correction_bias"
+    }  # its names are those of parameters alone
     assert (found.faults, found.by_shape) == ((), 0)
     assert found.expected == found.found
     assert sum(found.found.values()) == sum(prod(shape) for _, shape in tensors.values())

@@ -23,14 +23,20 @@ MINICPM3 = {
 def test_minicpm3_as_released_is_counted_with_a_note() -> None:
     count = pc.count(MINICPM3)
     assert (count.total, count.reference) == (MODEL_TYPES["minicpm3"].total, "MiniCPM3ForCausalLM")
-    assert (count.warnings, count.notes) == ((), ("model_type is missing; counted as MiniCPM3ForCausalLM, which `architectures` names",))
+    assert (count.warnings, count.notes) == (
+        (),
+        ("model_type is missing; counted as MiniCPM3ForCausalLM, which `architectures` names",),
+    )
 
 
 @pytest.mark.parametrize(
     ("document", "model_type"),
     [
         ({"model_type": "my_llama", "architectures": ["LlamaForCausalLM"]}, "llama"),
-        ({"model_type": None, "architectures": ["DeepseekV3ForCausalLM"]}, "deepseek_v3"),  # kimi_k2 has a class of that name too
+        (
+            {"model_type": None, "architectures": ["DeepseekV3ForCausalLM"]},
+            "deepseek_v3",
+        ),  # kimi_k2 has a class of that name too
         ({"architectures": ["InternLM2ForCausalLM"]}, "internlm2"),
         ({"architectures": ["BartForCausalLM"]}, "bart"),
         ({"architectures": ["Qwen2Model"]}, "qwen2"),
@@ -39,9 +45,16 @@ def test_minicpm3_as_released_is_counted_with_a_note() -> None:
 )
 def test_a_class_that_is_supported_stands_for_its_model_type(document: dict[str, Any], model_type: str) -> None:
     count, known = pc.count(document), pc.count({**document, "model_type": model_type})
-    assert (count.components, count.not_counted, count.reference) == (known.components, known.not_counted, document["architectures"][0])
+    assert (count.components, count.not_counted, count.reference) == (
+        known.components,
+        known.not_counted,
+        document["architectures"][0],
+    )
     state = "= my_llama is unknown" if document.get("model_type") else "is missing"
-    assert count.notes == (f"model_type {state}; counted as {count.reference}, which `architectures` names", *known.notes)
+    assert count.notes == (
+        f"model_type {state}; counted as {count.reference}, which `architectures` names",
+        *known.notes,
+    )
 
 
 LISTED = "(expected a model type from `paramcount architectures`)"
@@ -57,7 +70,10 @@ LISTED = "(expected a model type from `paramcount architectures`)"
         ({"model_type": "foo", "architectures": ["FooForCausalLM"]}, f"model_type = foo is not supported {LISTED}"),
         ({"model_type": "foo", "architectures": ["LlamaForFoo"]}, f"model_type = foo is not supported {LISTED}"),
         ({"model_type": "foo", "architectures": []}, f"model_type = foo is not supported {LISTED}"),
-        ({"model_type": 5, "architectures": ["LlamaForCausalLM"]}, "model_type = 5 (expected a model type from `paramcount architectures`)"),
+        (
+            {"model_type": 5, "architectures": ["LlamaForCausalLM"]},
+            "model_type = 5 (expected a model type from `paramcount architectures`)",
+        ),
     ],
 )
 def test_an_unknown_class_is_refused(document: dict[str, Any], message: str) -> None:
@@ -65,6 +81,10 @@ def test_an_unknown_class_is_refused(document: dict[str, Any], message: str) -> 
 
 
 def test_every_class_that_a_declaration_names_has_one_model_type() -> None:
-    named = {cls for name in ARCHITECTURES for cls in (architecture(name).reference.partition(" of ")[0], *architecture(name).equivalent_classes)}
+    named = {
+        cls
+        for name in ARCHITECTURES
+        for cls in (architecture(name).reference.partition(" of ")[0], *architecture(name).equivalent_classes)
+    }
     assert named <= set(model_types())
     assert set(SHARED) <= named

@@ -49,7 +49,9 @@ def test_a_model_by_name_prints_the_answer_its_proof_and_the_arithmetic(run: Run
     assert run("gpt2-small") == Run(0, GPT2, "")
 
 
-@pytest.mark.parametrize("spelling", ["gpt2", "GPT2-small", "GPT-2 small", "openai-community/gpt2", "./configs/gpt/gpt2-small.yaml"])
+@pytest.mark.parametrize(
+    "spelling", ["gpt2", "GPT2-small", "GPT-2 small", "openai-community/gpt2", "./configs/gpt/gpt2-small.yaml"]
+)
 def test_common_spellings_find_the_same_entry(run: Runner, spelling: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(zoo.CONFIGS.parent)
     assert run(spelling).out == run("show", "gpt2-small").out
@@ -57,7 +59,14 @@ def test_common_spellings_find_the_same_entry(run: Runner, spelling: str, monkey
 
 def test_a_mixture_says_what_is_active_and_what_stands_beside(run: Runner) -> None:
     out = run("deepseek-v3").out
-    for figure in ("671,026,404,352", "37,552,282,624", "36,625,603,584", "buffers 14,848", "MTP 11,610,067,968", "58 × 256 × 3 × 2,048 × 7,168"):
+    for figure in (
+        "671,026,404,352",
+        "37,552,282,624",
+        "36,625,603,584",
+        "buffers 14,848",
+        "MTP 11,610,067,968",
+        "58 × 256 × 3 × 2,048 × 7,168",
+    ):
         assert figure in out
 
 
@@ -68,7 +77,9 @@ def test_an_entry_nobody_checked_says_so(run: Runner) -> None:
 
 @pytest.mark.parametrize("id", IDS)
 @pytest.mark.parametrize("width", [80, 120])
-def test_every_model_is_readable_within_the_width(run: Runner, id: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_model_is_readable_within_the_width(
+    run: Runner, id: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     done = run("show", id)
     assert (done.code, done.err) == (0, "")
@@ -76,12 +87,29 @@ def test_every_model_is_readable_within_the_width(run: Runner, id: str, width: i
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_a_comparison_keeps_to_the_width_and_loses_no_column(run: Runner, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comparison_keeps_to_the_width_and_loses_no_column(
+    run: Runner, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     out = run("compare", "gpt2-small", "llama-3.1-8b", "deepseek-v3").out
     if width >= 80:
         assert max(map(len, out.splitlines())) <= width
-    for label in ("total", "active", "FP32", "BF16", "layers", "d_model", "heads", "KV heads", "d_head", "d_ff", "experts", "vocab", "context", "tied"):
+    for label in (
+        "total",
+        "active",
+        "FP32",
+        "BF16",
+        "layers",
+        "d_model",
+        "heads",
+        "KV heads",
+        "d_head",
+        "d_ff",
+        "experts",
+        "vocab",
+        "context",
+        "tied",
+    ):
         assert label in out
 
 
@@ -100,7 +128,10 @@ def test_csv_has_the_golden_header_and_exact_integers(run: Runner) -> None:
 
 
 def test_an_estimate_in_csv_has_no_number_but_its_claims(run: Runner) -> None:
-    rows = {row["id"]: row for row in csv.DictReader(io.StringIO(run("compare", "gpt-4", "gpt2-small", "--estimates", "--csv").out))}
+    rows = {
+        row["id"]: row
+        for row in csv.DictReader(io.StringIO(run("compare", "gpt-4", "gpt2-small", "--estimates", "--csv").out))
+    }
     assert (rows["gpt-4"]["total"], rows["gpt-4"]["estimate"], rows["gpt2-small"]["estimate"]) == ("", "true", "false")
     assert rows["gpt-4"]["claimed_total"].startswith("1.8T (")
 
@@ -119,14 +150,21 @@ def test_several_names_a_family_and_a_wildcard_are_compared(run: Runner) -> None
 
 
 def test_one_model_with_an_option_of_compare_is_compared(run: Runner) -> None:
-    for line in (["gpt2-small", "--columns", "total"], ["--columns=total", "gpt2-small"], ["gpt2-small", "--transpose"]):
+    for line in (
+        ["gpt2-small", "--columns", "total"],
+        ["--columns=total", "gpt2-small"],
+        ["gpt2-small", "--transpose"],
+    ):
         assert run(*line) == run("compare", *line)
         assert run(*line).code == 0
 
 
 def test_columns_pick_and_sort_sorts(run: Runner) -> None:
     out = run("compare", "gpt2-*", "--columns", "total,n_layers", "--sort", "-total", "--csv").out
-    assert out == "id,total,n_layers\ngpt2-xl,1557611200,48\ngpt2-large,774030080,36\ngpt2-medium,354823168,24\ngpt2-small,124439808,12\n"
+    assert (
+        out
+        == "id,total,n_layers\ngpt2-xl,1557611200,48\ngpt2-large,774030080,36\ngpt2-medium,354823168,24\ngpt2-small,124439808,12\n"
+    )
 
 
 def test_sorting_takes_one_known_column(run: Runner) -> None:
@@ -140,7 +178,9 @@ def test_transposed_models_are_columns(run: Runner) -> None:
     lines = run("compare", "gpt2-small", "llama-3.1-8b", "--transpose").out.splitlines()
     assert lines[0].split() == ["gpt2-small", "llama-3.1-8b"]
     assert lines[2].split() == ["total", "124,439,808", "8,030,261,248"]
-    csv_lines = run("compare", "gpt2-small", "llama-3.1-8b", "--transpose", "--csv", "--columns", "total").out.splitlines()
+    csv_lines = run(
+        "compare", "gpt2-small", "llama-3.1-8b", "--transpose", "--csv", "--columns", "total"
+    ).out.splitlines()
     assert csv_lines == ["column,gpt2-small,llama-3.1-8b", "total,124439808,8030261248"]
 
 
@@ -154,7 +194,12 @@ class Cells(HTMLParser):
 
 
 def test_every_format_carries_the_same_total(run: Runner) -> None:
-    for command in (["show", "llama-3.1-8b"], ["compare", "llama-3.1-8b", "gpt2-small"], ["list", "llama"], ["verify", "llama-3.1-8b"]):
+    for command in (
+        ["show", "llama-3.1-8b"],
+        ["compare", "llama-3.1-8b", "gpt2-small"],
+        ["list", "llama"],
+        ["verify", "llama-3.1-8b"],
+    ):
         for format in ("table", "markdown", "latex", "html"):
             assert "8,030,261,248" in run(*command, "--format", format).out
         if command[0] != "show":  # whose rows sum to it
@@ -167,7 +212,10 @@ def test_every_format_carries_the_same_total(run: Runner) -> None:
 
 def test_json_of_a_verification_holds_numbers_and_the_figures_as_printed(run: Runner) -> None:
     checks = json.loads(run("verify", "deepseek-v3", "--json").out)["checks"]
-    assert [(check["expected"], check["published"]) for check in checks[:2]] == [(671_026_404_352, None), (671_000_000_000, "671B")]
+    assert [(check["expected"], check["published"]) for check in checks[:2]] == [
+        (671_026_404_352, None),
+        (671_000_000_000, "671B"),
+    ]
 
 
 def test_json_of_a_verified_checkpoint_holds_bits_per_value_as_a_number(run: Runner, tmp_path: Path) -> None:
@@ -186,7 +234,14 @@ def test_json_of_a_comparison_has_a_schema_version_and_plain_values(run: Runner)
 
 
 def test_an_output_file_chooses_the_format_by_its_ending(run: Runner, tmp_path: Path) -> None:
-    for ending, beginning in ((".csv", "component,"), (".json", "{"), (".md", "GPT-2"), (".tex", "%"), (".html", "<!doctype html>"), (".txt", "GPT-2 small")):
+    for ending, beginning in (
+        (".csv", "component,"),
+        (".json", "{"),
+        (".md", "GPT-2"),
+        (".tex", "%"),
+        (".html", "<!doctype html>"),
+        (".txt", "GPT-2 small"),
+    ):
         target = tmp_path / f"out{ending}"
         assert run("gpt2-small", "-o", str(target)) == Run(0, "", "")
         assert target.read_text(encoding="utf-8").startswith(beginning)
@@ -195,7 +250,9 @@ def test_an_output_file_chooses_the_format_by_its_ending(run: Runner, tmp_path: 
 def test_markdown_and_html_let_no_markup_through(run: Runner, tmp_path: Path) -> None:
     source = (zoo.CONFIGS / "gpt/gpt2-small.yaml").read_text(encoding="utf-8")
     path = tmp_path / "evil.yaml"
-    path.write_text(source.replace("name: GPT-2 small", 'name: "<script>alert(1)</script>|[x](javascript:y)"'), encoding="utf-8")
+    path.write_text(
+        source.replace("name: GPT-2 small", 'name: "<script>alert(1)</script>|[x](javascript:y)"'), encoding="utf-8"
+    )
     for format in ("markdown", "html"):
         out = run("show", str(path), "--format", format).out
         assert "<script" not in out
@@ -219,11 +276,16 @@ def test_verify_exits_with_1_where_a_published_figure_does_not_match(run: Runner
 def test_list_names_every_model_once(run: Runner) -> None:
     rows = list(csv.DictReader(io.StringIO(run("list", "--csv").out)))
     assert sorted(row["id"] for row in rows) == sorted(IDS)
-    assert [row["id"] for row in csv.DictReader(io.StringIO(run("list", "gpt-oss", "--csv").out))] == ["gpt-oss-20b", "gpt-oss-120b"]
+    assert [row["id"] for row in csv.DictReader(io.StringIO(run("list", "gpt-oss", "--csv").out))] == [
+        "gpt-oss-20b",
+        "gpt-oss-120b",
+    ]
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_help_ends_in_an_example_that_runs(run: Runner, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_ends_in_an_example_that_runs(
+    run: Runner, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
     (tmp_path / "claims.csv").write_text("model,params\ngpt2-small,124M\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -252,7 +314,11 @@ SHELL = [sys.executable, "-c", "from paramcount.cli import main; main()"]
 def completed(shell: str, *words: str) -> str:
     """What a shell is offered for the last of these words. fish hands over the word itself, the others its place."""
     place = words[-1] if shell == "fish" else str(len(words))
-    variables = {"_PARAMCOUNT_COMPLETE": f"{shell}_complete", "COMP_WORDS": " ".join(("paramcount", *words)), "COMP_CWORD": place}
+    variables = {
+        "_PARAMCOUNT_COMPLETE": f"{shell}_complete",
+        "COMP_WORDS": " ".join(("paramcount", *words)),
+        "COMP_CWORD": place,
+    }
     return subprocess.run(SHELL, env=os.environ | variables, capture_output=True, text=True, check=False).stdout
 
 
@@ -263,19 +329,35 @@ def test_shell_completion_offers_commands_families_and_models(shell: str) -> Non
     assert "verify" in completed(shell, "ver")
     second = completed(shell, "compare", "deepseek-v")
     assert "deepseek-v3" in second and "gpt2" not in second
-    source = subprocess.run(SHELL, env=os.environ | {"_PARAMCOUNT_COMPLETE": f"{shell}_source"}, capture_output=True, text=True, check=False).stdout
+    source = subprocess.run(
+        SHELL, env=os.environ | {"_PARAMCOUNT_COMPLETE": f"{shell}_source"}, capture_output=True, text=True, check=False
+    ).stdout
     assert "_PARAMCOUNT_COMPLETE" in source
 
 
 @pytest.mark.parametrize(
-    "words", [["./mod"], ["verify", "./mod"], ["verify", "gpt2-small", "mod"], ["why", "gpt2-small", "./mod"], ["audit", "mod"], ["show", "mod"]]
+    "words",
+    [
+        ["./mod"],
+        ["verify", "./mod"],
+        ["verify", "gpt2-small", "mod"],
+        ["why", "gpt2-small", "./mod"],
+        ["audit", "mod"],
+        ["show", "mod"],
+    ],
 )
 def test_shell_completion_leaves_what_is_no_name_to_the_names_of_files(words: list[str]) -> None:
     assert completed("bash", *words).split() == [f"file,{words[-1]}"]
 
 
 def test_a_pipe_gets_the_same_text_as_a_terminal_of_80_columns() -> None:
-    done = subprocess.run([*SHELL, "gpt2-small"], capture_output=True, text=True, check=True, env={k: v for k, v in os.environ.items() if k != "COLUMNS"})
+    done = subprocess.run(
+        [*SHELL, "gpt2-small"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={k: v for k, v in os.environ.items() if k != "COLUMNS"},
+    )
     assert done.stdout == GPT2
 
 
@@ -284,18 +366,31 @@ def test_a_pipe_gets_the_same_text_as_a_terminal_of_80_columns() -> None:
 
 def test_docs_lists_the_guides_and_shows_each(run: Runner) -> None:
     topics = [line.split()[0] for line in run("docs").out.splitlines()]
-    assert topics == sorted(path.stem for path in (Path(pc.__file__).parent / "docs").glob("*.md") if path.stem != "index")
+    assert topics == sorted(
+        path.stem for path in (Path(pc.__file__).parent / "docs").glob("*.md") if path.stem != "index"
+    )
     for topic in topics:
         done = run("docs", topic)
         assert (done.code, done.err) == (0, "")
-        assert "```" not in done.out and "<!--" not in done.out and "**" not in done.out and "](" not in done.out and "\x1b" not in done.out
-        assert done.out.splitlines()[0] == next(line for line in run("docs").out.splitlines() if line.split()[0] == topic).split(maxsplit=1)[1]
+        assert (
+            "```" not in done.out
+            and "<!--" not in done.out
+            and "**" not in done.out
+            and "](" not in done.out
+            and "\x1b" not in done.out
+        )
+        assert (
+            done.out.splitlines()[0]
+            == next(line for line in run("docs").out.splitlines() if line.split()[0] == topic).split(maxsplit=1)[1]
+        )
 
 
 def test_an_unknown_guide_is_an_error_with_the_nearest(run: Runner) -> None:
     done = run("docs", "term")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("error: unknown topic 'term' (expected accuracy, ") and done.err.endswith("; did you mean terms?\n")
+    assert done.err.startswith("error: unknown topic 'term' (expected accuracy, ") and done.err.endswith(
+        "; did you mean terms?\n"
+    )
 
 
 def test_a_guide_becomes_plain_text_of_the_width() -> None:

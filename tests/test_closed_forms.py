@@ -94,7 +94,14 @@ def mllama(c: Any) -> Any:
     stem = eyes.n_channels * eyes.patch_size * eyes.patch_size * w + w
     positions = cells * w + ratios * eyes.n_tiles * cells * w + 1  # one gate for both tables
     tiles = 2 * (ratios * eyes.n_tiles * w + 1)  # before and behind the local layers
-    local = 2 * w * eyes.n_heads * eyes.d_head + 2 * w * eyes.n_heads * eyes.d_head + 2 * w * eyes.d_ff + eyes.d_ff + w + 4 * w
+    local = (
+        2 * w * eyes.n_heads * eyes.d_head
+        + 2 * w * eyes.n_heads * eyes.d_head
+        + 2 * w * eyes.d_ff
+        + eyes.d_ff
+        + w
+        + 4 * w
+    )
     tower = stem + positions + tiles + 4 * w + eyes.n_layers * local + eyes.n_global_layers * (local + 2)
     projector = (1 + len(eyes.intermediate_layers)) * w * d + d
     return decoder + tower + projector
@@ -137,12 +144,21 @@ def qwen2_moe(c: Any) -> Any:
     n_dense = len(c.dense_layers)
     attention = grouped(c) + (qkv_biases(c) if c.qkv_bias else 0) + 2 * d
     mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu(d, c.d_expert) + swiglu(d, c.d_shared_expert) + d
-    return c.vocab_size * d + c.n_layers * attention + n_dense * swiglu(d, c.d_ff) + (c.n_layers - n_dense) * mixture + d + head(c)
+    return (
+        c.vocab_size * d
+        + c.n_layers * attention
+        + n_dense * swiglu(d, c.d_ff)
+        + (c.n_layers - n_dense) * mixture
+        + d
+        + head(c)
+    )
 
 
 def qwen2_moe_unvisited(c: Any) -> Any:
     """Qwen2MoeTopKRouter, Qwen3MoeTopKRouter and Qwen3NextTopKRouter: num_experts_per_tok of num_experts, in layers that are no MLP."""
-    return (c.n_layers - len(c.dense_layers)) * (c.n_routed_experts - c.n_active_experts) * swiglu(c.d_model, c.d_expert)
+    return (
+        (c.n_layers - len(c.dense_layers)) * (c.n_routed_experts - c.n_active_experts) * swiglu(c.d_model, c.d_expert)
+    )
 
 
 def qwen3(c: Any) -> Any:
@@ -160,12 +176,23 @@ def qwen3_moe(c: Any) -> Any:
     n_dense = len(c.dense_layers)
     attention = grouped(c) + 2 * c.d_head + (qkv_biases(c) + d if c.attention_bias else 0) + 2 * d
     mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu(d, c.d_expert)
-    return c.vocab_size * d + c.n_layers * attention + n_dense * swiglu(d, c.d_ff) + (c.n_layers - n_dense) * mixture + d + head(c)
+    return (
+        c.vocab_size * d
+        + c.n_layers * attention
+        + n_dense * swiglu(d, c.d_ff)
+        + (c.n_layers - n_dense) * mixture
+        + d
+        + head(c)
+    )
 
 
 def shared_and_routed(c: Any) -> Any:
     """One layer's router, routed experts and shared ones, which are stored as one wide expert (arXiv:2401.06066, section 3)."""
-    return c.d_model * c.n_routed_experts + c.n_routed_experts * swiglu(c.d_model, c.d_expert) + swiglu(c.d_model, c.n_shared_experts * c.d_expert)
+    return (
+        c.d_model * c.n_routed_experts
+        + c.n_routed_experts * swiglu(c.d_model, c.d_expert)
+        + swiglu(c.d_model, c.n_shared_experts * c.d_expert)
+    )
 
 
 def deepseek(c: Any) -> Any:
@@ -197,7 +224,9 @@ def deepseek_v2(c: Any) -> Any:
     d, n_mixtures = c.d_model, c.n_layers - c.n_dense_layers
     feed_forward = c.n_dense_layers * swiglu(d, c.d_ff) + n_mixtures * shared_and_routed(c)
     if c.mlp_bias:
-        feed_forward = feed_forward + c.n_dense_layers * (2 * c.d_ff + d) + n_mixtures * (2 * c.n_shared_experts * c.d_expert + d)
+        feed_forward = (
+            feed_forward + c.n_dense_layers * (2 * c.d_ff + d) + n_mixtures * (2 * c.n_shared_experts * c.d_expert + d)
+        )
     return c.vocab_size * d + c.n_layers * (latent_attention(c) + 2 * d) + feed_forward + d + head(c)
 
 
@@ -224,7 +253,11 @@ def gpt_oss(c: Any) -> Any:
 
 def gpt_oss_unvisited(c: Any) -> Any:
     """GptOssTopKRouter: num_experts_per_tok of num_local_experts, with their biases."""
-    return c.n_layers * (c.n_routed_experts - c.n_active_experts) * (swiglu(c.d_model, c.d_expert) + 2 * c.d_expert + c.d_model)
+    return (
+        c.n_layers
+        * (c.n_routed_experts - c.n_active_experts)
+        * (swiglu(c.d_model, c.d_expert) + 2 * c.d_expert + c.d_model)
+    )
 
 
 def glm4_moe_attention(c: Any) -> Any:
@@ -270,14 +303,23 @@ def jamba(c: Any) -> Any:
 
 def jamba_unvisited(c: Any) -> Any:
     """arXiv:2403.19887, section 2: K of n experts for a token, in layers that are no MLP."""
-    return (c.n_layers - len(c.dense_layers)) * (c.n_routed_experts - c.n_active_experts) * swiglu(c.d_model, c.d_expert)
+    return (
+        (c.n_layers - len(c.dense_layers)) * (c.n_routed_experts - c.n_active_experts) * swiglu(c.d_model, c.d_expert)
+    )
 
 
 def gated_delta_rule(c: Any) -> Any:
     """arXiv:2412.06464, section 3.4: q, k, v through a convolution, a gate as wide as v, two numbers a head (decay and writing strength), a norm
     for each head. Qwen3NextGatedDeltaNet: A_log and dt_bias for the decay, the convolution without bias."""
     d, k, v = c.d_model, c.n_linear_k_heads * c.d_linear_k, c.n_linear_v_heads * c.d_linear_v
-    return d * (2 * k + 2 * v) + d * 2 * c.n_linear_v_heads + (2 * k + v) * c.d_conv + 2 * c.n_linear_v_heads + c.d_linear_v + v * d
+    return (
+        d * (2 * k + 2 * v)
+        + d * 2 * c.n_linear_v_heads
+        + (2 * k + v) * c.d_conv
+        + 2 * c.n_linear_v_heads
+        + c.d_linear_v
+        + v * d
+    )
 
 
 def gated_attention(c: Any) -> Any:
@@ -293,7 +335,15 @@ def qwen3_next(c: Any) -> Any:
     n_attention = of_kind(c, "full_attention", "attention")
     mixers = n_attention * gated_attention(c) + (c.n_layers - n_attention) * gated_delta_rule(c)
     mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu(d, c.d_expert) + swiglu(d, c.d_shared_expert) + d
-    return c.vocab_size * d + mixers + n_dense * swiglu(d, c.d_ff) + (c.n_layers - n_dense) * mixture + c.n_layers * 2 * d + d + head(c)
+    return (
+        c.vocab_size * d
+        + mixers
+        + n_dense * swiglu(d, c.d_ff)
+        + (c.n_layers - n_dense) * mixture
+        + c.n_layers * 2 * d
+        + d
+        + head(c)
+    )
 
 
 def phi3(c: Any) -> Any:
@@ -433,7 +483,9 @@ def example(name: str) -> Sizes:
 def structures(name: str) -> list[tuple[str, dict[str, Any]]]:
     """Every combination of an architecture's flags, with and without what may be missing."""
     fields = architecture(name).model_fields
-    choices: list[list[tuple[str, Any]]] = [[(field, False), (field, True)] for field, info in fields.items() if info.annotation is bool]
+    choices: list[list[tuple[str, Any]]] = [
+        [(field, False), (field, True)] for field, info in fields.items() if info.annotation is bool
+    ]
     if "d_q_lora" in fields:
         choices.append([("d_q_lora", None), ("d_q_lora", 24)])
     if "dense_layers" in fields:
@@ -458,9 +510,14 @@ def test_a_declaration_and_its_closed_form_are_the_same_polynomial(name: str, st
 
 
 @pytest.mark.parametrize(("name", "structure"), STRUCTURES)
-def test_a_declaration_and_its_closed_form_agree_on_every_point_of_a_sweep(name: str, structure: dict[str, Any]) -> None:
+def test_a_declaration_and_its_closed_form_agree_on_every_point_of_a_sweep(
+    name: str, structure: dict[str, Any]
+) -> None:
     cls = architecture(name)
-    c = replaced(example(name).model_copy(update=structure), lambda name, size: np.array([size, size + 3, 2 * size], dtype="int64"))
+    c = replaced(
+        example(name).model_copy(update=structure),
+        lambda name, size: np.array([size, size + 3, 2 * size], dtype="int64"),
+    )
     out = cls.forward(c, given("tokens", "tokens"))  # type: ignore[arg-type]
     found = sum_parameters(out)
     assert found.dtype == np.int64
@@ -468,10 +525,14 @@ def test_a_declaration_and_its_closed_form_agree_on_every_point_of_a_sweep(name:
     assert sum_parameters(out, active=True).tolist() == active(name, c).tolist()
 
 
-@pytest.mark.parametrize("name", [name for name in sorted(TOTAL) if "n_dense_layers" in architecture(name).model_fields])
+@pytest.mark.parametrize(
+    "name", [name for name in sorted(TOTAL) if "n_dense_layers" in architecture(name).model_fields]
+)
 @pytest.mark.parametrize("n_shared_experts", [0, 3])
 @pytest.mark.parametrize("n_dense_layers", [0, 1, 4])
-def test_none_and_all_layers_dense_and_no_shared_experts_are_counted_right(name: str, n_dense_layers: int, n_shared_experts: int) -> None:
+def test_none_and_all_layers_dense_and_no_shared_experts_are_counted_right(
+    name: str, n_dense_layers: int, n_shared_experts: int
+) -> None:
     changes = {"n_layers": 4, "n_dense_layers": n_dense_layers, "n_shared_experts": n_shared_experts}
     sizes = validate_sizes(architecture(name), example(name).model_dump() | changes)
     count = count_sizes(sizes)
@@ -511,7 +572,11 @@ def test_gpt3_has_the_seeds_attention() -> None:
     count = paramcount.count("gpt-3")
     assert count.total == 174_604_259_328
     assert f"{all_blocks / count.total:.1%}" == "33.2%"
-    matrices = [t for t in count.tensors if len(t.shape) == 2 and t.component.partition(".")[0] in ("qkv", "output_projection") and t.role == "parameter"]
+    matrices = [
+        t
+        for t in count.tensors
+        if len(t.shape) == 2 and t.component.partition(".")[0] in ("qkv", "output_projection") and t.role == "parameter"
+    ]
     assert sum(t.parameters for t in matrices) == 57_982_058_496
 
 
@@ -534,7 +599,14 @@ def test_the_eight_sizes_of_gpt3_have_the_totals_of_table_d1(id: str, expected: 
 
 def printed(d_model: int, n_layers: int, n_heads: int, d_head: int) -> int:
     """A row of arXiv:2005.14165, Table 2.1, as printed. No reference builds it, so it is no entry: heads do not fill d_model."""
-    sizes = {"vocab_size": 50257, "n_positions": 2048, "d_model": d_model, "n_layers": n_layers, "n_heads": n_heads, "d_head": d_head}
+    sizes = {
+        "vocab_size": 50257,
+        "n_positions": 2048,
+        "d_model": d_model,
+        "n_layers": n_layers,
+        "n_heads": n_heads,
+        "d_head": d_head,
+    }
     c = SimpleNamespace(**sizes, d_ff=4 * d_model, tie_word_embeddings=True)
     found: int = sum_parameters(architecture("gpt2").forward(c, given("tokens", "tokens")))  # type: ignore[arg-type]
     assert found == gpt2(c)
@@ -552,12 +624,19 @@ def test_the_printed_row_of_gpt3_13b_contradicts_the_total_of_table_d1() -> None
 
 
 def test_known_figures_of_the_mixtures_and_of_gpt2() -> None:
-    mixtral, qwen3, v3, glm = (paramcount.count(id) for id in ("mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3", "glm-4.5"))
+    mixtral, qwen3, v3, glm = (
+        paramcount.count(id) for id in ("mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3", "glm-4.5")
+    )
     assert (mixtral.active, mixtral.total) == (12_879_925_248, 46_702_792_704)
     assert (qwen3.active, qwen3.total) == (3_353_032_704, 30_532_122_624)
     assert (v3.active, v3.total, v3.active_without_input_table) == (37_552_282_624, 671_026_404_352, 36_625_603_584)
     assert (v3.buffers, v3.mtp, v3.mtp_buffers) == (14_848, 11_610_067_968, 256)
-    assert (glm.total, glm.buffers, glm.mtp + glm.mtp_buffers, glm.mtp_copies) == (352_797_814_784, 14_240, 3_988_069_792, 1_551_892_480)
+    assert (glm.total, glm.buffers, glm.mtp + glm.mtp_buffers, glm.mtp_copies) == (
+        352_797_814_784,
+        14_240,
+        3_988_069_792,
+        1_551_892_480,
+    )
     assert paramcount.count("qwen3-next-80b-a3b").active == 3_874_929_408
     assert paramcount.count("gpt2-small").total == 124_439_808
     assert paramcount.count("gpt-3").total == 174_604_259_328
@@ -596,22 +675,39 @@ CAUSES: dict[str, Callable[[paramcount.Count], int]] = {
 def test_the_causes_of_a_published_figure_sum_to_its_difference(model: str) -> None:
     for row in PUBLISHED[model]:
         assert int(row["model_parameters"]) == paramcount.count(model).total
-        assert int(row["published"]) - int(row["model_parameters"]) == sum(int(cause["units"]) for cause in PUBLISHED[model])
+        assert int(row["published"]) - int(row["model_parameters"]) == sum(
+            int(cause["units"]) for cause in PUBLISHED[model]
+        )
 
 
-@pytest.mark.parametrize(("model", "cause"), [(model, row["cause"]) for model, rows in PUBLISHED.items() for row in rows])
+@pytest.mark.parametrize(
+    ("model", "cause"), [(model, row["cause"]) for model, rows in PUBLISHED.items() for row in rows]
+)
 def test_a_cause_is_what_the_count_says(model: str, cause: str) -> None:
     (units,) = [int(row["units"]) for row in PUBLISHED[model] if row["cause"] == cause]
     (said,) = [read(paramcount.count(model)) for words, read in CAUSES.items() if words in cause]
     assert said == units
 
 
-@pytest.mark.parametrize("model", [model for model, rows in PUBLISHED.items() if "released" in rows[0]["what_was_published"]])
+@pytest.mark.parametrize(
+    "model", [model for model, rows in PUBLISHED.items() if "released" in rows[0]["what_was_published"]]
+)
 def test_what_a_release_holds_is_the_published_figure(model: str) -> None:
     count, published = paramcount.count(model), PUBLISHED[model][0]
     scales = sum(n for item, n in count.release.items() if item.endswith("scales"))
-    assert count.checkpoint == int(published["published"]) + (scales if "without FP8 scales" in published["what_was_published"] else 0)
+    assert count.checkpoint == int(published["published"]) + (
+        scales if "without FP8 scales" in published["what_was_published"] else 0
+    )
 
 
 def test_every_published_figure_is_tested() -> None:
-    assert set(PUBLISHED) == {"gpt2", "llama-2-7b", "deepseek-r1", "deepseek-v3", "gpt-oss-20b", "gpt-oss-120b", "qwen3-0.6b", "gpt-3"}
+    assert set(PUBLISHED) == {
+        "gpt2",
+        "llama-2-7b",
+        "deepseek-r1",
+        "deepseek-v3",
+        "gpt-oss-20b",
+        "gpt-oss-120b",
+        "qwen3-0.6b",
+        "gpt-3",
+    }

@@ -79,7 +79,10 @@ def test_a_mapping_is_a_config_json_or_a_zoo_entry_and_never_both() -> None:
     assert pc.count(QWEN).total == TOTAL
     entry = {"architecture": "qwen3", "config": pc.load(QWEN).sizes.model_dump()}
     assert pc.count(entry).total == TOTAL
-    assert refusal(QWEN | entry) == "has both model_type and architecture (expected a config.json or a zoo entry, not both)"
+    assert (
+        refusal(QWEN | entry)
+        == "has both model_type and architecture (expected a config.json or a zoo entry, not both)"
+    )
 
 
 def test_a_config_json_file_may_hold_a_zoo_entry() -> None:
@@ -96,7 +99,10 @@ def test_a_repository_comes_from_the_zoo_first_and_then_from_the_local_cache(mon
     assert pc.count("Qwen/Qwen3-8B").id == "qwen3-8b"
 
 
-@pytest.mark.parametrize(("variable", "value"), [("HF_HUB_CACHE", "hf/hub"), ("HUGGINGFACE_HUB_CACHE", "hf/hub"), ("HF_HOME", "hf"), ("XDG_CACHE_HOME", "xdg")])
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("HF_HUB_CACHE", "hf/hub"), ("HUGGINGFACE_HUB_CACHE", "hf/hub"), ("HF_HOME", "hf"), ("XDG_CACHE_HOME", "xdg")],
+)
 def test_the_cache_is_where_its_own_tools_look(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -109,14 +115,19 @@ def test_of_several_revisions_main_is_read_and_without_it_none() -> None:
     folder = cached("a/b", "aaa", QWEN | {"num_hidden_layers": 1}, main=False)
     assert pc.count(f"./{folder}").total < TOTAL
     cached("a/b", "bbb", main=False)
-    assert refusal(f"./{folder}") == f"{folder}: has 2 revisions, none of them main: aaa, bbb (expected the directory of one of them)"
+    assert (
+        refusal(f"./{folder}")
+        == f"{folder}: has 2 revisions, none of them main: aaa, bbb (expected the directory of one of them)"
+    )
     assert pc.count(f"./{folder}/snapshots/bbb").total == TOTAL
     written(f"{folder}/refs/main", "bbb")
     assert pc.count(f"./{folder}").total == TOTAL
 
 
 @pytest.mark.parametrize("revisions", [(), ("aaa",), ("aaa", "bbb")])
-def test_a_main_whose_snapshot_is_missing_is_refused_and_no_other_taken(revisions: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_main_whose_snapshot_is_missing_is_refused_and_no_other_taken(
+    revisions: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_HOME", "hf")
     folder = Path("hf/hub/models--a--b")
     (folder / "snapshots").mkdir(parents=True)
@@ -124,19 +135,25 @@ def test_a_main_whose_snapshot_is_missing_is_refused_and_no_other_taken(revision
         cached("a/b", revision, main=False)
     written(f"{folder}/refs/main", "ccc\n")
     expected = f"one of {', '.join(revisions)}" if revisions else "a revision with config.json; --download fetches it"
-    message = f"{folder}/refs/main: names the revision 'ccc', whose config.json is not in the cache (expected {expected})"
+    message = (
+        f"{folder}/refs/main: names the revision 'ccc', whose config.json is not in the cache (expected {expected})"
+    )
     assert refusal(f"./{folder}") == message
     assert refusal("a/b") == message
 
 
-def test_a_cache_in_the_home_of_nobody_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cache_in_the_home_of_nobody_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     monkeypatch.setenv("HF_HOME", "~no-such-person/x")
     message = "the Hugging Face cache: ~no-such-person/x/hub: cannot be read: no such home directory"
     assert refusal("a/b") == command_refusal(capsys, "a/b") == message
 
 
-@pytest.mark.parametrize("path", ["./" + "a" * 5000, "./" + "a/" * 3000, "/" + "a" * 300 + ".json", "./" + "a" * 5000 + ".yaml"])
+@pytest.mark.parametrize(
+    "path", ["./" + "a" * 5000, "./" + "a/" * 3000, "/" + "a" * 300 + ".json", "./" + "a" * 5000 + ".yaml"]
+)
 def test_a_path_that_is_too_long_is_refused(path: str) -> None:
     assert refusal(path).endswith(": cannot be read: File name too long")
 
@@ -173,13 +190,19 @@ def test_a_broken_link_is_named() -> None:
 def test_a_directory_with_several_configs_names_them() -> None:
     for name in ("b", "a", "c", "e", "d"):
         written(f"store/{name}/config.json")
-    assert refusal("./store") == "store: has no config.json, but 5 of its directories do: a, b, c, d, … (expected one of them, or `paramcount scan`)"
+    assert (
+        refusal("./store")
+        == "store: has no config.json, but 5 of its directories do: a, b, c, d, … (expected one of them, or `paramcount scan`)"
+    )
 
 
 def test_a_directory_without_config_says_what_lies_there() -> None:
     for name in ("tokenizer.json", "model.safetensors", "README.md"):
         written(f"x/{name}")
-    assert refusal("./x") == "x: has no config.json (found model.safetensors, tokenizer.json) (expected the directory of a model)"
+    assert (
+        refusal("./x")
+        == "x: has no config.json (found model.safetensors, tokenizer.json) (expected the directory of a model)"
+    )
     assert refusal("./nowhere") == "nowhere: cannot be read: No such file or directory"
 
 
@@ -201,7 +224,10 @@ OBJECT = "(expected a JSON object)"
         ('{"x": {"a\\u001b": 1, "a\\u001b": 2}}', r"the key a\x1b a second time (expected every key once)"),
         ('{"model_type": "qwen3", "rope_theta": NaN}', "NaN is no number (expected a number)"),
         ('{"model_type": "qwen3", "rope_theta": 1e400}', "1e400 is too large for a number (expected a number)"),
-        ('{"model_type": "qwen3", "hidden_size": 1' + "0" * 5000 + "}", "a number of 5,001 digits (expected at most 100)"),
+        (
+            '{"model_type": "qwen3", "hidden_size": 1' + "0" * 5000 + "}",
+            "a number of 5,001 digits (expected at most 100)",
+        ),
         ('{"a":' * 10_000 + "1" + "}" * 10_000, "is nested too deep (expected at most 100 levels)"),
         ("[" * 100_000, "is nested too deep (expected at most 100 levels)"),
         ("[" * 101 + "]" * 101, "is nested too deep (expected at most 100 levels)"),
@@ -235,9 +261,15 @@ def test_infinity_is_read_where_no_size_stands() -> None:
     ("data", "message"),
     [
         (b"GGUF\x03\x00\x00\x00", "is a GGUF file (expected a model's config.json)"),
-        (b"PK\x03\x04archive/data.pkl", "is a zip archive, as PyTorch writes checkpoints (expected a model's config.json)"),
+        (
+            b"PK\x03\x04archive/data.pkl",
+            "is a zip archive, as PyTorch writes checkpoints (expected a model's config.json)",
+        ),
         (b"\x80\x02}q\x00.", "is a pickle (expected a model's config.json)"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer: the file itself was not fetched (expected a model's config.json)"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\n",
+            "is a Git LFS pointer: the file itself was not fetched (expected a model's config.json)",
+        ),
         (b'\x40\x00\x00\x00\x00\x00\x00\x00{"__metadata__"', "is a safetensors file (expected a model's config.json)"),
         (b"\xff\xfe{\x00", "is not text (expected a model's config.json in UTF-8)"),
         (b" " * (4 << 20) + b"{}", "is too large (expected a model's config.json of at most 4,194,304 bytes)"),
@@ -260,7 +292,11 @@ def test_what_is_no_file_is_never_waited_for(kind: str) -> None:
         os.mkfifo("x.json")
     else:
         Path("x.json").symlink_to("x.json" if kind == "itself" else kind)
-    expected = "cannot be read: Too many levels of symbolic links" if kind == "itself" else "is not a file (expected a model's config.json)"
+    expected = (
+        "cannot be read: Too many levels of symbolic links"
+        if kind == "itself"
+        else "is not a file (expected a model's config.json)"
+    )
     assert refusal("x.json") == f"x.json: {expected}"
 
 
@@ -288,7 +324,9 @@ BESIDE = "(expected the config.json in the same directory)"
         ({"model_type": "zzz", "auto_map": {"AutoConfig": "x.Y"}}, "model_type = zzz needs custom modeling code, which paramcount does not run (expected a model type from `paramcount architectures`)"),
     ],
 )  # fmt: skip
-def test_another_tools_file_is_named_with_what_to_pass_instead(document: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_tools_file_is_named_with_what_to_pass_instead(
+    document: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     written("x.json", document)
     assert command_refusal(capsys, "x.json") == f"x.json: {message}"
     assert refusal(document) == message

@@ -34,8 +34,18 @@ def lines(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[str, str]:
     [
         (["Qwen3ForCausalLM"], TOTAL, (), "Qwen3ForCausalLM"),
         (["Qwen3Model"], TOTAL - HEAD, ("lm_head",), "Qwen3Model"),
-        (["Qwen3ForSequenceClassification"], TOTAL - HEAD + 2 * 4096, (), "Qwen3ForSequenceClassification"),  # two labels, no bias
-        (["Qwen3ForTokenClassification", "Qwen3ForCausalLM"], TOTAL - HEAD + 2 * 4096 + 2, (), "Qwen3ForTokenClassification"),
+        (
+            ["Qwen3ForSequenceClassification"],
+            TOTAL - HEAD + 2 * 4096,
+            (),
+            "Qwen3ForSequenceClassification",
+        ),  # two labels, no bias
+        (
+            ["Qwen3ForTokenClassification", "Qwen3ForCausalLM"],
+            TOTAL - HEAD + 2 * 4096 + 2,
+            (),
+            "Qwen3ForTokenClassification",
+        ),
         (["MyOwnQwen"], TOTAL, (), "Qwen3ForCausalLM"),
         ([], TOTAL, (), "Qwen3ForCausalLM"),
         (None, TOTAL, (), "Qwen3ForCausalLM"),
@@ -65,19 +75,28 @@ BERT_BODY = 108_891_648  # BertForTokenClassification less its head, transformer
         ("t5", "T5ForTokenClassification", 35_330_816 + 2 * 512 + 2, ()),
     ],
 )
-def test_encoders_have_the_pooler_and_the_parts_of_their_class(model_type: str, cls: str, total: int, not_counted: tuple[str, ...]) -> None:
+def test_encoders_have_the_pooler_and_the_parts_of_their_class(
+    model_type: str, cls: str, total: int, not_counted: tuple[str, ...]
+) -> None:
     count = pc.count({"model_type": model_type, "architectures": [cls]})
     assert (count.total, count.not_counted, count.reference) == (total, not_counted, cls)
 
 
 def test_a_class_that_holds_more_than_is_declared_is_refused() -> None:
-    message = "architectures.0 = Emu3ForConditionalGeneration is not supported for model_type emu3 (expected Emu3ForCausalLM)"
+    message = (
+        "architectures.0 = Emu3ForConditionalGeneration is not supported for model_type emu3 (expected Emu3ForCausalLM)"
+    )
     assert refusal({"model_type": "emu3", "architectures": ["Emu3ForConditionalGeneration"]}) == message
 
 
 def test_encoder_decoder_and_cross_attention_are_told_apart() -> None:
     count = pc.count({"model_type": "t5"})
-    d, inner, d_ff, heads = 512, 8 * 64, 2048, 8  # the default config: 6 layers each, two plain matrices in a feed-forward
+    d, inner, d_ff, heads = (
+        512,
+        8 * 64,
+        2048,
+        8,
+    )  # the default config: 6 layers each, two plain matrices in a feed-forward
     attention, feed_forward = 4 * d * inner, 2 * d * d_ff
     table = 32_128 * d  # both read it, so it belongs to the first
     assert count.parts["encoder"] == table + 6 * (attention + feed_forward + 2 * d) + 32 * heads + d
@@ -107,7 +126,10 @@ def test_a_body_alone_says_so_in_the_table(tmp_path: Path, capsys: pytest.Captur
         ({"model_type": "gpt2", "n_embd": 768, "n_layer": 12}, 124_439_808),
         ({"model_type": "gpt2", "hidden_size": 768, "num_hidden_layers": 12}, 124_439_808),
         ({"model_type": "mllama_text_model", "num_hidden_layers": 4}, 1_923_158_274),
-        ({"model_type": "mllama_text_model", "num_hidden_layers": 4, "cross_attention_layers": [3, 0, 9]}, 1_923_158_532),
+        (
+            {"model_type": "mllama_text_model", "num_hidden_layers": 4, "cross_attention_layers": [3, 0, 9]},
+            1_923_158_532,
+        ),
         ({"model_type": "switch_transformers", "encoder_sparse_step": 1}, 515_548_416),
         ({"model_type": "switch_transformers", "encoder_sparse_step": 0, "decoder_sparse_step": 6}, 229_207_296),
         ({"model_type": "modernbert-decoder", "sliding_window": -1}, 149_655_232),
@@ -120,9 +142,18 @@ def test_an_absent_key_and_a_null_mean_what_they_mean_in_the_reference(document:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"model_type": "modernbert-decoder", "sliding_window": -2}, "sliding_window = -2 (expected an integer of at least 0, or -1)"),
-        ({"model_type": "modernbert-decoder", "sliding_window": None}, "sliding_window = null (expected an integer of at least 0, or -1)"),
-        ({"model_type": "mllama_text_model", "cross_attention_layers": [-1]}, "cross_attention_layers = a list (expected non-negative integers)"),
+        (
+            {"model_type": "modernbert-decoder", "sliding_window": -2},
+            "sliding_window = -2 (expected an integer of at least 0, or -1)",
+        ),
+        (
+            {"model_type": "modernbert-decoder", "sliding_window": None},
+            "sliding_window = null (expected an integer of at least 0, or -1)",
+        ),
+        (
+            {"model_type": "mllama_text_model", "cross_attention_layers": [-1]},
+            "cross_attention_layers = a list (expected non-negative integers)",
+        ),
         (
             {"model_type": "whisper", "encoder_attention_heads": None, "num_attention_heads": 6},
             "encoder_attention_heads = null (expected a value, or no such key)",
@@ -142,7 +173,14 @@ def test_a_quantised_config_counts_the_logical_parameters() -> None:
 
 
 def test_an_unread_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = QWEN | {"num_experts": 64, "conv_kernel_size": 4, "max_position_embeddings": 40960, "bos_token_id": 151643, "use_cache": True, "num_x": 1}
+    document = QWEN | {
+        "num_experts": 64,
+        "conv_kernel_size": 4,
+        "max_position_embeddings": 40960,
+        "bos_token_id": 151643,
+        "use_cache": True,
+        "num_x": 1,
+    }
     warning = "ignored num_experts, conv_kernel_size (look like sizes, but Qwen3ForCausalLM does not use them)"
     count = pc.count(document)
     assert (count.warnings, count.notes, count.remarks) == ((warning,), (), (warning,))
@@ -186,7 +224,11 @@ def test_a_misspelt_key_is_a_warning_that_names_the_one_that_was_meant(typed: st
     """LlamaConfig has the keys that are meant and ignores the ones that are typed."""
     count = pc.count({**without(meant), typed: value})
     assert count.total == pc.count(without(meant)).total
-    looks = "LlamaForCausalLM does not use it" if "bias" in typed or "tie" in typed else "looks like a size, but LlamaForCausalLM does not use it"
+    looks = (
+        "LlamaForCausalLM does not use it"
+        if "bias" in typed or "tie" in typed
+        else "looks like a size, but LlamaForCausalLM does not use it"
+    )
     assert count.warnings[0] == f"ignored {typed} ({looks}); did you mean {meant}?"
 
 
@@ -217,13 +259,20 @@ def test_sizes_that_a_config_does_not_give_are_one_warning() -> None:
     )
     (warning,) = pc.count({"model_type": "qwen3"}).warnings
     assert warning.endswith("num_key_value_heads and 2 more are missing; used the defaults of Qwen3ForCausalLM")
-    assert pc.count(without("hidden_size")).warnings == ("hidden_size is missing; used the default of LlamaForCausalLM: 4,096",)
+    assert pc.count(without("hidden_size")).warnings == (
+        "hidden_size is missing; used the default of LlamaForCausalLM: 4,096",
+    )
     assert pc.count({**LLAMA, "head_dim": None, "num_key_value_heads": None}).warnings == ()
 
 
 def test_a_section_may_leave_sizes_to_its_defaults_but_is_missed_as_a_whole() -> None:
     """The reference saves only what differs from the defaults in a section: LLaVA 1.5's text_config has no hidden_size."""
-    assert pc.count({"model_type": "gemma3", "text_config": {"num_hidden_layers": 2}, "vision_config": {"num_hidden_layers": 2}}).warnings == ()
+    assert (
+        pc.count(
+            {"model_type": "gemma3", "text_config": {"num_hidden_layers": 2}, "vision_config": {"num_hidden_layers": 2}}
+        ).warnings
+        == ()
+    )
     warnings = pc.count({"model_type": "gemma3", "hidden_size": 64}).warnings
     assert warnings == (
         "ignored hidden_size (looks like a size, but Gemma3ForConditionalGeneration does not use it); did you mean text_config.hidden_size?",
@@ -238,8 +287,17 @@ def test_a_section_may_leave_sizes_to_its_defaults_but_is_missed_as_a_whole() ->
 def test_sizes_at_the_top_level_of_a_multimodal_config_are_missed_one_by_one() -> None:
     """Qwen2VLConfig and Dots3NoteConfig read them there if there is no text_config."""
     (warning,) = pc.count({"model_type": "qwen2_vl"}).warnings
-    assert warning.endswith("num_attention_heads, num_key_value_heads and 1 more are missing; used the defaults of Qwen2VLForConditionalGeneration")
-    sizes = {"vocab_size": 9, "hidden_size": 256, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "intermediate_size": 8}
+    assert warning.endswith(
+        "num_attention_heads, num_key_value_heads and 1 more are missing; used the defaults of Qwen2VLForConditionalGeneration"
+    )
+    sizes = {
+        "vocab_size": 9,
+        "hidden_size": 256,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "intermediate_size": 8,
+    }
     assert pc.count({"model_type": "qwen2_vl", **sizes}).warnings == ()
     assert pc.count({"model_type": "qwen2_vl", "text_config": {"num_hidden_layers": 1}}).warnings == ()
     (warning,) = pc.count({"model_type": "dots3_note"}).warnings
@@ -274,27 +332,45 @@ LLAVA_NEXT = {"model_type": "llava_next", "text_config": {"model_type": "llama",
         ),
     ],
 )  # fmt: skip
-def test_the_class_of_a_multimodal_model_decides_whether_its_language_model_has_a_head(architectures: object, head: bool, warning: tuple[str, ...]) -> None:
+def test_the_class_of_a_multimodal_model_decides_whether_its_language_model_has_a_head(
+    architectures: object, head: bool, warning: tuple[str, ...]
+) -> None:
     """As LlavaNextForConditionalGeneration holds it, or LlavaNextModel."""
     count = pc.count(LLAVA_NEXT | {"architectures": architectures})
     assert (count.lm_head > 0, "lm_head" not in count.not_counted, count.warnings) == (head, head, warning)
 
 
-@pytest.mark.parametrize(("cls", "head", "warnings"), [("LlavaForConditionalGeneration", True, 0), ("LlavaModel", False, 0), ("FooModel", True, 1)])
+@pytest.mark.parametrize(
+    ("cls", "head", "warnings"),
+    [("LlavaForConditionalGeneration", True, 0), ("LlavaModel", False, 0), ("FooModel", True, 1)],
+)
 def test_so_does_the_class_of_one_with_an_unknown_vision_encoder(cls: str, head: bool, warnings: int) -> None:
-    count = pc.count({**LLAVA_NEXT, "model_type": "llava", "vision_config": {"model_type": "no such encoder"}, "architectures": [cls]})
+    count = pc.count(
+        {
+            **LLAVA_NEXT,
+            "model_type": "llava",
+            "vision_config": {"model_type": "no such encoder"},
+            "architectures": [cls],
+        }
+    )
     assert (count.scope, count.lm_head > 0, len(count.warnings)) == ("language_model", head, warnings)
 
 
 def test_the_published_class_of_a_multimodal_model_is_no_warning() -> None:
-    published = {"model_type": "kimi_k25", "architectures": ["KimiK25ForConditionalGeneration"], "text_config": {"num_hidden_layers": 1}}
+    published = {
+        "model_type": "kimi_k25",
+        "architectures": ["KimiK25ForConditionalGeneration"],
+        "text_config": {"num_hidden_layers": 1},
+    }
     assert pc.count(published).warnings == ()
 
 
 @pytest.mark.parametrize("kind", ["full_attention", "sliding_attention"])
 def test_a_query_rank_that_no_layer_reads_may_be_null(kind: str) -> None:
     """Dots3NoteTextConfig asks for the rank of the kinds in layer_types alone."""
-    unread, needed = ("swa_q_lora_rank", "q_lora_rank") if kind == "full_attention" else ("q_lora_rank", "swa_q_lora_rank")
+    unread, needed = (
+        ("swa_q_lora_rank", "q_lora_rank") if kind == "full_attention" else ("q_lora_rank", "swa_q_lora_rank")
+    )
     config = {"model_type": "dots3_note_text", "num_hidden_layers": 2, "layer_types": [kind] * 2}
     assert pc.count({**config, unread: None}).total == pc.count(config).total
     assert refusal({**config, needed: None}) == f"{needed} = null (expected a positive integer)"
@@ -332,9 +408,13 @@ def test_a_size_of_linear_attention_may_be_null_where_no_layer_has_any(key: str)
 def test_numbers_of_a_rope_type_are_needed_also_by_models_without_rotary_positions(model_type: str) -> None:
     """PreTrainedConfig.validate_rope runs for every config class."""
     assert (
-        refusal({"model_type": model_type, "rope_scaling": {"rope_type": "yarn"}}) == "rope_scaling.factor: is missing for rope_type = yarn (expected a number)"
+        refusal({"model_type": model_type, "rope_scaling": {"rope_type": "yarn"}})
+        == "rope_scaling.factor: is missing for rope_type = yarn (expected a number)"
     )
-    assert pc.count({"model_type": model_type, "rope_scaling": {"rope_type": "no such kind"}}).total == pc.count({"model_type": model_type}).total
+    assert (
+        pc.count({"model_type": model_type, "rope_scaling": {"rope_type": "no such kind"}}).total
+        == pc.count({"model_type": model_type}).total
+    )
 
 
 @pytest.mark.parametrize("model_type", ["gptj", "bert", "kimi_linear", "jamba"])
@@ -346,7 +426,9 @@ def test_what_a_rope_type_needs_is_filled_in_only_for_models_with_rotary_positio
     total = pc.count(config).total
     assert pc.count({**config, "rope_scaling": {**yarn, "original_max_position_embeddings": 512}}).total == total
     assert pc.count({**config, "rope_scaling": yarn, "rope_theta": 10000.0}).total == total
-    assert pc.count({"model_type": "persimmon", "rope_scaling": yarn}).total == pc.count({"model_type": "persimmon"}).total
+    assert (
+        pc.count({"model_type": "persimmon", "rope_scaling": yarn}).total == pc.count({"model_type": "persimmon"}).total
+    )
 
 
 def test_a_block_with_sizes_on_a_flat_type_is_a_warning() -> None:
@@ -381,11 +463,23 @@ BERT = {
 @pytest.mark.parametrize(
     ("architectures", "warning"),
     [
-        (["Qwen2ForCausalLM"], "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is llama; counted as LlamaForCausalLM"),
-        (["FooForCausalLM"], "architectures names FooForCausalLM, which is unknown, but model_type is llama; counted as LlamaForCausalLM"),
-        ("LlamaForCausalLM", "ignored architectures (expected a list of class names, found the string 'LlamaForCausalLM'); counted as LlamaForCausalLM"),
+        (
+            ["Qwen2ForCausalLM"],
+            "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is llama; counted as LlamaForCausalLM",
+        ),
+        (
+            ["FooForCausalLM"],
+            "architectures names FooForCausalLM, which is unknown, but model_type is llama; counted as LlamaForCausalLM",
+        ),
+        (
+            "LlamaForCausalLM",
+            "ignored architectures (expected a list of class names, found the string 'LlamaForCausalLM'); counted as LlamaForCausalLM",
+        ),
         ([1], "ignored architectures (expected a list of class names, found a list); counted as LlamaForCausalLM"),
-        ({"a": 1}, "ignored architectures (expected a list of class names, found a mapping); counted as LlamaForCausalLM"),
+        (
+            {"a": 1},
+            "ignored architectures (expected a list of class names, found a mapping); counted as LlamaForCausalLM",
+        ),
         ([], None),
         (None, None),
         (["LlamaForCausalLM"], None),
@@ -400,7 +494,11 @@ def test_architectures_that_contradict_the_model_type_are_a_warning(architecture
 
 def test_a_warning_is_bounded_and_printable() -> None:
     """A config of 100,000 keys that look like sizes, with terminal escapes in them."""
-    count = pc.count(LLAMA | {f"num_\x1b[31m{i}" + "x" * 300: 7 for i in range(20_000)} | {f"n_{i}_config": {"hidden_size": 7} for i in range(200)})
+    count = pc.count(
+        LLAMA
+        | {f"num_\x1b[31m{i}" + "x" * 300: 7 for i in range(20_000)}
+        | {f"n_{i}_config": {"hidden_size": 7} for i in range(200)}
+    )
     assert len(count.warnings) <= 8
     assert sum(map(len, count.warnings)) < 2000
     assert all(text.isprintable() for text in count.warnings)
@@ -414,7 +512,12 @@ COMMANDS = ["show", "compare", "explain", "trace", "why", "verify", "draw", "rep
 def test_strict_makes_a_warning_an_error(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "config.json", tmp_path / "out.svg"
     path.write_text(json.dumps({**LLAMA, "num_layer": 3}), encoding="utf-8")
-    others = {"why": ["1"], "draw": ["-o", str(out)], "report": ["-o", str(out.with_suffix(".html"))], "diff": ["gpt2-small"]}.get(command, [])
+    others = {
+        "why": ["1"],
+        "draw": ["-o", str(out)],
+        "report": ["-o", str(out.with_suffix(".html"))],
+        "diff": ["gpt2-small"],
+    }.get(command, [])
     with pytest.raises(SystemExit) as leaving:
         main([command, str(path), *others, "--strict"])
     assert leaving.value.code == 2
@@ -442,7 +545,9 @@ def test_strict_in_python_raises() -> None:
         pc.count(model, strict=True)
 
 
-def test_python_warns_once_for_each_call_and_the_command_line_only_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_warns_once_for_each_call_and_the_command_line_only_prints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     document = {**LLAMA, "num_layer": 3}
     text = "ignored num_layer (looks like a size, but LlamaForCausalLM does not use it)"
     for call in (pc.count, pc.load, pc.explain, pc.trace):
@@ -470,7 +575,9 @@ def test_a_released_config_has_no_warnings(path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "compare", "explain", "trace", "why", "verify"])
-def test_every_command_prints_warnings_on_stderr_or_in_its_json(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_prints_warnings_on_stderr_or_in_its_json(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(QWEN | {"conv_kernel_size": 4}), encoding="utf-8")
     warning = "ignored conv_kernel_size (looks like a size, but Qwen3ForCausalLM does not use it)"
@@ -488,27 +595,66 @@ def test_the_keys_say_where_every_size_came_from(tmp_path: Path, capsys: pytest.
     path.write_text(json.dumps(document), encoding="utf-8")
     out, _ = lines(capsys, str(path), "--keys", "--json")
     rows = {row["size"] or row["key"]: row for row in json.loads(out)["keys"]}
-    assert rows["d_model"] == {"key": "hidden_size", "origin": "read", "size": "d_model", "value": 2048, "derived_from": []}
-    assert rows["vocab_size"] == {"key": "", "origin": "default", "size": "vocab_size", "value": 32000, "derived_from": []}
+    assert rows["d_model"] == {
+        "key": "hidden_size",
+        "origin": "read",
+        "size": "d_model",
+        "value": 2048,
+        "derived_from": [],
+    }
+    assert rows["vocab_size"] == {
+        "key": "",
+        "origin": "default",
+        "size": "vocab_size",
+        "value": 32000,
+        "derived_from": [],
+    }
     assert rows["d_head"]["origin"] == "derived"
-    assert rows["rope_theta"] == {"key": "rope_theta", "origin": "ignored", "size": "", "value": 10000.0, "derived_from": []}
-    assert rows["num_key_value_heads"] == {"key": "num_key_value_heads", "origin": "used", "size": "", "value": None, "derived_from": []}
+    assert rows["rope_theta"] == {
+        "key": "rope_theta",
+        "origin": "ignored",
+        "size": "",
+        "value": 10000.0,
+        "derived_from": [],
+    }
+    assert rows["num_key_value_heads"] == {
+        "key": "num_key_value_heads",
+        "origin": "used",
+        "size": "",
+        "value": None,
+        "derived_from": [],
+    }
     assert set(rows) == {*type(pc.load(document).sizes).model_fields, "num_key_value_heads", "rope_theta"}
     out, _ = lines(capsys, str(path), "--keys")
     assert "read as LlamaForCausalLM, architecture llama" in out
 
 
-def test_the_keys_show_the_values_of_the_config_and_derived_sizes_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_keys_show_the_values_of_the_config_and_derived_sizes_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """SigLIP cuts an image of 896 × 896 into patches of 14 × 14: 64 × 64 of them (Gemma 3 report, arXiv:2503.19786, section 2)."""
     path = tmp_path / "config.json"
-    document = {"model_type": "gemma3", "text_config": {"num_hidden_layers": 2}, "vision_config": {"image_size": 896, "patch_size": 14}}
+    document = {
+        "model_type": "gemma3",
+        "text_config": {"num_hidden_layers": 2},
+        "vision_config": {"image_size": 896, "patch_size": 14},
+    }
     path.write_text(json.dumps(document), encoding="utf-8")
     rows = json.loads(lines(capsys, str(path), "--keys", "--json")[0])["keys"]
     assert {"key": "vision_config.image_size", "origin": "used", "size": "", "value": 896, "derived_from": []} in rows
-    patches = {"key": "", "origin": "derived", "size": "vision.n_patches", "value": 4096, "derived_from": ["vision_config.image_size"]}
+    patches = {
+        "key": "",
+        "origin": "derived",
+        "size": "vision.n_patches",
+        "value": 4096,
+        "derived_from": ["vision_config.image_size"],
+    }
     assert [row for row in rows if row["size"] == "vision.n_patches"] == [patches]
     shown = [line.split() for line in lines(capsys, str(path), "--keys")[0].splitlines()]
-    assert ["vision_config.image_size", "used"] in shown  # the table's values stand below, apart: a terminal has 80 columns
+    assert [
+        "vision_config.image_size",
+        "used",
+    ] in shown  # the table's values stand below, apart: a terminal has 80 columns
     table = [line.split(",") for line in lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
     assert ["vision_config.image_size", "used", "", "896", ""] in table
     assert ["", "derived", "vision.n_patches", "4096", "vision_config.image_size"] in table
@@ -517,8 +663,12 @@ def test_the_keys_show_the_values_of_the_config_and_derived_sizes_apart(tmp_path
 def test_the_keys_show_what_a_size_was_cut_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`attention` is an older word for full_attention (PreTrainedConfig.layer_types): the config's own is shown beside its key."""
     path = tmp_path / "config.json"
-    path.write_text(json.dumps({"model_type": "gemma2", "num_hidden_layers": 1, "layer_types": ["attention"]}), encoding="utf-8")
-    rows = {row["size"] or row["key"]: row for row in json.loads(lines(capsys, str(path), "--keys", "--json")[0])["keys"]}
+    path.write_text(
+        json.dumps({"model_type": "gemma2", "num_hidden_layers": 1, "layer_types": ["attention"]}), encoding="utf-8"
+    )
+    rows = {
+        row["size"] or row["key"]: row for row in json.loads(lines(capsys, str(path), "--keys", "--json")[0])["keys"]
+    }
     assert rows["layer_types"]["value"] == ["full_attention"]
 
 
@@ -526,7 +676,9 @@ def test_an_entry_of_the_zoo_has_no_keys(capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit) as leaving:
         main(["gpt2-small", "--keys"])
     assert leaving.value.code == 2
-    assert capsys.readouterr().err == ("error: gpt2-small: was not read from a config.json (expected the path of a config.json, or of a directory with one)\n")
+    assert capsys.readouterr().err == (
+        "error: gpt2-small: was not read from a config.json (expected the path of a config.json, or of a directory with one)\n"
+    )
 
 
 # ---- mixtures whose tokens visit a number of experts that varies
@@ -540,7 +692,9 @@ def test_an_entry_of_the_zoo_has_no_keys(capsys: pytest.CaptureFixture[str]) -> 
         ({"model_type": "mixtral"}, 0),
     ],
 )
-def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_least_stands_beside(document: dict[str, Any], spared: int) -> None:
+def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_least_stands_beside(
+    document: dict[str, Any], spared: int
+) -> None:
     for _ in range(4):  # walked, then by structure
         count = pc.count(document)
         assert count.active - count.active_min == spared
@@ -553,16 +707,31 @@ def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_l
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"model_type": "got_ocr2", "text_config": {"model_type": [True]}}, "text_config.model_type = a list (expected a string)"),
-        ({"model_type": "paligemma", "vision_config": {"model_type": {}}}, "vision_config.model_type = a mapping (expected a string)"),
-        ({"model_type": "hrm_text", "L_cycles": 1999}, "H_cycles = 2 (expected an integer of at least 1, and at most 256 passes)"),
+        (
+            {"model_type": "got_ocr2", "text_config": {"model_type": [True]}},
+            "text_config.model_type = a list (expected a string)",
+        ),
+        (
+            {"model_type": "paligemma", "vision_config": {"model_type": {}}},
+            "vision_config.model_type = a mapping (expected a string)",
+        ),
+        (
+            {"model_type": "hrm_text", "L_cycles": 1999},
+            "H_cycles = 2 (expected an integer of at least 1, and at most 256 passes)",
+        ),
         ({"model_type": "deepseek_v2", "q_lora_rank": [1]}, "q_lora_rank = a list (expected a positive integer)"),
-        ({"model_type": "glm4v_text", "head_dim": [None], "partial_rotary_factor": 2**31}, "the rotated part of a head = a list (expected numbers)"),
+        (
+            {"model_type": "glm4v_text", "head_dim": [None], "partial_rotary_factor": 2**31},
+            "the rotated part of a head = a list (expected numbers)",
+        ),
         (
             {"model_type": "phi", "partial_rotary_factor": "x" * 100},
             "the rotated part of a head = the string 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' (expected numbers)",
         ),
-        ({"model_type": "albert", "inner_group_num": 3001}, "inner_group_num = 3001 (expected an integer of at most 256)"),
+        (
+            {"model_type": "albert", "inner_group_num": 3001},
+            "inner_group_num = 3001 (expected an integer of at most 256)",
+        ),
     ],
 )
 def test_a_config_that_nobody_could_build_is_refused_at_once(document: dict[str, Any], message: str) -> None:
@@ -574,7 +743,11 @@ THINKER = {"text_config": {"head_dim": 128, "num_hidden_layers": 48, "num_attent
 
 def test_qwen3_omni_is_counted_as_the_language_model_of_its_thinker() -> None:
     """Of Qwen3-Omni-30B-A3B: the layers of Qwen3-30B-A3B, and its vocabulary of 152,064. Source: arXiv:2509.17765, table 1."""
-    omni = {"model_type": "qwen3_omni_moe", "architectures": ["Qwen3OmniMoeForConditionalGeneration"], "thinker_config": THINKER}
+    omni = {
+        "model_type": "qwen3_omni_moe",
+        "architectures": ["Qwen3OmniMoeForConditionalGeneration"],
+        "thinker_config": THINKER,
+    }
     model = pc.load(omni)
     count = pc.count(omni)
     assert count.total == pc.count("qwen3-30b-a3b").total + 2 * (152_064 - 151_936) * 2048
@@ -590,7 +763,10 @@ def test_qwen3_omni_is_counted_as_the_language_model_of_its_thinker() -> None:
     [
         (3, "thinker_config = 3 (expected a mapping)"),
         ({"text_config": 3}, "thinker_config.text_config = 3 (expected a mapping)"),
-        ({"text_config": {"hidden_size": "x"}}, "thinker_config.text_config.hidden_size = the string 'x' (expected a positive integer)"),
+        (
+            {"text_config": {"hidden_size": "x"}},
+            "thinker_config.text_config.hidden_size = the string 'x' (expected a positive integer)",
+        ),
     ],
 )
 def test_an_error_inside_a_composite_inside_a_composite_names_the_whole_path(thinker: object, message: str) -> None:
@@ -599,8 +775,21 @@ def test_an_error_inside_a_composite_inside_a_composite_names_the_whole_path(thi
 
 def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
     """Its sizes stand outside text_config; the reference makes it there (modeling_ovis2.py, Ovis2ForConditionalGeneration)."""
-    text = {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 40}
-    own = {"model_type": "ovis2", "tie_word_embeddings": False, "vocab_size": 96, "hidden_size": 32, "text_config": text}
+    text = {
+        "vocab_size": 96,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "intermediate_size": 40,
+    }
+    own = {
+        "model_type": "ovis2",
+        "tie_word_embeddings": False,
+        "vocab_size": 96,
+        "hidden_size": 32,
+        "text_config": text,
+    }
     assert pc.count(own).total - pc.count(own | {"tie_word_embeddings": True}).total == 96 * 32
     assert pc.count(own).scope == "language_model"
     assert "same vocab_size and hidden_size" in refused_by(pc.count, own | {"vocab_size": 64})
@@ -608,7 +797,12 @@ def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
 
 def test_a_null_number_of_experts_is_an_error_if_groups_divide_it() -> None:
     """AXK2Config.validate_architecture divides it whether a layer has experts or not; without groups it may be null."""
-    dense = {"model_type": "axk2", "num_local_experts": None, "num_hidden_layers": 2, "mlp_layer_types": ["dense", "dense"]}
+    dense = {
+        "model_type": "axk2",
+        "num_local_experts": None,
+        "num_hidden_layers": 2,
+        "mlp_layer_types": ["dense", "dense"],
+    }
     assert pc.count(dense).total > 0
     with pytest.raises(pc.ParamcountError, match="num_local_experts = null, but n_group divides it"):
         pc.count(dense | {"n_group": 1, "topk_group": 1})

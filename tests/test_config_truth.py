@@ -36,7 +36,11 @@ def one_by_one(tensor: Tensor) -> list[tuple[str, int]]:
     """A tensor as it is, or the matrices of its experts, gate and up apart."""
     if not tensor.stacked and not any(repeat.axis == "expert" for repeat in tensor.repeats):
         return [("×".join(map(str, tensor.shape)), tensor.copies)]
-    shape, copies = (list(tensor.shape[1:]), tensor.copies * tensor.shape[0]) if tensor.stacked else (list(tensor.shape), tensor.copies)
+    shape, copies = (
+        (list(tensor.shape[1:]), tensor.copies * tensor.shape[0])
+        if tensor.stacked
+        else (list(tensor.shape), tensor.copies)
+    )
     widths = [width for _, width in tensor.splits] if len(tensor.splits) > 1 else []
     axis = next((i for i, n in enumerate(shape) if n == sum(widths)), 0)
     pieces = [[*shape[:axis], width, *shape[axis + 1 :]] for width in widths] or [shape]

@@ -82,21 +82,29 @@ def test_the_printed_arithmetic_of_each_component_gives_its_count(id: str) -> No
 @pytest.mark.parametrize("id", IDS)
 def test_what_is_tied_has_the_shape_of_what_it_is_tied_to(id: str) -> None:
     shapes = {tensor.name: tensor.shape for tensor in pc.count(id).tensors}
-    assert [tensor.name for tensor in pc.count(id).tensors if tensor.tied_to and tensor.shape != shapes[tensor.tied_to]] == []
+    assert [
+        tensor.name for tensor in pc.count(id).tensors if tensor.tied_to and tensor.shape != shapes[tensor.tied_to]
+    ] == []
 
 
 @pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.load_entry(id).sizes, "vision")])
 def test_a_tied_head_adds_nothing_and_an_untied_one_a_table(id: str) -> None:
     tied, untied = (count_sizes(resized(id, tie_word_embeddings=tie)) for tie in (True, False))
     assert (tied.lm_head, tied.tied, untied.tied) == (0, True, False)
-    assert untied.total - tied.total == untied.lm_head == zoo.load_entry(id).sizes.vocab_size * zoo.load_entry(id).sizes.d_model  # type: ignore[attr-defined]
+    assert (
+        untied.total - tied.total
+        == untied.lm_head
+        == zoo.load_entry(id).sizes.vocab_size * zoo.load_entry(id).sizes.d_model
+    )  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.load_entry(id).sizes, "layer_types")])
 def test_one_more_layer_adds_exactly_one_layers_weights(id: str) -> None:
     sizes = zoo.load_entry(id).sizes
     fewer, more = count_sizes(sizes), count_sizes(resized(id, n_layers=sizes.n_layers + 1))  # type: ignore[attr-defined]
-    kind = fewer.sizes.n_layers - 1 if not hasattr(sizes, "cross_attention_layers") else 0  # the kind of layer that is added
+    kind = (
+        fewer.sizes.n_layers - 1 if not hasattr(sizes, "cross_attention_layers") else 0
+    )  # the kind of layer that is added
     layer = sum(
         prod(t.shape) * prod(r.count for r in t.repeats if r.axis == "expert")
         for t in fewer.tensors
@@ -115,24 +123,51 @@ def test_one_more_layer_adds_exactly_one_layers_weights(id: str) -> None:
     d_head=st.integers(1, 150).map(lambda pairs: 2 * pairs),
     d_ff=st.integers(1, 2**31),
 )
-def test_a_llama_of_any_size_is_the_closed_form(vocab: int, d: int, layers: int, kv: int, groups: int, d_head: int, d_ff: int) -> None:
+def test_a_llama_of_any_size_is_the_closed_form(
+    vocab: int, d: int, layers: int, kv: int, groups: int, d_head: int, d_ff: int
+) -> None:
     q = kv * groups
     d *= q  # the heads divide it
-    changes = {"vocab_size": vocab, "d_model": d, "n_layers": layers, "n_heads": q, "n_kv_heads": kv, "d_head": d_head, "d_ff": d_ff}
+    changes = {
+        "vocab_size": vocab,
+        "d_model": d,
+        "n_layers": layers,
+        "n_heads": q,
+        "n_kv_heads": kv,
+        "d_head": d_head,
+        "d_ff": d_ff,
+    }
     count = count_sizes(resized("llama-3.1-8b", **changes))
     assert count.total == 2 * vocab * d + layers * (2 * d * q * d_head + 2 * d * kv * d_head + 3 * d * d_ff + 2 * d) + d
 
 
 def test_a_tensor_row_says_where_it_stands_and_how_often() -> None:
-    rows = {tensor.name: tensor for tensor in reversed(pc.count("deepseek-v3").tensors)}  # the model's own before those beside it
+    rows = {
+        tensor.name: tensor for tensor in reversed(pc.count("deepseek-v3").tensors)
+    }  # the model's own before those beside it
     gate = rows["model.layers.{layer}.mlp.experts.{expert}.gate_proj.weight"]
-    assert (gate.shape, gate.component, gate.part, gate.role, gate.copies) == ((2048, 7168), "experts.gate", "decoder", "parameter", 58 * 256)
-    assert [(r.axis, r.count, r.active, r.kind) for r in gate.repeats] == [("layer", 58, 58, "moe"), ("expert", 256, 8, "")]
+    assert (gate.shape, gate.component, gate.part, gate.role, gate.copies) == (
+        (2048, 7168),
+        "experts.gate",
+        "decoder",
+        "parameter",
+        58 * 256,
+    )
+    assert [(r.axis, r.count, r.active, r.kind) for r in gate.repeats] == [
+        ("layer", 58, 58, "moe"),
+        ("expert", 256, 8, ""),
+    ]
     assert gate.repeats[0].indices == tuple(range(3, 61))
     correction = rows["model.layers.{layer}.mlp.gate.e_score_correction_bias"]
     assert (correction.role, correction.parameters) == ("buffer", 0)
     copy = rows["model.layers.{layer}.shared_head.head.weight"]
-    assert (copy.tied_to, copy.parameters, copy.elements, copy.part, copy.repeats[0].indices) == ("lm_head.weight", 0, 129280 * 7168, "mtp", (61,))
+    assert (copy.tied_to, copy.parameters, copy.elements, copy.part, copy.repeats[0].indices) == (
+        "lm_head.weight",
+        0,
+        129280 * 7168,
+        "mtp",
+        (61,),
+    )
 
 
 def test_a_fused_matrix_says_what_it_is_made_of_and_a_stacked_one_how_many() -> None:
@@ -148,7 +183,12 @@ def test_a_fused_matrix_says_what_it_is_made_of_and_a_stacked_one_how_many() -> 
 def test_json_carries_a_schema_version_and_every_count() -> None:
     data = json.loads(json.dumps(pc.count("deepseek-v3").to_dict()))
     assert data["schema_version"] == 2
-    assert (data["total"], data["active"], data["buffers"], data["mtp"]) == (671026404352, 37552282624, 14848, 11610067968)
+    assert (data["total"], data["active"], data["buffers"], data["mtp"]) == (
+        671026404352,
+        37552282624,
+        14848,
+        11610067968,
+    )
     assert data["active_without_input_table"] == 36625603584
     assert sum(data["components"].values()) == data["total"]
     assert sum(data["release"].values()) == data["checkpoint"] == 684531386000
@@ -188,7 +228,10 @@ def test_a_family_stands_for_all_its_models_and_estimates_come_only_when_asked_f
 
 def test_a_count_that_has_no_room_in_int64_is_refused_by_the_data_frame_alone() -> None:
     model = pc.load("llama-3.1-8b")
-    huge = {"architecture": "llama", "config": model.sizes.model_dump() | {"d_model": 2**31, "d_ff": 2**31, "n_layers": 2**31}}
+    huge = {
+        "architecture": "llama",
+        "config": model.sizes.model_dump() | {"d_model": 2**31, "d_ff": 2**31, "n_layers": 2**31},
+    }
     assert pc.count(huge).total > 2**63
     with pytest.raises(pc.ParamcountError, match="2⁶³"):
         pc.compare([huge])
@@ -202,7 +245,14 @@ def test_what_a_caller_changes_in_one_count_is_in_no_other() -> None:
     assert pc.count("gpt2-small").checkpoint == 137022720
 
 
-@pytest.mark.parametrize("name", [name for name, f in inspect.getmembers(formulas, inspect.isfunction) if f.__module__ == formulas.__name__ and name[0] != "_"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, f in inspect.getmembers(formulas, inspect.isfunction)
+        if f.__module__ == formulas.__name__ and name[0] != "_"
+    ],
+)
 def test_a_public_formula_says_its_shapes_units_errors_and_source_and_has_an_example(name: str) -> None:
     text = inspect.getdoc(getattr(formulas, name)) or ""
     for part in ("Shapes: ", "Units: ", "Raises: ", "Source: ", ">>> "):

@@ -86,8 +86,14 @@ def test_two_llamas_differ_in_three_sizes_and_four_components() -> None:
 def test_the_components_sum_to_the_difference_the_largest_first(a: str, b: str) -> None:
     found = pc.diff(a, b)
     assert sum(c.difference for c in found.components) == found.difference == pc.count(b).total - pc.count(a).total
-    assert sum(c.active_difference for c in found.components) == found.active_difference == pc.count(b).active - pc.count(a).active
-    assert [abs(c.difference) for c in found.components] == sorted((abs(c.difference) for c in found.components), reverse=True)
+    assert (
+        sum(c.active_difference for c in found.components)
+        == found.active_difference
+        == pc.count(b).active - pc.count(a).active
+    )
+    assert [abs(c.difference) for c in found.components] == sorted(
+        (abs(c.difference) for c in found.components), reverse=True
+    )
     one, other = by_component(a), by_component(b)
     expected = {name: (one.get(name, (0, 0)), other.get(name, (0, 0))) for name in one | other}
     assert {c.component: ((c.a, c.active_a), (c.b, c.active_b)) for c in found.components} == {
@@ -106,7 +112,9 @@ def test_every_printed_difference_is_what_its_arithmetic_gives(a: str, b: str) -
 @pytest.mark.parametrize(("a", "b"), [*NEIGHBOURS, *FAR])
 def test_the_other_way_round_it_is_the_same_with_the_other_sign(a: str, b: str) -> None:
     there, back = pc.diff(a, b), pc.diff(b, a)
-    assert {c.component: c.difference for c in there.components} == {c.component: -c.difference for c in back.components}
+    assert {c.component: c.difference for c in there.components} == {
+        c.component: -c.difference for c in back.components
+    }
     assert {size.name: (size.a, size.b) for size in there.sizes} == {size.name: (size.b, size.a) for size in back.sizes}
     assert {size.only for size in there.sizes} | {size.only for size in back.sizes} <= {"", "a", "b"}
 
@@ -114,13 +122,21 @@ def test_the_other_way_round_it_is_the_same_with_the_other_sign(a: str, b: str) 
 @pytest.mark.parametrize("id", IDS)
 def test_a_model_does_not_differ_from_itself(id: str) -> None:
     found = pc.diff(id, id)
-    assert (found.difference, found.active_difference, found.sizes, found.components, found.beside) == (0, 0, (), (), ())
+    assert (found.difference, found.active_difference, found.sizes, found.components, found.beside) == (
+        0,
+        0,
+        (),
+        (),
+        (),
+    )
 
 
 def test_configs_of_all_architectures_differ_by_what_their_components_do() -> None:
     models = []
     for name, facts in MODEL_TYPES.items():
-        models.append(pc.load({"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}))
+        models.append(
+            pc.load({"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})})
+        )
     for a, b in pairwise(models):
         found = diff_models(a, b)
         assert sum(c.difference for c in found.components) == pc.count(b).total - pc.count(a).total
@@ -130,24 +146,39 @@ def test_configs_of_all_architectures_differ_by_what_their_components_do() -> No
 
 def test_what_is_active_differs_where_the_total_does_not() -> None:
     found = pc.diff("mixtral-8x7b", what_if("mixtral-8x7b", n_active_experts=4))
-    assert [(c.component, c.difference, c.active_difference) for c in found.components] == [("experts", 0, 32 * 2 * 3 * 14336 * 4096)]
+    assert [(c.component, c.difference, c.active_difference) for c in found.components] == [
+        ("experts", 0, 32 * 2 * 3 * 14336 * 4096)
+    ]
 
 
 def test_a_size_that_only_one_has_is_no_null() -> None:
     sizes = {size.name: size for size in pc.diff("gpt2-small", "mistral-7b-v0.3").sizes}
     assert (sizes["n_positions"].a, sizes["n_positions"].b, sizes["n_positions"].only) == (1024, None, "a")
-    assert (sizes["window"].a, sizes["window"].b, sizes["window"].only) == (None, None, "b")  # null, and of one of them alone
+    assert (sizes["window"].a, sizes["window"].b, sizes["window"].only) == (
+        None,
+        None,
+        "b",
+    )  # null, and of one of them alone
     assert (sizes["architecture"].a, sizes["architecture"].b, sizes["architecture"].only) == ("gpt2", "mistral", "")
     listed = {size["name"]: size for size in pc.diff("gpt2-small", "mistral-7b-v0.3").to_dict()["sizes"]}
-    assert (listed["n_positions"], listed["window"]) == ({"name": "n_positions", "a": 1024}, {"name": "window", "b": None})
+    assert (listed["n_positions"], listed["window"]) == (
+        {"name": "n_positions", "a": 1024},
+        {"name": "window", "b": None},
+    )
 
 
 def test_sizes_of_a_tower_are_told_one_by_one() -> None:
     found = pc.diff("llama-3.1-8b", "llama-3.2-11b-vision")
     sizes = {size.name: size.b for size in found.sizes}
-    assert (sizes["vision"], sizes["vision.n_layers"], sizes["cross_attention_layers"]) == ("MllamaVision", 32, (3, 8, 13, 18, 23, 28, 33, 38))
+    assert (sizes["vision"], sizes["vision.n_layers"], sizes["cross_attention_layers"]) == (
+        "MllamaVision",
+        32,
+        (3, 8, 13, 18, 23, 28, 33, 38),
+    )
     assert sum(c.difference for c in found.components if c.component in ("vision", "projector")) == sum(
-        tensor.parameters for tensor in pc.count("llama-3.2-11b-vision").tensors if tensor.part in ("vision", "projector")
+        tensor.parameters
+        for tensor in pc.count("llama-3.2-11b-vision").tensors
+        if tensor.part in ("vision", "projector")
     )
 
 
@@ -190,12 +221,19 @@ def test_one_model_is_compared_with_what_it_would_be(run: Runner) -> None:
     assert lines[3].split()[:2] == ["mlp", f"+{8 * 3 * 14336 * 4096:,}"]
     assert lines[-1].split() == ["total", "+1,744,896,000", "9,775,157,248", "−", "8,030,261,248"]
     data = json.loads(run("diff", "llama-3.1-8b", "--set", "n_layers=40", "--json").out)
-    assert (data["schema_version"], data["set"], data["original_total"], data["difference"]) == (2, {"n_layers": [32, 40]}, 8030261248, 1744896000)
+    assert (data["schema_version"], data["set"], data["original_total"], data["difference"]) == (
+        2,
+        {"n_layers": [32, 40]},
+        8030261248,
+        1744896000,
+    )
 
 
 def test_two_models_are_both_changed(run: Runner) -> None:
     done = run("diff", "gpt2-small", "gpt2-medium", "--set", "n_layers=1")
-    assert "GPT-2 small: what if n_layers 12 → 1: " in done.out and "GPT-2 medium: what if n_layers 24 → 1: " in done.out
+    assert (
+        "GPT-2 small: what if n_layers 12 → 1: " in done.out and "GPT-2 medium: what if n_layers 24 → 1: " in done.out
+    )
     assert "\nn_layers" not in done.out
     data = json.loads(run("diff", "gpt2-small", "gpt2-medium", "--set", "n_layers=1", "--json").out)
     assert (data["set_a"], data["set_b"]) == ({"n_layers": [12, 1]}, {"n_layers": [24, 1]})
@@ -211,7 +249,10 @@ def test_equal_models_differ_in_nothing(run: Runner) -> None:
 def test_what_is_active_and_what_stands_beside_is_told_where_it_differs(run: Runner) -> None:
     out = " ".join(run("diff", "deepseek-v3", "kimi-k2").out.split())
     experts = 8 * 3 * 2048 * 7168 * (60 - 58)
-    assert f"active 37,552,282,624 − 4,690,804,736 = 32,861,477,888: experts +{experts:,}, all other components as above" in out
+    assert (
+        f"active 37,552,282,624 − 4,690,804,736 = 32,861,477,888: experts +{experts:,}, all other components as above"
+        in out
+    )
     assert "not included in the total: MTP 11,610,067,968 − 11,610,067,968 = 0" in out
     assert "active" not in run("diff", "llama-2-7b", "llama-3.1-8b").out
 
@@ -228,12 +269,27 @@ def test_every_format_tells_the_same(run: Runner) -> None:
         if format == "latex":
             assert out.isascii()
     rows = list(csv.DictReader(io.StringIO(run("diff", "llama-2-7b", "gpt-oss-20b", "--csv").out)))
-    assert rows[0] == {"kind": "size", "name": "architecture", "a": "llama", "b": "gpt_oss", "difference": "", "active_difference": ""}
+    assert rows[0] == {
+        "kind": "size",
+        "name": "architecture",
+        "a": "llama",
+        "b": "gpt_oss",
+        "difference": "",
+        "active_difference": "",
+    }
     parts = [row for row in rows if row["kind"] == "component"]
     assert sum(int(row["difference"]) for row in parts) == int(rows[-1]["difference"]) == 20_914_757_184 - 6_738_415_616
-    assert sum(int(row["active_difference"]) for row in parts) == int(rows[-1]["active_difference"]) == 4_187_440_704 - 6_738_415_616
+    assert (
+        sum(int(row["active_difference"]) for row in parts)
+        == int(rows[-1]["active_difference"])
+        == 4_187_440_704 - 6_738_415_616
+    )
     sizes = {row["name"]: (row["a"], row["b"]) for row in rows if row["kind"] == "size"}
-    assert (sizes["d_ff"], sizes["d_expert"], sizes["attention_bias"]) == (("11008", ""), ("", "2880"), ("false", "true"))
+    assert (sizes["d_ff"], sizes["d_expert"], sizes["attention_bias"]) == (
+        ("11008", ""),
+        ("", "2880"),
+        ("false", "true"),
+    )
 
 
 def test_paths_and_names_are_compared_and_warnings_are_printed(run: Runner, tmp_path: Path) -> None:
@@ -258,14 +314,20 @@ def test_hostile_names_become_no_markup(run: Runner, tmp_path: Path) -> None:
     [
         ([], "missing argument A [B]; run `paramcount diff --help`"),
         (["gpt2-small"], "diff compares two models, not 1 (expected A B, or one model with --set SIZE=VALUE)"),
-        (["gpt2-small", "gpt2-xl", "gpt2-large"], "diff compares two models, not 3 (expected A B, or one model with --set SIZE=VALUE)"),
+        (
+            ["gpt2-small", "gpt2-xl", "gpt2-large"],
+            "diff compares two models, not 3 (expected A B, or one model with --set SIZE=VALUE)",
+        ),
         (["gpt2-small", "gpt-4"], "gpt-4: is a third-party estimate; its sizes are unpublished"),
         (["gpt2-small", "mixtral-8x7"], "unknown model 'mixtral-8x7'"),
         (["gpt2-small", "llama"], "llama is a family of "),
         (["gpt2-small", "gpt2-*"], "unknown model 'gpt2-*'"),
         (["gpt2-small", "\x1b[2J"], r"unknown model '\x1b[2J'"),
         (["gpt2-small", "llama-2-7b", "--set", "n_kv_heads=4"], "gpt2-small: has no size 'n_kv_heads'"),
-        (["gpt-oss-20b", "--set", f"layer_types={LIST}"], "gpt-oss-20b: layer_types: has 1 items for n_layers = 24 (expected one per layer)"),
+        (
+            ["gpt-oss-20b", "--set", f"layer_types={LIST}"],
+            "gpt-oss-20b: layer_types: has 1 items for n_layers = 24 (expected one per layer)",
+        ),
         (["gpt2-small", "gpt2-xl", "-o", "out.cvs"], "-o: no format has the ending '.cvs'"),
     ],
 )
@@ -275,7 +337,12 @@ def test_bad_input_is_refused_in_one_line(args: list[str], message: str, capsys:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("2 × 3", "2 × 3"), ("2 × (3 + 4)", "2 × (3 + 4)"), ("2 × (3 + 4) + 5", "(2 × (3 + 4) + 5)"), ("0 (tied to embedding)", "0 (tied to embedding)")],
+    [
+        ("2 × 3", "2 × 3"),
+        ("2 × (3 + 4)", "2 × (3 + 4)"),
+        ("2 × (3 + 4) + 5", "(2 × (3 + 4) + 5)"),
+        ("0 (tied to embedding)", "0 (tied to embedding)"),
+    ],
 )
 def test_a_sum_stands_in_brackets_and_a_product_does_not(text: str, expected: str) -> None:
     assert add_brackets(text) == expected
@@ -283,5 +350,7 @@ def test_a_sum_stands_in_brackets_and_a_product_does_not(text: str, expected: st
 
 def test_a_tower_is_told_by_its_values() -> None:
     (vision,) = [c for c in pc.diff("llama-3.1-8b", "llama-3.2-11b-vision").components if c.component == "vision"]
-    parameters: Any = sum(tensor.parameters for tensor in pc.count("llama-3.2-11b-vision").tensors if tensor.part == "vision")
+    parameters: Any = sum(
+        tensor.parameters for tensor in pc.count("llama-3.2-11b-vision").tensors if tensor.part == "vision"
+    )
     assert render_arithmetic(vision) == f"{parameters:,} − 0"

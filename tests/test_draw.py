@@ -112,7 +112,10 @@ def test_the_whole_of_gpt2_begins_with_the_tables_and_ends_with_the_next_word() 
 def test_attention_shows_queries_meeting_keys_and_what_the_mask_leaves() -> None:
     drawing = drawing_of("llama-3.1-8b", 0)
     by_label = {r.label: r for r in drawing.rectangles}
-    assert [(by_label[name].copies, by_label[name].shape) for name in ("Q", "K", "V", "Kᵀ", "attention scores", "attention weights")] == [
+    assert [
+        (by_label[name].copies, by_label[name].shape)
+        for name in ("Q", "K", "V", "Kᵀ", "attention scores", "attention weights")
+    ] == [
         (32, "32 × [1024, 128]"),
         (8, "8 × [1024, 128]"),
         (8, "8 × [1024, 128]"),
@@ -141,7 +144,9 @@ def test_a_window_is_a_band_below_the_diagonal() -> None:
         ("jamba-v0.1", 1, "16 experts, 2 active per token (first 12 shown)", 11, 1),
     ],
 )
-def test_experts_stand_behind_one_another_and_the_visited_are_dark(name: str, layer: int, said: str, behind: int, dark: int) -> None:
+def test_experts_stand_behind_one_another_and_the_visited_are_dark(
+    name: str, layer: int, said: str, behind: int, dark: int
+) -> None:
     drawing = drawing_of(name, layer)
     (frame,) = [frame for frame in drawing.frames if frame.role == "expert"]
     assert (frame.cards, frame.active) == (behind, dark)  # the front one is visited too
@@ -176,13 +181,19 @@ def test_relative_positions_are_added_to_the_attention_scores() -> None:
     added = [i for i, step in enumerate(steps) if step.op == "relative bias"]
     signs = {sign.step: sign.text for sign in drawing.signs}
     drawn_signs = [i for i in added if i in signs]
-    assert [signs[i] for i in drawn_signs] == ["+"] * 4  # self-attention of the first and the other layers, encoder and decoder
+    assert [signs[i] for i in drawn_signs] == [
+        "+"
+    ] * 4  # self-attention of the first and the other layers, encoder and decoder
     for i in drawn_signs:
         sources = sorted(steps[arrow.start].op for arrow in drawing.arrows if arrow.end == i)
         assert sources in (["QKᵀ", "lookup"], ["QKᵀ", "relative bias"], ["QKᵀ"])
     tables = [r for r in drawing.rectangles if r.label == "relative position bias"]
     assert [(r.role, r.shape) for r in tables] == [("weight", "[32, 8]")] * 2
-    biases = [r.shape for r in drawing.rectangles if r.role == "data" and steps[r.step].op == "lookup" and steps[r.step].text == "relative position bias"]
+    biases = [
+        r.shape
+        for r in drawing.rectangles
+        if r.role == "data" and steps[r.step].op == "lookup" and steps[r.step].text == "relative position bias"
+    ]
     assert set(biases) == {"8 × [1024, 1024]"}
     distances = [i for i, step in enumerate(steps) if step.op == "distances"]
     assert [arrow for arrow in drawing.arrows if arrow.end in distances] == []
@@ -193,8 +204,14 @@ def test_no_section_ends_in_the_air(name: str) -> None:
     """What an arrow does not carry on ends in data."""
     drawing = drawing_of(name)
     starts = {arrow.points[0] for arrow in drawing.arrows}
-    boxes = [r.box for r in drawing.rectangles] + [sign.box for sign in drawing.signs] + [frame.box for frame in drawing.frames if frame.role == "expert"]
-    ends = [arrow.points[-1] for arrow in drawing.arrows if not arrow.head] + [(sign.x + sign.radius, sign.y) for sign in drawing.signs]
+    boxes = (
+        [r.box for r in drawing.rectangles]
+        + [sign.box for sign in drawing.signs]
+        + [frame.box for frame in drawing.frames if frame.role == "expert"]
+    )
+    ends = [arrow.points[-1] for arrow in drawing.arrows if not arrow.head] + [
+        (sign.x + sign.radius, sign.y) for sign in drawing.signs
+    ]
     touches = [(x, y) for x, y in ends if any(a - 1 <= x <= c - 1 and b - 1 <= y <= d + 1 for a, b, c, d in boxes)]
     assert [end for end in ends if end not in starts and end not in touches] == []
 
@@ -209,7 +226,8 @@ def test_the_layers_of_deepseek_v3_are_two_kinds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "layer", "shape"), [("jamba-v0.1", 0, "[8192, 16]"), ("mamba2", 0, "128 × [64, 128]"), ("qwen3-next-80b-a3b", 0, "32 × [128, 128]")]
+    ("name", "layer", "shape"),
+    [("jamba-v0.1", 0, "[8192, 16]"), ("mamba2", 0, "128 × [64, 128]"), ("qwen3-next-80b-a3b", 0, "32 × [128, 128]")],
 )
 def test_a_state_is_data(name: str, layer: int, shape: str) -> None:
     (state,) = [r for r in drawing_of(name, layer).rectangles if r.label == "recurrent state"]
@@ -231,7 +249,10 @@ def test_an_encoder_is_drawn_before_its_decoder_which_says_where_keys_come_from(
 @pytest.mark.parametrize(("layer", "expected"), [(0, "mixer"), (1, "mixer"), (4, "qkv")])
 def test_a_layer_of_a_hybrid_is_of_its_kind(layer: int, expected: str) -> None:
     drawing = drawing_of("jamba-v0.1", layer)
-    components = {step.component.partition(".")[0] for step in (trace_of(model("jamba-v0.1"), drawing).steps[r.step] for r in drawing.rectangles)}
+    components = {
+        step.component.partition(".")[0]
+        for step in (trace_of(model("jamba-v0.1"), drawing).steps[r.step] for r in drawing.rectangles)
+    }
     assert components & {"mixer", "qkv"} == {expected}
     assert f"layer {layer}" in [text.text for text in drawing.texts]
 
@@ -276,7 +297,9 @@ def test_every_model_is_drawn_to_scale_without_anything_on_anything_else(name: s
     assert (undrawn != set()) == (name in FOLDED)
     assert {shapes(trace.steps[i]) for i in undrawn} <= {shapes(trace.steps[i]) for i in found}
     texts = written(parsed(drawing.svg()))
-    assert sorted(texts) == sorted([*(t.text.replace("ᵀ", "T") for t in drawing.texts), *(sign.text for sign in drawing.signs)])
+    assert sorted(texts) == sorted(
+        [*(t.text.replace("ᵀ", "T") for t in drawing.texts), *(sign.text for sign in drawing.signs)]
+    )
     assert drawing.words
 
 
@@ -305,7 +328,12 @@ def test_what_is_grey_sums_to_the_parameters(name: str) -> None:
 def test_a_block_is_a_small_file(name: str) -> None:
     """A block is smaller than the whole model with its repeats folded; where that is large, blocks are looked at."""
     if len(drawing_of(name).svg().encode()) >= LARGEST:
-        layers = {first for step in trace_of(model(name), drawing_of(name)).steps for scope in step.layers for first, _ in scope.runs}
+        layers = {
+            first
+            for step in trace_of(model(name), drawing_of(name)).steps
+            for scope in step.layers
+            for first, _ in scope.runs
+        }
         assert max(len(drawing_of(name, layer).svg().encode()) for layer in layers) < LARGEST
 
 
@@ -326,7 +354,10 @@ def test_the_file_is_the_golden_one(name: str) -> None:
 def test_the_same_model_gives_the_same_bytes_in_every_process() -> None:
     code = "import sys; from paramcount.api import draw; sys.stdout.buffer.write(draw('mixtral-8x7b').svg().encode())"
     outputs = {
-        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout for seed in "12"
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}
+        ).stdout
+        for seed in "12"
     }
     assert outputs == {drawing_of("mixtral-8x7b").svg().encode()}
 
@@ -336,8 +367,16 @@ def test_the_same_model_gives_the_same_bytes_in_every_process() -> None:
 
 def test_another_size_is_another_picture() -> None:
     before, after = drawing_of("llama-3.1-8b", 0), draw_model(pc.what_if("llama-3.1-8b", d_ff=8192), layer=0)
-    assert [shape for label, shape in weights(before) if label in ("gate", "up", "down")] == ["[4096, 14336]", "[4096, 14336]", "[14336, 4096]"]
-    assert [shape for label, shape in weights(after) if label in ("gate", "up", "down")] == ["[4096, 8192]", "[4096, 8192]", "[8192, 4096]"]
+    assert [shape for label, shape in weights(before) if label in ("gate", "up", "down")] == [
+        "[4096, 14336]",
+        "[4096, 14336]",
+        "[14336, 4096]",
+    ]
+    assert [shape for label, shape in weights(after) if label in ("gate", "up", "down")] == [
+        "[4096, 8192]",
+        "[4096, 8192]",
+        "[8192, 4096]",
+    ]
     assert any("what if d_ff 14,336 → 8,192" in text.text for text in after.texts)
 
 
@@ -353,8 +392,13 @@ def test_a_changed_declaration_is_a_changed_picture(monkeypatch: pytest.MonkeyPa
     before = drawing_of("llama-2-7b", 0)
     monkeypatch.setattr(llama, "layer", mutant)
     after = draw("llama-2-7b", layer=0)
-    assert [r.name for r in after.rectangles if r not in before.rectangles and r.role == "weight"][-1] == "model.layers.{layer}.extra_norm.weight"
-    assert sum(r.name.endswith("norm.weight") for r in after.rectangles) == sum(r.name.endswith("norm.weight") for r in before.rectangles) + 1
+    assert [r.name for r in after.rectangles if r not in before.rectangles and r.role == "weight"][
+        -1
+    ] == "model.layers.{layer}.extra_norm.weight"
+    assert (
+        sum(r.name.endswith("norm.weight") for r in after.rectangles)
+        == sum(r.name.endswith("norm.weight") for r in before.rectangles) + 1
+    )
 
 
 # ---- marks
@@ -432,7 +476,9 @@ def test_an_svg_has_a_title_a_description_and_both_palettes() -> None:
     light, dark = str(style).split("@media (prefers-color-scheme:dark)")
     assert str(LIGHT["paper"]) in light
     assert str(DARK["paper"]) in dark
-    rules = [rule.partition("{")[0] for rule in str(style).replace("@media (prefers-color-scheme:dark){", "").split("}")]
+    rules = [
+        rule.partition("{")[0] for rule in str(style).replace("@media (prefers-color-scheme:dark){", "").split("}")
+    ]
     assert all(part.strip().startswith(".paramcount-drawing ") for rule in rules if rule for part in rule.split(","))
 
 
@@ -505,7 +551,11 @@ def test_a_png_shows_its_texts_with_the_font_that_the_extra_brings(tmp_path: Pat
 
     def rendered(texts: tuple[Text, ...], files: list[str]) -> bytes:
         without = render_svg(drawing._replace(texts=texts, signs=()))
-        return bytes(resvg_py.svg_to_bytes(svg_string=without, skip_system_fonts=True, font_files=files, sans_serif_family="DejaVu Sans"))
+        return bytes(
+            resvg_py.svg_to_bytes(
+                svg_string=without, skip_system_fonts=True, font_files=files, sans_serif_family="DejaVu Sans"
+            )
+        )
 
     assert len(find_fonts()) == 2
     assert rendered(drawing.texts, find_fonts()) != rendered((), find_fonts()) == rendered(drawing.texts, [])
@@ -550,7 +600,10 @@ def test_the_ending_chooses_the_format(ending: str, tmp_path: Path, run: Runner)
 
 
 def test_a_dash_is_an_svg_on_the_screen(run: Runner) -> None:
-    assert run("draw", "gpt2-small", "--tokens", "7", "--layer", "2", "-o", "-").out == draw_model(model("gpt2-small"), tokens=7, layer=2).svg()
+    assert (
+        run("draw", "gpt2-small", "--tokens", "7", "--layer", "2", "-o", "-").out
+        == draw_model(model("gpt2-small"), tokens=7, layer=2).svg()
+    )
 
 
 def test_a_what_if_is_drawn(run: Runner) -> None:
@@ -558,16 +611,25 @@ def test_a_what_if_is_drawn(run: Runner) -> None:
     assert (done.code, done.err) == (0, "")
     texts = written(parsed(done.out))
     assert "40 ×" in texts
-    assert any(text.startswith("what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248") for text in texts)
+    assert any(
+        text.startswith("what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248") for text in texts
+    )
 
 
-MISSING = "vocab_size, hidden_size, num_attention_heads, intermediate_size are missing; used the defaults of LlamaForCausalLM"
+MISSING = (
+    "vocab_size, hidden_size, num_attention_heads, intermediate_size are missing; used the defaults of LlamaForCausalLM"
+)
 
 
 def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "llama", "num_hidden_layers": 1, "conv_kernel_size": 3}', encoding="utf-8")
+    (tmp_path / "config.json").write_text(
+        '{"model_type": "llama", "num_hidden_layers": 1, "conv_kernel_size": 3}', encoding="utf-8"
+    )
     done = run("draw", str(tmp_path / "config.json"), "-o", str(tmp_path / "out.svg"))
-    assert (done.code, done.err) == (0, f"warning: ignored conv_kernel_size (looks like a size, but LlamaForCausalLM does not use it)\nwarning: {MISSING}\n")
+    assert (done.code, done.err) == (
+        0,
+        f"warning: ignored conv_kernel_size (looks like a size, but LlamaForCausalLM does not use it)\nwarning: {MISSING}\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -595,12 +657,18 @@ def test_bad_input_is_refused_in_one_line(
     assert command_refusal(capsys, "draw", *args) == message
 
 
-def test_an_estimate_has_nothing_to_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_estimate_has_nothing_to_draw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert command_refusal(capsys, "draw", "gpt-4", "-o", "x.svg").startswith("gpt-4: is a third-party estimate; its sizes are unpublished")
+    assert command_refusal(capsys, "draw", "gpt-4", "-o", "x.svg").startswith(
+        "gpt-4: is a third-party estimate; its sizes are unpublished"
+    )
 
 
-def test_a_png_without_the_extra_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_png_without_the_extra_names_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     message = command_refusal(capsys, "draw", "gpt2-small", "-o", "x.png")
@@ -617,13 +685,19 @@ def test_a_model_without_end_of_kinds_is_refused() -> None:
     """Each layer of a pruned model may be a kind of its own."""
     blocks = [{"attention": {"no_op": True, "replace_with_linear": False, "n_heads_in_group": None}, "ffn": {"ffn_mult": 1 + i / 10, "no_op": False, "replace_with_linear": False}} for i in range(120)]  # fmt: skip
     config = {"model_type": "nemotron-nas", "num_hidden_layers": 120, "hidden_size": 4096, "block_configs": blocks}
-    with pytest.raises(pc.ParamcountError, match=r"kinds of layers do not fit in one drawing \(expected at most 100; select one layer\)$"):
+    with pytest.raises(
+        pc.ParamcountError,
+        match=r"kinds of layers do not fit in one drawing \(expected at most 100; select one layer\)$",
+    ):
         draw(config)
     assert draw(config, layer=7).rectangles
 
 
 def test_an_svg_needs_nothing_heavy() -> None:
-    assert loaded_by(command(["draw", "deepseek-v3", "-o", "-"])) & {"numpy", "pandas", "matplotlib", "jinja2", "resvg_py"} == set()
+    assert (
+        loaded_by(command(["draw", "deepseek-v3", "-o", "-"])) & {"numpy", "pandas", "matplotlib", "jinja2", "resvg_py"}
+        == set()
+    )
 
 
 def test_it_is_public() -> None:

@@ -82,18 +82,24 @@ def test_each_value_is_that_of_its_formula_in_latex(id: str) -> None:
 def test_components_sum_to_the_count_and_what_no_token_visits_makes_the_active_figure(id: str) -> None:
     loaded = model(id)
     explained, count = explained_of(id), count_model(loaded)
-    assert {part.name: part.value for part in explained.components if part.value} == {name: n for name, n in count.components.items() if n}
+    assert {part.name: part.value for part in explained.components if part.value} == {
+        name: n for name, n in count.components.items() if n
+    }
     assert {part.name: part.active for part in explained.components if part.value} == {
         name: count.active_components[name] for name, n in count.components.items() if n
     }
     assert all(part.value == sum(line.value for line in part.lines) for part in explained.components)
     assert (explained.total, explained.active) == (count.total, count.active)
     assert count.active == count.total - sum(visit.rest for visit in explained.expert_groups)
-    assert count.active_min == count.active - sum(visit.layers * (visit.visited - visit.least) * visit.one for visit in explained.expert_groups)
+    assert count.active_min == count.active - sum(
+        visit.layers * (visit.visited - visit.least) * visit.one for visit in explained.expert_groups
+    )
     for visit in explained.expert_groups:
         experts = visit.layers * visit.experts * visit.one, visit.layers * visit.visited * visit.one
         assert (visit.all, visit.used, visit.rest) == (*experts, experts[0] - experts[1])
-    assert {part.name: part.value for part in explained.not_included} == {name: n for name, n in (("MTP", count.mtp), ("buffers", count.buffers)) if n}
+    assert {part.name: part.value for part in explained.not_included} == {
+        name: n for name, n in (("MTP", count.mtp), ("buffers", count.buffers)) if n
+    }
 
 
 @pytest.mark.parametrize("id", EVERY)
@@ -120,7 +126,11 @@ def test_a_stack_is_called_as_its_tensors_are_stored() -> None:
     for id in [*ZOO, *(id for id in EVERY if isinstance(id, str))]:
         if not id.startswith("inkling2_text"):  # which stores some of its layers' tensors outside of them
             loaded = model(id)
-            assert [p.name for p in walk_model(loaded.sizes, loaded.reading.head).pieces if p.layer and not p.name.startswith(p.stack)] == []
+            assert [
+                p.name
+                for p in walk_model(loaded.sizes, loaded.reading.head).pieces
+                if p.layer and not p.name.startswith(p.stack)
+            ] == []
 
 
 @pytest.mark.parametrize("id", EVERY)
@@ -129,15 +139,26 @@ def test_heads_and_what_they_share_sum_to_the_attention_of_a_layer(id: str) -> N
     found = walk_model(loaded.sizes, loaded.reading.head)
     every = list(list_attentions(loaded, found))
     for attention in every:
-        layer = [piece for piece in found.pieces if (piece.stack, piece.layer) == (attention.stack, attention.layer) and piece.role == "parameter"]
+        layer = [
+            piece
+            for piece in found.pieces
+            if (piece.stack, piece.layer) == (attention.stack, attention.layer) and piece.role == "parameter"
+        ]
         held = [piece for piece in layer if piece.component.partition(".")[0] in ("qkv", "output_projection")]
         if any(piece.expert for piece in held):
             with pytest.raises(pc.ParamcountError, match="experts"):
                 pc.explain(loaded, head=True)
             continue
         beside = [other for other in every if (other.stack, other.layer) == (attention.stack, attention.layer)]
-        matrices = {(builtins.id(matrix.weight), matrix.component): matrix for other in beside for matrix in list_matrices(other)}
-        each = sum(found.at(matrix.each) * (1 if matrix.heads is None else found.at(matrix.heads)) for matrix in matrices.values())
+        matrices = {
+            (builtins.id(matrix.weight), matrix.component): matrix
+            for other in beside
+            for matrix in list_matrices(other)
+        }
+        each = sum(
+            found.at(matrix.each) * (1 if matrix.heads is None else found.at(matrix.heads))
+            for matrix in matrices.values()
+        )
         assert each == sum(found.at(piece.one) for piece in held)
 
 
@@ -182,7 +203,9 @@ def test_a_kind_of_layer_is_named_by_letters_alone() -> None:
 
 
 def test_inside_a_sum_the_number_of_layers_stands_alone() -> None:
-    assert [line.formula for line in pc.explain("gemma-3-1b").lines if line.component == "norm"] == ["2·26·(2·d_model + d_head) + d_model"]
+    assert [line.formula for line in pc.explain("gemma-3-1b").lines if line.component == "norm"] == [
+        "2·26·(2·d_model + d_head) + d_model"
+    ]
 
 
 def test_an_encoder_decoder_has_lines_for_each_part() -> None:
@@ -209,7 +232,9 @@ def test_sizes_on_which_the_structure_depends_stay_numbers_and_are_named() -> No
 
 
 def test_the_sizes_of_a_tower_are_read_from_its_section() -> None:
-    assert {size.name: size.key for size in pc.explain("llama-3.2-11b-vision").sizes}["vision.d_ff"] == "vision_config.intermediate_size"
+    assert {size.name: size.key for size in pc.explain("llama-3.2-11b-vision").sizes}[
+        "vision.d_ff"
+    ] == "vision_config.intermediate_size"
 
 
 # ---- one head, one layer
@@ -218,7 +243,9 @@ def test_the_sizes_of_a_tower_are_read_from_its_section() -> None:
 def test_a_head_of_gpt_3_is_four_matrices_of_12288_by_128() -> None:
     """The seeds' arithmetic: Brown et al., arXiv:2005.14165, table 2.1: d_model 12,288 and 96 heads of 128."""
     head = pc.explain("gpt-3", head=True)
-    assert [(part.name, part.value) for part in head.components] == [(name, 12_288 * 128) for name in ("Wq", "Wk", "Wv", "Wo")]
+    assert [(part.name, part.value) for part in head.components] == [
+        (name, 12_288 * 128) for name in ("Wq", "Wk", "Wv", "Wo")
+    ]
     assert head.total == 4 * 1_572_864 == 6_291_456
     assert {line.numbers for line in head.lines} == {"12,288 · 128"}
     assert [part.name for part in head.not_included] == ["biases of the head", "shared by all heads"]
@@ -251,7 +278,10 @@ def test_a_gate_with_a_number_for_each_head_is_a_column_of_its_own() -> None:
 
 
 def test_a_head_is_of_the_first_layer_that_has_any() -> None:
-    assert pc.explain("jamba-v0.1", head=True).subject == "one of 32 heads of layer 4 of model.layers: attention dense, like layers 4, 12, 20, 28"
+    assert (
+        pc.explain("jamba-v0.1", head=True).subject
+        == "one of 32 heads of layer 4 of model.layers: attention dense, like layers 4, 12, 20, 28"
+    )
 
 
 def test_a_layer_says_its_kind_and_the_other_stacks() -> None:
@@ -263,7 +293,10 @@ def test_a_layer_says_its_kind_and_the_other_stacks() -> None:
 
 def test_a_layer_beside_the_model_says_that_it_is_in_no_total() -> None:
     mtp = pc.explain("deepseek-v3", layer=61)
-    assert (mtp.subject, mtp.total) == ("layer 61 of model.layers (not included in the total): mtp, the only one of its kind", 11_610_067_968)
+    assert (mtp.subject, mtp.total) == (
+        "layer 61 of model.layers (not included in the total): mtp, the only one of its kind",
+        11_610_067_968,
+    )
 
 
 REFUSED = {
@@ -288,13 +321,21 @@ REFUSED = {
     ),
     "tensors of a head": (["gpt2-small", "--tensors", "--head"], "--tensors cannot be combined with --head"),
     "tensors of a layer": (["gpt2-small", "--tensors", "--layer", "0"], "--tensors cannot be combined with --layer"),
-    "an escape": (["llama-3.1-8b", "--layer", "\x1b[31m"], "llama-3.1-8b: layer \\x1b[31m does not exist (expected 0–31)"),
-    "a very long layer": (["llama-3.1-8b", "--layer", "9" * 5000], f"llama-3.1-8b: layer {'9' * 29}…{'9' * 30} does not exist (expected 0–31)"),
+    "an escape": (
+        ["llama-3.1-8b", "--layer", "\x1b[31m"],
+        "llama-3.1-8b: layer \\x1b[31m does not exist (expected 0–31)",
+    ),
+    "a very long layer": (
+        ["llama-3.1-8b", "--layer", "9" * 5000],
+        f"llama-3.1-8b: layer {'9' * 29}…{'9' * 30} does not exist (expected 0–31)",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_there_is_refused_with_what_is(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_there_is_refused_with_what_is(
+    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     line, message = REFUSED[name]
     assert command_refusal(capsys, "explain", *line, "-o", "out.txt") == message
@@ -311,7 +352,9 @@ def test_a_layer_that_is_none_is_refused_in_one_line(layer: Any) -> None:
 
 
 def test_heads_that_are_experts_are_refused() -> None:
-    with pytest.raises(pc.ParamcountError, match=r"^unnamed: its attention heads are experts, so no head is used by every token"):
+    with pytest.raises(
+        pc.ParamcountError, match=r"^unnamed: its attention heads are experts, so no head is used by every token"
+    ):
         pc.explain({"model_type": "jetmoe"}, head=True)
 
 
@@ -321,9 +364,24 @@ def test_heads_that_are_experts_are_refused() -> None:
 Patch = pytest.MonkeyPatch
 MUTATIONS: dict[str, tuple[str, Callable[[Patch], None], str, str]] = {
     "an MLP without gate": ("llama-3.1-8b", test_mutants.mlp_without_gate, "mlp", "n_layers · 2 · d_model · d_ff"),
-    "a layer too many": ("llama-3.1-8b", test_mutants.a_layer_too_many, "output_projection", "(n_layers + 1) · d_model · n_heads · d_head"),
-    "an expert too few": ("mixtral-8x7b", test_mutants.an_expert_too_few, "experts", "n_layers · (n_routed_experts − 1) · 3 · d_model · d_expert"),
-    "keys and values for every head": ("llama-3.1-8b", test_mutants.keys_and_values_for_every_head, "qkv", "n_layers · 3 · d_model · n_heads · d_head"),
+    "a layer too many": (
+        "llama-3.1-8b",
+        test_mutants.a_layer_too_many,
+        "output_projection",
+        "(n_layers + 1) · d_model · n_heads · d_head",
+    ),
+    "an expert too few": (
+        "mixtral-8x7b",
+        test_mutants.an_expert_too_few,
+        "experts",
+        "n_layers · (n_routed_experts − 1) · 3 · d_model · d_expert",
+    ),
+    "keys and values for every head": (
+        "llama-3.1-8b",
+        test_mutants.keys_and_values_for_every_head,
+        "qkv",
+        "n_layers · 3 · d_model · n_heads · d_head",
+    ),
 }
 
 
@@ -345,13 +403,20 @@ def test_a_branch_on_a_comparison_of_sizes_is_no_formula(monkeypatch: pytest.Mon
     original = attentions.attention
 
     def attention(c: Any, x: flow.Data, prefix: str, **options: Any) -> flow.Data:
-        return original(c, x, prefix, **options) if c.n_heads * c.d_head == c.d_model else flow.linear(x, "odd", "other", 7)
+        return (
+            original(c, x, prefix, **options)
+            if c.n_heads * c.d_head == c.d_model
+            else flow.linear(x, "odd", "other", 7)
+        )
 
     test_mutants.everywhere(monkeypatch, original, attention)
     explained = pc.explain("llama-3.1-8b")
     assert explained.total == count_sizes(zoo.load_entry("llama-3.1-8b").sizes).total
     assert explained.fixed_sizes
-    assert all(of_text(line.formula, {size.name: size.value for size in explained.sizes}) == line.value for line in explained.lines)
+    assert all(
+        of_text(line.formula, {size.name: size.value for size in explained.sizes}) == line.value
+        for line in explained.lines
+    )
 
 
 # ---- in every format
@@ -393,7 +458,11 @@ def test_csv_and_json_hold_exact_integers(run: Runner) -> None:
     assert sum(int(row["parameters"]) for row in rows) == 8_030_261_248
     data = json.loads(run("explain", "llama-3.1-8b", "--json").out)
     assert data == json.loads(json.dumps(pc.explain("llama-3.1-8b").to_dict())) | {"warnings": [], "notes": []}
-    assert (data["schema_version"], data["total"], data["components"][1]["lines"][0]["value"]) == (2, 8_030_261_248, 805_306_368)
+    assert (data["schema_version"], data["total"], data["components"][1]["lines"][0]["value"]) == (
+        2,
+        8_030_261_248,
+        805_306_368,
+    )
 
 
 def test_markdown_is_a_section_of_a_model_card(run: Runner) -> None:
@@ -426,7 +495,9 @@ def test_a_hostile_name_becomes_no_markup(tmp_path: Path, run: Runner) -> None:
             assert "\x1b" not in done.out
             assert format not in ("markdown", "html") or "<img" not in done.out
             if format == "latex" and options != ["--tensors"]:
-                pytest.importorskip("pylatexenc.latexwalker").LatexWalker(done.out, tolerant_parsing=False).get_latex_nodes()
+                pytest.importorskip("pylatexenc.latexwalker").LatexWalker(
+                    done.out, tolerant_parsing=False
+                ).get_latex_nodes()
 
 
 def test_a_page_of_any_width_says_the_same() -> None:
@@ -438,17 +509,34 @@ def test_a_page_of_any_width_says_the_same() -> None:
 def test_every_tensor_has_its_name_shape_repeats_and_count(run: Runner) -> None:
     rows = list(csv.DictReader(io.StringIO(run("explain", "deepseek-v3", "--tensors", "--csv").out)))
     assert sum(int(row["parameters"]) for row in rows if row["part"] != "mtp") == 671_026_404_352
-    (gate,) = [row for row in rows if row["tensor"] == "model.layers.{layer}.mlp.experts.{expert}.gate_proj.weight" and row["part"] == "decoder"]
-    assert (gate["shape"], gate["repeats"], gate["parameters"]) == ("2,048 × 7,168", "58 layers × 256 experts", str(58 * 256 * 2048 * 7168))
-    (down,) = [row for row in rows if row["tensor"] == "model.layers.{layer}.self_attn.q_a_proj.weight" and row["part"] == "decoder"]
+    (gate,) = [
+        row
+        for row in rows
+        if row["tensor"] == "model.layers.{layer}.mlp.experts.{expert}.gate_proj.weight" and row["part"] == "decoder"
+    ]
+    assert (gate["shape"], gate["repeats"], gate["parameters"]) == (
+        "2,048 × 7,168",
+        "58 layers × 256 experts",
+        str(58 * 256 * 2048 * 7168),
+    )
+    (down,) = [
+        row
+        for row in rows
+        if row["tensor"] == "model.layers.{layer}.self_attn.q_a_proj.weight" and row["part"] == "decoder"
+    ]
     assert down["repeats"] == "61 layers"  # of both kinds
-    assert re.search(r"\.gate_proj\.weight\n  2,048 × 7,168 +58 layers × 256 experts +217,969,590,272\n", run("explain", "deepseek-v3", "--tensors").out)
+    assert re.search(
+        r"\.gate_proj\.weight\n  2,048 × 7,168 +58 layers × 256 experts +217,969,590,272\n",
+        run("explain", "deepseek-v3", "--tensors").out,
+    )
 
 
 @pytest.mark.parametrize("id", ["gpt-oss-20b", "t5-small", "llama-3.2-11b-vision", "jamba-v0.1", "gpt2-small"])
 def test_tensors_sum_to_the_total_and_name_the_checkpoint(id: str, run: Runner) -> None:
     data = json.loads(run("explain", id, "--tensors", "--json").out)
-    assert sum(row["parameters"] for row in data["tensors"] if row["part"] != "mtp") == data["total"] == pc.count(id).total
+    assert (
+        sum(row["parameters"] for row in data["tensors"] if row["part"] != "mtp") == data["total"] == pc.count(id).total
+    )
     assert {row["name"] for row in data["tensors"]} == {tensor.name for tensor in pc.count(id).tensors}
     assert sum(row["copies"] for row in data["tensors"]) == sum(tensor.copies for tensor in pc.count(id).tensors)
 
@@ -456,7 +544,14 @@ def test_tensors_sum_to_the_total_and_name_the_checkpoint(id: str, run: Runner) 
 def test_explaining_loads_neither_numpy_nor_sympy() -> None:
     code = "from paramcount.cli import main\ntry:\n    main(['explain', 'deepseek-v3'])\nexcept SystemExit: pass\nimport sys\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()} & {"numpy", "pandas", "sympy", "matplotlib", "torch", "tabulate"} == set()
+    assert {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()} & {
+        "numpy",
+        "pandas",
+        "sympy",
+        "matplotlib",
+        "torch",
+        "tabulate",
+    } == set()
 
 
 def test_an_explanation_is_data_that_does_not_change() -> None:

@@ -5,7 +5,23 @@ from __future__ import annotations
 import pytest
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, block, elementwise, experts, fused, given, join, layers, linear, list_steps, list_weights, lookup, norm, scale, sum_parameters
+from paramcount.flow import (
+    Data,
+    block,
+    elementwise,
+    experts,
+    fused,
+    given,
+    join,
+    layers,
+    linear,
+    list_steps,
+    list_weights,
+    lookup,
+    norm,
+    scale,
+    sum_parameters,
+)
 from paramcount.symbolic.polynomials import make_symbols
 
 
@@ -37,7 +53,12 @@ def test_a_fused_matrix_is_counted_under_each_of_its_components() -> None:
     q, k = fused(given("x", "tokens", 6), "qk", {"qkv.q": (2, 4), "qkv.k": 4}, bias=True, transposed=True)
     assert (q.shape, k.shape) == (("tokens", 2, 4), ("tokens", 4))
     assert [held.weight.shape for held in list_weights(q)] == [(6, 12), (12,)]
-    assert (sum_parameters(q, "qkv.q"), sum_parameters(q, "qkv.k"), sum_parameters(q, "qkv"), sum_parameters(q)) == (56, 28, 84, 84)
+    assert (sum_parameters(q, "qkv.q"), sum_parameters(q, "qkv.k"), sum_parameters(q, "qkv"), sum_parameters(q)) == (
+        56,
+        28,
+        84,
+        84,
+    )
 
 
 def test_a_weight_read_by_two_outputs_of_one_operation_is_counted_once() -> None:
@@ -121,5 +142,7 @@ def act_twice(x: Data) -> Data:
 
 def test_the_same_declaration_yields_its_formula() -> None:
     n, d = make_symbols("n_layers d_model")
-    out = layers(given("x", "tokens", d), "h.", [("layer", n)], lambda kind, x: linear(x, "w", "mlp", x.shape[-1], bias=True))
+    out = layers(
+        given("x", "tokens", d), "h.", [("layer", n)], lambda kind, x: linear(x, "w", "mlp", x.shape[-1], bias=True)
+    )
     assert sum_parameters(out) == n * (d * d + d)

@@ -57,7 +57,16 @@ def refusal(*args: Any, **structure: Any) -> pc.ParamcountError:
 @pytest.mark.parametrize("id", one_of_each())
 def test_the_formulas_of_a_model_evaluate_to_its_count(id: str) -> None:
     count, sizes = pc.count(id), zoo.load_entry(id).sizes
-    for of in ("total", "active", "non_embedding", "active_without_input_table", "mtp", "buffers", "legacy_buffers", "bytes_bf16"):
+    for of in (
+        "total",
+        "active",
+        "non_embedding",
+        "active_without_input_table",
+        "mtp",
+        "buffers",
+        "legacy_buffers",
+        "bytes_bf16",
+    ):
         assert evaluated(pc.formula(id, of), sizes) == getattr(count, of), of
 
 
@@ -82,8 +91,15 @@ def test_the_formulas_of_a_config_json_evaluate_to_its_count(name: str) -> None:
 
 def test_one_more_layer_and_one_more_head_cost_what_counts_say() -> None:
     total, sizes = pc.formula("llama-3.1-8b"), zoo.load_entry("llama-3.1-8b").sizes
-    assert evaluated(total.difference("n_layers"), sizes) == pc.count(pc.what_if("llama-3.1-8b", n_layers=33)).total - 8_030_261_248 == 218_112_000
-    assert evaluated(total.difference("n_kv_heads", by=8), sizes) == pc.count(pc.what_if("llama-3.1-8b", n_kv_heads=16)).total - 8_030_261_248
+    assert (
+        evaluated(total.difference("n_layers"), sizes)
+        == pc.count(pc.what_if("llama-3.1-8b", n_layers=33)).total - 8_030_261_248
+        == 218_112_000
+    )
+    assert (
+        evaluated(total.difference("n_kv_heads", by=8), sizes)
+        == pc.count(pc.what_if("llama-3.1-8b", n_kv_heads=16)).total - 8_030_261_248
+    )
     assert str(total.difference("n_heads")) == "n_layers · 2 · d_model · d_head"
 
 
@@ -101,7 +117,9 @@ def test_a_size_that_is_given_is_a_number_and_another_flag_another_structure() -
     tied = pc.formula("llama-3.1-8b", tie_word_embeddings=True)
     assert str(pc.formula("llama-3.1-8b") - tied) == "vocab_size · d_model"
     assert "vision.n_layers" not in pc.formula("llama-3.2-11b-vision", "vision", vision={"n_layers": 31}).names
-    assert pc.formula("llama-3.2-11b-vision", "vision.mlp", **{"vision.n_layers": 32, "vision.n_global_layers": 8}).names == ("vision.d_ff", "vision.d_model")
+    assert pc.formula(
+        "llama-3.2-11b-vision", "vision.mlp", **{"vision.n_layers": 32, "vision.n_global_layers": 8}
+    ).names == ("vision.d_ff", "vision.d_model")
 
 
 def test_where_the_structure_depends_on_a_size_it_is_a_number() -> None:
@@ -177,7 +195,9 @@ ZIPPED = {"nemotron-nas"}  # several lists for each layer: whether one is read t
 def test_an_architecture_given_what_it_asks_for_evaluates_to_the_count(name: str) -> None:
     model = models()[name]
     structure, errors = given_step_by_step(name, model.sizes)
-    assert errors <= 1 + ("language" in structure) or name in ZIPPED  # one error names them all; those of a language model that is named, another
+    assert (
+        errors <= 1 + ("language" in structure) or name in ZIPPED
+    )  # one error names them all; those of a language model that is named, another
     cls, count = architecture(name), count_sizes(model.sizes)
     known = check_structure(cls, structure)
     sums = sum_architecture(cls, known)
@@ -185,7 +205,9 @@ def test_an_architecture_given_what_it_asks_for_evaluates_to_the_count(name: str
         assert evaluated(select_count(sums, SymbolicSizes(cls, known), cls, of), model.sizes) == getattr(count, of), of
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen2", "deepseek_v3", "mixtral", "falcon", "jamba", "t5", "opt", "bloom", "gemma2", "gpt_neox"])
+@pytest.mark.parametrize(
+    "name", ["llama", "qwen2", "deepseek_v3", "mixtral", "falcon", "jamba", "t5", "opt", "bloom", "gemma2", "gpt_neox"]
+)
 def test_what_is_not_asked_for_makes_no_difference(name: str) -> None:
     """Every frozen config with the same answers has the same formula, whatever its other flags are."""
     for config in CASES.get(name, []):
@@ -218,7 +240,12 @@ def test_a_latent_may_be_missing_there_or_of_a_width() -> None:
     (named,) = make_symbols("d_q_lora")
     there = pc.formula("deepseek_v3", "qkv", d_q_lora=True, **flags)
     assert there == pc.formula("deepseek_v3", "qkv", d_q_lora=named, **flags)
-    assert there.evaluate(n_layers=61, d_model=7168, n_heads=128, d_q_lora=1536, d_kv_lora=512, d_nope=128, d_rope=64, d_v=128) == 4_249_550_848
+    assert (
+        there.evaluate(
+            n_layers=61, d_model=7168, n_heads=128, d_q_lora=1536, d_kv_lora=512, d_nope=128, d_rope=64, d_v=128
+        )
+        == 4_249_550_848
+    )
     assert "d_q_lora" not in pc.formula("deepseek_v3", "qkv", d_q_lora=None, **flags).names
     assert "d_q_lora" not in pc.formula("deepseek_v3", "qkv", d_q_lora=1536, **flags).names
 
@@ -246,41 +273,84 @@ def test_parts_are_given_by_the_names_of_their_architectures() -> None:
 def test_a_word_that_names_a_model_is_the_model_and_a_mapping_the_architecture() -> None:
     assert pc.formula("gpt2") == pc.formula("gpt2-small")
     assert refusal({"architecture": "gpt2"}).where == "gpt2"
-    assert [name for name in ARCHITECTURES if find_architecture(name) is None] == ["gpt2", "openai-gpt"]  # ids of the Hub
+    assert [name for name in ARCHITECTURES if find_architecture(name) is None] == [
+        "gpt2",
+        "openai-gpt",
+    ]  # ids of the Hub
     assert find_architecture("deepseek_v3") == "deepseek_v3"  # the model is deepseek-v3
     assert find_architecture("llama") == "llama"  # also a family, which is no model
 
 
 REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
-    "an unknown count": (("gpt2-small", "toatl"), {}, r"^of = the string 'toatl' \(expected total, .*… 34 in all\); did you mean total\?$"),
+    "an unknown count": (
+        ("gpt2-small", "toatl"),
+        {},
+        r"^of = the string 'toatl' \(expected total, .*… 34 in all\); did you mean total\?$",
+    ),
     "no count": (("gpt2-small", None), {}, "^of = null"),
     "a list of counts": (("gpt2-small", ["total"]), {}, "^of = a list"),
     "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = the string 'qkv\.o' \(expected qkv, "),
     "an unknown word": (("lama",), {}, r"^unknown model 'lama' .*or an architecture\); did you mean llama or"),
-    "no architecture": (({"architecture": "gpt3"},), {}, r"^unknown architecture gpt3 \(expected .*\); did you mean gptj or gpt2"),
+    "no architecture": (
+        ({"architecture": "gpt3"},),
+        {},
+        r"^unknown architecture gpt3 \(expected .*\); did you mean gptj or gpt2",
+    ),
     "no word": (({"architecture": 3},), {}, "^unknown architecture 3"),
     "a number": ((3,), {}, "^int is not a model"),
     "an unknown flag of a model": (("gpt2-small",), {"tied": True}, r"^gpt2-small: has no size 'tied'"),
-    "an unknown flag of an architecture": (("llama",), {"d_modle": 3}, r"^llama: unknown size d_modle \(expected .*\); did you mean d_model\?$"),
+    "an unknown flag of an architecture": (
+        ("llama",),
+        {"d_modle": 3},
+        r"^llama: unknown size d_modle \(expected .*\); did you mean d_model\?$",
+    ),
     "a flag of a part that is none": (("llama",), {"vision.d_model": 3}, r"^llama: unknown size vision\.d_model"),
     "an unknown flag of a part": (
         ("mllama",),
         {"vision.d_modle": 3},
         r"^mllama: unknown size vision\.d_modle \(expected vision\.d_model, .*; did you mean vision\.d_model",
     ),
-    "a flag of a part that is not named": (("llava",), {"language.d_model": 3}, "^llava: language: unknown architecture None"),
-    "an unknown part": (("llava",), {"language": "lama"}, r"^llava: language: unknown architecture lama .*; did you mean llama"),
-    "an unknown tower": (("llava",), {"vision": "clip"}, r"^llava: vision = the string 'clip' \(expected clip_vision_model, "),
+    "a flag of a part that is not named": (
+        ("llava",),
+        {"language.d_model": 3},
+        "^llava: language: unknown architecture None",
+    ),
+    "an unknown part": (
+        ("llava",),
+        {"language": "lama"},
+        r"^llava: language: unknown architecture lama .*; did you mean llama",
+    ),
+    "an unknown tower": (
+        ("llava",),
+        {"vision": "clip"},
+        r"^llava: vision = the string 'clip' \(expected clip_vision_model, ",
+    ),
     "a number for a flag": (("llama",), {"mlp_bias": 1}, r"^llama: mlp_bias = 1 \(expected True or False\)$"),
-    "a flag for a size": (("llama",), {"d_model": True}, r"^llama: d_model = true \(expected an integer or a symbol\)$"),
+    "a flag for a size": (
+        ("llama",),
+        {"d_model": True},
+        r"^llama: d_model = true \(expected an integer or a symbol\)$",
+    ),
     "a negative size": (("llama",), {"d_model": -1}, "^llama: d_model = -1"),
     "a broken size": (("llama",), {"d_model": 1.5}, r"^llama: d_model = 1\.5"),
     "a text for a size": (("llama",), {"d_model": "4096"}, "^llama: d_model = the string '4096'"),
-    "an unknown kind of layer": (("jamba",), {"layer_types": ["mambo"]}, r"^jamba: layer_types = a list \(expected a string for each layer: .*mamba"),
+    "an unknown kind of layer": (
+        ("jamba",),
+        {"layer_types": ["mambo"]},
+        r"^jamba: layer_types = a list \(expected a string for each layer: .*mamba",
+    ),
     "one word for all layers": (("jamba",), {"layer_types": "mamba"}, "^jamba: layer_types = the string 'mamba'"),
-    "words for indices": (("jamba",), {"dense_layers": ["0"]}, r"^jamba: dense_layers = a list \(expected a list of integers\)$"),
+    "words for indices": (
+        ("jamba",),
+        {"dense_layers": ["0"]},
+        r"^jamba: dense_layers = a list \(expected a list of integers\)$",
+    ),
     "an unknown arrangement": (("falcon",), {"norms": "none"}, "^falcon: norms = the string 'none'"),
-    "sizes that a model cannot have": (("gpt-3",), {"n_heads": 95}, "^gpt-3: n_heads × d_head = 95 × 128 = 12160 is not d_model"),
+    "sizes that a model cannot have": (
+        ("gpt-3",),
+        {"n_heads": 95},
+        "^gpt-3: n_heads × d_head = 95 × 128 = 12160 is not d_model",
+    ),
     "an escape": (("llama",), {"\x1b[31m": 3}, r"^llama: unknown size \\x1b\[31m"),
 }
 
@@ -294,12 +364,20 @@ def test_what_is_wrong_is_refused_in_one_line_with_what_is_accepted(name: str) -
 
 
 def test_a_size_on_which_the_structure_depends_is_asked_for() -> None:
-    error = refusal("mllama", tie_word_embeddings=False, cross_attention_layers=(1,), **{"vision.intermediate_layers": (1,)})
-    assert str(error) == "mllama: the weights depend on n_layers; specify it (expected n_layers: an integer, because the structure depends on it)"
+    error = refusal(
+        "mllama", tie_word_embeddings=False, cross_attention_layers=(1,), **{"vision.intermediate_layers": (1,)}
+    )
+    assert (
+        str(error)
+        == "mllama: the weights depend on n_layers; specify it (expected n_layers: an integer, because the structure depends on it)"
+    )
 
 
 def test_legacy_buffers_that_take_a_division_are_of_models_alone() -> None:
-    assert str(pc.formula({"architecture": "gpt2"}, "legacy_buffers", tie_word_embeddings=True)) == "n_layers · n_positions²"
+    assert (
+        str(pc.formula({"architecture": "gpt2"}, "legacy_buffers", tie_word_embeddings=True))
+        == "n_layers · n_positions²"
+    )
     assert pc.formula("llama-2-7b", "legacy_buffers") == 32 * 64
     flags: dict[str, Any] = {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}
     assert refusal("llama", "legacy_buffers", **flags).where == "of"
@@ -318,4 +396,9 @@ def test_every_flag_that_is_found_is_a_field(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(llama.Llama, "forward", forward)
     error = refusal("llama", mlp_bias=False, tie_word_embeddings=False)
     assert "attention_bias" in str(error)
-    assert sum_architecture(architecture("llama"), {"attention_bias": True, "mlp_bias": False, "tie_word_embeddings": False}).tied is False
+    assert (
+        sum_architecture(
+            architecture("llama"), {"attention_bias": True, "mlp_bias": False, "tie_word_embeddings": False}
+        ).tied
+        is False
+    )

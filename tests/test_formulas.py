@@ -18,7 +18,11 @@ from paramcount.symbolic.polynomials import Polynomial, make_symbols
 
 LARGEST = 2**63 - 1
 HUGE = 10**12
-PUBLIC = sorted(name for name, f in vars(formulas).items() if inspect.isfunction(f) and f.__module__ == formulas.__name__ and not name.startswith("_"))
+PUBLIC = sorted(
+    name
+    for name, f in vars(formulas).items()
+    if inspect.isfunction(f) and f.__module__ == formulas.__name__ and not name.startswith("_")
+)
 
 Sizes = dict[str, Any]
 Flags = dict[str, Any]  # o_bias may be None
@@ -52,7 +56,9 @@ def _attention(s: Sizes, f: Flags) -> Any:
 
 def _latent_attention(s: Sizes, _: Flags) -> Any:
     """arXiv:2405.04434, equations 37 to 47, and RMSNorm on both latents."""
-    d, h, nope, rope, v, kv, q = (s[name] for name in ("d_model", "n_heads", "d_nope", "d_rope", "d_v", "d_kv_lora", "d_q_lora"))
+    d, h, nope, rope, v, kv, q = (
+        s[name] for name in ("d_model", "n_heads", "d_nope", "d_rope", "d_v", "d_kv_lora", "d_q_lora")
+    )
     w_uq_and_qr = h * (nope + rope)
     queries = d * w_uq_and_qr if q is None else d * q + q + q * w_uq_and_qr
     return queries + d * kv + kv + kv * h * nope + kv * h * v + d * rope + h * v * d
@@ -132,7 +138,9 @@ def arguments(draw: st.DrawFn, name: str, most: int = 10**6) -> tuple[Sizes, Fla
         sizes[size] = draw(st.none() | one if size in formula.optional else one)
     if sizes.get("n_kv_heads"):
         sizes["n_heads"] *= sizes["n_kv_heads"]
-    return sizes, {flag: draw(st.none() | st.booleans() if flag == "o_bias" else st.booleans()) for flag in formula.flags}
+    return sizes, {
+        flag: draw(st.none() | st.booleans() if flag == "o_bias" else st.booleans()) for flag in formula.flags
+    }
 
 
 def quick(test: Callable[..., None]) -> Callable[..., None]:
@@ -161,7 +169,9 @@ def test_ints_give_the_closed_form_typed_from_the_papers(name: str, data: st.Dat
 @pytest.mark.parametrize("name", FORMULAS)
 @given(data=st.data())
 @quick
-def test_a_symbolic_formula_is_the_typed_polynomial_and_evaluates_to_the_count_of_ints(name: str, data: st.DataObject) -> None:
+def test_a_symbolic_formula_is_the_typed_polynomial_and_evaluates_to_the_count_of_ints(
+    name: str, data: st.DataObject
+) -> None:
     sizes, flags = data.draw(arguments(name))
     given = {size: value for size, value in sizes.items() if value is not None}
     named = {size: None if value is None else make_symbols(size)[0] for size, value in sizes.items()}
@@ -178,9 +188,18 @@ def test_a_symbolic_formula_is_the_typed_polynomial_and_evaluates_to_the_count_o
 @quick
 def test_a_grid_of_two_swept_sizes_gives_at_each_point_the_count_of_ints(name: str, data: st.DataObject) -> None:
     sizes, flags = data.draw(arguments(name, most=1000))
-    swept = data.draw(st.lists(st.sampled_from([size for size, value in sizes.items() if value is not None]), min_size=1, max_size=2, unique=True))
+    swept = data.draw(
+        st.lists(
+            st.sampled_from([size for size, value in sizes.items() if value is not None]),
+            min_size=1,
+            max_size=2,
+            unique=True,
+        )
+    )
     dtype = data.draw(st.sampled_from(["int64", "int32", "uint16", "uint64"]))
-    points = {size: [sizes[size], *data.draw(st.lists(st.integers(1, sizes[size]), min_size=1, max_size=3))] for size in swept}
+    points = {
+        size: [sizes[size], *data.draw(st.lists(st.integers(1, sizes[size]), min_size=1, max_size=3))] for size in swept
+    }
     if name == "moe" and sizes["n_active_experts"] is not None:  # on every point no more active experts than there are
         points |= {"n_active_experts": [1, 1]} if "n_active_experts" in swept else {}
         sizes["n_active_experts"] = 1
@@ -224,7 +243,9 @@ def test_numpy_scalars_count_as_ints(name: str) -> None:
 
 def test_a_grid_broadcasts_to_all_combinations() -> None:
     d_model, d_ff = np.array([768, 1024])[:, None], np.array([3072, 4096, 8192])[None, :]
-    assert formulas.mlp(d_model=d_model, d_ff=d_ff).tolist() == [[2 * d * f for f in (3072, 4096, 8192)] for d in (768, 1024)]
+    assert formulas.mlp(d_model=d_model, d_ff=d_ff).tolist() == [
+        [2 * d * f for f in (3072, 4096, 8192)] for d in (768, 1024)
+    ]
 
 
 def test_a_formula_leaves_the_arrays_it_was_given_as_they_were() -> None:
@@ -249,7 +270,10 @@ def test_arrays_of_any_size_are_exact_or_refused_and_never_wrap(name: str, data:
         with pytest.raises(ParamcountError, match=f"the largest of these counts is {exact:,} "):
             call(name, arrays, flags)
     else:
-        assert np.broadcast_to(call(name, arrays, flags), 2).tolist() == [call(name, {size: value and 1 for size, value in sizes.items()}, flags), exact]
+        assert np.broadcast_to(call(name, arrays, flags), 2).tolist() == [
+            call(name, {size: value and 1 for size, value in sizes.items()}, flags),
+            exact,
+        ]
 
 
 @pytest.mark.parametrize("name", sorted(set(FORMULAS) - {"norm"}))
@@ -329,7 +353,9 @@ def test_a_wrong_size_is_one_line_that_names_it(name: str, size: str, wrong: str
     assert message.isprintable()
 
 
-@pytest.mark.parametrize(("name", "size"), [(name, size) for name, size in EACH_SIZE if size not in FORMULAS[name].optional])
+@pytest.mark.parametrize(
+    ("name", "size"), [(name, size) for name, size in EACH_SIZE if size not in FORMULAS[name].optional]
+)
 def test_a_size_that_has_to_be_there_may_not_be_none(name: str, size: str) -> None:
     sizes, flags = some(name)
     with pytest.raises(ParamcountError, match=f"^{size} = null "):
@@ -355,7 +381,9 @@ def test_arrays_that_do_not_broadcast_are_an_error() -> None:
 
 def test_arrays_and_symbols_do_not_mix() -> None:
     (d,) = make_symbols("d_model")
-    with pytest.raises(ParamcountError, match=r"^d_ff: an array and d_model a symbol \(expected arrays or symbols, not both at once\)$"):
+    with pytest.raises(
+        ParamcountError, match=r"^d_ff: an array and d_model a symbol \(expected arrays or symbols, not both at once\)$"
+    ):
         formulas.mlp(d_model=d, d_ff=np.array([3, 4]))
 
 
@@ -388,7 +416,9 @@ def test_attention_is_qkv_and_output_projection_and_two_norms_over_a_head(data: 
 def test_a_mixture_is_router_experts_and_shared_experts(data: st.DataObject) -> None:
     sizes, _ = data.draw(arguments("moe"))
     d_model, d_expert, n, visited, shared = (sizes[name] for name in MOE)
-    apart = formulas.router(d_model=d_model, n_routed_experts=n) + formulas.experts(d_model=d_model, d_expert=d_expert, n_experts=visited or n)
+    apart = formulas.router(d_model=d_model, n_routed_experts=n) + formulas.experts(
+        d_model=d_model, d_expert=d_expert, n_experts=visited or n
+    )
     if shared:
         apart += formulas.experts(d_model=d_model, d_expert=d_expert, n_experts=shared)
     assert formulas.moe(**sizes) == apart
@@ -434,7 +464,11 @@ def test_mixtral_assembled_from_formulas_is_its_count_and_its_active_count() -> 
     norm = formulas.norm(d_model=4096)
     around = norm + formulas.attention(d_model=4096, n_heads=32, n_kv_heads=8, d_head=128) + norm
     mixture: Sizes = {"d_model": 4096, "d_expert": 14336, "n_routed_experts": 8}
-    tables = formulas.embedding(vocab_size=32000, d_model=4096) + norm + formulas.lm_head(vocab_size=32000, d_model=4096, tied=False)
+    tables = (
+        formulas.embedding(vocab_size=32000, d_model=4096)
+        + norm
+        + formulas.lm_head(vocab_size=32000, d_model=4096, tied=False)
+    )
     count = paramcount.count("mixtral-8x7b")
     assert tables + 32 * (around + formulas.moe(**mixture)) == count.total == 46_702_792_704
     assert tables + 32 * (around + formulas.moe(**mixture, n_active_experts=2)) == count.active == 12_879_925_248
@@ -457,7 +491,9 @@ def test_deepseek_v3_assembled_from_formulas_is_its_count() -> None:
 
 
 def test_more_active_experts_than_there_are_is_an_error() -> None:
-    with pytest.raises(ParamcountError, match=r"^n_active_experts is more than n_routed_experts \(expected at most n_routed_experts\)$"):
+    with pytest.raises(
+        ParamcountError, match=r"^n_active_experts is more than n_routed_experts \(expected at most n_routed_experts\)$"
+    ):
         formulas.moe(d_model=3, d_expert=3, n_routed_experts=4, n_active_experts=9)
     with pytest.raises(ParamcountError, match="n_active_experts"):
         formulas.moe(d_model=3, d_expert=3, n_routed_experts=np.array([9, 4]), n_active_experts=5)
@@ -475,7 +511,9 @@ def test_arrays_that_do_not_broadcast_are_named_with_their_shapes() -> None:
         formulas.mlp(d_model=np.array([1, 2]), d_ff=np.array([1, 2, 3]))
 
 
-@pytest.mark.parametrize(("name", "flag"), [(name, flag) for name, formula in FORMULAS.items() for flag in formula.flags])
+@pytest.mark.parametrize(
+    ("name", "flag"), [(name, flag) for name, formula in FORMULAS.items() for flag in formula.flags]
+)
 def test_a_flag_is_true_or_false_and_nothing_else(name: str, flag: str) -> None:
     sizes, flags = some(name)
     odd: list[object] = ["no", 0, 1, [], *([None] if flag != "o_bias" else [])]

@@ -47,7 +47,9 @@ def info(name: str | bytes, sizes: Sequence[int] = (), kind: int = F32, start: i
     return text(name) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, kind, start)
 
 
-def made(metadata: Sequence[bytes] = (), tensors: Sequence[bytes] = (), data: int | bytes = 0, alignment: int = 32) -> bytes:
+def made(
+    metadata: Sequence[bytes] = (), tensors: Sequence[bytes] = (), data: int | bytes = 0, alignment: int = 32
+) -> bytes:
     """A file of this header and these values, or as many bytes of them."""
     header = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata)) + b"".join(metadata) + b"".join(tensors)
     return header + bytes(-len(header) % alignment) + (bytes(data) if isinstance(data, int) else data)
@@ -78,7 +80,9 @@ def file(tmp_path: Path) -> Path:
 # ---- what the format's package writes
 
 
-def second_opinion(path: Path) -> tuple[dict[str, tuple[str, tuple[int, ...], int, int]], dict[str, object], dict[str, tuple[str, int]]]:
+def second_opinion(
+    path: Path,
+) -> tuple[dict[str, tuple[str, tuple[int, ...], int, int]], dict[str, object], dict[str, tuple[str, int]]]:
     """What the format's own package finds: tensors with the bytes of the file where their values begin and how many, single metadata, arrays."""
     reader = gguf.GGUFReader(path)
     single, arrays = {}, {}
@@ -90,19 +94,33 @@ def second_opinion(path: Path) -> tuple[dict[str, tuple[str, tuple[int, ...], in
             arrays[key] = (gguf.GGUFValueType(kind).name, length)
         else:
             single[key] = field.contents()
-    return {t.name: (t.tensor_type.name, tuple(t.shape.tolist())[::-1], t.data_offset, t.n_bytes) for t in reader.tensors}, single, arrays
+    return (
+        {t.name: (t.tensor_type.name, tuple(t.shape.tolist())[::-1], t.data_offset, t.n_bytes) for t in reader.tensors},
+        single,
+        arrays,
+    )
 
 
 def assert_read_alike(path: Path) -> None:
     header = read_gguf(path)
     tensors, single, arrays = second_opinion(path)
-    assert {name: (t.dtype, t.shape, header.begins + t.start, t.stop - t.start) for name, t in header.tensors.items()} == tensors
+    assert {
+        name: (t.dtype, t.shape, header.begins + t.start, t.stop - t.start) for name, t in header.tensors.items()
+    } == tensors
     assert list(header.tensors) == list(tensors)
     assert list(map(repr, header.metadata.items())) == list(map(repr, single.items()))  # nan is nan, 1 is not True
     assert header.arrays == arrays
 
 
-PLAIN = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I16": np.int16, "I8": np.int8}
+PLAIN = {
+    "F64": np.float64,
+    "F32": np.float32,
+    "F16": np.float16,
+    "I64": np.int64,
+    "I32": np.int32,
+    "I16": np.int16,
+    "I8": np.int8,
+}
 TYPES = [kind.name for kind in gguf.GGMLQuantizationType]
 # Where the format's library and its Python package differ: a block of Q8_1 is two halves and 32 bytes in ggml/src/ggml-common.h (static_assert
 # behind block_q8_1), two floats and 32 bytes in gguf/constants.py. Files have no such tensors: it is a type to compute with.
@@ -112,7 +130,10 @@ YOUNGER = {"Q2_0": (64, 2 + 64 // 4, 42)}
 
 
 def test_every_type_has_the_package_s_number_and_blocks() -> None:
-    known = {kind.name: (*LIBRARY.get(kind.name, gguf.GGML_QUANT_SIZES[kind]), int(kind)) for kind in gguf.GGMLQuantizationType}
+    known = {
+        kind.name: (*LIBRARY.get(kind.name, gguf.GGML_QUANT_SIZES[kind]), int(kind))
+        for kind in gguf.GGMLQuantizationType
+    }
     newer = {name: block for name, block in known.items() if block[2] > 42}  # of a package that came later
     assert {name: tuple(block) for name, block in BLOCKS.items()} | newer == known | YOUNGER
     assert tuple(kind.name for kind in gguf.GGUFValueType) == KINDS
@@ -128,7 +149,9 @@ def test_a_tensor_of_every_type_is_read_as_the_package_reads_it(dtype: str, endi
         if dtype in PLAIN:
             writer.add_tensor("x", np.zeros((5, 2, 3), PLAIN[dtype]))
         else:
-            writer.add_tensor("x", np.zeros((5, 2, 3 * block.size), np.uint8), raw_dtype=gguf.GGMLQuantizationType[dtype])
+            writer.add_tensor(
+                "x", np.zeros((5, 2, 3 * block.size), np.uint8), raw_dtype=gguf.GGMLQuantizationType[dtype]
+            )
         writer.add_tensor("behind", np.zeros((1, 1), np.float32))
 
     written(file, fill, endianess=endian)
@@ -176,7 +199,9 @@ def test_tensors_are_found_at_any_alignment(alignment: int, file: Path) -> None:
     assert_read_alike(file)
     header = read_gguf(file)
     assert (header.alignment, header.begins % alignment) == (alignment, 0)
-    assert header.tensors["t4"] == TensorEntry("F16", (5, 3), sum(-(-6 * n // alignment) * alignment for n in range(1, 5)), header.tensors["t4"].start + 30)
+    assert header.tensors["t4"] == TensorEntry(
+        "F16", (5, 3), sum(-(-6 * n // alignment) * alignment for n in range(1, 5)), header.tensors["t4"].start + 30
+    )
 
 
 def test_a_file_in_parts_says_which_it_is(file: Path) -> None:
@@ -195,7 +220,11 @@ def test_a_file_in_parts_says_which_it_is(file: Path) -> None:
 
 
 def test_a_file_without_parts_is_none_of_them(file: Path) -> None:
-    for items in ([], [item("split.count", UINT16, b"\0\0")], [item("split.count", UINT16, b"\0\0"), item("split.no", UINT16, b"\7\0")]):
+    for items in (
+        [],
+        [item("split.count", UINT16, b"\0\0")],
+        [item("split.count", UINT16, b"\0\0"), item("split.no", UINT16, b"\7\0")],
+    ):
         file.write_bytes(made(items))
         assert read_gguf(file).split is None
 
@@ -208,7 +237,18 @@ def test_the_older_version_is_read_alike(file: Path) -> None:
 
 
 def test_tensors_without_axes_and_without_values_are_read(file: Path) -> None:
-    file.write_bytes(made([], [info("scalar"), info("none", [0, 3], F16, 32), info("first", [32, 0], Q4_0, 32), info("x", [1, 1, 2, 1], I8, 32)], 34))
+    file.write_bytes(
+        made(
+            [],
+            [
+                info("scalar"),
+                info("none", [0, 3], F16, 32),
+                info("first", [32, 0], Q4_0, 32),
+                info("x", [1, 1, 2, 1], I8, 32),
+            ],
+            34,
+        )
+    )
     assert_read_alike(file)
     found = read_gguf(file).tensors
     assert found == {
@@ -218,7 +258,9 @@ def test_tensors_without_axes_and_without_values_are_read(file: Path) -> None:
 
 
 def test_tensors_may_be_told_of_in_any_order(file: Path) -> None:
-    file.write_bytes(made([], [info("b", [9], F32, 32), info("a", [8]), info("c", [1], F32, 96), info("none", [0], F32, 96)], 100))
+    file.write_bytes(
+        made([], [info("b", [9], F32, 32), info("a", [8]), info("c", [1], F32, 96), info("none", [0], F32, 96)], 100)
+    )
     assert_read_alike(file)
     assert list(read_gguf(file).tensors) == ["b", "a", "c", "none"]
 
@@ -239,8 +281,12 @@ VOCABULARY = b"".join(text(b"word"[: n % 5] * (n % 4)) for n in range(150_000))
 def test_a_vocabulary_is_passed_without_being_kept(file: Path) -> None:
     names = ("tokens", "scores", "token_type", "merges")
     kinds, sizes = (STRING, FLOAT32, INT32, STRING), (VOCABULARY, bytes(600_000), bytes(600_000), VOCABULARY)
-    items = [listing(f"tokenizer.ggml.{name}", kind, 150_000, elements) for name, kind, elements in zip(names, kinds, sizes)]
-    file.write_bytes(made([*items, item("tokenizer.ggml.eos_token_id", UINT32, struct.pack("<I", 2))], [info("x", [8])], 32))
+    items = [
+        listing(f"tokenizer.ggml.{name}", kind, 150_000, elements) for name, kind, elements in zip(names, kinds, sizes)
+    ]
+    file.write_bytes(
+        made([*items, item("tokenizer.ggml.eos_token_id", UINT32, struct.pack("<I", 2))], [info("x", [8])], 32)
+    )
     tracemalloc.start()
     try:
         header = read_gguf(file)
@@ -425,7 +471,9 @@ WRONG: list[tuple[bytes, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "message"), WRONG, ids=[f"{i}: {message[:60]}" for i, (_, message) in enumerate(WRONG)])
+@pytest.mark.parametrize(
+    ("data", "message"), WRONG, ids=[f"{i}: {message[:60]}" for i, (_, message) in enumerate(WRONG)]
+)
 def test_a_wrong_file_is_refused_in_one_line(data: bytes, message: str, file: Path) -> None:
     file.write_bytes(data)
     assert refusal(file) == message
@@ -433,7 +481,11 @@ def test_a_wrong_file_is_refused_in_one_line(data: bytes, message: str, file: Pa
 
 def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: Path) -> None:
     words = listing("words", STRING, 2, text("ab") + text(""))
-    whole = made([item("a", UINT16, b"\1\0"), words, item("b", STRING, text("c"))], [info("x", [8]), info("y", [32, 2], Q4_0, 32)], 32 + 36 + 28)
+    whole = made(
+        [item("a", UINT16, b"\1\0"), words, item("b", STRING, text("c"))],
+        [info("x", [8]), info("y", [32, 2], Q4_0, 32)],
+        32 + 36 + 28,
+    )
     file.write_bytes(whole)
     assert list(read_gguf(file).tensors) == ["x", "y"]
     for n in range(len(whole) - 28):
@@ -531,5 +583,8 @@ def test_rows_of_values_are_whole_blocks() -> None:
     for name, block in BLOCKS.items():
         assert values_size(name, (7, 3 * block.values)) == 21 * block.size
         if block.values > 1:
-            with pytest.raises(ParamcountError, match=f"^shape = .+ of {name} \\(expected rows, the last number, of a multiple of {block.values} values\\)$"):
+            with pytest.raises(
+                ParamcountError,
+                match=f"^shape = .+ of {name} \\(expected rows, the last number, of a multiple of {block.values} values\\)$",
+            ):
                 values_size(name, (block.values, 3 * block.values - 1))

@@ -27,7 +27,14 @@ from tests.gguf_writing import LAYOUTS, Layout, Shapes
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line
 
-TINY = {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48}
+TINY = {
+    "vocab_size": 96,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 48,
+}
 
 
 def shapes_in(layout: Layout, *, known: bool = False) -> Shapes:
@@ -36,7 +43,9 @@ def shapes_in(layout: Layout, *, known: bool = False) -> Shapes:
     model = count(layout.config)
     found = expand_names(gguf_tensors(model.tensors, held if known else list(held), layout.architecture, model))
     mtp = any(tensor.part == "mtp" and name in held for name, tensor in found.items())
-    return {name: tensor.shape for name, tensor in found.items() if tensor.tied_to is None and (tensor.part != "mtp" or mtp)}
+    return {
+        name: tensor.shape for name, tensor in found.items() if tensor.tied_to is None and (tensor.part != "mtp" or mtp)
+    }
 
 
 def without_added(layout: Layout) -> Shapes:
@@ -117,18 +126,27 @@ BEFORE = (
     (r"^(bert|roberta)\.", ""),  # BertModel.filter_tensors, RobertaModel, XLMRobertaModel
     (r"^distilbert\.embeddings", "embeddings"),  # DistilBertModel.filter_tensors
     (r"^distilbert\.", ""),
-    (r"^transformer\.(?=word_embeddings_layernorm|h\.\d+\.(post_attention_layernorm|self_attention|input_layernorm))", ""),  # BloomModel, not Falcon
+    (
+        r"^transformer\.(?=word_embeddings_layernorm|h\.\d+\.(post_attention_layernorm|self_attention|input_layernorm))",
+        "",
+    ),  # BloomModel, not Falcon
     (r"^transformer\.(?=encoder\.|embedding\.|output_layer)", ""),  # ChatGLMModel
     (r"e_score_correction_bias$", "e_score_correction.bias"),
     (r"dt_bias$", "dt_proj.bias"),  # Mamba2Model, Qwen3NextModel, KimiLinearModel
     (r"^(backbone\.layers\.\d+\.mixer)\.dt_proj", r"\1.dt"),
     (r"\{(expert|stream)\}\.", ""),  # put together
     (r"block_sparse_moe\.((gate|up|down)_proj)", r"mlp.\1"),  # KimiLinearModel
-    (r"((experts\.(\w+)_proj|sinks|attention_sink_bias|layer_scalar|correct_output_scale|experts\.mlp\.\w\d))$", r"\1.weight"),  # get an ending
+    (
+        r"((experts\.(\w+)_proj|sinks|attention_sink_bias|layer_scalar|correct_output_scale|experts\.mlp\.\w\d))$",
+        r"\1.weight",
+    ),  # get an ending
     (r"^backbone\.(layers\.\d+)\.mixer\.experts", r"model.\1.mlp.experts"),  # NemotronHModel
     (r"^decoder\.embed_tokens", "shared"),  # T5Model
     (r"expert_bias$", "expert_bias.bias"),  # AfmoeModel, Lfm2MoeModel
-    (r"feed_forward\.experts\.w(\d)", lambda found: f"feed_forward.experts.{('gate', 'down', 'up')[int(found[1]) - 1]}_proj"),  # Lfm2MoeModel
+    (
+        r"feed_forward\.experts\.w(\d)",
+        lambda found: f"feed_forward.experts.{('gate', 'down', 'up')[int(found[1]) - 1]}_proj",
+    ),  # Lfm2MoeModel
 )
 # Declared modules that the table lacks, or has as something else: in which layouts, and what the converter does with them itself.
 NOT_IN_THE_TABLE = {
@@ -136,7 +154,10 @@ NOT_IN_THE_TABLE = {
     "W_pack": ("baichuan", "BaichuanModel splits it"),
     "in_proj_qkvz": ("qwen3next", "Qwen3NextModel splits it; the table has the name of the whole, ssm_in"),
     "input_linear": ("granitehybrid granitemoe", "GraniteMoeModel splits it"),
-    "gate_up_proj": ("glm4moe gpt-oss llama4 qwen3vlmoe", "of experts: Llama4Model, GptOssModel, Qwen2MoeModel and Qwen3VLMoeTextModel split it"),
+    "gate_up_proj": (
+        "glm4moe gpt-oss llama4 qwen3vlmoe",
+        "of experts: Llama4Model, GptOssModel, Qwen2MoeModel and Qwen3VLMoeTextModel split it",
+    ),
     "gate_up_proj_bias": ("gpt-oss", "GptOssModel splits it"),
     "down_proj_bias": ("gpt-oss", "GptOssModel names it"),
     "lm_head": ("bert bitnet cohere2 command-r gemma gemma2 lfm2moe", "is tied, or left out by the class"),
@@ -151,7 +172,14 @@ def configs() -> Iterator[tuple[str, dict[str, Any]]]:
     small = {layout.config["model_type"]: layout.config for layout in LAYOUTS.values()}
     for name in KNOWN:
         if name in MODEL_TYPES:
-            yield name, {"model_type": name.partition(".")[0], "architectures": [MODEL_TYPES[name].cls], **MODEL_TYPES[name].vary.get("=", {})}
+            yield (
+                name,
+                {
+                    "model_type": name.partition(".")[0],
+                    "architectures": [MODEL_TYPES[name].cls],
+                    **MODEL_TYPES[name].vary.get("=", {}),
+                },
+            )
         elif name in small:
             yield name, small[name]
 
@@ -178,8 +206,12 @@ def disagreements(tensors: list[Tensor], layout: str) -> Iterator[tuple[str, str
 
 @pytest.mark.parametrize(("name", "config"), list(configs()))
 def test_names_are_those_of_the_packages_own_table(name: str, config: dict[str, Any]) -> None:
-    tensors = [tensor for tensor in count(config).tensors if tensor.part not in TOWERS and tensor.role != "legacy_buffer"]
-    usual, *others = [layout for layout in KNOWN[name].split() if layout in gguf.MODEL_ARCH_NAMES.values()] or [""]  # newer than the package
+    tensors = [
+        tensor for tensor in count(config).tensors if tensor.part not in TOWERS and tensor.role != "legacy_buffer"
+    ]
+    usual, *others = [layout for layout in KNOWN[name].split() if layout in gguf.MODEL_ARCH_NAMES.values()] or [
+        ""
+    ]  # newer than the package
     for declared, ours, theirs in disagreements(tensors, usual) if usual else ():
         module = declared.removesuffix(".weight").removesuffix(".bias").rpartition(".")[2]
         layouts, _ = NOT_IN_THE_TABLE.get(module, ("", ""))
@@ -236,14 +268,22 @@ def test_tied_tensors_stay_tied() -> None:
 def test_a_file_without_its_latent_attention_lacks_it_as_the_converter_of_today_names_it() -> None:
     for name, expected in {"minicpm3": {"attn_kv_b"}, "deepseek_v3": {"attn_k_b", "attn_v_b"}}.items():
         model = count({"model_type": name})
-        names = {tensor.name.split(".")[2] for tensor in gguf_tensors(model.tensors, (), None, model) if tensor.part != "mtp" and "blk" in tensor.name}
+        names = {
+            tensor.name.split(".")[2]
+            for tensor in gguf_tensors(model.tensors, (), None, model)
+            if tensor.part != "mtp" and "blk" in tensor.name
+        }
         assert names & {"attn_kv_b", "attn_k_b", "attn_v_b"} == expected
 
 
 def test_fused_matrices_are_made_of_queries_keys_and_values_in_this_order() -> None:
     layout = LAYOUTS["llama-llama-fuse_qkv"]
     model = count(layout.config)
-    fused = next(t for t in gguf_tensors(model.tensors[::-1], list(layout.tensors), "llama", model) if t.name == "blk.{layer}.attn_qkv.weight")
+    fused = next(
+        t
+        for t in gguf_tensors(model.tensors[::-1], list(layout.tensors), "llama", model)
+        if t.name == "blk.{layer}.attn_qkv.weight"
+    )
     assert fused.splits == (("qkv.q", 32), ("qkv.k", 16), ("qkv.v", 16))
 
 
@@ -283,7 +323,16 @@ def test_every_parameter_of_every_model_in_the_zoo_is_in_its_file() -> None:
         assert values(gguf_tensors(model.tensors, (), None, model)) == model.language_model, model.id
 
 
-UNWRITTEN = {"apertus", "bert", "camembert", "distilbert", "gemma", "gemma2", "roberta", "xlm-roberta"}  # see gguf_tables.DROPPED and HEADLESS
+UNWRITTEN = {
+    "apertus",
+    "bert",
+    "camembert",
+    "distilbert",
+    "gemma",
+    "gemma2",
+    "roberta",
+    "xlm-roberta",
+}  # see gguf_tables.DROPPED and HEADLESS
 
 
 @pytest.mark.parametrize("name", sorted({layout.config["model_type"] for layout in LAYOUTS.values()} - UNWRITTEN))
@@ -291,4 +340,7 @@ def test_every_parameter_of_a_small_model_is_in_its_file(name: str) -> None:
     for layout in LAYOUTS.values():
         if layout.config["model_type"] == name:
             model = count(layout.config)
-            assert values(gguf_tensors(model.tensors, list(layout.tensors), layout.architecture, model)) == model.language_model
+            assert (
+                values(gguf_tensors(model.tensors, list(layout.tensors), layout.architecture, model))
+                == model.language_model
+            )

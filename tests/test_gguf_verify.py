@@ -39,8 +39,12 @@ def test_a_file_as_the_converter_lays_it_out_verifies_with_nothing_left_over(nam
     assert found.expected == found.found
     assert (found.format, found.shapes_checked, found.by_shape, found.tensors) == ("gguf", True, 0, len(layout.tensors))
     assert found.size.predicted == found.size.found == found.totals.bytes
-    assert {line.pattern for line in found.lines if line.finding.what == "buffer"} >= layout.tensors.keys() & ADDED.keys()
-    assert any("rows" in remark for remark in found.remarks) == (layout.architecture in NO_TOKEN or layout.config["model_type"] in ROBERTA)
+    assert {
+        line.pattern for line in found.lines if line.finding.what == "buffer"
+    } >= layout.tensors.keys() & ADDED.keys()
+    assert any("rows" in remark for remark in found.remarks) == (
+        layout.architecture in NO_TOKEN or layout.config["model_type"] in ROBERTA
+    )
 
 
 @pytest.mark.parametrize("types", ["F16", "BF16", "Q4_0", "Q8_0", "Q2_K", "Q4_K", "Q6_K", "IQ4_XS", "MXFP4"])
@@ -71,11 +75,17 @@ def test_in_several_files_it_is_the_same_model(name: str, tmp_path: Path) -> Non
 
 def test_a_stored_copy_of_a_tied_table_is_accounted_for_where_it_is_one(tmp_path: Path) -> None:
     tied = WIDE._replace(tensors=WIDE.tensors | {"output.weight": (64, 256)})
-    found = verify(WIDE.config, write(tmp_path / "m.gguf", tied, types="Q4_K", copies={"output.weight": "token_embd.weight"}))
+    found = verify(
+        WIDE.config, write(tmp_path / "m.gguf", tied, types="Q4_K", copies={"output.weight": "token_embd.weight"})
+    )
     assert found.ok
-    assert [(line.finding.what, line.pattern) for line in found.lines if line.finding.what != "buffer"] == [("tied duplicate", "output.weight")]
+    assert [(line.finding.what, line.pattern) for line in found.lines if line.finding.what != "buffer"] == [
+        ("tied duplicate", "output.weight")
+    ]
     found = verify(WIDE.config, write(tmp_path / "n.gguf", tied, types="Q4_K"))
-    assert [(line.finding.kind, line.pattern) for line in found.lines if not line.finding.ok] == [("differs", "output.weight")]
+    assert [(line.finding.kind, line.pattern) for line in found.lines if not line.finding.ok] == [
+        ("differs", "output.weight")
+    ]
 
 
 @pytest.mark.parametrize("name", ["gemma2-gemma2", "gpt2-gpt2", "llama-llama-1"])
@@ -83,8 +93,18 @@ def test_a_stored_copy_is_accounted_for_in_layouts_that_have_none(name: str, tmp
     layout = LAYOUTS[name]
     assert "output.weight" not in layout.tensors
     table = {"output.weight": layout.tensors["token_embd.weight"]}
-    found = verify(layout.config, write(tmp_path / "m.gguf", layout._replace(tensors=layout.tensors | table), copies={"output.weight": "token_embd.weight"}))
-    assert (found.ok, [line.finding.what for line in found.lines if line.pattern == "output.weight"]) == (True, ["tied duplicate"])
+    found = verify(
+        layout.config,
+        write(
+            tmp_path / "m.gguf",
+            layout._replace(tensors=layout.tensors | table),
+            copies={"output.weight": "token_embd.weight"},
+        ),
+    )
+    assert (found.ok, [line.finding.what for line in found.lines if line.pattern == "output.weight"]) == (
+        True,
+        ["tied duplicate"],
+    )
 
 
 def test_what_the_converter_leaves_out_is_said(tmp_path: Path) -> None:
@@ -96,10 +116,14 @@ def test_what_the_converter_leaves_out_is_said(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_of_another_architecture_is_refused_in_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_file_of_another_architecture_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path / "m.gguf", WIDE._replace(architecture="qwen2"))
-    assert command_refusal(capsys, "verify", "llama-3.1-8b", str(path)).endswith("general.architecture = 'qwen2', but the model is llama (expected llama)")
+    assert command_refusal(capsys, "verify", "llama-3.1-8b", str(path)).endswith(
+        "general.architecture = 'qwen2', but the model is llama (expected llama)"
+    )
 
 
 # ---- damage
@@ -110,7 +134,9 @@ def held(layout: Layout, tensors: Shapes) -> Verification:
     file = "m.gguf"
     holds = {name: FileTensor(file, "F32", shape, 4 * prod(shape)) for name, shape in tensors.items()}
     path = Path(file)
-    checkpoint = Checkpoint(path, "gguf", holds, (File(file, path, None),), metadata={"general.architecture": layout.architecture})
+    checkpoint = Checkpoint(
+        path, "gguf", holds, (File(file, path, None),), metadata={"general.architecture": layout.architecture}
+    )
     return verify_checkpoint(load(layout.config), checkpoint)
 
 
@@ -119,7 +145,9 @@ def is_damage(case: Damaged, layout: Layout) -> bool:
     for said in case.says:
         if said.finding == "wrong shape" and said.held and said.declared:
             fewer = said.held[1:] == said.declared[1:] and said.held[0] < said.declared[0]
-            cut = (said.name == "token_embd.weight" and layout.architecture in NO_TOKEN) or layout.config["model_type"] in ROBERTA
+            cut = (said.name == "token_embd.weight" and layout.architecture in NO_TOKEN) or layout.config[
+                "model_type"
+            ] in ROBERTA
             if said.held == (1, *said.declared) or (fewer and cut):
                 return False
     return True

@@ -32,7 +32,9 @@ DATA = Path(__file__).parent / "data"
 REFERENCE = json.loads((DATA / "reference.json").read_text(encoding="utf-8"))
 ZOO = [id for id in zoo.list_ids() if zoo.load_entry(id).architecture == "gpt2"]
 
-TINY = GPT2(vocab_size=23, n_positions=11, d_model=8, n_layers=2, n_heads=2, d_head=4, d_ff=20, tie_word_embeddings=True)
+TINY = GPT2(
+    vocab_size=23, n_positions=11, d_model=8, n_layers=2, n_heads=2, d_head=4, d_ff=20, tie_word_embeddings=True
+)
 TOKENS = [3, 0, 22, 7, 7, 15]
 
 
@@ -59,7 +61,9 @@ def test_initial_arrays_have_those_shapes_and_no_bias_is_zero() -> None:
     assert {array.dtype for array in arrays.values()} == {np.dtype(np.float32)}
     assert all(np.all(array != 0) for array in arrays.values())
     assert all(np.all(array == 1) == ("ln_" in name and name.endswith(".weight")) for name, array in arrays.items())
-    assert 0.019 < np.std(np.concatenate([array.ravel() for name, array in arrays.items() if "ln_" not in name])) < 0.021
+    assert (
+        0.019 < np.std(np.concatenate([array.ravel() for name, array in arrays.items() if "ln_" not in name])) < 0.021
+    )
 
 
 def test_the_seed_decides_the_initial_arrays() -> None:
@@ -68,7 +72,9 @@ def test_the_seed_decides_the_initial_arrays() -> None:
 
 
 def test_the_pass_knows_nothing_of_the_declaration() -> None:
-    code = "import sys, paramcount.gpt2.forward_pass; print(sorted(m for m in sys.modules if m.startswith('paramcount.')))"
+    code = (
+        "import sys, paramcount.gpt2.forward_pass; print(sorted(m for m in sys.modules if m.startswith('paramcount.')))"
+    )
     root = Path(gpt2_numpy.__file__).parents[1]
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
     assert ran.stdout.strip() == "['paramcount.errors', 'paramcount.gpt2', 'paramcount.gpt2.forward_pass']"
@@ -93,7 +99,9 @@ def test_every_array_changes_the_logits(name: str) -> None:
 
 
 def test_the_pass_reads_every_declared_tensor_and_no_other() -> None:
-    arrays = RecordingArrays(make_weights(TINY) | {"h.0.attn.bias": np.ones((1, 1, 11, 11)), "lm_head.weight": np.ones((23, 8))})
+    arrays = RecordingArrays(
+        make_weights(TINY) | {"h.0.attn.bias": np.ones((1, 1, 11, 11)), "lm_head.weight": np.ones((23, 8))}
+    )
     forward(arrays, TOKENS, n_heads=2)
     assert arrays.read == {name for name, _ in declared(TINY)}
 
@@ -101,9 +109,16 @@ def test_the_pass_reads_every_declared_tensor_and_no_other() -> None:
 def test_every_intermediate_has_the_shape_of_the_declared_operation_in_its_place() -> None:
     seen: list[tuple[str, tuple[int, ...]]] = []
     forward(make_weights(TINY), TOKENS, n_heads=2, observe=lambda name, x: seen.append((name, x.shape)))
-    flow = [(data, repeats) for data, _, repeats, _ in list_steps(TINY.forward(given("tokens", "tokens"))) if data.inputs and not data.bodies]
+    flow = [
+        (data, repeats)
+        for data, _, repeats, _ in list_steps(TINY.forward(given("tokens", "tokens")))
+        if data.inputs and not data.bodies
+    ]
     outside, inside = [data for data, repeats in flow if not repeats], [data for data, repeats in flow if repeats]
-    expected = [(data.op, tuple(len(TOKENS) if n == "tokens" else n for n in data.shape)) for data in outside[:3] + 2 * inside + outside[3:]]
+    expected = [
+        (data.op, tuple(len(TOKENS) if n == "tokens" else n for n in data.shape))
+        for data in outside[:3] + 2 * inside + outside[3:]
+    ]
     words = [(name.removeprefix("h.0.").removeprefix("h.1."), shape) for name, shape in seen]
     assert [(OPERATIONS[word], shape) for word, shape in words if word not in INSIDE_ATTENTION] == expected
     assert [shape for word, shape in words if word in INSIDE_ATTENTION] == 4 * [(2, 6, 6)]
@@ -139,7 +154,9 @@ def test_looking_changes_nothing() -> None:
 @pytest.mark.parametrize("place", range(6))
 def test_a_token_changes_the_logits_from_its_place_on_and_none_before(place: int) -> None:
     other = [*TOKENS[:place], 11, *TOKENS[place + 1 :]]
-    change = np.abs(forward(frozen_weights(), TOKENS, n_heads=2) - forward(frozen_weights(), other, n_heads=2)).max(axis=-1)
+    change = np.abs(forward(frozen_weights(), TOKENS, n_heads=2) - forward(frozen_weights(), other, n_heads=2)).max(
+        axis=-1
+    )
     assert change[:place].max(initial=0) < 1e-12
     assert change[place:].min() > 1e-3
 
@@ -179,7 +196,9 @@ def test_wrong_token_ids_are_an_error_in_one_line(token_ids: Any, message: str) 
 
 @pytest.mark.parametrize("n_heads", [0, -2, 3])
 def test_heads_that_do_not_divide_the_width_are_an_error(n_heads: int) -> None:
-    with pytest.raises(ParamcountError, match=rf"^n_heads = {n_heads} does not divide d_model = 8 \(expected a divisor\)$"):
+    with pytest.raises(
+        ParamcountError, match=rf"^n_heads = {n_heads} does not divide d_model = 8 \(expected a divisor\)$"
+    ):
         forward(make_weights(TINY), TOKENS, n_heads=n_heads)
 
 
@@ -200,7 +219,9 @@ def test_arrays_without_any_layer_are_an_error() -> None:
 
 
 def verdicts(sizes: Any) -> dict[str, tuple[int, int | None, str]]:
-    return {check.what.removeprefix("NumPy pass: "): check[1:4] for check in check_forward_pass(sizes, count_sizes(sizes))}
+    return {
+        check.what.removeprefix("NumPy pass: "): check[1:4] for check in check_forward_pass(sizes, count_sizes(sizes))
+    }
 
 
 def test_all_checks_of_a_tiny_model_are_exact() -> None:
@@ -219,7 +240,12 @@ class Wrong(GPT2):
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "wte.weight", "embedding", c.vocab_size, c.d_model)
         x = x + lookup(tokens, "wpe.weight", "position", c.n_positions, c.d_model)
-        x = layers(x, "h.{layer}.", [("layer", c.n_layers)], lambda kind, x: pre_norm(x, c.attention, c.mlp, ("ln_1", "ln_2"), bias=True))
+        x = layers(
+            x,
+            "h.{layer}.",
+            [("layer", c.n_layers)],
+            lambda kind, x: pre_norm(x, c.attention, c.mlp, ("ln_1", "ln_2"), bias=True),
+        )
         return c.end(norm(x, "ln_f", bias=True))
 
     def attention(c, x: Data) -> Data:
@@ -290,7 +316,10 @@ def test_a_model_too_small_for_a_later_token_is_not_checked_for_one() -> None:
     [
         (zoo.load_entry("gpt2-xl").sizes, "not run: needs 6.2 GB of arrays (limit 2.0 GB)"),
         (zoo.load_entry("gpt-3").sizes, "not run: needs 698.4 GB of arrays (limit 2.0 GB)"),
-        (TINY.model_copy(update={"tie_word_embeddings": False}), "not run: the NumPy pass ties the LM head to the token embedding"),
+        (
+            TINY.model_copy(update={"tie_word_embeddings": False}),
+            "not run: the NumPy pass ties the LM head to the token embedding",
+        ),
         (TINY.model_copy(update={"n_layers": 10_000}), "not run: more than 100,000 arrays"),
         (TINY.model_copy(update={"n_layers": 2**31}), "not run: needs 5,738.1 GB of arrays (limit 2.0 GB)"),
     ],

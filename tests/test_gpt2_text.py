@@ -17,11 +17,30 @@ from paramcount.formats import tokenizer as tokenizer_files
 from paramcount.formats.tokenizer_process import tokenize
 from paramcount.gpt2 import generation as gpt2_text
 from paramcount.gpt2.forward_pass import Array, forward, make_weights
-from paramcount.gpt2.generation import Run, format_next_word, format_probability, format_token, format_tokens, predict_next, run_to_dict
+from paramcount.gpt2.generation import (
+    Run,
+    format_next_word,
+    format_probability,
+    format_token,
+    format_tokens,
+    predict_next,
+    run_to_dict,
+)
 from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, byte_level, frozen_weights, sizes, write_weights, write_words
 from tests.refusing import assert_one_line
 
-LAYER = ["norm 1", "qkv", "q", "k", "v", "attention scores", "attention weights", "weighted values", "attention output", "after attention"]
+LAYER = [
+    "norm 1",
+    "qkv",
+    "q",
+    "k",
+    "v",
+    "attention scores",
+    "attention weights",
+    "weighted values",
+    "attention output",
+    "after attention",
+]
 LAYER += ["norm 2", "mlp up", "gelu", "mlp down", "after mlp"]
 
 
@@ -52,7 +71,9 @@ def shares(logits: Any) -> list[tuple[float, int]]:
 @pytest.mark.parametrize("dtype", ["F64", "F32"])
 def test_the_next_words_are_those_of_the_reference(dtype: str, prefix: str, tmp_path: Path) -> None:
     write_words(tmp_path / "tokenizer.json")
-    found = predict_next(SIZES, write_weights(tmp_path / "w.safetensors", frozen_weights(), dtype, prefix=prefix), TEXT, top=23)
+    found = predict_next(
+        SIZES, write_weights(tmp_path / "w.safetensors", frozen_weights(), dtype, prefix=prefix), TEXT, top=23
+    )
     expected = shares(FROZEN["logits"][-1])
     assert list(found.ids) == FROZEN["token_ids"]
     assert [word.id for word in found.next_words] == [id for _, id in expected]
@@ -82,7 +103,9 @@ def test_half_precision_is_widened_and_computed_in_float32(dtype: str, tmp_path:
 def test_what_numpy_was_told_to_raise_is_not_raised(weights: Path) -> None:
     before = predict_next(SIZES, weights, TEXT)
     path = write_weights(
-        weights.parent / "w.st", frozen_weights() | {"ln_f.weight": frozen_weights()["ln_f.weight"] * 1e4, "h.0.ln_1.bias": np.full(8, 1e-60)}, "F64"
+        weights.parent / "w.st",
+        frozen_weights() | {"ln_f.weight": frozen_weights()["ln_f.weight"] * 1e4, "h.0.ln_1.bias": np.full(8, 1e-60)},
+        "F64",
     )
     with np.errstate(all="raise"):
         assert predict_next(SIZES, weights, TEXT) == before
@@ -91,7 +114,14 @@ def test_what_numpy_was_told_to_raise_is_not_raised(weights: Path) -> None:
 
 def test_the_intermediates_are_those_of_the_pass(weights: Path) -> None:
     found = predict_next(SIZES, weights, TEXT)
-    names = ["token embedding", "position embedding", "embedding", *(f"h.{i}.{name}" for i in (0, 1) for name in LAYER), "final norm", "logits"]
+    names = [
+        "token embedding",
+        "position embedding",
+        "embedding",
+        *(f"h.{i}.{name}" for i in (0, 1) for name in LAYER),
+        "final norm",
+        "logits",
+    ]
     assert [name for name, _ in found.shapes] == names
     made = dict(found.shapes)
     assert (made["embedding"], made["h.1.qkv"], made["h.1.q"]) == ((6, 8), (6, 24), (6, 2, 4))
@@ -106,7 +136,9 @@ def test_a_word_may_be_followed_by_as_many_as_there_are_positions(weights: Path)
 def test_a_row_that_no_token_has_is_a_word_without_text(weights: Path) -> None:
     write_words(weights.parent / "tokenizer.json", ["w22", *WORDS[1:12]])
     found = predict_next(SIZES, weights, "w1 w2", top=23)
-    assert {word.id: word.text for word in found.next_words} == {id: f"w{id}" if id else "w22" for id in range(12)} | dict.fromkeys(range(12, 23))
+    assert {word.id: word.text for word in found.next_words} == {
+        id: f"w{id}" if id else "w22" for id in range(12)
+    } | dict.fromkeys(range(12, 23))
     assert all(format_next_word(word).endswith(f"%  –  {word.id}") for word in found.next_words if word.id >= 12)
 
 
@@ -131,7 +163,9 @@ def test_pieces_of_characters_are_shown_byte_by_byte_and_blanks_are_kept(tmp_pat
     assert list(found.ids) == tokenizer.encode(text).ids
     assert found.tokens[:3] == ("the", " capital", " of") and found.tokens[-4:] == (r"\xf0", r"\x9f", r"\x8d", r"\x95")
     assert "".join(found.tokens[:-4]) == "the capital of\n France"
-    assert format_tokens(found).startswith(f"{len(found.ids)} tokens: the {found.ids[0]} · ␣capital {found.ids[1]} · ␣of {found.ids[2]} · \\n ")
+    assert format_tokens(found).startswith(
+        f"{len(found.ids)} tokens: the {found.ids[0]} · ␣capital {found.ids[1]} · ␣of {found.ids[2]} · \\n "
+    )
 
 
 def test_every_byte_is_a_token_that_is_shown_as_it_is() -> None:
@@ -141,7 +175,11 @@ def test_every_byte_is_a_token_that_is_shown_as_it_is() -> None:
 
 def test_a_token_of_whole_characters_is_shown_as_the_library_decodes_it() -> None:
     tokenizer = byte_level()
-    whole = [(token, text) for token, id in tokenizer.get_vocab().items() if "\ufffd" not in (text := tokenizer.decode([id], skip_special_tokens=False))]
+    whole = [
+        (token, text)
+        for token, id in tokenizer.get_vocab().items()
+        if "\ufffd" not in (text := tokenizer.decode([id], skip_special_tokens=False))
+    ]
     assert len(whole) > 150
     assert all(tokenizer_files.decode_token(token) == text for token, text in whole)
     assert tokenizer_files.decode_token("<|end of text|>") == "<|end of text|>"
@@ -149,13 +187,25 @@ def test_a_token_of_whole_characters_is_shown_as_the_library_decodes_it() -> Non
 
 def test_special_tokens_of_the_template_stand_around_the_text(weights: Path) -> None:
     template = [{"SpecialToken": {"id": "w9", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
-    post = {"type": "TemplateProcessing", "single": template, "pair": template, "special_tokens": {"w9": {"id": "w9", "ids": [9], "tokens": ["w9"]}}}
+    post = {
+        "type": "TemplateProcessing",
+        "single": template,
+        "pair": template,
+        "special_tokens": {"w9": {"id": "w9", "ids": [9], "tokens": ["w9"]}},
+    }
     write_words(weights.parent / "tokenizer.json", post_processor=post)
     assert predict_next(SIZES, weights, "w1 w2").ids == (9, 1, 2)
 
 
 def test_a_tokenizer_neither_pads_nor_cuts_a_text(weights: Path) -> None:
-    padding = {"strategy": {"Fixed": 10**11}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0, "pad_type_id": 0, "pad_token": "w0"}
+    padding = {
+        "strategy": {"Fixed": 10**11},
+        "direction": "Right",
+        "pad_to_multiple_of": None,
+        "pad_id": 0,
+        "pad_type_id": 0,
+        "pad_token": "w0",
+    }
     truncation = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
     write_words(weights.parent / "tokenizer.json", padding=padding, truncation=truncation)
     assert predict_next(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
@@ -165,7 +215,10 @@ def test_a_tokenizer_that_splits_at_random_while_it_is_trained_does_not_here(tmp
     tokenizer = json.loads(byte_level().to_str())
     tokenizer["model"]["dropout"] = 0.9
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
-    assert tokenizer_files.tokenize_text(tmp_path / "tokenizer.json", "the capital", most=9).tokens == ("the", " capital")
+    assert tokenizer_files.tokenize_text(tmp_path / "tokenizer.json", "the capital", most=9).tokens == (
+        "the",
+        " capital",
+    )
 
 
 def split(pattern: str) -> dict[str, Any]:
@@ -183,9 +236,15 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "said"), HOSTILE, ids=[str(next(iter(changes))) + f" {i}" for i, (changes, _) in enumerate(HOSTILE)])
+@pytest.mark.parametrize(
+    ("changes", "said"), HOSTILE, ids=[str(next(iter(changes))) + f" {i}" for i, (changes, _) in enumerate(HOSTILE)]
+)
 def test_a_hostile_tokenizer_ends_another_process_and_is_one_line(
-    changes: dict[str, Any], said: str, weights: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    changes: dict[str, Any],
+    said: str,
+    weights: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tokenizer_files, "MOST_MEMORY", 512 << 20)
     write_words(weights.parent / "tokenizer.json", **changes)
@@ -203,7 +262,10 @@ def test_a_hostile_tokenizer_ends_another_process_and_is_one_line(
         (b'{"a": \x1b[31m}', "the tokenizers library refuses it: "),
         (b"\xff\xfe", "is not text (expected a tokenizer.json in UTF-8)"),
         (b"GGUF\3\0\0\0", "is a GGUF file (expected a tokenizer.json)"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer: the file itself was not fetched (expected a tokenizer.json)"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\n",
+            "is a Git LFS pointer: the file itself was not fetched (expected a tokenizer.json)",
+        ),
         (b'{"model_type": "gpt2"}', "the tokenizers library refuses it: "),
     ],
 )
@@ -218,7 +280,10 @@ def test_a_tokenizer_too_large_or_too_slow_is_one_line(weights: Path, monkeypatc
         assert refusal(weights) == "tokenizer.json: is too large (expected a tokenizer.json of at most 100 bytes)"
     with monkeypatch.context() as patch:
         patch.setattr(tokenizer_files, "PATIENCE", 0.001)
-        assert refusal(weights) == "tokenizer.json: the tokenizers library takes longer than 0.001 seconds with it (expected a tokenizer.json)"
+        assert (
+            refusal(weights)
+            == "tokenizer.json: the tokenizers library takes longer than 0.001 seconds with it (expected a tokenizer.json)"
+        )
     with monkeypatch.context() as patch:
         patch.setattr(sys, "executable", str(weights.parent / "none"))
         assert refusal(weights) == "tokenizers: a process of its own cannot be started: No such file or directory"
@@ -226,10 +291,15 @@ def test_a_tokenizer_too_large_or_too_slow_is_one_line(weights: Path, monkeypatc
 
 def test_without_the_library_the_extra_is_named(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    assert refusal(weights) == "a text needs the tokenizers library, which is not installed (expected pip install 'paramcount[tokenizers]')"
+    assert (
+        refusal(weights)
+        == "a text needs the tokenizers library, which is not installed (expected pip install 'paramcount[tokenizers]')"
+    )
 
 
-def test_no_module_of_the_current_directory_or_beside_the_program_is_run(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_module_of_the_current_directory_or_beside_the_program_is_run(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("tokenizers", "json", "resource"):
         (weights.parent / f"{name}.py").write_text("open('ran', 'w')", encoding="utf-8")
     child = weights.parent / "child.py"
@@ -243,13 +313,22 @@ def test_no_module_of_the_current_directory_or_beside_the_program_is_run(weights
 
 @pytest.mark.parametrize(
     ("program", "said"),
-    [("raise MemoryError('none left')", "MemoryError: none left"), ("import sys; sys.exit(7)", "exit code 7"), ("print('[')", "exit code 0")],
+    [
+        ("raise MemoryError('none left')", "MemoryError: none left"),
+        ("import sys; sys.exit(7)", "exit code 7"),
+        ("print('[')", "exit code 0"),
+    ],
 )
-def test_how_the_other_process_ended_is_said(program: str, said: str, weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_the_other_process_ended_is_said(
+    program: str, said: str, weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     child = weights.parent / "child.py"
     child.write_text(program, encoding="utf-8")
     monkeypatch.setattr(tokenizer_files, "CHILD", child)
-    assert refusal(weights) == f"tokenizer.json: the tokenizers library does not survive it: {said} (expected a tokenizer.json)"
+    assert (
+        refusal(weights)
+        == f"tokenizer.json: the tokenizers library does not survive it: {said} (expected a tokenizer.json)"
+    )
 
 
 def test_too_many_tokens_are_counted_and_not_listed(weights: Path) -> None:
@@ -276,7 +355,10 @@ def test_a_text_that_cannot_be_run_is_one_line(text: str, message: str, weights:
 
 def test_ids_beyond_the_vocabulary_are_one_line(weights: Path) -> None:
     write_words(weights.parent / "tokenizer.json", [*WORDS, "w\x1bx"])
-    assert refusal(weights, "w1 w\x1bx") == r"tokenizer: token 1, 'w\x1bx', has id 23 (expected an id from 0 to 22, the rows of wte.weight)"
+    assert (
+        refusal(weights, "w1 w\x1bx")
+        == r"tokenizer: token 1, 'w\x1bx', has id 23 (expected an id from 0 to 22, the rows of wte.weight)"
+    )
 
 
 @pytest.mark.parametrize("top", [0, -1, 24, True, 2.0])
@@ -289,11 +371,16 @@ def test_as_many_next_words_as_there_are_tokens_at_most(top: Any, weights: Path)
 
 def test_masks_and_a_copy_of_the_head_may_stand_in_the_file(tmp_path: Path, weights: Path) -> None:
     arrays = frozen_weights()
-    others = {f"h.{i}.attn.bias": np.ones((1, 1, 11, 11)) for i in (0, 1)} | {"h.1.attn.masked_bias": np.array(-1e4), "lm_head.weight": arrays["wte.weight"]}
+    others = {f"h.{i}.attn.bias": np.ones((1, 1, 11, 11)) for i in (0, 1)} | {
+        "h.1.attn.masked_bias": np.array(-1e4),
+        "lm_head.weight": arrays["wte.weight"],
+    }
     path = write_weights(tmp_path / "w.safetensors", others | arrays, types={"h.0.attn.bias": "I8"})
     found = predict_next(SIZES, path, TEXT)
     assert found[:-1] == predict_next(SIZES, weights, TEXT)[:-1]
-    assert found.notes[1:] == ("unused tensors in the file: h.0.attn.bias, h.1.attn.bias, h.1.attn.masked_bias and 1 more",)
+    assert found.notes[1:] == (
+        "unused tensors in the file: h.0.attn.bias, h.1.attn.bias, h.1.attn.masked_bias and 1 more",
+    )
 
 
 def changed(**arrays: Array | None) -> dict[str, Array]:
@@ -335,13 +422,17 @@ MISFITS: list[tuple[dict[str, Array], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("arrays", "message"), MISFITS, ids=[f"{i}: {message[6:60]}" for i, (_, message) in enumerate(MISFITS)])
+@pytest.mark.parametrize(
+    ("arrays", "message"), MISFITS, ids=[f"{i}: {message[6:60]}" for i, (_, message) in enumerate(MISFITS)]
+)
 def test_weights_that_do_not_fit_are_one_line(arrays: dict[str, Array], message: str, tmp_path: Path) -> None:
     write_words(tmp_path / "tokenizer.json")
     assert refusal(write_weights(tmp_path / "w.st", arrays, "F64")) == message
 
 
-def test_a_copy_of_the_head_is_compared_to_its_last_row_and_may_be_of_another_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_of_the_head_is_compared_to_its_last_row_and_may_be_of_another_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gpt2_text, "ROWS", 5)
     write_words(tmp_path / "tokenizer.json")
     last = W["wte.weight"].copy()
@@ -349,7 +440,9 @@ def test_a_copy_of_the_head_is_compared_to_its_last_row_and_may_be_of_another_ty
     assert "differs from" in refusal(write_weights(tmp_path / "w.st", changed(lm_head__weight=last)))
     halves = W["wte.weight"].astype(np.float16).astype(np.float64)
     arrays = changed(wte__weight=halves, lm_head__weight=halves)
-    assert predict_next(SIZES, write_weights(tmp_path / "w.st", arrays, types={"lm_head.weight": "F16"}), TEXT).ids == tuple(FROZEN["token_ids"])
+    assert predict_next(
+        SIZES, write_weights(tmp_path / "w.st", arrays, types={"lm_head.weight": "F16"}), TEXT
+    ).ids == tuple(FROZEN["token_ids"])
 
 
 def test_weights_that_are_no_floats_are_one_line(tmp_path: Path) -> None:
@@ -366,7 +459,10 @@ def test_weights_of_several_types_are_said(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     assert refusal(tmp_path / "none") == "none: cannot be read: No such file or directory"
     (tmp_path / "cut").write_bytes(write_weights(tmp_path / "whole", frozen_weights()).read_bytes()[:-1])
-    assert refusal(tmp_path / "cut") == "cut: its tensors end after 6,496 bytes of values, the file after 6,495 (expected as many as its tensors take)"
+    assert (
+        refusal(tmp_path / "cut")
+        == "cut: its tensors end after 6,496 bytes of values, the file after 6,495 (expected as many as its tensors take)"
+    )
 
 
 def test_a_model_of_very_many_layers_makes_no_names(weights: Path) -> None:
@@ -382,18 +478,26 @@ def test_an_untied_head_is_refused(weights: Path) -> None:
 
 def test_a_text_that_would_fill_the_memory_is_one_line(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpt2_text, "LARGEST_INTERMEDIATE", 100)
-    assert refusal(weights) == "text: 6 tokens need an array of 144 values (expected at most 100)"  # queries, keys and values: 6 · 3 · 8
+    assert (
+        refusal(weights) == "text: 6 tokens need an array of 144 values (expected at most 100)"
+    )  # queries, keys and values: 6 · 3 · 8
 
 
 # ---- a config.json that asks for another computation
 
 TANH = "gelu_new or gelu_fast or gelu_accurate or gelu_pytorch_tanh or gelu_python_tanh"
 OTHER: list[tuple[dict[str, Any], str]] = [
-    ({"activation_function": "relu"}, f"activation_function = the string 'relu' (expected {TANH}, which the NumPy pass computes)"),
+    (
+        {"activation_function": "relu"},
+        f"activation_function = the string 'relu' (expected {TANH}, which the NumPy pass computes)",
+    ),
     ({"activation_function": None}, f"activation_function = null (expected {TANH}, which the NumPy pass computes)"),
     ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon = 1e-06 (expected 1e-05, which the NumPy pass computes)"),
     ({"scale_attn_weights": False}, "scale_attn_weights = false (expected true, which the NumPy pass computes)"),
-    ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = true (expected false, which the NumPy pass computes)"),
+    (
+        {"scale_attn_by_inverse_layer_idx": True},
+        "scale_attn_by_inverse_layer_idx = true (expected false, which the NumPy pass computes)",
+    ),
     ({"tie_word_embeddings": 1}, "tie_word_embeddings = 1 (expected true, which the NumPy pass computes)"),
     ({"n_head": 4}, "n_head = 4 (expected 2, which the NumPy pass computes)"),
     ({"num_attention_heads": 1}, "num_attention_heads = 1 (expected 2, which the NumPy pass computes)"),
@@ -433,12 +537,20 @@ def test_a_broken_config_beside_the_weights_is_one_line(weights: Path) -> None:
 
 
 def some_run(n: int = 6) -> Run:
-    words = [gpt2_text.NextWord(" P\x1b", 5, 0.5), gpt2_text.NextWord(None, 22, 0.12345), gpt2_text.NextWord("", 7, 1e-9)]
+    words = [
+        gpt2_text.NextWord(" P\x1b", 5, 0.5),
+        gpt2_text.NextWord(None, 22, 0.12345),
+        gpt2_text.NextWord("", 7, 1e-9),
+    ]
     return Run(tuple(f" w{i}" for i in range(n)), tuple(range(n)), (("logits", (n, 23)),), tuple(words), ("a note",))
 
 
 def test_a_line_for_people_says_how_likely_a_word_is() -> None:
-    assert [format_next_word(word) for word in some_run().next_words] == ["50.00%  ␣P\\x1b  5", "12.35%  –  22", "< 0.01%  ''  7"]
+    assert [format_next_word(word) for word in some_run().next_words] == [
+        "50.00%  ␣P\\x1b  5",
+        "12.35%  –  22",
+        "< 0.01%  ''  7",
+    ]
 
 
 def test_many_tokens_are_the_first_and_the_last_for_people() -> None:
@@ -458,7 +570,9 @@ def test_what_programs_get_holds_all_of_it(weights: Path) -> None:
     assert data["notes"] == list(found.notes)
 
 
-@pytest.mark.parametrize(("share", "text"), [(1.0, "100.00%"), (0.5, "50.00%"), (0.00006, "0.01%"), (0.00004, "< 0.01%"), (0.0, "< 0.01%")])
+@pytest.mark.parametrize(
+    ("share", "text"), [(1.0, "100.00%"), (0.5, "50.00%"), (0.00006, "0.01%"), (0.00004, "< 0.01%"), (0.0, "< 0.01%")]
+)
 def test_probabilities_are_percentages(share: float, text: str) -> None:
     assert format_probability(share) == text
 

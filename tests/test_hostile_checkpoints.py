@@ -80,11 +80,16 @@ SAFETENSORS: dict[str, Case] = {
     "a million axes": header({"a": entry(0, 4, [1] * 1_000_000)}, values=4),
     "nested deeply": header(b'{"a":' * 200_000 + b"1" + b"}" * 200_000),
     "lists nested deeply": header(b'{"a":' + b"[" * 1_000_000, length=1_000_005),
-    "a number of a million digits": header(b'{"a":{"dtype":"F32","shape":[' + b"9" * 1_000_000 + b'],"data_offsets":[0,4]}}', values=4),
+    "a number of a million digits": header(
+        b'{"a":{"dtype":"F32","shape":[' + b"9" * 1_000_000 + b'],"data_offsets":[0,4]}}', values=4
+    ),
     "a name of terminal escapes": header({ESCAPE: entry(0, 4)}, values=4),
     "a name of half a character": header(b'{"\\ud800":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', values=4),
     "a type of terminal escapes": header({"a": entry(0, 4, dtype=ESCAPE)}, values=4),
-    "a name twice": header(b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', values=4),
+    "a name twice": header(
+        b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}',
+        values=4,
+    ),
     "a header that is no text": header(b'{"\xff\xfe"}'),
     "a saved header of a million axes": header({"a": entry(0, 4, [1] * 1_000_000)}, name="saved.json"),
 }
@@ -132,9 +137,13 @@ GGUF: dict[str, Case] = {
     "a tensor of a type that there is not": gguf(LLAMA, tensor("a", type=2**31), bytes(64), tensors=1, pairs=1),
     "a tensor's name of terminal escapes": gguf(LLAMA, tensor(ESCAPE), bytes(64), tensors=1, pairs=1),
     "a key of terminal escapes": gguf(text(ESCAPE) + STRING + text("a"), pairs=1),
-    "a name that is no text": gguf(LLAMA, text(b"\xff\xfe") + struct.pack("<IQIQ", 1, 4, 0, 0), bytes(64), tensors=1, pairs=1),
+    "a name that is no text": gguf(
+        LLAMA, text(b"\xff\xfe") + struct.pack("<IQIQ", 1, 4, 0, 0), bytes(64), tensors=1, pairs=1
+    ),
     "a name twice": gguf(LLAMA, tensor("a"), tensor("a", offset=32), bytes(128), tensors=2, pairs=1),
-    "an architecture of terminal escapes": gguf(text("general.architecture") + STRING + text(ESCAPE), tensor("a"), bytes(64), tensors=1, pairs=1),
+    "an architecture of terminal escapes": gguf(
+        text("general.architecture") + STRING + text(ESCAPE), tensor("a"), bytes(64), tensors=1, pairs=1
+    ),
     "no alignment": gguf(text("general.alignment") + UINT32 + bytes(4), pairs=1),
 }
 
@@ -208,7 +217,13 @@ def holding(name: str, data: bytes) -> Case:
     return make
 
 
-NAMES = ("model.safetensors", "model.gguf", "saved.json", "model.safetensors.index.json", "pytorch_model.bin.index.json")
+NAMES = (
+    "model.safetensors",
+    "model.gguf",
+    "saved.json",
+    "model.safetensors.index.json",
+    "pytorch_model.bin.index.json",
+)
 OTHERS: dict[str, Case] = {
     "an index that names ..": outside("../secret.safetensors"),
     "an index that names an absolute path": outside("{folder}/secret.safetensors"),
@@ -243,7 +258,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_is_refused_in_one_line_by_every_command(case: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_refused_in_one_line_by_every_command(
+    case: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = CASES[case](folder)
     for command in COMMANDS.values():
         message = command_refusal(capsys, *command, str(path))
@@ -259,10 +276,14 @@ def test_the_payload_would_leave_its_mark(folder: Path) -> None:
 
 def test_a_gguf_file_of_another_architecture_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     holding("llama.gguf", small_gguf())(folder)
-    assert command_refusal(capsys, "verify", "gpt2-small", "./llama.gguf").startswith("llama.gguf: general.architecture = 'llama', ")
+    assert command_refusal(capsys, "verify", "gpt2-small", "./llama.gguf").startswith(
+        "llama.gguf: general.architecture = 'llama', "
+    )
 
 
-@pytest.mark.parametrize("case", ["an index that names ..", "an index that names an absolute path", "an index that names .. within"])
+@pytest.mark.parametrize(
+    "case", ["an index that names ..", "an index that names an absolute path", "an index that names .. within"]
+)
 def test_nothing_of_a_file_outside_is_told(case: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     message = command_refusal(capsys, "verify", "gpt2-small", str(CASES[case](folder)))
     assert "secret.safetensors" in message
@@ -348,8 +369,12 @@ LARGE: dict[str, Callable[[], bytes]] = {
     "a name of ten million letters": lambda: header_of(iter(["q" * 10_000_000])),
     "names of many words": lambda: header_of("a." * 3000 + f"w{i}" for i in range(200)),
     "names that end like declared ones": lambda: header_of(f"x{i}.h.{i % 12}.attn.c_attn.weight" for i in range(4000)),
-    "names of indices without order": lambda: header_of(f"a.{i * 7919 % 10_007}.{i * 31 % 6007}.{i % 3}.w" for i in range(4000)),
-    "scales without what they scale": lambda: header_of(f"x{i}.{end}" for i in range(1500) for end in ("scales", "qzeros", "g_idx")),
+    "names of indices without order": lambda: header_of(
+        f"a.{i * 7919 % 10_007}.{i * 31 % 6007}.{i % 3}.w" for i in range(4000)
+    ),
+    "scales without what they scale": lambda: header_of(
+        f"x{i}.{end}" for i in range(1500) for end in ("scales", "qzeros", "g_idx")
+    ),
 }
 LIMITED = """
 import io, json, resource, sys
@@ -372,7 +397,15 @@ json.dump(found, sys.stdout)
 def limited(*lines: tuple[str, ...]) -> list[tuple[int, str, str]]:
     """Runs of the command line, in a process that may take one gigabyte."""
     found = {**os.environ, "PYTHONPATH": str(Path(pc.__file__).parent.parent)}
-    done = subprocess.run([sys.executable, "-c", LIMITED], input=json.dumps(lines), capture_output=True, text=True, check=True, timeout=300, env=found)
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED],
+        input=json.dumps(lines),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        env=found,
+    )
     return [(code, out, err) for code, out, err in json.loads(done.stdout)]
 
 
@@ -391,7 +424,11 @@ def test_however_large_a_header_is_an_answer_is_short_and_takes_bounded_memory(f
 def test_more_tensors_than_any_checkpoint_has_are_refused_in_bounded_memory(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(header_of(f"{i:x}" for i in range(500_001)))
     ((code, out, err),) = limited(("verify", "gpt2-small", "./model.safetensors"))
-    assert (code, out, err) == (2, "", "error: model.safetensors: header: more than 500,000 entries (expected at most 500,000)\n")
+    assert (code, out, err) == (
+        2,
+        "",
+        "error: model.safetensors: header: more than 500,000 entries (expected at most 500,000)\n",
+    )
 
 
 def test_every_hostile_file_is_refused_in_bounded_memory(folder: Path) -> None:
@@ -399,7 +436,9 @@ def test_every_hostile_file_is_refused_in_bounded_memory(folder: Path) -> None:
     for i, make in enumerate(CASES.values()):
         (folder / str(i)).mkdir()
         paths.append(make(folder / str(i)))
-    for (code, out, err), case in zip(limited(*(("verify", "gpt2-small", str(path)) for path in paths)), CASES, strict=True):
+    for (code, out, err), case in zip(
+        limited(*(("verify", "gpt2-small", str(path)) for path in paths)), CASES, strict=True
+    ):
         assert (code, out, err.count("\n")) == (2, "", 1), case
 
 
@@ -413,7 +452,9 @@ WRITTEN = UGLY.replace("{}", "{{}}")  # as a pattern
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("command", ["verify", "alone", "why"])
-def test_a_strange_name_is_told_in_every_format_and_a_long_one_cut(command: str, format: str, folder: Path, run: Runner) -> None:
+def test_a_strange_name_is_told_in_every_format_and_a_long_one_cut(
+    command: str, format: str, folder: Path, run: Runner
+) -> None:
     tensors: Tensors = {**saved("gpt2").tensors, UGLY: ("F32", (3,)), "long." + "x" * 100_000: ("F32", (5,))}
     write_header(folder / "model.json", tensors)
     (folder / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
@@ -443,7 +484,14 @@ def unescaped(text: str, format: str) -> str:
         case "latex":
             for plain in "&%$#_{}":
                 text = text.replace(f"\\{plain}", plain)
-            names = {"textbackslash{}": "", "textasciitilde{}": "~", "textasciicircum{}": "^", "textless{}": "<", "textgreater{}": ">", "textbar{}": "|"}
+            names = {
+                "textbackslash{}": "",
+                "textasciitilde{}": "~",
+                "textasciicircum{}": "^",
+                "textless{}": "<",
+                "textgreater{}": ">",
+                "textbar{}": "|",
+            }
             for name, plain in names.items():
                 text = text.replace(f"\\{name}", plain or "\\")
             return text
@@ -474,7 +522,10 @@ def printed_safely(text: str) -> bool:
 
 @pytest.mark.parametrize("said", [ESCAPE, ["gptq", ESCAPE], {"deep": [ESCAPE]}, 10**25, "x" * 100_000])
 def test_what_a_config_says_of_quantisation_is_told_printable(said: object, folder: Path, run: Runner) -> None:
-    config = {**saved("gpt2").config, "quantization_config": {"quant_method": said, "bits": said, "weight_block_size": said}}
+    config = {
+        **saved("gpt2").config,
+        "quantization_config": {"quant_method": said, "bits": said, "weight_block_size": said},
+    }
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     write_file(folder / "model.safetensors", saved("gpt2").tensors)
     for command in (("verify", "gpt2-small"), ("why", "gpt2-small"), ()):
@@ -487,7 +538,10 @@ MANY = 400_000 if "EXAMPLES" in os.environ else 5_000
 
 
 def test_ever_so_many_strange_tensors_are_cut_for_people_and_all_in_json_and_csv(folder: Path, run: Runner) -> None:
-    text = json.dumps(as_header({**saved("gpt2").tensors, **{f"{i:x}x": ("U8", (i % 7 + 1,)) for i in range(MANY)}}), separators=(",", ":"))
+    text = json.dumps(
+        as_header({**saved("gpt2").tensors, **{f"{i:x}x": ("U8", (i % 7 + 1,)) for i in range(MANY)}}),
+        separators=(",", ":"),
+    )
     (folder / "model.json").write_text(text, encoding="utf-8")
     (folder / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
     for command in ("verify", "why"):
@@ -511,12 +565,24 @@ def test_ever_so_many_strange_tensors_are_cut_for_people_and_all_in_json_and_csv
         ({"num_hidden_layers": 10**9}, "has 10,000,000,003 tensors (expected at most 1,000,000)"),
         ({"num_hidden_layers": 10**25}, "num_hidden_layers = "),
         ({"vocab_size": -1}, "vocab_size = -1"),
-        ({"model_type": "mixtral", "num_local_experts": 10**9, "num_experts_per_tok": 2}, "tensors (expected at most 1,000,000)"),
+        (
+            {"model_type": "mixtral", "num_local_experts": 10**9, "num_experts_per_tok": 2},
+            "tensors (expected at most 1,000,000)",
+        ),
         ({"model_type": ESCAPE}, "model_type"),
     ],
 )
-def test_a_config_of_too_much_is_refused_in_one_line(sizes: dict[str, Any], says: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 64, "intermediate_size": 128, "vocab_size": 1000, "num_hidden_layers": 2}
+def test_a_config_of_too_much_is_refused_in_one_line(
+    sizes: dict[str, Any], says: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heads = {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "vocab_size": 1000,
+        "num_hidden_layers": 2,
+    }
     (folder / "config.json").write_text(json.dumps({"model_type": "llama", **heads, **sizes}), encoding="utf-8")
     write_header(folder / "model.json", saved("mistral").tensors)
     for command in ("verify", "why"):

@@ -79,12 +79,22 @@ def hub() -> Iterator[str]:
 
 def run(hub: str, home: Path, *args: str, wait: int = 30) -> subprocess.CompletedProcess[str]:
     """A process of its own: the Hub's library reads its address as it is imported."""
-    environment = {**os.environ, "HF_ENDPOINT": hub, "HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_ETAG_TIMEOUT": "1"}
+    environment = {
+        **os.environ,
+        "HF_ENDPOINT": hub,
+        "HF_HOME": str(home),
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_HUB_ETAG_TIMEOUT": "1",
+    }
     code = f"import paramcount.huggingface.locate as f; f.PATIENCE = 1; f.LONGEST_WAIT = {wait}\nimport time; time.sleep = lambda _: None\nfrom paramcount.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, env=environment, timeout=120, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code, *args], capture_output=True, text=True, env=environment, timeout=120, check=False
+    )
 
 
-def test_config_json_alone_is_fetched_counted_and_kept_in_the_cache(hub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_config_json_alone_is_fetched_counted_and_kept_in_the_cache(
+    hub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked.clear()
     done = run(hub, tmp_path, "good/x", "--download", "--json")
     assert (done.returncode, done.stderr) == (0, "")

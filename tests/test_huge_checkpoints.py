@@ -72,7 +72,9 @@ def test_of_a_checkpoint_of_689_gb_a_missing_shard_is_named(deepseek: Path, tmp_
 # ---- GGUF: a vocabulary is a long header
 
 
-def test_a_gguf_file_of_150_000_tokens_is_verified_and_explained(tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gguf_file_of_150_000_tokens_is_verified_and_explained(
+    tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_llama(tmp_path)
     monkeypatch.chdir(tmp_path)
     done = run("verify", "./config.json", "./model.gguf", "--json")

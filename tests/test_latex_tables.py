@@ -50,15 +50,31 @@ def test_a_comparison_has_the_columns_that_fit_a_page_and_dashes_for_what_does_n
     lines = run("compare", "gpt2-small", "deepseek-v3", "--latex").out.splitlines()
     assert lines[3] == r"\caption{Parameter counts of gpt2-small, deepseek-v3, as counted by paramcount}"
     assert lines[4] == r"\label{tab:parameter-counts-of-gpt2-small-deepseek-v3-as-counted-by-par}"
-    assert lines[7] == r"model & total & active & layers & d\_model & heads & KV heads & d\_ff & experts & active exp. & vocab \\"
+    assert (
+        lines[7]
+        == r"model & total & active & layers & d\_model & heads & KV heads & d\_ff & experts & active exp. & vocab \\"
+    )
     assert lines[9] == r"gpt2-small & 124,439,808 & 124,439,808 & 12 & 768 & 12 & 12 & 3,072 & -- & -- & 50,257 \\"
-    assert lines[10] == r"deepseek-v3 & 671,026,404,352 & 37,552,282,624 & 61 & 7,168 & 128 & 128 & 18,432 & 256 & 8 & 129,280 \\"
+    assert (
+        lines[10]
+        == r"deepseek-v3 & 671,026,404,352 & 37,552,282,624 & 61 & 7,168 & 128 & 128 & 18,432 & 256 & 8 & 129,280 \\"
+    )
 
 
 def test_a_row_that_begins_with_a_bracket_or_a_star_is_not_eaten_by_the_line_before() -> None:
-    table = Table([Column("a", "[a]", right=False), Column("b", "b")], [["[5pt]", 1], ["*x", 2], ["x", 3]], None, caption="T")
+    table = Table(
+        [Column("a", "[a]", right=False), Column("b", "b")], [["[5pt]", 1], ["*x", 2], ["x", 3]], None, caption="T"
+    )
     lines = render_latex(table).splitlines()
-    assert lines[6:13] == [r"\toprule", r"{}[a] & b \\", r"\midrule", r"{}[5pt] & 1 \\", r"{}*x & 2 \\", r"x & 3 \\", r"\bottomrule"]
+    assert lines[6:13] == [
+        r"\toprule",
+        r"{}[a] & b \\",
+        r"\midrule",
+        r"{}[5pt] & 1 \\",
+        r"{}*x & 2 \\",
+        r"x & 3 \\",
+        r"\bottomrule",
+    ]
 
 
 def test_everything_is_escaped() -> None:

@@ -15,7 +15,9 @@ from tests.model_types import MODEL_TYPES, default_document
 from tests.oracle.differential import ours
 
 CASES = load()
-REMOTE = {name for name in ARCHITECTURES if " of " in architecture(name).reference}  # modelling code that no library ships
+REMOTE = {
+    name for name in ARCHITECTURES if " of " in architecture(name).reference
+}  # modelling code that no library ships
 
 
 def test_every_architecture_has_a_line_of_truth() -> None:
@@ -31,16 +33,26 @@ def test_the_default_config_has_the_total_of_the_reference(name: str) -> None:
     assert count.reference == facts.cls
 
 
-@pytest.mark.parametrize(("name", "case"), [pytest.param(name, case, id=f"{name}-{i}") for name, cases in CASES.items() for i, case in enumerate(cases)])
-def test_a_config_is_counted_as_the_reference_built_it_or_refused_as_it_refused(name: str, case: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [pytest.param(name, case, id=f"{name}-{i}") for name, cases in CASES.items() for i, case in enumerate(cases)],
+)
+def test_a_config_is_counted_as_the_reference_built_it_or_refused_as_it_refused(
+    name: str, case: dict[str, Any]
+) -> None:
     if case.get("refused"):
         with pytest.raises(pc.ParamcountError):
             pc.count(case["config"])
         return
     count, parameters, buffers = ours(case["config"])
-    assert {what: getattr(count, what) for what in ("total", "embedding", "buffers")} == {what: case[what] for what in ("total", "embedding", "buffers")}
+    assert {what: getattr(count, what) for what in ("total", "embedding", "buffers")} == {
+        what: case[what] for what in ("total", "embedding", "buffers")
+    }
     assert count.lm_head == case.get("lm_head", count.lm_head)
-    assert (digest(parameters, case["prefix"]), digest(buffers, case["prefix"])) == (case["tensors"], case["buffer_tensors"])
+    assert (digest(parameters, case["prefix"]), digest(buffers, case["prefix"])) == (
+        case["tensors"],
+        case["buffer_tensors"],
+    )
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
@@ -52,7 +64,9 @@ def test_sums_from_the_polynomials_of_a_structure_equal_those_of_a_walk(name: st
             walked_sums = sum_weights(model.sizes, model.reading.head)
             for _ in range(4):
                 found = cached_sums(model.sizes, model.reading.head)
-                assert {key: n for key, n in found.components.items() if any(n)} == {key: n for key, n in walked_sums.components.items() if any(n)}
+                assert {key: n for key, n in found.components.items() if any(n)} == {
+                    key: n for key, n in walked_sums.components.items() if any(n)
+                }
                 assert found.excluded == walked_sums.excluded
                 assert (found.tied, found.active_slack) == (walked_sums.tied, walked_sums.active_slack)
 

@@ -91,8 +91,12 @@ def table_with_rows_and_columns_swapped(patch: Patch) -> None:
 def fused_stored_apart(patch: Patch) -> None:
     linear = flow.linear
 
-    def apart(x: Data, name: str, parts: dict[str, Any], *, bias: bool = False, transposed: bool = False, suffixes: Any = ()) -> tuple[Data, ...]:
-        return tuple(linear(x, f"{name}.{part}", part, width, bias=bias, transposed=transposed) for part, width in parts.items())
+    def apart(
+        x: Data, name: str, parts: dict[str, Any], *, bias: bool = False, transposed: bool = False, suffixes: Any = ()
+    ) -> tuple[Data, ...]:
+        return tuple(
+            linear(x, f"{name}.{part}", part, width, bias=bias, transposed=transposed) for part, width in parts.items()
+        )
 
     everywhere(patch, flow.fused, apart)
 
@@ -155,10 +159,21 @@ def output_projection_biased_as_qkv(patch: Patch) -> None:
 
 
 def mlp_without_gate(patch: Patch) -> None:
-    def plain(x: Data, prefix: str, component: str, d_ff: Any, *, bias: bool = False, activation: str = "", names: Any = feed_forward.GATED) -> Data:
+    def plain(
+        x: Data,
+        prefix: str,
+        component: str,
+        d_ff: Any,
+        *,
+        bias: bool = False,
+        activation: str = "",
+        names: Any = feed_forward.GATED,
+    ) -> Data:
         return feed_forward.plain_mlp(x, (prefix + names[1], prefix + names[2]), component, d_ff, bias=bias)
 
-    def plain_of_two(x: Data, prefix: str, component: str, d_ff: Any, *, names: Any = ("gate_up_proj", "down_proj"), **k: Any) -> Data:
+    def plain_of_two(
+        x: Data, prefix: str, component: str, d_ff: Any, *, names: Any = ("gate_up_proj", "down_proj"), **k: Any
+    ) -> Data:
         return feed_forward.plain_mlp(x, (prefix + names[0], prefix + names[1]), component, d_ff)
 
     everywhere(patch, feed_forward.gated_mlp, plain)
@@ -235,7 +250,9 @@ def first_layers_like_the_rest(patch: Patch) -> None:
 
 def an_expert_too_few(patch: Patch) -> None:
     original = flow.experts
-    everywhere(patch, original, lambda x, scores, prefix, count, *a, **k: original(x, scores, prefix, count - 1, *a, **k))
+    everywhere(
+        patch, original, lambda x, scores, prefix, count, *a, **k: original(x, scores, prefix, count - 1, *a, **k)
+    )
 
 
 def table_as_long_as_the_head(patch: Patch) -> None:
@@ -269,7 +286,11 @@ def cross_attention_left_out(patch: Patch) -> None:
 
 
 def norms_behind_left_out(patch: Patch) -> None:
-    everywhere(patch, decoders.sandwich, lambda x, a, f, *, bias=False: decoders.pre_norm(x, a, f, decoders.SANDWICH[::2], bias=bias))
+    everywhere(
+        patch,
+        decoders.sandwich,
+        lambda x, a, f, *, bias=False: decoders.pre_norm(x, a, f, decoders.SANDWICH[::2], bias=bias),
+    )
 
 
 def queries_without_latent(patch: Patch) -> None:
@@ -302,10 +323,30 @@ class Mutant(NamedTuple):
 
 TOTAL = frozenset({"total"})
 SHAPES_ALONE: frozenset[str] = frozenset()
-MIXTURES = of("mixtral", "qwen2_moe", "qwen3_moe", "deepseek", "deepseek_v2", "deepseek_v3", "gpt_oss", "glm4_moe", "jamba", "qwen3_next")
+MIXTURES = of(
+    "mixtral",
+    "qwen2_moe",
+    "qwen3_moe",
+    "deepseek",
+    "deepseek_v2",
+    "deepseek_v3",
+    "gpt_oss",
+    "glm4_moe",
+    "jamba",
+    "qwen3_next",
+)
 FUSED = of("gpt2", "openai-gpt", "qwen", "gpt_oss", "jamba", "qwen3_next", "mamba2", "phi3")
 QK_NORMED = of("qwen3", "qwen3_moe", "mllama", "qwen3_next", "gemma3_text", "olmo2")
-BIASED = ("gpt2", "openai-gpt", "qwen2", "qwen2_moe", "gpt_oss", "mllama", "glm4_moe", "jamba")  # a bias of a matrix that is not fused
+BIASED = (
+    "gpt2",
+    "openai-gpt",
+    "qwen2",
+    "qwen2_moe",
+    "gpt_oss",
+    "mllama",
+    "glm4_moe",
+    "jamba",
+)  # a bias of a matrix that is not fused
 MUTANTS = [
     Mutant(norm_without_weight, every, TOTAL),
     Mutant(norm_without_bias, of("gpt2", "openai-gpt", "mllama"), TOTAL),
@@ -319,21 +360,37 @@ MUTANTS = [
     Mutant(stacked_experts_stored_apart, of("gpt_oss"), SHAPES_ALONE),
     Mutant(head_without_its_tie, where(lambda c: c.tie_word_embeddings), TOTAL | {"lm_head"}),
     Mutant(head_always_tied, where(lambda c: not c.tie_word_embeddings), TOTAL | {"lm_head"}),
-    Mutant(keys_and_values_for_every_head, where(lambda c: hasattr(c, "n_kv_heads") and c.n_kv_heads != c.n_heads), TOTAL),
-    Mutant(head_width_guessed_from_the_models, where(lambda c: hasattr(c, "n_kv_heads") and c.n_heads * c.d_head != c.d_model), TOTAL),
-    Mutant(attention_without_qk_norm, lambda id: QK_NORMED(id) or where(lambda c: getattr(c, "qk_norm", False))(id), TOTAL),
+    Mutant(
+        keys_and_values_for_every_head, where(lambda c: hasattr(c, "n_kv_heads") and c.n_kv_heads != c.n_heads), TOTAL
+    ),
+    Mutant(
+        head_width_guessed_from_the_models,
+        where(lambda c: hasattr(c, "n_kv_heads") and c.n_heads * c.d_head != c.d_model),
+        TOTAL,
+    ),
+    Mutant(
+        attention_without_qk_norm, lambda id: QK_NORMED(id) or where(lambda c: getattr(c, "qk_norm", False))(id), TOTAL
+    ),
     Mutant(attention_without_its_gate, of("qwen3_next"), TOTAL),
     Mutant(output_projection_biased_as_qkv, of("qwen2", "qwen2_moe", "glm4_moe"), TOTAL),
     Mutant(mlp_without_gate, lambda id: not of("gpt2", "openai-gpt", "gpt_oss", "mamba2", "t5")(id), TOTAL),
     Mutant(router_left_out, MIXTURES, TOTAL),
-    Mutant(shared_experts_left_out, of("qwen2_moe", "deepseek", "deepseek_v2", "deepseek_v3", "glm4_moe", "qwen3_next"), TOTAL),
+    Mutant(
+        shared_experts_left_out,
+        of("qwen2_moe", "deepseek", "deepseek_v2", "deepseek_v3", "glm4_moe", "qwen3_next"),
+        TOTAL,
+    ),
     Mutant(position_table_left_out, of("gpt2", "openai-gpt", "mllama", "t5"), TOTAL),
     Mutant(sinks_left_out, of("gpt_oss"), TOTAL),
     Mutant(gates_left_out, of("mllama"), TOTAL),
     Mutant(buffer_counted_as_parameter, of("deepseek_v3", "glm4_moe"), TOTAL | {"buffers"}),
     Mutant(buffer_left_out, of("deepseek_v3", "glm4_moe"), frozenset({"buffers"})),
     Mutant(a_layer_too_many, every, TOTAL),
-    Mutant(first_layers_like_the_rest, of("deepseek", "deepseek_v2", "deepseek_v3", "mllama", "glm4_moe", "jamba", "qwen3_next", "t5"), TOTAL),
+    Mutant(
+        first_layers_like_the_rest,
+        of("deepseek", "deepseek_v2", "deepseek_v3", "mllama", "glm4_moe", "jamba", "qwen3_next", "t5"),
+        TOTAL,
+    ),
     Mutant(an_expert_too_few, MIXTURES, TOTAL),
     Mutant(table_as_long_as_the_head, of("mllama"), TOTAL | {"embedding"}),
     Mutant(convolution_left_out, of("jamba", "qwen3_next", "mamba2"), TOTAL),
@@ -384,7 +441,13 @@ def test_every_mutant_strikes_some_entry() -> None:
 
 
 def test_every_architecture_is_struck_by_a_mutant_that_leaves_its_total_as_it_was() -> None:
-    struck = {zoo.load_entry(id).architecture for mutant in MUTANTS if mutant.seen_in == SHAPES_ALONE for id in IDS if mutant.strikes(id)}
+    struck = {
+        zoo.load_entry(id).architecture
+        for mutant in MUTANTS
+        if mutant.seen_in == SHAPES_ALONE
+        for id in IDS
+        if mutant.strikes(id)
+    }
     assert struck == OF_THE_ZOO
 
 
@@ -425,12 +488,20 @@ def missed() -> set[tuple[str, str]]:
 
 def all_experts_active(patch: Patch) -> None:
     original = flow.experts
-    everywhere(patch, original, lambda x, scores, prefix, count, active, *a, **k: original(x, scores, prefix, count, count, *a, **k))
+    everywhere(
+        patch,
+        original,
+        lambda x, scores, prefix, count, active, *a, **k: original(x, scores, prefix, count, count, *a, **k),
+    )
 
 
 def an_active_expert_too_many(patch: Patch) -> None:
     original = flow.experts
-    everywhere(patch, original, lambda x, scores, prefix, count, active, *a, **k: original(x, scores, prefix, count, active + 1, *a, **k))
+    everywhere(
+        patch,
+        original,
+        lambda x, scores, prefix, count, active, *a, **k: original(x, scores, prefix, count, active + 1, *a, **k),
+    )
 
 
 def mtp_left_out(patch: Patch) -> None:

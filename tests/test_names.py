@@ -36,7 +36,28 @@ def test_common_spellings_find_the_entry(name: str, id: str) -> None:
     assert find_id(name) == pc.load(name).id == id
 
 
-@pytest.mark.parametrize("name", ["012", "1e3", "0", "-1", "nan", "true", "null", " ", "\u00a0", "é", "中", "💥", "a" * 50, "gpt 5", "*", "?", "[a]"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "012",
+        "1e3",
+        "0",
+        "-1",
+        "nan",
+        "true",
+        "null",
+        " ",
+        "\u00a0",
+        "é",
+        "中",
+        "💥",
+        "a" * 50,
+        "gpt 5",
+        "*",
+        "?",
+        "[a]",
+    ],
+)
 def test_a_name_that_is_in_no_zoo_is_unknown(name: str) -> None:
     with pytest.raises(pc.ParamcountError) as caught:
         pc.load(name)
@@ -50,7 +71,9 @@ def test_a_name_that_is_in_no_zoo_is_unknown(name: str) -> None:
         ("lama", "llama"), ("qwem", "qwen"), ("comprae", "compare"), ("verfiy", "verify"), ("lst", "list"), ("depseek", "deepseek"),
     ],
 )  # fmt: skip
-def test_an_unknown_name_gets_the_nearest_models_families_and_commands(name: str, nearest: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_gets_the_nearest_models_families_and_commands(
+    name: str, nearest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     expected = f"unknown model '{name}' {ACCEPTED}; did you mean {nearest}"
     assert refusal(name).startswith(expected)
     assert command_refusal(capsys, name).startswith(expected)
@@ -59,7 +82,9 @@ def test_an_unknown_name_gets_the_nearest_models_families_and_commands(name: str
 
 
 @pytest.mark.parametrize("name", ["meta-lama/Llama-3.1-8B", "llama/llama-3.1-8b"])
-def test_a_repository_that_is_nowhere_gets_the_nearest_and_a_way_to_fetch_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_repository_that_is_nowhere_gets_the_nearest_and_a_way_to_fetch_it(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     accepted = "(expected a name from `paramcount list`, a repository in the local Hugging Face cache, or --download)"
     assert refusal(name).startswith(f"unknown model '{name}' {accepted}; did you mean llama-3.1-8b")
     assert command_refusal(capsys, name) == refusal(name)
@@ -79,7 +104,9 @@ def test_of_an_endless_name_both_ends_are_shown(capsys: pytest.CaptureFixture[st
         ("a\nb", r"a\nb"), ("\r", r"\r"), ("\u2028", r"\u2028"), ("\ud800", r"\ud800"), ("\udcff", r"\udcff"), ("gpt2\u200b!", r"gpt2\u200b!"), ("\\", "\\\\"),
     ],
 )  # fmt: skip
-def test_a_name_with_control_characters_is_refused_in_printable_ones(name: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_with_control_characters_is_refused_in_printable_ones(
+    name: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     expected = f"unknown model '{shown}' {ACCEPTED}"
     assert refusal(name).startswith(expected)
     assert command_refusal(capsys, name).startswith(expected)
@@ -99,7 +126,9 @@ def test_a_name_with_control_characters_is_refused_in_printable_ones(name: str, 
         ("GPT2-SMALL.YAML", "GPT2-SMALL.YAML: cannot be read: No such file or directory"),
     ],
 )
-def test_what_looks_like_a_path_is_one_whatever_the_zoo_holds(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_looks_like_a_path_is_one_whatever_the_zoo_holds(
+    name: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert is_path(name)
     assert expand_pattern(name) is None
     assert refusal(name) == message
@@ -125,7 +154,9 @@ def test_a_folder_of_a_models_name_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("command", [(), ("compare",), ("list",)])
-def test_a_family_and_a_wildcard_stand_for_all_their_models(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_family_and_a_wildcard_stand_for_all_their_models(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     for word in ("GPT-OSS", "gpt-oss*", "gpt?oss-*"):
         with pytest.raises(SystemExit) as leaving:
             main([*command, word, "--csv"])
@@ -141,7 +172,24 @@ def test_a_star_stands_for_the_whole_zoo_without_its_estimates() -> None:
     assert {model.id for model in select_models(["*"], estimates=True)} - set(counted) == {"gpt-4", "gpt-4o"}
 
 
-@pytest.mark.parametrize("word", ["?", "x*x", "*[", "*[!a", "(*", "*\\", "*{}", "*\ud800", "*\0", "**\x1b", "*" + "a" * 300, "*a" * 5000, "[[" * 50 + "*"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        "?",
+        "x*x",
+        "*[",
+        "*[!a",
+        "(*",
+        "*\\",
+        "*{}",
+        "*\ud800",
+        "*\0",
+        "**\x1b",
+        "*" + "a" * 300,
+        "*a" * 5000,
+        "[[" * 50 + "*",
+    ],
+)
 def test_a_wildcard_that_fits_nothing_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     message = command_refusal(capsys, word, "-o", "out.csv")
     assert message.startswith("no model matches '")
@@ -230,7 +278,13 @@ def test_digits_that_a_name_keeps_apart_are_not_run_together(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "id"),
-    [("llama3-8b", "llama-3-8b"), ("Llama 3 8B", "llama-3-8b"), ("llama_3.1_8b", "llama-3.1-8b"), ("qwen2.5 72b", "qwen2.5-72b"), ("gpt 3", "gpt-3")],
+    [
+        ("llama3-8b", "llama-3-8b"),
+        ("Llama 3 8B", "llama-3-8b"),
+        ("llama_3.1_8b", "llama-3.1-8b"),
+        ("qwen2.5 72b", "qwen2.5-72b"),
+        ("gpt 3", "gpt-3"),
+    ],
 )
 def test_common_spellings_find_their_entry(name: str, id: str) -> None:
     assert find_id(name) == id
@@ -245,7 +299,9 @@ def test_common_spellings_find_their_entry(name: str, id: str) -> None:
         ("gpt oss*", ["gpt-oss-20b", "gpt-oss-120b"]),
     ],
 )
-def test_a_wildcard_matches_ids_as_they_are_written_and_loosely_only_where_none_is(pattern: str, ids: list[str]) -> None:
+def test_a_wildcard_matches_ids_as_they_are_written_and_loosely_only_where_none_is(
+    pattern: str, ids: list[str]
+) -> None:
     assert expand_pattern(pattern) == ids
 
 

@@ -68,7 +68,9 @@ def test_two_drawings_on_one_page_have_different_ids() -> None:
     assert not ids[0] & ids[1]
 
 
-@pytest.mark.parametrize(("name", "start"), [("a.svg", b"<svg "), ("a.html", b"<!doctype html>"), ("a.png", b"\x89PNG")])
+@pytest.mark.parametrize(
+    ("name", "start"), [("a.svg", b"<svg "), ("a.html", b"<!doctype html>"), ("a.png", b"\x89PNG")]
+)
 def test_the_extension_selects_the_format_of_a_saved_drawing(tmp_path: Path, name: str, start: bytes) -> None:
     pc.draw("gpt2-small", layer=0).save(tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(start)

@@ -53,7 +53,9 @@ def _directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
     (tmp_path / "bad.json").write_text('{"model_type": "llama", "num_attention_heads": 7}', encoding="utf-8")
     (tmp_path / "odd.json").write_text('{"model_type": "llama", "hiden_size": 7, "n_experts": 3}', encoding="utf-8")
-    (tmp_path / "claims.csv").write_text("model,params,layers\ngpt2-small,117M,12\nllama-2-7b,7B,31\nunknown,7B,3\n", encoding="utf-8")
+    (tmp_path / "claims.csv").write_text(
+        "model,params,layers\ngpt2-small,117M,12\nllama-2-7b,7B,31\nunknown,7B,3\n", encoding="utf-8"
+    )
     monkeypatch.chdir(tmp_path)
 
 
@@ -80,7 +82,11 @@ def test_an_error_has_no_old_phrase(line: str, run: Runner) -> None:
     assert find_old_phrases(done.out + done.err) == []
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((PACKAGE / "docs").glob("*.md"))], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((PACKAGE / "docs").glob("*.md"))],
+    ids=lambda path: path.name,
+)
 def test_a_document_has_no_old_phrase(path: Path) -> None:
     assert find_old_phrases(path.read_text(encoding="utf-8")) == []
 

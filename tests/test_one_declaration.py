@@ -30,7 +30,9 @@ def biases_everywhere(patch: Patch) -> None:
 
 def head_tied(patch: Patch) -> None:
     original = decoders.head
-    everywhere(patch, original, lambda c, x, table, *a, **k: flow.linear(x, "lm_head", "lm_head", c.vocab_size, tied_to=table))
+    everywhere(
+        patch, original, lambda c, x, table, *a, **k: flow.linear(x, "lm_head", "lm_head", c.vocab_size, tied_to=table)
+    )
 
 
 def readings(id: str) -> dict[str, Any]:
@@ -45,8 +47,12 @@ def readings(id: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("mutant", [wider_mlp, norm_forgotten, biases_everywhere, head_tied], ids=lambda mutant: mutant.__name__)
-def test_a_changed_declaration_changes_formulas_traces_and_pictures(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+@pytest.mark.parametrize(
+    "mutant", [wider_mlp, norm_forgotten, biases_everywhere, head_tied], ids=lambda mutant: mutant.__name__
+)
+def test_a_changed_declaration_changes_formulas_traces_and_pictures(
+    mutant: Callable[[Patch], None], monkeypatch: Patch
+) -> None:
     before = readings("llama-3.1-8b")
     mutant(monkeypatch)
     after = readings("llama-3.1-8b")

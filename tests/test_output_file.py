@@ -44,7 +44,9 @@ def output(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 def process(*args: str, code: str = MAIN, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-c", code, *args]
-    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False, env={**os.environ, "PYTHONPATH": HOME})
+    return subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False, env={**os.environ, "PYTHONPATH": HOME}
+    )
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -70,7 +72,9 @@ def test_a_new_file_takes_the_mode_of_others_and_an_old_one_keeps_its_own(capsys
 
 @pytest.mark.parametrize("target", ["target.csv", "sub/target.csv"])
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_link_stays_a_link_and_what_it_points_to_is_written(target: str, exists: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_link_stays_a_link_and_what_it_points_to_is_written(
+    target: str, exists: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("sub").mkdir()
     if exists:
         Path(target).write_text("old", encoding="utf-8")
@@ -100,7 +104,10 @@ def make(path: str) -> None:
         ("x\ud800.csv", r"-o x\ud800.csv: cannot be written: no file can have this name"),
         ("\x1b[2J/out.csv", r"-o \x1b[2J/out.csv: cannot be written: No such file or directory"),
         ("x" * 300 + ".csv", f"-o {'x' * 99}…{'x' * 96}.csv: cannot be written: File name too long"),
-        ("~no-such-person/out.csv", "-o ~no-such-person/out.csv: cannot be written: Could not determine home directory."),
+        (
+            "~no-such-person/out.csv",
+            "-o ~no-such-person/out.csv: cannot be written: Could not determine home directory.",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_written_is_refused(path: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,7 +118,10 @@ def test_a_file_that_cannot_be_written_is_refused(path: str, message: str, capsy
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="the system has no /proc")
 def test_a_file_system_that_takes_no_files_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_refusal(capsys, "gpt2-small", "-o", "/proc/x.csv") == "-o /proc/x.csv: cannot be written: No such file or directory"
+    assert (
+        command_refusal(capsys, "gpt2-small", "-o", "/proc/x.csv")
+        == "-o /proc/x.csv: cannot be written: No such file or directory"
+    )
 
 
 def test_a_name_that_no_file_can_have_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,13 +129,23 @@ def test_a_name_that_no_file_can_have_is_refused(capsys: pytest.CaptureFixture[s
     assert message.startswith(r"-o \ud800.csv: cannot be written: ")
 
 
-def test_a_file_that_is_read_only_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_read_only_is_left_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("out.csv").write_text("old", encoding="utf-8")
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everything
     assert command_refusal(capsys, "gpt2-small", "-o", "out.csv") == "-o out.csv: cannot be written: is read-only"
 
 
-@pytest.mark.parametrize("args", [("gpt2-smal",), ("gpt2-small", "--csv", "--json"), ("compare", "gpt2-small", "--sort", "totl"), ("verify", "./none.yaml")])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("gpt2-smal",),
+        ("gpt2-small", "--csv", "--json"),
+        ("compare", "gpt2-small", "--sort", "totl"),
+        ("verify", "./none.yaml"),
+    ],
+)
 def test_bad_input_leaves_an_older_file_as_it_is(args: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     Path("out.csv").write_text("old", encoding="utf-8")
     assert command_refusal(capsys, *args, "-o", "out.csv")
@@ -138,7 +158,9 @@ def test_where_the_space_ends_nothing_is_half_written(exists: bool) -> None:
     if exists:
         Path("out.csv").write_text("old", encoding="utf-8")
     before = listing()
-    done = process("*", "-o", "out.csv", code=f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); {MAIN}")
+    done = process(
+        "*", "-o", "out.csv", code=f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); {MAIN}"
+    )
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr == b"error: -o out.csv: cannot be written: File too large\n"
     assert listing() == before
@@ -183,7 +205,9 @@ def test_what_is_written_reaches_the_disk_before_it_takes_its_name(monkeypatch: 
 
 
 def test_a_text_that_is_none_is_not_written() -> None:
-    with pytest.raises(pc.ParamcountError, match=r"^-o out.csv: cannot be written: surrogates not allowed at character 0$"):
+    with pytest.raises(
+        pc.ParamcountError, match=r"^-o out.csv: cannot be written: surrogates not allowed at character 0$"
+    ):
         write_atomically("out.csv", "\ud800")
     assert listing() == {}
 
@@ -226,7 +250,9 @@ def test_a_device_stays_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no directory of devices")
-@pytest.mark.parametrize("name", ["/dev/paramcount-test.csv", "/dev/../dev/paramcount-test.csv", "/proc/paramcount-test.csv"])
+@pytest.mark.parametrize(
+    "name", ["/dev/paramcount-test.csv", "/dev/../dev/paramcount-test.csv", "/proc/paramcount-test.csv"]
+)
 def test_no_file_is_created_among_the_devices(name: str) -> None:
     with pytest.raises(pc.ParamcountError, match=r"cannot be written: No such file or directory$"):
         write_atomically(name, "text")
@@ -239,7 +265,10 @@ def test_a_dash_is_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 def test_a_full_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_refusal(capsys, "gpt2-small", "--csv", "-o", "/dev/full") == "-o /dev/full: cannot be written: No space left on device"
+    assert (
+        command_refusal(capsys, "gpt2-small", "--csv", "-o", "/dev/full")
+        == "-o /dev/full: cannot be written: No space left on device"
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="the system has no /dev/stdout")
@@ -278,10 +307,15 @@ def test_a_pipe_takes_the_text_as_it_comes(capsys: pytest.CaptureFixture[str]) -
         ("a.tex", ["--format", "markdown"], "a file that ends in .md or .markdown or .txt, or no format"),
     ],
 )  # fmt: skip
-def test_an_extension_that_contradicts_the_format_is_refused(path: str, options: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_extension_that_contradicts_the_format_is_refused(
+    path: str, options: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     chosen = options[-1].removeprefix("--")
     for option in ("-o", "--output"):
-        assert command_refusal(capsys, "gpt2-small", option, path, *options) == f"-o: {path} is not a name for {chosen} (expected {expected})"
+        assert (
+            command_refusal(capsys, "gpt2-small", option, path, *options)
+            == f"-o: {path} is not a name for {chosen} (expected {expected})"
+        )
 
 
 @pytest.mark.parametrize("path", ["a.txt", "a.dat", "a", "a.csv"])

@@ -70,7 +70,9 @@ def test_imports_point_down_only(path: Path) -> None:
 
 
 def test_the_levels_are_the_packages_that_there_are() -> None:
-    assert {path.name.removesuffix(".py") for path in ROOT.iterdir() if path.name not in ("docs", "py.typed", "__pycache__")} == set(LEVEL)
+    assert {
+        path.name.removesuffix(".py") for path in ROOT.iterdir() if path.name not in ("docs", "py.typed", "__pycache__")
+    } == set(LEVEL)
 
 
 def modules_after(code: str) -> list[str]:
@@ -89,7 +91,10 @@ def command(line: list[str]) -> str:
 
 
 def test_the_formulas_load_nothing_heavy() -> None:
-    assert loaded_by("import paramcount.formulas") & {"numpy", "pandas", "pydantic", "yaml", "click", "tabulate", "sympy"} == set()
+    assert (
+        loaded_by("import paramcount.formulas") & {"numpy", "pandas", "pydantic", "yaml", "click", "tabulate", "sympy"}
+        == set()
+    )
 
 
 def test_importing_the_package_loads_nothing_of_it() -> None:
@@ -97,7 +102,15 @@ def test_importing_the_package_loads_nothing_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [["gpt2-small"], ["deepseek-v3", "--json"], ["compare", "llama", "--csv"], ["list"], ["verify", "mixtral-8x7b"], ["why", "deepseek-v3"]]
+    "line",
+    [
+        ["gpt2-small"],
+        ["deepseek-v3", "--json"],
+        ["compare", "llama", "--csv"],
+        ["list"],
+        ["verify", "mixtral-8x7b"],
+        ["why", "deepseek-v3"],
+    ],
 )
 def test_the_commands_load_neither_numpy_nor_pandas(line: list[str]) -> None:
     assert loaded_by(command(line)) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"} == set()
@@ -105,7 +118,9 @@ def test_the_commands_load_neither_numpy_nor_pandas(line: list[str]) -> None:
 
 def test_showing_one_model_loads_one_architecture() -> None:
     loaded = modules_after(command(["gpt2-small"]))
-    assert [name for name in loaded if name.startswith("paramcount.architectures.")] == ["paramcount.architectures.gpt2"]
+    assert [name for name in loaded if name.startswith("paramcount.architectures.")] == [
+        "paramcount.architectures.gpt2"
+    ]
 
 
 def test_the_public_names_answer_twice_and_after_importing_every_submodule() -> None:
@@ -145,7 +160,12 @@ def test_every_package_states_its_contract() -> None:
 
 def test_the_program_that_is_type_checked_runs(program: Any, tmp_path: Path) -> None:
     answers = program.main(tmp_path)
-    assert (answers["total"], answers["layer"], answers["stored"], answers["verified"]) == (124_439_808, 7_087_872, 50257 * 768, False)
+    assert (answers["total"], answers["layer"], answers["stored"], answers["verified"]) == (
+        124_439_808,
+        7_087_872,
+        50257 * 768,
+        False,
+    )
     assert (answers["deeper"], answers["difference"]) == (124_439_808 + 12 * 7_087_872, 354_823_168 - 124_439_808)
     assert answers["shorter"] == 124_439_808 - 11 * 7_087_872
     assert answers["figure"] == 124_439_808 - 50_257 * 768
@@ -159,13 +179,18 @@ def test_the_package_says_that_it_is_typed() -> None:
 def test_type_checkers_see_every_public_name() -> None:
     tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    assert {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names} | {"__version__"} == set(pc.__all__)
+    assert {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names} | {
+        "__version__"
+    } == set(pc.__all__)
 
 
 def test_public_functions_are_annotated_in_full() -> None:
     for function in (getattr(pc, name) for name in pc.__all__ if name[0].islower()):
         signature = inspect.signature(function)
-        annotations = [signature.return_annotation, *(parameter.annotation for parameter in signature.parameters.values())]
+        annotations = [
+            signature.return_annotation,
+            *(parameter.annotation for parameter in signature.parameters.values()),
+        ]
         assert inspect.Signature.empty not in annotations, function
         assert "Any" not in annotations, function
 

@@ -55,13 +55,21 @@ def combined(pair: tuple[Both, Both], sign: str) -> Both:
 
 
 LEAVES = st.one_of(st.sampled_from(NAMES).map(leaf), st.integers(-9, 9).map(lambda n: Both(n, sympy.Integer(n))))
-EXPRESSIONS = st.recursive(LEAVES, lambda inner: st.builds(combined, st.tuples(inner, inner), st.sampled_from(sorted(ARITHMETIC))), max_leaves=7)
+EXPRESSIONS = st.recursive(
+    LEAVES,
+    lambda inner: st.builds(combined, st.tuples(inner, inner), st.sampled_from(sorted(ARITHMETIC))),
+    max_leaves=7,
+)
 
 
 def terms_of(theirs: Any) -> dict[tuple[tuple[str, int], ...], int]:
     """SymPy's expansion in the shape of Polynomial.terms."""
     expanded = sympy.Poly(sympy.expand(theirs), *(sympy.Symbol(name) for name in NAMES))
-    return {tuple((name, power) for name, power in zip(NAMES, powers, strict=True) if power): int(c) for powers, c in expanded.terms() if c}
+    return {
+        tuple((name, power) for name, power in zip(NAMES, powers, strict=True) if power): int(c)
+        for powers, c in expanded.terms()
+        if c
+    }
 
 
 def polynomial(value: Any) -> Polynomial:
@@ -139,7 +147,10 @@ def test_how_many_layers_and_experts_stand_before_numbers_and_widths() -> None:
     assert str((n - dense) * (d + 2 * f) * 5) == "(n_layers − n_dense_layers) · 5 · (d_model + 2·d_expert)"
     assert str(d * (2 * n + 1)) == "(2·n_layers + 1) · d_model"
     # d_model stands in more terms, and still what layers hold comes first
-    assert str(n * (d * f + e) + d * (e + 7)) == "n_layers·(d_model·d_expert + n_routed_experts) + (n_routed_experts + 7)·d_model"
+    assert (
+        str(n * (d * f + e) + d * (e + 7))
+        == "n_layers·(d_model·d_expert + n_routed_experts) + (n_routed_experts + 7)·d_model"
+    )
 
 
 def test_signs_units_and_constants_print_as_people_write_them() -> None:
@@ -167,9 +178,15 @@ def test_latex_names_what_a_number_counts_below_it() -> None:
 
 # Names in every place that the order of factors knows, so that all ways of factoring are taken.
 FACTORS = ("d_model", "n_heads", "vocab_size", "n_layers", "n_dense_layers", "n_routed_experts", "d_ff")
-MONOMIALS = st.dictionaries(st.sampled_from(FACTORS), st.integers(1, 3), max_size=4).map(lambda powers: tuple(sorted(powers.items())))
+MONOMIALS = st.dictionaries(st.sampled_from(FACTORS), st.integers(1, 3), max_size=4).map(
+    lambda powers: tuple(sorted(powers.items()))
+)
 SHORT = st.dictionaries(MONOMIALS, st.integers(-12, 12), max_size=5).map(Polynomial)
-ANY = st.one_of(SHORT, st.dictionaries(MONOMIALS, st.integers(-(10**9), 10**9), max_size=9).map(Polynomial), st.builds(operator.mul, SHORT, SHORT))
+ANY = st.one_of(
+    SHORT,
+    st.dictionaries(MONOMIALS, st.integers(-(10**9), 10**9), max_size=9).map(Polynomial),
+    st.builds(operator.mul, SHORT, SHORT),
+)
 
 
 @given(p=ANY, values=st.fixed_dictionaries({name: st.integers(-50, 50) for name in FACTORS}))
@@ -185,7 +202,12 @@ def test_what_is_printed_is_the_expression_that_sympy_has(both: Both, values: di
     assert of_text(str(polynomial(both.ours)), values) == int(both.theirs.subs(values))
 
 
-@given(p=ANY, name=st.sampled_from(FACTORS), by=st.integers(-3, 1000), values=st.fixed_dictionaries({name: st.integers(-50, 50) for name in FACTORS}))
+@given(
+    p=ANY,
+    name=st.sampled_from(FACTORS),
+    by=st.integers(-3, 1000),
+    values=st.fixed_dictionaries({name: st.integers(-50, 50) for name in FACTORS}),
+)
 @quick
 def test_a_difference_is_what_one_size_more_costs(p: Polynomial, name: str, by: int, values: dict[str, int]) -> None:
     if name not in p.names:
@@ -193,7 +215,10 @@ def test_a_difference_is_what_one_size_more_costs(p: Polynomial, name: str, by: 
             p.difference(name, by)
         return
     more = {**values, name: values[name] + by}
-    found, wanted = p.difference(name, by), [p.evaluate(**{name: sizes[name] for name in p.names}) for sizes in (more, values)]
+    found, wanted = (
+        p.difference(name, by),
+        [p.evaluate(**{name: sizes[name] for name in p.names}) for sizes in (more, values)],
+    )
     assert found.evaluate(**{name: values[name] for name in found.names}) == wanted[0] - wanted[1]
 
 
@@ -201,7 +226,10 @@ def test_a_difference_takes_a_symbol_and_refuses_what_is_no_size() -> None:
     n, d, m = make_symbols("n_layers d_model more")
     assert (n * d).difference("n_layers", by=m) == d * m
     assert (n * d).difference("n_layers", by=0) == 0
-    with pytest.raises(ParamcountError, match=r"^difference: unknown size n_layer \(expected d_model or n_layers\); did you mean n_layers\?$"):
+    with pytest.raises(
+        ParamcountError,
+        match=r"^difference: unknown size n_layer \(expected d_model or n_layers\); did you mean n_layers\?$",
+    ):
         (n * d).difference("n_layer")
     with pytest.raises(TypeError, match="is not an integer"):
         (n * d).difference("n_layers", by=0.5)
@@ -241,7 +269,10 @@ def test_a_missing_size_is_one_line_that_names_it() -> None:
 
 def test_an_unknown_size_is_one_line_with_the_nearest() -> None:
     n, d = make_symbols("n_layers d_model")
-    with pytest.raises(ParamcountError, match=r"^evaluate: unknown size d_modle \(expected d_model or n_layers\); did you mean d_model\?$"):
+    with pytest.raises(
+        ParamcountError,
+        match=r"^evaluate: unknown size d_modle \(expected d_model or n_layers\); did you mean d_model\?$",
+    ):
         (n * d).evaluate(n_layers=3, d_model=4, d_modle=5)
 
 
@@ -328,7 +359,9 @@ def test_what_would_branch_on_a_symbol_or_divide_it_is_refused(name: str) -> Non
 
 @pytest.mark.parametrize("combine", ARITHMETIC.values(), ids=list(ARITHMETIC))
 @pytest.mark.parametrize("other", [1.5, True, None, "7", [1]], ids=repr)
-def test_a_symbol_meets_nothing_but_whole_numbers_and_symbols(combine: Callable[[Any, Any], Any], other: object) -> None:
+def test_a_symbol_meets_nothing_but_whole_numbers_and_symbols(
+    combine: Callable[[Any, Any], Any], other: object
+) -> None:
     (d,) = make_symbols("d_model")
     for pair in ((d, other), (other, d)):
         with pytest.raises((TypeError, ParamcountError), match="is not an integer or a symbol"):
@@ -355,7 +388,9 @@ def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: st
 
 
 # One entry of each architecture; of towers a count makes one component each, and a flow several.
-WITHOUT_TOWERS = sorted({zoo.load_entry(id).architecture: id for id in ENTRIES if not hasattr(zoo.load_entry(id).sizes, "vision")}.values())
+WITHOUT_TOWERS = sorted(
+    {zoo.load_entry(id).architecture: id for id in ENTRIES if not hasattr(zoo.load_entry(id).sizes, "vision")}.values()
+)
 
 
 @pytest.mark.parametrize("id", WITHOUT_TOWERS)

@@ -92,6 +92,8 @@ def test_every_command_that_reads_many_headers_has_a_bar_on_stderr(command: str,
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_where_stderr_is_no_terminal_nothing_is_written_there(command: str, shards: str, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_stderr_is_no_terminal_nothing_is_written_there(
+    command: str, shards: str, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(progress, "PATIENCE", -1)
     assert run(*COMMANDS[command], shards).err == ""

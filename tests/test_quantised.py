@@ -36,7 +36,10 @@ LINEARS = {Q: (256, 256), K: (64, 256), UP: (512, 256), DOWN: (256, 512)}  # [ou
 
 def checkpoint(tensors: Layer, config: dict[str, Any] | None = None, format: str = "safetensors") -> Checkpoint:
     """A checkpoint of these tensors."""
-    held = {name: FileTensor("model.safetensors", dtype, shape, prod(shape) * BITS[dtype] // 8) for name, (dtype, shape) in tensors.items()}
+    held = {
+        name: FileTensor("model.safetensors", dtype, shape, prod(shape) * BITS[dtype] // 8)
+        for name, (dtype, shape) in tensors.items()
+    }
     return Checkpoint(Path("model.safetensors"), format, held, (), quantization_config=config)
 
 
@@ -51,7 +54,15 @@ def only_names(tensors: Layer, config: dict[str, Any] | None = None) -> Unpacked
 
 def written(tensors: Layer, folder: Path, config: dict[str, Any] | None = None) -> Checkpoint:
     """The same, as the format's own library writes it."""
-    types = {"F8_E4M3": "float8_e4m3fn", "F8_E8M0": "float8_e8m0fnu", "BF16": "bfloat16", "F16": "float16", "F32": "float32", "I32": "int32", "U8": "uint8"}
+    types = {
+        "F8_E4M3": "float8_e4m3fn",
+        "F8_E8M0": "float8_e8m0fnu",
+        "BF16": "bfloat16",
+        "F16": "float16",
+        "F32": "float32",
+        "I32": "int32",
+        "U8": "uint8",
+    }
     types |= {"I16": "int16", "I8": "int8"}
     library: Any = safetensors
     zeros = np.zeros(max(prod(shape) for _, shape in tensors.values()), np.uint32)
@@ -63,7 +74,9 @@ def written(tensors: Layer, folder: Path, config: dict[str, Any] | None = None) 
         else:
             given[name] = {"dtype": types[dtype], "shape": shape, "data": bytes(size)}
     library.serialize_file(given, folder / "model.safetensors", {"format": "pt"})
-    (folder / "config.json").write_text(json.dumps({"model_type": "llama"} | ({"quantization_config": config} if config else {})), encoding="utf-8")
+    (folder / "config.json").write_text(
+        json.dumps({"model_type": "llama"} | ({"quantization_config": config} if config else {})), encoding="utf-8"
+    )
     return open_checkpoint(folder / "model.safetensors")
 
 
@@ -99,17 +112,27 @@ def zeros_width(inputs: int, group: int) -> int:
 def awq_gemv(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
     """awq/modules/linear/gemv.py, WQLinear_GEMV.__init__."""
     width = zeros_width(inputs, group)
-    return {"qweight": ("I32", (outputs, inputs // 8)), "qzeros": ("I32", (outputs, width)), "scales": ("F16", (outputs, width * 8))}
+    return {
+        "qweight": ("I32", (outputs, inputs // 8)),
+        "qzeros": ("I32", (outputs, width)),
+        "scales": ("F16", (outputs, width * 8)),
+    }
 
 
 def awq_fast(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
     """awq/modules/linear/gemv_fast.py, WQLinear.__init__: four rows interleaved, zero points multiplied by their scales."""
     width = zeros_width(inputs, group) * 8
-    layer: Layer = {"qweight": ("I16", (outputs // 4, inputs // 4 * 4)), "scales": ("F16", (width, outputs)), "scaled_zeros": ("F16", (width, outputs))}
+    layer: Layer = {
+        "qweight": ("I16", (outputs // 4, inputs // 4 * 4)),
+        "scales": ("F16", (width, outputs)),
+        "scaled_zeros": ("F16", (width, outputs)),
+    }
     return layer
 
 
-def fp8(outputs: int, inputs: int, block: tuple[int, int] | None = (128, 128), scale: str = "weight_scale_inv") -> Layer:
+def fp8(
+    outputs: int, inputs: int, block: tuple[int, int] | None = (128, 128), scale: str = "weight_scale_inv"
+) -> Layer:
     """transformers 5.23, integrations/finegrained_fp8.py, FP8Linear.__init__."""
     scales = (ceil(outputs / block[0]), ceil(inputs / block[1])) if block else ()
     return {"weight": ("F8_E4M3", (outputs, inputs)), scale: ("F32", scales)}
@@ -127,7 +150,9 @@ def shapes(found: Unpacked) -> dict[str, tuple[int, ...] | None]:
     return {name: logical.shape for name, logical in found.tensors.items()}
 
 
-PLAIN: dict[str, tuple[int, ...]] = {f"model.layers.{i}.{name}.weight": shape for i in range(2) for name, shape in LINEARS.items()}
+PLAIN: dict[str, tuple[int, ...]] = {
+    f"model.layers.{i}.{name}.weight": shape for i in range(2) for name, shape in LINEARS.items()
+}
 PLAIN |= {"model.embed_tokens.weight": (320, 256), "model.norm.weight": (256,)}
 VALUES = 2 * (256 * 256 + 64 * 256 + 2 * 512 * 256) + 320 * 256 + 256
 
@@ -154,7 +179,9 @@ WRITERS: list[tuple[Any, dict[str, Any], dict[str, Any] | None, str]] = [
 
 
 @pytest.mark.parametrize(("make", "options", "config", "scheme"), WRITERS)
-def test_what_a_library_writes_is_read_as_the_model_it_was_made_of(make: Any, options: Any, config: Any, scheme: str, tmp_path: Path) -> None:
+def test_what_a_library_writes_is_read_as_the_model_it_was_made_of(
+    make: Any, options: Any, config: Any, scheme: str, tmp_path: Path
+) -> None:
     tensors = layers(make, **options)
     found = unpack(written(tensors, tmp_path, config))
     assert found.scheme == scheme
@@ -184,7 +211,9 @@ def test_two_numbers_of_bits_are_both_told_where_the_configuration_allows_them()
     config = {"quant_method": "gptq", "bits": 4, "group_size": 128}
     found = read(tensors, config | {"dynamic": {r"+:model\.layers\.0\..*up.*": {"bits": 8}}})
     assert (found.scheme, found.faults, shapes(found)) == ("GPTQ, 4 and 8 bits, groups of 128", (), PLAIN)
-    assert read(tensors, config).faults == (f"model.layers.0.{UP}.qweight: has 8 bits per value, but the config says 4",)
+    assert read(tensors, config).faults == (
+        f"model.layers.0.{UP}.qweight: has 8 bits per value, but the config says 4",
+    )
 
 
 def test_a_matrix_of_gpt_2_is_packed_as_inputs_and_outputs_and_stored_the_other_way_round() -> None:
@@ -196,7 +225,11 @@ def test_a_matrix_of_gpt_2_is_packed_as_inputs_and_outputs_and_stored_the_other_
     assert (c_attn.shape, logical.shape) == ((768, 2304), (2304, 768))
     assert logical.has_shape(c_attn.shape)
     assert not logical.has_shape((768, 768))
-    assert logical.size(c_attn.shape) == logical.size((2304, 768)) == sum(prod(shape) * BITS[dtype] // 8 for dtype, shape in held.values())
+    assert (
+        logical.size(c_attn.shape)
+        == logical.size((2304, 768))
+        == sum(prod(shape) * BITS[dtype] // 8 for dtype, shape in held.values())
+    )
 
 
 def test_a_matrix_that_is_not_packed_fits_one_way_round_only() -> None:
@@ -211,11 +244,15 @@ def test_what_is_no_matrix_is_not_packed() -> None:
 
 
 def test_experts_one_by_one_and_fused_matrices_are_packed_like_any_other() -> None:
-    linears = {"block_sparse_moe.experts.0.w1": (512, 256), "block_sparse_moe.experts.7.w2": (256, 512), "self_attn.qkv_proj": (384, 256)}
-    found = read(layers(gptq, linears=linears))
-    assert {name.split(".", 3)[3]: shape for name, shape in shapes(found).items() if name.startswith("model.layers.1.")} == {
-        f"{name}.weight": shape for name, shape in linears.items()
+    linears = {
+        "block_sparse_moe.experts.0.w1": (512, 256),
+        "block_sparse_moe.experts.7.w2": (256, 512),
+        "self_attn.qkv_proj": (384, 256),
     }
+    found = read(layers(gptq, linears=linears))
+    assert {
+        name.split(".", 3)[3]: shape for name, shape in shapes(found).items() if name.startswith("model.layers.1.")
+    } == {f"{name}.weight": shape for name, shape in linears.items()}
 
 
 # ---- FP8, FP4 and MXFP4
@@ -223,7 +260,10 @@ def test_experts_one_by_one_and_fused_matrices_are_packed_like_any_other() -> No
 
 def iterate_names(tensor: Tensor) -> list[str]:
     axes = [repeat.axis for repeat in tensor.repeats]
-    return [tensor.name.format(**dict(zip(axes, map(str, indices)))) for indices in product(*(repeat.indices for repeat in tensor.repeats))]
+    return [
+        tensor.name.format(**dict(zip(axes, map(str, indices))))
+        for indices in product(*(repeat.indices for repeat in tensor.repeats))
+    ]
 
 
 def released(id: str, method: str, values: str, scale: str, ends: tuple[str, str] = ("", "_scale_inv")) -> Layer:
@@ -243,7 +283,9 @@ def released(id: str, method: str, values: str, scale: str, ends: tuple[str, str
 def test_the_scales_of_deepseek_v3_are_those_of_its_release() -> None:
     """45,808 of its 92,052 tensors; published by the release: 40,838,232 scales and 702,264 of the MTP layer (see paramcount.counting.quantisation.scales)."""
     tensors = released("deepseek-v3", "fp8", "F8_E4M3", "F32")
-    found = read(tensors, {"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3", "activation_scheme": "dynamic"})
+    found = read(
+        tensors, {"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3", "activation_scheme": "dynamic"}
+    )
     assert (found.scheme, found.faults) == ("FP8 in blocks of 128 × 128", ())
     scales = {name: prod(tensors[name][1]) for name in found.beside}
     mtp = sum(n for name, n in scales.items() if name.startswith("model.layers.61."))
@@ -255,7 +297,9 @@ def test_the_scales_of_deepseek_v3_are_those_of_its_release() -> None:
     )
 
 
-@pytest.mark.parametrize(("id", "tensors", "size"), [("gpt-oss-20b", 459, 13761264768), ("gpt-oss-120b", 687, 65248815744)])
+@pytest.mark.parametrize(
+    ("id", "tensors", "size"), [("gpt-oss-20b", 459, 13761264768), ("gpt-oss-120b", 687, 65248815744)]
+)
 def test_the_size_of_gpt_oss_is_that_of_its_release(id: str, tensors: int, size: int) -> None:
     """Source of the sizes: metadata.total_size of model.safetensors.index.json of openai/gpt-oss-20b and openai/gpt-oss-120b."""
     held = released(id, "mxfp4", "U8", "U8", ("_blocks", "_scales"))
@@ -269,7 +313,10 @@ def test_the_size_of_gpt_oss_is_that_of_its_release(id: str, tensors: int, size:
 
 def test_mxfp4_is_given_as_the_model_has_it() -> None:
     """transformers 5.23, integrations/mxfp4.py, _convert_moe_packed_tensors: [E, out, G, 16] become [E, out, 32 G] and are turned."""
-    held: Layer = {"experts.gate_up_proj_blocks": ("U8", (4, 200, 2, 16)), "experts.gate_up_proj_scales": ("U8", (4, 200, 2))}
+    held: Layer = {
+        "experts.gate_up_proj_blocks": ("U8", (4, 200, 2, 16)),
+        "experts.gate_up_proj_scales": ("U8", (4, 200, 2)),
+    }
     found = read(held | {"experts.gate_up_proj_bias": ("BF16", (4, 200))})
     assert shapes(found) == {"experts.gate_up_proj": (4, 64, 200), "experts.gate_up_proj_bias": (4, 200)}
     assert found.beside == {"experts.gate_up_proj_scales": "scale"}
@@ -278,7 +325,12 @@ def test_mxfp4_is_given_as_the_model_has_it() -> None:
 
 def test_mxfp4_of_the_first_release_of_gpt_oss_is_not_turned() -> None:
     """github openai/gpt-oss, gpt_oss/torch/weights.py: mlp1_weight.blocks and .scales, of a parameter [E, 2 · d_ff, d_model]."""
-    found = read({"block.0.mlp.mlp1_weight.blocks": ("U8", (4, 192, 2, 16)), "block.0.mlp.mlp1_weight.scales": ("U8", (4, 192, 2))})
+    found = read(
+        {
+            "block.0.mlp.mlp1_weight.blocks": ("U8", (4, 192, 2, 16)),
+            "block.0.mlp.mlp1_weight.scales": ("U8", (4, 192, 2)),
+        }
+    )
     assert shapes(found) == {"block.0.mlp.mlp1_weight": (4, 192, 64)}
 
 
@@ -308,18 +360,31 @@ def test_experts_of_deepseek_v4_hold_two_values_a_byte() -> None:
 
 @pytest.mark.parametrize("scales", [(), (1,), (512, 1), (512,)])
 def test_scales_of_a_whole_tensor_and_of_each_output_may_lack_axes(scales: tuple[int, ...]) -> None:
-    config = {"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {"group_0": {"weights": {"type": "float", "num_bits": 8}}}}
-    tensors: Layer = {"a.weight": ("F8_E4M3", (512, 384)), "a.weight_scale": ("BF16", scales), "a.input_scale": ("BF16", (1,)), "b.k_scale": ("BF16", ())}
+    config = {
+        "quant_method": "compressed-tensors",
+        "format": "float-quantized",
+        "config_groups": {"group_0": {"weights": {"type": "float", "num_bits": 8}}},
+    }
+    tensors: Layer = {
+        "a.weight": ("F8_E4M3", (512, 384)),
+        "a.weight_scale": ("BF16", scales),
+        "a.input_scale": ("BF16", (1,)),
+        "b.k_scale": ("BF16", ()),
+    }
     tensors["a.output_scale"] = ("F32", ())
     found = read(tensors, config)
     assert shapes(found) == {"a.weight": (512, 384)}
     assert found.faults == ()
-    assert found.beside == {"a.weight_scale": "scale"} | dict.fromkeys(("a.input_scale", "b.k_scale", "a.output_scale"), "activation scale")
+    assert found.beside == {"a.weight_scale": "scale"} | dict.fromkeys(
+        ("a.input_scale", "b.k_scale", "a.output_scale"), "activation scale"
+    )
     assert found.tensors["a.weight"].size((512, 384)) == 512 * 384 + 2 * prod(scales) + 2 + 4
 
 
 def test_scales_of_whole_tensors_and_of_outputs_stand_in_one_file() -> None:
-    tensors: Layer = {f"{i}.{name}": held for i in range(3) for name, held in fp8(512, 384, (1, 384), "weight_scale").items()}
+    tensors: Layer = {
+        f"{i}.{name}": held for i in range(3) for name, held in fp8(512, 384, (1, 384), "weight_scale").items()
+    }
     found = read(tensors | {"t.weight": ("F8_E4M3", (320, 384)), "t.weight_scale": ("F32", (1,))})
     assert (found.scheme, found.faults) == ("FP8, one scale per output and one scale per tensor", ())
 
@@ -339,8 +404,15 @@ def test_stacked_experts_of_fp8_have_scales_of_their_own() -> None:
 
 
 def test_gguf_types_stand_for_the_values_that_they_hold() -> None:
-    sizes = {"token_embd.weight": ("Q6_K", (512, 256)), "blk.0.attn_q.weight": ("Q4_K", (256, 256)), "blk.0.attn_norm.weight": ("F32", (256,))}
-    held = {name: FileTensor("m.gguf", dtype, shape, prod(shape) // BLOCKS[dtype].values * BLOCKS[dtype].size) for name, (dtype, shape) in sizes.items()}
+    sizes = {
+        "token_embd.weight": ("Q6_K", (512, 256)),
+        "blk.0.attn_q.weight": ("Q4_K", (256, 256)),
+        "blk.0.attn_norm.weight": ("F32", (256,)),
+    }
+    held = {
+        name: FileTensor("m.gguf", dtype, shape, prod(shape) // BLOCKS[dtype].values * BLOCKS[dtype].size)
+        for name, (dtype, shape) in sizes.items()
+    }
     found = unpack(Checkpoint(Path("m.gguf"), "gguf", held, (), quantization_config={"quant_method": "bitsandbytes"}))
     assert shapes(found) == {name: shape for name, (_, shape) in sizes.items()}
     assert found.scheme == "GGUF, mostly Q6_K"
@@ -375,7 +447,11 @@ def test_no_model_of_the_zoo_is_taken_for_a_quantised_one(id: str) -> None:
     [
         {"mixer.A_log": ("F32", (16,)), "mixer.scales": ("F32", (16,)), "mixer.weight": ("BF16", (16, 4))},
         {"norm.weight": ("BF16", (64,)), "norm.scale": ("BF16", (64,)), "norm.weight_scale": ("F32", (1,))},
-        {"vision.blocks.0.weight": ("BF16", (8, 8)), "vision.blocks": ("BF16", (8, 8)), "vision.scales": ("BF16", (8,))},
+        {
+            "vision.blocks.0.weight": ("BF16", (8, 8)),
+            "vision.blocks": ("BF16", (8, 8)),
+            "vision.scales": ("BF16", (8,)),
+        },
         {"a.codes": ("I32", (8, 8)), "a.indices": ("I64", (8,)), "a.B": ("F32", (4, 4)), "a.s": ("F32", (4,))},
         {"cast.weight": ("F8_E4M3", (64, 64)), "cast.bias": ("F8_E5M2", (64,))},
         {"m.up_weight": ("F8_E4M3", (64, 64)), "m.up_scale": ("F32", ())},
@@ -413,7 +489,9 @@ def test_names_alone_put_scales_beside(make: Any, config: dict[str, Any] | None,
 def test_a_name_alone_that_other_schemes_use_too_puts_nothing_beside() -> None:
     tensors = layers(fp8, scale="weight_scale")
     assert (only_names(tensors).scheme, only_names(tensors).beside) == (None, {})
-    assert only_names(tensors, {"quant_method": "fbgemm_fp8"}).beside == dict.fromkeys((name for name in tensors if name.endswith("_scale")), "scale")
+    assert only_names(tensors, {"quant_method": "fbgemm_fp8"}).beside == dict.fromkeys(
+        (name for name in tensors if name.endswith("_scale")), "scale"
+    )
 
 
 def test_an_index_that_says_its_size_gives_it() -> None:
@@ -432,7 +510,10 @@ def test_a_shard_that_is_missing_leaves_its_tensors_without_a_shape() -> None:
 
 # ---- damages
 
-GPTQ, FP8 = {"quant_method": "gptq", "bits": 4, "group_size": 128}, {"quant_method": "fp8", "weight_block_size": [128, 128]}
+GPTQ, FP8 = (
+    {"quant_method": "gptq", "bits": 4, "group_size": 128},
+    {"quant_method": "fp8", "weight_block_size": [128, 128]},
+)
 AT = f"model.layers.1.{DOWN}."
 DAMAGES: list[tuple[Any, dict[str, Any], dict[str, tuple[str, tuple[int, ...]] | None], tuple[str, ...]]] = [
     (gptq, GPTQ, {"scales": None}, (f"{AT}qweight: scales are missing",)),
@@ -458,12 +539,16 @@ DAMAGES: list[tuple[Any, dict[str, Any], dict[str, tuple[str, tuple[int, ...]] |
 
 @pytest.mark.parametrize(("make", "config", "damage", "faults"), DAMAGES)
 @pytest.mark.parametrize("told", [True, False])
-def test_every_damage_is_found_and_named(make: Any, config: Any, damage: Any, faults: tuple[str, ...], told: bool) -> None:
+def test_every_damage_is_found_and_named(
+    make: Any, config: Any, damage: Any, faults: tuple[str, ...], told: bool
+) -> None:
     tensors = {name: held for name, held in layers(make).items() if damage.get(name.removeprefix(AT), held) is not None}
     tensors |= {f"{AT}{end}": held for end, held in damage.items() if held}
     found = read(tensors, (config or None) if told else None)
     assert found.faults == faults
-    assert {part for name, logical in found.tensors.items() for part in logical.names_in_file(name)} | found.beside.keys() == tensors.keys()
+    assert {
+        part for name, logical in found.tensors.items() for part in logical.names_in_file(name)
+    } | found.beside.keys() == tensors.keys()
     gone = "qweight" in damage and damage["qweight"] is None
     gone |= "weight" in damage and damage["weight"] is None
     assert (f"{AT}weight" in found.tensors) == (not gone)
@@ -472,12 +557,18 @@ def test_every_damage_is_found_and_named(make: Any, config: Any, damage: Any, fa
 
 
 def test_damages_of_many_layers_are_one_line() -> None:
-    tensors = {name: held for name, held in layers(gptq, n=40).items() if not name.endswith(f"{UP}.scales") or ".7." in name}
+    tensors = {
+        name: held for name, held in layers(gptq, n=40).items() if not name.endswith(f"{UP}.scales") or ".7." in name
+    }
     assert read(tensors, GPTQ).faults == (f"model.layers.{{0-6,8-39}}.{UP}.qweight: scales are missing",)
 
 
 def test_two_packed_tensors_of_one_name_are_both_kept() -> None:
-    tensors: Layer = {f"w{dot}{end}": ("U8", shape) for dot in "_." for end, shape in (("blocks", (2, 64, 2, 16)), ("scales", (2, 64, 2)))}
+    tensors: Layer = {
+        f"w{dot}{end}": ("U8", shape)
+        for dot in "_."
+        for end, shape in (("blocks", (2, 64, 2, 16)), ("scales", (2, 64, 2)))
+    }
     found = read(tensors)
     assert shapes(found) == {"w": (2, 64, 64), "w.blocks": (2, 64, 64)}
     assert found.faults == ("w.blocks: conflicts with w, which has the same name",)
@@ -507,7 +598,9 @@ def test_half_of_an_mxfp4_tensor_is_found(dropped: str) -> None:
     held = released("gpt-oss-20b", "mxfp4", "U8", "U8", ("_blocks", "_scales"))
     name = "model.layers.3.mlp.experts.down_proj"
     del held[name + dropped]
-    fault = f"{name}_blocks: scales are missing" if dropped == "_scales" else f"{name}_scales: packed weights are missing"
+    fault = (
+        f"{name}_blocks: scales are missing" if dropped == "_scales" else f"{name}_scales: packed weights are missing"
+    )
     assert read(held, {"quant_method": "mxfp4"}).faults == (fault,)
 
 
@@ -534,7 +627,9 @@ def test_what_the_configuration_says_otherwise_is_a_fault(tensors: Layer, config
 
 @pytest.mark.parametrize(("config", "name"), [(GPTQ, "GPTQ"), (FP8, "FP8"), ({"quant_method": "mxfp4"}, "MXFP4")])
 def test_a_file_without_what_its_configuration_says_is_at_fault(config: dict[str, Any], name: str) -> None:
-    assert read({"w.weight": ("BF16", (8, 8))}, config).faults == (f"the config says {name}, but no tensor is packed that way",)
+    assert read({"w.weight": ("BF16", (8, 8))}, config).faults == (
+        f"the config says {name}, but no tensor is packed that way",
+    )
 
 
 # ---- schemes that are not read
@@ -570,7 +665,21 @@ def test_another_scheme_is_refused_by_the_name_that_its_configuration_gives(conf
 
 def test_every_method_of_the_field_is_read_or_refused_by_name() -> None:
     """transformers 5.23, quantizers/auto.py, AUTO_QUANTIZATION_CONFIG_MAPPING."""
-    methods = ["gguf", "awq", "bitsandbytes_4bit", "bitsandbytes_8bit", "eetq", "gptq", "aqlm", "quanto", "quark", "fouroversix", "fp_quant", "hqq", "gemma"]
+    methods = [
+        "gguf",
+        "awq",
+        "bitsandbytes_4bit",
+        "bitsandbytes_8bit",
+        "eetq",
+        "gptq",
+        "aqlm",
+        "quanto",
+        "quark",
+        "fouroversix",
+        "fp_quant",
+        "hqq",
+        "gemma",
+    ]
     methods += [
         "compressed-tensors",
         "fbgemm_fp8",
@@ -631,14 +740,18 @@ def test_another_scheme_is_refused_by_the_name_that_its_tensors_give(scheme: str
             read({f"{prefix}{name}": held for name, held in tensors.items()} | {"model.norm.weight": ("BF16", (256,))})
         assert_one_line(str(caught.value))
         assert str(caught.value).startswith(
-            f"model.safetensors: tensor {prefix}q." if "e." not in next(iter(tensors)) else f"model.safetensors: tensor {prefix}e."
+            f"model.safetensors: tensor {prefix}q."
+            if "e." not in next(iter(tensors))
+            else f"model.safetensors: tensor {prefix}e."
         )
         assert f": is quantised by a scheme that is not read: {scheme} (expected GPTQ" in str(caught.value)
 
 
 @pytest.mark.parametrize(("scheme", "tensors"), MARKED)
 def test_names_alone_tell_some_of_them(scheme: str, tensors: Layer) -> None:
-    if scheme in ("EETQ", "VPTQ", "GPTQ in Marlin's layout") or scheme.startswith("integers"):  # whose names others use, too
+    if scheme in ("EETQ", "VPTQ", "GPTQ in Marlin's layout") or scheme.startswith(
+        "integers"
+    ):  # whose names others use, too
         assert only_names(tensors).scheme is None
         return
     with pytest.raises(ParamcountError, match=f"not read: {re.escape(scheme)}"):
@@ -664,13 +777,26 @@ WIDTHS = (0, 1, 2, 3, 7, 8, 16, 32, 64, 100, 128, 256, 2**40, 2**62)
 
 def test_no_shapes_make_it_fail() -> None:
     draw = random.Random(6)  # noqa: S311
-    configs = [None, GPTQ, FP8, GPTQ | {"quant_method": "awq"}, {"quant_method": "mxfp4"}, {"quant_method": "gptq", "bits": "4", "group_size": None}]
-    configs += [{"quant_method": "gptq", "bits": -1, "group_size": 2**70, "dynamic": []}, {"quant_method": "fp8", "weight_block_size": [0, "x"]}]
+    configs = [
+        None,
+        GPTQ,
+        FP8,
+        GPTQ | {"quant_method": "awq"},
+        {"quant_method": "mxfp4"},
+        {"quant_method": "gptq", "bits": "4", "group_size": None},
+    ]
+    configs += [
+        {"quant_method": "gptq", "bits": -1, "group_size": 2**70, "dynamic": []},
+        {"quant_method": "fp8", "weight_block_size": [0, "x"]},
+    ]
     for _ in range(4000):
         tensors: Layer = {}
         for i, end in product(range(2), draw.sample(ENDS, draw.randrange(1, 7))):
             shape = tuple(draw.choice(WIDTHS) for _ in range(draw.choice((0, 1, 2, 2, 2, 3, 4))))
-            tensors[f"m.{i}.{end}"] = (draw.choice(("I32", "I32", "F16", "F32", "U8", "F8_E4M3", "F8_E8M0", "I8", "I16", "F4")), shape)
+            tensors[f"m.{i}.{end}"] = (
+                draw.choice(("I32", "I32", "F16", "F32", "U8", "F8_E4M3", "F8_E8M0", "I8", "I16", "F4")),
+                shape,
+            )
         try:
             found = read(tensors, draw.choice(configs))
         except ParamcountError as error:
@@ -678,7 +804,9 @@ def test_no_shapes_make_it_fail() -> None:
             continue
         for line in found.faults:
             assert_one_line(line)
-        assert {part for name, logical in found.tensors.items() for part in logical.names_in_file(name)} | found.beside.keys() == tensors.keys()
+        assert {
+            part for name, logical in found.tensors.items() for part in logical.names_in_file(name)
+        } | found.beside.keys() == tensors.keys()
         for logical in found.tensors.values():
             assert (logical.size((64, 64)) or 0) >= 0
             if logical.shape is not None and logical.packing is not None:

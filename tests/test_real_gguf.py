@@ -22,7 +22,10 @@ from paramcount.formats.gguf import BLOCKS
 from paramcount.loading import load
 from tests.patterns import expanded
 
-DUMPS: dict[str, dict[str, Any]] = {dump["of"]: dump for dump in json.loads((Path(__file__).parent / "data" / "gguf_dumps.json").read_text(encoding="utf-8"))}
+DUMPS: dict[str, dict[str, Any]] = {
+    dump["of"]: dump
+    for dump in json.loads((Path(__file__).parent / "data" / "gguf_dumps.json").read_text(encoding="utf-8"))
+}
 SIZE = re.compile(r"size = ([\d.]+) ([GM])iB \(([\d.]+) BPW\)")
 PATH = Path("model.gguf")
 
@@ -31,7 +34,10 @@ def held_of(dump: dict[str, Any]) -> dict[str, FileTensor]:
     held: dict[str, FileTensor] = {}
     for pattern, (shape, dtype) in dump["tensors"].items():
         values, size, _ = BLOCKS[dtype]
-        held |= {name: FileTensor(PATH.name, dtype, tuple(shape), prod(shape) // values * size, 0) for name in expanded(pattern)}
+        held |= {
+            name: FileTensor(PATH.name, dtype, tuple(shape), prod(shape) // values * size, 0)
+            for name in expanded(pattern)
+        }
     return held
 
 
@@ -41,7 +47,9 @@ def test_what_llama_cpp_tells_of_a_release_is_what_its_model_takes(name: str) ->
     held = held_of(dump)
     assert Counter(tensor.dtype for tensor in held.values()) == dump["types"]
     size = sum(tensor.size or 0 for tensor in held.values())
-    checkpoint = Checkpoint(PATH, "gguf", held, (File(PATH.name, PATH, size),), metadata={"general.architecture": dump["architecture"]})
+    checkpoint = Checkpoint(
+        PATH, "gguf", held, (File(PATH.name, PATH, size),), metadata={"general.architecture": dump["architecture"]}
+    )
     found = verify_checkpoint(load(dump["model"]), checkpoint)
     assert (found.ok, found.faults, found.by_shape) == (True, (), 0)
     assert found.found == found.expected
@@ -53,4 +61,12 @@ def test_what_llama_cpp_tells_of_a_release_is_what_its_model_takes(name: str) ->
 
 
 def test_there_are_dumps_of_the_usual_layouts() -> None:
-    assert {dump["architecture"] for dump in DUMPS.values()} == {"llama", "qwen2", "qwen3moe", "gpt-oss", "gemma3", "phi3", "deepseek2"}
+    assert {dump["architecture"] for dump in DUMPS.values()} == {
+        "llama",
+        "qwen2",
+        "qwen3moe",
+        "gpt-oss",
+        "gemma3",
+        "phi3",
+        "deepseek2",
+    }

@@ -22,7 +22,9 @@ from tests.headers import write_header
 from tests.patterns import expanded, expanded_all
 from tests.refusing import refusal
 
-ENTRIES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "indices.json").read_text(encoding="utf-8"))
+ENTRIES: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "data" / "indices.json").read_text(encoding="utf-8")
+)
 NAMED = {entry["source"].partition("@")[0].partition(":")[0].rpartition("/")[2]: entry for entry in ENTRIES}
 REFUSED = [name for name in NAMED if "refused" in NAMED[name]]
 AGAINST = [name for name in NAMED if "against" in NAMED[name]]
@@ -38,7 +40,9 @@ def index_of(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def checked(entry: dict[str, Any], folder: Path, index: dict[str, Any] | None = None) -> Verification:
-    path = folder / ("pytorch_model.bin.index.json" if entry["files"].endswith(".bin") else "model.safetensors.index.json")
+    path = folder / (
+        "pytorch_model.bin.index.json" if entry["files"].endswith(".bin") else "model.safetensors.index.json"
+    )
     path.write_text(json.dumps(index or index_of(entry)), encoding="utf-8")
     if "config" in entry:
         (folder / "config.json").write_text(json.dumps(entry["config"]), encoding="utf-8")
@@ -90,8 +94,12 @@ def test_a_publishers_own_reward_model_is_refused_by_name() -> None:
     """Its head is in no code that paramcount knows: the files are checked against the causal LM instead, which lacks that head."""
     published = NAMED["oasstpythia1.5brm"]["config"]
     known_type = published | {"model_type": "gpt_neox"}
-    assert refusal(published) == ("model_type = gpt_neox_reward_model is not supported (expected a model type from `paramcount architectures`)")
-    assert refusal(known_type).startswith("architectures.0 = GPTNeoXRewardModel is not supported for model_type gpt_neox (expected ")
+    assert refusal(published) == (
+        "model_type = gpt_neox_reward_model is not supported (expected a model type from `paramcount architectures`)"
+    )
+    assert refusal(known_type).startswith(
+        "architectures.0 = GPTNeoXRewardModel is not supported for model_type gpt_neox (expected "
+    )
 
 
 @pytest.mark.parametrize("name", REFUSED)

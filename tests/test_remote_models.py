@@ -19,7 +19,9 @@ from tests.comparison import shapes
 from tests.refusing import refusal
 from tests.symbolic import symbolic
 
-MODELS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8"))
+MODELS: dict[str, dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8")
+)
 
 
 def config(name: str, **changes: Any) -> dict[str, Any]:
@@ -91,9 +93,17 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
         ("grok-1", {"tie_word_embeddings": False}, 131072 * 6144),
         ("snowflake-arctic-instruct", {"parallel_attn_mlp_res": False}, -35 * (3 * 7168 * 7168 + 7168)),
         # 17 layers stay experts; the other 18 lose 127 of 128, the router, the small MLP and its norm
-        ("snowflake-arctic-instruct", {"moe_layer_frequency": 2}, -18 * (127 * 3 * 7168 * 4864 + 128 * 7168 + 3 * 7168 * 7168 + 7168)),
+        (
+            "snowflake-arctic-instruct",
+            {"moe_layer_frequency": 2},
+            -18 * (127 * 3 * 7168 * 4864 + 128 * 7168 + 3 * 7168 * 7168 + 7168),
+        ),
         ("Hunyuan-A50B-Pretrain", {"use_cla": False}, 32 * 2 * 640 * 6400),
-        ("Hunyuan-A50B-Pretrain", {"cla_share_factor": 3}, -10 * 2 * 640 * 6400),  # 22 layers own keys and values instead of 32
+        (
+            "Hunyuan-A50B-Pretrain",
+            {"cla_share_factor": 3},
+            -10 * 2 * 640 * 6400,
+        ),  # 22 layers own keys and values instead of 32
         ("Hunyuan-A50B-Pretrain", {"use_qk_norm": False}, -64 * 2 * 80),
         ("Hunyuan-A50B-Pretrain", {"use_mixed_mlp_moe": False}, -64 * 3 * 6400 * 18304),
         ("Hunyuan-A50B-Pretrain", {"num_shared_expert": 2}, 64 * 3 * 6400 * 18304),
@@ -102,7 +112,11 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
         ("InternVL3-1B", {"tie_word_embeddings": True}, 0),  # the published config class unties the language model
         ("InternVL3-1B", {"downsample_ratio": 1.0}, -3 * 1024 * (896 + 2)),
         # InternViT-6B: 48 layers on 16 × 16 patches and a class token, in the place of the one of 304,012,288
-        ("InternVL3-1B", {"vision_config": ...}, 48 * (12 * 3200**2 + 12800 + 8 * 3200) + (588 + 259) * 3200 + 4 * 2176 * 898 - 304012288),
+        (
+            "InternVL3-1B",
+            {"vision_config": ...},
+            48 * (12 * 3200**2 + 12800 + 8 * 3200) + (588 + 259) * 3200 + 4 * 2176 * 898 - 304012288,
+        ),
         ("MiniCPM-MoE-8x2B", {"num_experts": 0}, -40 * (7 * 3 * 2304 * 5760 + 8 * 2304)),
         ("EXAONE-3.5-32B-Instruct", {"intermediate_size": None}, -64 * 3 * 5120 * (27392 - 4 * 5120)),
         ("EXAONE-3.5-32B-Instruct", {"tie_word_embeddings": ...}, -102400 * 5120),
@@ -120,7 +134,11 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
         ("MiniCPM-V-4_5", {"query_num": 96}, 32 * 4096),
         ("MiniCPM-V-4_5", {"drop_vision_last_layer": ...}, -(4 * 1152**2 + 2 * 1152 * 4304 + 4304 + 9 * 1152)),
         ("Kimi-VL-A3B-Instruct", {"tie_word_embeddings": True}, 0),  # the language model's own section decides
-        ("MiniMax-M1-80k", {"shared_intermediate_size": 5}, 80 * (3 * 6144 * 9216 + 6144)),  # the other width is read, but for its sign
+        (
+            "MiniMax-M1-80k",
+            {"shared_intermediate_size": 5},
+            80 * (3 * 6144 * 9216 + 6144),
+        ),  # the other width is read, but for its sign
         ("MiniMax-M1-80k", {"postnorm": False}, 0),
         ("falcon-40b", {"n_head_kv": 128}, 60 * 2 * 120 * 64 * 8192),
         ("falcon-40b", {"bias": True}, 60 * (9216 + 8192 + 32768 + 8192)),
@@ -138,7 +156,13 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
         ("TeleChat-12B", {"embed_layernorm": True}, 5120),
         ("TeleChat-12B", {"tie_word_embeddings": ...}, -120000 * 5120),
         ("TeleChat-12B", {"intermediate_size": 8192}, 0),  # ffn_hidden_size is read instead
-        ("Telechat-7B", dict.fromkeys(("hidden_size", "n_head", "n_layer", "vocab_size", "ffn_hidden_size", "embed_layernorm"), ...), 0),
+        (
+            "Telechat-7B",
+            dict.fromkeys(
+                ("hidden_size", "n_head", "n_layer", "vocab_size", "ffn_hidden_size", "embed_layernorm"), ...
+            ),
+            0,
+        ),
         ("Yi-34B", {"num_key_value_heads": None}, 60 * 2 * (7168 - 1024) * 7168),
         ("Yi-34B", {"tie_word_embeddings": True}, -64000 * 7168),
         ("stable-code-3b", {"use_qkv_bias": True}, 32 * 3 * 2560),  # StableLM 2 1.6B
@@ -153,7 +177,9 @@ def test_a_key_of_config_json_changes_the_total_by_so_much(name: str, changes: d
 
 def vl2(**changes: Any) -> dict[str, Any]:
     """DeepSeek-VL2 small with these keys of its language model changed."""
-    return config("deepseek-vl2-small", language_config={**MODELS["deepseek-vl2-small"]["config"]["language_config"], **changes})
+    return config(
+        "deepseek-vl2-small", language_config={**MODELS["deepseek-vl2-small"]["config"]["language_config"], **changes}
+    )
 
 
 def test_a_router_of_deepseek_vl2_that_balances_without_a_loss_has_a_learned_bias() -> None:
@@ -161,8 +187,12 @@ def test_a_router_of_deepseek_vl2_that_balances_without_a_loss_has_a_learned_bia
     assert more == 26 * 64
 
 
-@pytest.mark.parametrize(("name", "published"), [("deepseek-vl2-tiny", 3_370_501_440), ("deepseek-vl2-small", 16_148_349_504)])
-def test_with_what_nothing_reads_deepseek_vl2_has_the_safetensors_total_of_its_release(name: str, published: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "published"), [("deepseek-vl2-tiny", 3_370_501_440), ("deepseek-vl2-small", 16_148_349_504)]
+)
+def test_with_what_nothing_reads_deepseek_vl2_has_the_safetensors_total_of_its_release(
+    name: str, published: int
+) -> None:
     count = pc.count(config(name))
     assert count.total + sum(count.unreachable.values()) == published
 
@@ -170,7 +200,12 @@ def test_with_what_nothing_reads_deepseek_vl2_has_the_safetensors_total_of_its_r
 def searched(*blocks: tuple[dict[str, Any], dict[str, Any]], **more: Any) -> dict[str, Any]:
     """A small config of searched layers."""
     sizes = {"vocab_size": 100, "hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": len(blocks)}
-    return {"model_type": "nemotron-nas", **sizes, "block_configs": [{"attention": attention, "ffn": ffn} for attention, ffn in blocks], **more}
+    return {
+        "model_type": "nemotron-nas",
+        **sizes,
+        "block_configs": [{"attention": attention, "ffn": ffn} for attention, ffn in blocks],
+        **more,
+    }
 
 
 GONE, MATRIX = {"no_op": True, "n_heads_in_group": None, "ffn_mult": None}, {"replace_with_linear": True}
@@ -190,7 +225,9 @@ AROUND = 2 * 100 * 64 + 64  # tables and the last norm
         ((GONE, {"ffn_mult": 6.03}), 64 + 3 * 64 * 512),
     ],
 )
-def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, Any], dict[str, Any]], parameters: int) -> None:
+def test_a_searched_layer_has_only_what_was_left_in_it(
+    block: tuple[dict[str, Any], dict[str, Any]], parameters: int
+) -> None:
     assert pc.count(searched(block)).total == AROUND + parameters
     other = ({"n_heads_in_group": 1}, {"ffn_mult": 2.625})
     both = pc.count(searched(block, other, block)).total
@@ -216,8 +253,14 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
         (config("step3-text", num_attention_groups=8), "num_attention_groups"),
         (config("step3-text", moe_layers_enum="4,x"), "dense_layers"),
         (config("deepseek-vl2-small", tile_tag="1D"), "tile_tag"),
-        (config("deepseek-vl2-small", projector_config={"projector_type": "linear"}), "projector_config.projector_type"),
-        (config("deepseek-vl2-small", vision_config={"width": {"clip-l-14-224": {}}}), "vision_config.width"),  # DeepSeek-OCR
+        (
+            config("deepseek-vl2-small", projector_config={"projector_type": "linear"}),
+            "projector_config.projector_type",
+        ),
+        (
+            config("deepseek-vl2-small", vision_config={"width": {"clip-l-14-224": {}}}),
+            "vision_config.width",
+        ),  # DeepSeek-OCR
         (vl2(kv_lora_rank=None), "use_mla"),
         (vl2(num_experts_per_tok=None), "num_experts_per_tok"),
         (vl2(topk_method="best"), "topk_method"),
@@ -233,12 +276,18 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
         (config("Ling-mini-2.0", num_nextn_predict_layers=1), "num_nextn_predict_layers"),
         (config("Ling-mini-2.0", n_group=3), "n_group"),
         (config("InternVL2-8B", llm_config=...), "llm_config"),
-        (config("InternVL2-8B", llm_config={"architectures": ["InternLM2VEForCausalLM"]}), "llm_config.architectures.0"),
+        (
+            config("InternVL2-8B", llm_config={"architectures": ["InternLM2VEForCausalLM"]}),
+            "llm_config.architectures.0",
+        ),
         (config("InternVL2-8B", llm_config={"model_type": "internlm2"}), "llm_config.architectures.0"),
         (config("InternVL2-8B", use_llm_lora=16), "use_llm_lora"),
         (config("InternVL2-8B", use_backbone_lora=16), "use_backbone_lora"),
         (config("InternVL2-8B", vision_config={"norm_type": "batch_norm"}), "norm_type"),
-        (config("h2ovl-mississippi-2b", llm_config={"architectures": ["Qwen2ForCausalLM"]}), "llm_config.architectures.0"),
+        (
+            config("h2ovl-mississippi-2b", llm_config={"architectures": ["Qwen2ForCausalLM"]}),
+            "llm_config.architectures.0",
+        ),
         (config("Kimi-K2-Instruct", moe_layer_freq=2), "moe_layer_freq"),
         (config("Kimi-K2-Instruct", topk_method="greedy"), "topk_method"),
         (config("Kimi-K2-Instruct", n_group=5), "n_group"),
@@ -291,7 +340,12 @@ def test_kimi_k2_is_counted_alone_as_the_zoo_has_it_and_as_the_language_model_of
     alone = config("Kimi-K2-Instruct", model_type=model_type)
     count, entry = pc.count(alone), pc.count("kimi-k2")
     assert (count.components, count.active, count.buffers) == (entry.components, entry.active, entry.buffers)
-    around = {"model_type": "kimi_k25", "architectures": ["KimiK25ForConditionalGeneration"], "tie_word_embeddings": False, "text_config": alone}
+    around = {
+        "model_type": "kimi_k25",
+        "architectures": ["KimiK25ForConditionalGeneration"],
+        "tie_word_embeddings": False,
+        "text_config": alone,
+    }
     language = pc.count(around)
     assert (language.total, language.scope) == (entry.total, "language_model")
     assert language.not_counted == ("vision_config", "projector")

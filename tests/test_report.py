@@ -128,14 +128,26 @@ def test_nothing_on_a_page_is_fetched_or_run(any_page: Node) -> None:
     for node in any_page.all():
         assert node.tag in PASSIVE
         for name, value in node.attributes.items():
-            assert not name.startswith("on") and name not in ("src", "srcset", "data", "action", "formaction", "background", "ping")
+            assert not name.startswith("on") and name not in (
+                "src",
+                "srcset",
+                "data",
+                "action",
+                "formaction",
+                "background",
+                "ping",
+            )
             if name in ("href", "xlink:href"):
                 assert value.startswith("#") or (node.tag == "a" and value.startswith("https://huggingface.co/"))
             assert "javascript:" not in value.casefold()
             assert not re.search(r"url\((?!#)", value)
     for style in any_page.all("style"):
         assert not re.search(r"@import|url\(|expression|</", style.text)
-    policies = [node.attributes["content"] for node in any_page.all("meta") if node.attributes.get("http-equiv") == "Content-Security-Policy"]
+    policies = [
+        node.attributes["content"]
+        for node in any_page.all("meta")
+        if node.attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert policies == ["default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"]
 
 
@@ -210,21 +222,27 @@ def test_tables_have_captions_and_their_headings_say_of_what(any_page: Node) -> 
         assert next(iter(table.all("caption"))).text.strip()
         assert all(heading.attributes.get("scope") in ("col", "row", "rowgroup") for heading in table.all("th"))
         assert table.parent is not None and table.parent.attributes["class"] == "scroll"
-        widths = {sum(int(cell.attributes.get("colspan", 1)) for cell in row.all("th", "td")) for row in table.all("tr")}
+        widths = {
+            sum(int(cell.attributes.get("colspan", 1)) for cell in row.all("th", "td")) for row in table.all("tr")
+        }
         assert len(widths) == 1
 
 
 def test_pictures_and_what_scrolls_have_names_and_the_page_has_its_landmarks(any_page: Node) -> None:
     for node in any_page.all():
         if node.tag == "svg":
-            assert node.attributes["role"] == "img" and ("aria-label" in node.attributes) != ("aria-labelledby" in node.attributes)
+            assert node.attributes["role"] == "img" and ("aria-label" in node.attributes) != (
+                "aria-labelledby" in node.attributes
+            )
         if node.attributes.get("class") == "scroll":
             assert node.attributes["tabindex"] == "0" and node.attributes["aria-label"].strip()
     (html,) = any_page.all("html")
     assert html.attributes["lang"] == "en"
     for tag in ("main", "header", "nav", "footer", "h1", "title"):
         assert len([node for node in any_page.all(tag) if not node.within("svg")]) == 1
-    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in [node.attributes for node in any_page.all("meta")]
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in [
+        node.attributes for node in any_page.all("meta")
+    ]
     first = next(iter(any_page.all("a")))
     assert (first.attributes["class"], first.attributes["href"]) == ("skip", "#content")
 
@@ -245,7 +263,10 @@ def test_the_components_are_those_of_the_count_and_sum_to_the_total(one: Node) -
     heading, *rows, total = table_of(one, "Parameters by component")
     assert heading == ["component", "parameters", "share", "active", "arithmetic"]
     assert (number(total[1]), number(total[3])) == (671_026_404_352, 37_552_282_624)
-    assert (sum(number(row[1]) for row in rows), sum(number(row[3]) for row in rows)) == (671_026_404_352, 37_552_282_624)
+    assert (sum(number(row[1]) for row in rows), sum(number(row[3]) for row in rows)) == (
+        671_026_404_352,
+        37_552_282_624,
+    )
     assert ["router", "106,430,464", "0.0%", "106,430,464", "58 × 256 × 7,168"] in rows
 
 
@@ -270,8 +291,22 @@ def test_the_trace_marks_the_widths_that_meet_and_names_the_weights(one: Node) -
 
 def test_published_figures_stand_with_their_verdict_source_and_reason(one: Node) -> None:
     rows = table_of(one, "Published figures")
-    assert ["reference", "671,026,404,352", "671,026,404,352", "exact", "", "transformers 5.23.0 DeepseekV3ForCausalLM"] in rows
-    assert ["active", "36.7B", "37,552,282,624", "differs", "not reproducible, −852,282,624 unexplained", "card-2"] in rows
+    assert [
+        "reference",
+        "671,026,404,352",
+        "671,026,404,352",
+        "exact",
+        "",
+        "transformers 5.23.0 DeepseekV3ForCausalLM",
+    ] in rows
+    assert [
+        "active",
+        "36.7B",
+        "37,552,282,624",
+        "differs",
+        "not reproducible, −852,282,624 unexplained",
+        "card-2",
+    ] in rows
     (without,) = [row for row in rows if row[0] == "active without input embedding"]
     assert without[1:4] == ["36.6B", "36,625,603,584", "rounded"]
     assert re.fullmatch("active 37,552,282,624 − .* 926,679,040 .* = 36,625,603,584", without[4])
@@ -289,7 +324,9 @@ def test_every_model_has_a_drawing_and_several_have_bars(one: Node, several: Nod
 
 def test_every_kind_of_model_is_drawn_and_traced(kinds: Node) -> None:
     assert len(list(kinds.all("svg"))) == 1 + 6
-    assert sum(next(iter(table.all("caption"))).text == "The forward pass in shapes" for table in kinds.all("table")) == 6
+    assert (
+        sum(next(iter(table.all("caption"))).text == "The forward pass in shapes" for table in kinds.all("table")) == 6
+    )
 
 
 def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(several: Node) -> None:
@@ -297,7 +334,12 @@ def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(seve
     assert [row[0] for row in rows] == ["model", "gpt2-small", "deepseek-v3", "jamba-v0.1", "gpt-4"]
     assert rows[2][1] == "671,026,404,352" and rows[4][1].startswith("~")
     articles = list(several.all("article"))
-    assert [next(iter(article.all("h2"))).text for article in articles] == ["GPT-2 small", "DeepSeek-V3", "Jamba v0.1", zoo.load_entry("gpt-4").name]
+    assert [next(iter(article.all("h2"))).text for article in articles] == [
+        "GPT-2 small",
+        "DeepSeek-V3",
+        "Jamba v0.1",
+        zoo.load_entry("gpt-4").name,
+    ]
     assert "third-party estimates, not counts" in articles[3].text and "1.8T" in articles[3].text
     assert "Drawing" not in articles[3].text
 
@@ -349,7 +391,10 @@ def test_the_page_goes_to_a_file_or_to_the_screen(run: Runner, tmp_path: Path, m
     [
         (["gpt2-small", "-o", "out.pdf"], "-o: no report has the ending '.pdf' (expected .html, .htm)"),
         (["gpt2-small", "-o", "out"], "-o: no report has the ending 'none' (expected .html, .htm)"),
-        (["gpt2-small", "-o", "out.hmtl"], "-o: no report has the ending '.hmtl' (expected .html, .htm); did you mean .html or .htm?"),
+        (
+            ["gpt2-small", "-o", "out.hmtl"],
+            "-o: no report has the ending '.hmtl' (expected .html, .htm); did you mean .html or .htm?",
+        ),
         (["no-such", "-o", "out.pdf"], "-o: no report has the ending '.pdf' (expected .html, .htm)"),
         (["gpt2-small", "-o", "nowhere/out.html"], "-o nowhere/out.html: cannot be written: No such file or directory"),
         (
@@ -375,4 +420,7 @@ def test_too_many_models_and_none_are_refused() -> None:
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert command_refusal(capsys, "report", "gpt2-small") == "reports need the [plot] extra (expected pip install 'paramcount[plot]')"
+    assert (
+        command_refusal(capsys, "report", "gpt2-small")
+        == "reports need the [plot] extra (expected pip install 'paramcount[plot]')"
+    )

@@ -32,7 +32,13 @@ LIBRARY_TYPES = {
 
 def made(header: object, data: bytes = b"") -> bytes:
     """A file of this header, as JSON or as it stands, and these values."""
-    text = header if isinstance(header, bytes) else header.encode() if isinstance(header, str) else json.dumps(header).encode()
+    text = (
+        header
+        if isinstance(header, bytes)
+        else header.encode()
+        if isinstance(header, str)
+        else json.dumps(header).encode()
+    )
     return struct.pack("<Q", len(text)) + text + data
 
 
@@ -55,7 +61,9 @@ def file(tmp_path: Path) -> Path:
 def second_opinion(data: bytes) -> dict[str, tuple[str, tuple[int, ...], bytes]] | None:
     """What the library finds; None where it refuses."""
     try:
-        return {name: (found["dtype"], tuple(found["shape"]), bytes(found["data"])) for name, found in deserialize(data)}
+        return {
+            name: (found["dtype"], tuple(found["shape"]), bytes(found["data"])) for name, found in deserialize(data)
+        }
     except SafetensorError:
         return None
 
@@ -90,7 +98,9 @@ def test_a_bf16_that_is_no_number_stays_none(file: Path) -> None:
 
 
 def test_scalars_and_tensors_without_values_are_read(file: Path) -> None:
-    safetensors.numpy.save_file({"scalar": np.array(1.5), "none": np.empty((0, 3), np.float32), "last": np.empty((2, 0))}, file)
+    safetensors.numpy.save_file(
+        {"scalar": np.array(1.5), "none": np.empty((0, 3), np.float32), "last": np.empty((2, 0))}, file
+    )
     header = read_header(file)
     assert read_array(header, "scalar").shape == ()
     assert float(read_array(header, "scalar")) == 1.5
@@ -105,7 +115,10 @@ def test_metadata_are_the_writer_s_texts(file: Path) -> None:
 
 def test_values_are_read_only_and_not_aligned_ones_too(file: Path) -> None:
     file.write_bytes(
-        made('{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}}', b"\7" + struct.pack("<2f", 1, 2))
+        made(
+            '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}}',
+            b"\7" + struct.pack("<2f", 1, 2),
+        )
     )
     found = read_array(read_header(file), "b")
     assert found.tolist() == [1, 2]
@@ -125,14 +138,20 @@ def test_the_library_gives_every_type_as_many_bits(dtype: str, file: Path) -> No
 def test_a_type_that_numpy_has_not_is_refused_when_its_values_are_asked_for(dtype: str, file: Path) -> None:
     file.write_bytes(made({"x": entry(0, BITS[dtype], dtype, (8,))}, bytes(BITS[dtype])))
     header = read_header(file)
-    with pytest.raises(ParamcountError, match=f"model.safetensors: tensor x: its values are of type {dtype} \\(expected F64, F32, F16, BF16, I64, "):
+    with pytest.raises(
+        ParamcountError,
+        match=f"model.safetensors: tensor x: its values are of type {dtype} \\(expected F64, F32, F16, BF16, I64, ",
+    ):
         read_array(header, "x")
 
 
 def test_a_header_may_be_spaced_in_any_order_and_end_in_blanks(file: Path) -> None:
     header = '{ "b" :\n{"data_offsets" :[ 4,\t8 ], "shape": [ 1 ],"dtype":"F32" } ,"\\u0061":{"dtype":"\\u0046\\u0033\\u0032","shape":[],"data_offsets":[0,4]}}\r\n  '
     file.write_bytes(made(header, bytes(8)))
-    assert list(read_header(file).tensors.items()) == [("b", TensorEntry("F32", (1,), 4, 8)), ("a", TensorEntry("F32", (), 0, 4))]
+    assert list(read_header(file).tensors.items()) == [
+        ("b", TensorEntry("F32", (1,), 4, 8)),
+        ("a", TensorEntry("F32", (), 0, 4)),
+    ]
 
 
 def test_a_header_that_begins_like_a_pickle_is_a_header(file: Path) -> None:
@@ -162,7 +181,9 @@ def test_a_header_is_read_without_numpy(file: Path) -> None:
 
 # ---- what is wrong
 
-TENSOR = 'tensor a: is described by something else (expected {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]})'
+TENSOR = (
+    'tensor a: is described by something else (expected {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]})'
+)
 KEYS = "(expected dtype, shape and data_offsets)"
 DTYPES = "(expected F32, F4, F6_E2M3, F6_E3M2, F8_E4M3, … 22 in all)"
 SHAPE = "(expected a list of at most 32 non-negative integers)"
@@ -236,7 +257,9 @@ WRONG: list[tuple[object, int, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("header", "n", "message"), WRONG, ids=[f"{i}: {message[:60]}" for i, (*_, message) in enumerate(WRONG)])
+@pytest.mark.parametrize(
+    ("header", "n", "message"), WRONG, ids=[f"{i}: {message[:60]}" for i, (*_, message) in enumerate(WRONG)]
+)
 def test_a_wrong_header_is_refused_in_one_line(header: object, n: int, message: str, file: Path) -> None:
     file.write_bytes(made(header, bytes(n)))
     assert refusal(file) == message
@@ -269,12 +292,17 @@ def test_a_file_that_begins_wrong_is_refused(data: bytes, message: str, file: Pa
 
 
 def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: Path) -> None:
-    whole = safetensors.numpy.save({"a": np.ones((2, 3), np.float32), "b": np.array(2, np.int8)}, metadata={"format": "np"})
+    whole = safetensors.numpy.save(
+        {"a": np.ones((2, 3), np.float32), "b": np.array(2, np.int8)}, metadata={"format": "np"}
+    )
     for n in range(len(whole)):
         file.write_bytes(whole[:n])
         assert refusal(file)
     file.write_bytes(whole + b"\0")
-    assert refusal(file) == "its tensors end after 25 bytes of values, the file after 26 (expected as many as its tensors take)"
+    assert (
+        refusal(file)
+        == "its tensors end after 25 bytes of values, the file after 26 (expected as many as its tensors take)"
+    )
     file.write_bytes(whole)
     assert set(read_header(file).tensors) == {"a", "b"}
 
@@ -282,7 +310,10 @@ def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: 
 def test_more_entries_than_the_most_are_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(piecewise_json, "MOST_MEMBERS", 3)
     for n, fits in ((3, True), (4, False)):
-        for header in ({str(i): entry(0, 0, shape=[0]) for i in range(n)}, {"__metadata__": {str(i): "" for i in range(n)}}):
+        for header in (
+            {str(i): entry(0, 0, shape=[0]) for i in range(n)},
+            {"__metadata__": {str(i): "" for i in range(n)}},
+        ):
             file.write_bytes(made(header))
             if fits:
                 assert len(read_header(file).tensors) in (0, n)
@@ -355,8 +386,12 @@ def test_a_file_that_is_another_by_now_is_not_read_by_an_old_header(how: str, fi
     else:
         safetensors.numpy.save_file({"a": np.zeros(2)}, file.with_name("new"))
         file.write_bytes(file.with_name("new").read_bytes())
-    os.utime(file, ns=(times[0], times[1] + (how == "written again")))  # else nothing but the size or the file itself is another
-    with pytest.raises(ParamcountError, match=r"model\.safetensors: is another file by now \(expected a file that stays as it is\)$"):
+    os.utime(
+        file, ns=(times[0], times[1] + (how == "written again"))
+    )  # else nothing but the size or the file itself is another
+    with pytest.raises(
+        ParamcountError, match=r"model\.safetensors: is another file by now \(expected a file that stays as it is\)$"
+    ):
         read_array(header, "a")
     file.unlink()
     with pytest.raises(ParamcountError, match=r"model\.safetensors: cannot be read: No such file or directory$"):

@@ -66,9 +66,20 @@ def test_the_scales_of_deepseek_v3_and_kimi_k2_are_their_blocks_counted_by_hand(
 )
 def test_a_config_json_that_says_fp8_has_the_scales_of_its_release(name: str, published: int) -> None:
     model = pc.load(config_of(name))
-    count, scheme = pc.count(model), get_scheme(model.release.quantisation if model.release else None, model.reading.unread)
+    count, scheme = (
+        pc.count(model),
+        get_scheme(model.release.quantisation if model.release else None, model.reading.unread),
+    )
     assert scheme is not None
-    assert count.total + count.buffers + count.mtp + count.mtp_buffers + count.mtp_copies + sum(count_scales(count.tensors, scheme).values()) == published
+    assert (
+        count.total
+        + count.buffers
+        + count.mtp
+        + count.mtp_buffers
+        + count.mtp_copies
+        + sum(count_scales(count.tensors, scheme).values())
+        == published
+    )
 
 
 def test_what_a_release_holds_is_exact_with_its_scales(run: Runner) -> None:
@@ -96,14 +107,18 @@ def test_a_block_at_the_edge_has_a_scale_as_any_other() -> None:
     rows = [found for tensor in pc.count("deepseek-v3").tensors if (found := make_scales(tensor, SCHEMES["fp8"]))]
     narrow = [found for found in rows if "kv_a_proj" in found.name]  # 576 × 7,168
     assert {found.name for found in narrow} == {"model.layers.{layer}.self_attn.kv_a_proj_with_mqa.weight_scale_inv"}
-    assert [(found.shape, found.copies, found.elements) for found in narrow] == [((5, 56), n, n * 5 * 56) for n in (3, 58, 1)]
+    assert [(found.shape, found.copies, found.elements) for found in narrow] == [
+        ((5, 56), n, n * 5 * 56) for n in (3, 58, 1)
+    ]
     assert {(found.role, found.parameters) for found in rows} == {("scale", 0)}
     assert {found.copies for found in rows if ".experts." in found.name} == {58 * 256, 256}
 
 
 def test_tables_head_router_norms_and_what_joins_an_mtp_layer_stay_as_they_are() -> None:
     count = pc.count("deepseek-v3")
-    kept = {tensor.name.rpartition("}.")[2] for tensor in count.tensors} - {name.rpartition("}.")[2] for name in scaled(count, SCHEMES["fp8"])}
+    kept = {tensor.name.rpartition("}.")[2] for tensor in count.tensors} - {
+        name.rpartition("}.")[2] for name in scaled(count, SCHEMES["fp8"])
+    }
     assert kept == {
         "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight", "input_layernorm.weight", "post_attention_layernorm.weight",
         "self_attn.q_a_layernorm.weight", "self_attn.kv_a_layernorm.weight", "mlp.gate.weight", "mlp.gate.e_score_correction_bias",
@@ -113,7 +128,11 @@ def test_tables_head_router_norms_and_what_joins_an_mtp_layer_stay_as_they_are()
 
 
 def test_of_an_indexer_two_matrices_are_quantised_and_the_weights_of_its_heads_are_not() -> None:
-    names = [name.rpartition("indexer.")[2] for name in scaled(pc.count(config_of("DeepSeek-V3.2")), SCHEMES["fp8"]) if "indexer" in name]
+    names = [
+        name.rpartition("indexer.")[2]
+        for name in scaled(pc.count(config_of("DeepSeek-V3.2")), SCHEMES["fp8"])
+        if "indexer" in name
+    ]
     assert sorted(set(names)) == ["wk.weight", "wq_b.weight"]
 
 
@@ -155,7 +174,10 @@ def test_a_config_json_says_how_it_is_quantised_or_nothing_is_said(said: Any, ex
     document = QWEN | {"quantization_config": said}
     assert get_scheme(None, document) == expected
     assert pc.count(document).total == pc.count(QWEN).total
-    assert (pc.count(document).warnings, pc.count(document).release) == (pc.count(QWEN).warnings, {})  # nobody said what the files hold
+    assert (pc.count(document).warnings, pc.count(document).release) == (
+        pc.count(QWEN).warnings,
+        {},
+    )  # nobody said what the files hold
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,10 @@ def test_columns_and_order_are_those_of_a_comparison(run: Runner) -> None:
     [
         (["nowhere"], "nowhere: is not a directory (expected a directory with config.json files below it)"),
         ([""], "the name of the directory is empty (expected a directory with config.json files below it)"),
-        (["empty"], "empty: contains no config.json, nor does any directory below it (expected a directory with models, for example a Hugging Face cache)"),
+        (
+            ["empty"],
+            "empty: contains no config.json, nor does any directory below it (expected a directory with models, for example a Hugging Face cache)",
+        ),
         (["s", "--columns", "totl"], "unknown column 'totl' (expected "),
     ],
 )
@@ -201,7 +204,9 @@ def test_directories_that_cannot_be_read_are_listed_and_stop_nothing(nobody: Cal
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o711, 0o744])
-def test_a_model_in_a_directory_that_cannot_be_read_is_refused_in_one_line(mode: int, nobody: Callable[..., Run]) -> None:
+def test_a_model_in_a_directory_that_cannot_be_read_is_refused_in_one_line(
+    mode: int, nobody: Callable[..., Run]
+) -> None:
     written("s/a/config.json", GPT2)
     Path("s").chmod(mode)
     done = nobody("./s")
@@ -246,7 +251,10 @@ def test_equal_layers_stand_together(run: Runner) -> None:
     assert sum(row["parameters"] for row in rows) == 671_026_404_352
 
 
-@pytest.mark.parametrize("id", ["gpt2-small", "llama-3.1-8b", "gpt-oss-20b", "deepseek-v3", "llama-3.2-11b-vision", "qwen1.5-moe-a2.7b", "gpt-1"])
+@pytest.mark.parametrize(
+    "id",
+    ["gpt2-small", "llama-3.1-8b", "gpt-oss-20b", "deepseek-v3", "llama-3.2-11b-vision", "qwen1.5-moe-a2.7b", "gpt-1"],
+)
 @pytest.mark.parametrize("by", ["layer", "part", "tensor"])
 def test_what_is_opened_sums_to_the_total(run: Runner, id: str, by: str) -> None:
     rows = json.loads(run(id, "--by", by, "--json").out)[f"by_{by}"]
@@ -279,7 +287,14 @@ def test_architectures_lists_every_model_type_with_its_reference_class(run: Runn
 def test_warnings_of_configs_are_listed_and_with_strict_they_are_errors(run: Runner, tmp_path: Path) -> None:
     for name, size in (("good", "num_hidden_layers"), ("odd", "num_layer")):
         (tmp_path / name).mkdir()
-        sizes = {"vocab_size": 100, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "num_hidden_layers": 2, size: 2}
+        sizes = {
+            "vocab_size": 100,
+            "hidden_size": 64,
+            "num_attention_heads": 4,
+            "intermediate_size": 128,
+            "num_hidden_layers": 2,
+            size: 2,
+        }
         sizes |= {"hidden_sise": 32} if name == "odd" else {}
         (tmp_path / name / "config.json").write_text(json.dumps({"model_type": "llama", **sizes}), encoding="utf-8")
     warning = "odd: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not use it)"
@@ -290,4 +305,7 @@ def test_warnings_of_configs_are_listed_and_with_strict_they_are_errors(run: Run
     done = run("scan", str(tmp_path), "--strict", "--csv")
     assert done.code == 1
     assert [row["id"] for row in csv.DictReader(io.StringIO(done.out))] == ["good"]
-    assert done.err.splitlines()[0] == "warning: odd: strict: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not use it)"
+    assert (
+        done.err.splitlines()[0]
+        == "warning: odd: strict: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not use it)"
+    )

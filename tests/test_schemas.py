@@ -56,7 +56,9 @@ def test_what_every_command_prints_is_valid(run: Runner, tmp_path: Path) -> None
         found = run(*line, "--json")
         assert found.out, (line, found.err)
         data = json.loads(found.out)
-        errors = [f"{line}: {error.json_path}: {error.message[:200]}" for error in leaves(checks[line[0]].iter_errors(data))]
+        errors = [
+            f"{line}: {error.json_path}: {error.message[:200]}" for error in leaves(checks[line[0]].iter_errors(data))
+        ]
         assert errors == []
         seen.add(line[0])
     assert seen == set(commands())

@@ -25,14 +25,21 @@ def parameters(name: str) -> dict[str, click.Parameter]:
     return {spelling: parameter for parameter in found.params for spelling in (*parameter.opts, str(parameter.metavar))}
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("architectures", "audit", "docs", "help", "list", "scan", "schema")])
+@pytest.mark.parametrize(
+    "name",
+    [name for name in COMMANDS if name not in ("architectures", "audit", "docs", "help", "list", "scan", "schema")],
+)
 def test_every_command_that_takes_a_model_takes_set_download_and_output(name: str) -> None:
     assert {"--set", "--download", "-o", "--output"} <= set(parameters(name))
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("help", "docs", "draw", "report", "schema")])
+@pytest.mark.parametrize(
+    "name", [name for name in COMMANDS if name not in ("help", "docs", "draw", "report", "schema")]
+)
 def test_every_command_that_prints_a_table_takes_every_format_and_a_colour(name: str) -> None:
-    assert {"--format", "--csv", "--json", "--markdown", "--latex", "-o", "--output", "--color"} <= set(parameters(name))
+    assert {"--format", "--csv", "--json", "--markdown", "--latex", "-o", "--output", "--color"} <= set(
+        parameters(name)
+    )
 
 
 def test_verify_fetches_a_config_that_is_nowhere_else(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,13 +62,18 @@ def test_help_of_a_command_is_its_help_option(name: str, run: Runner) -> None:
 
 def test_help_alone_is_the_help_option(run: Runner, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("help") == run("--help")
-    assert command_refusal(capsys, "help", "shwo") == "unknown command 'shwo' (expected a command that `paramcount help` lists); did you mean show?"
+    assert (
+        command_refusal(capsys, "help", "shwo")
+        == "unknown command 'shwo' (expected a command that `paramcount help` lists); did you mean show?"
+    )
 
 
 # ---- files that nobody has named
 
 
-@pytest.mark.parametrize(("command", "ending", "beginning"), [("report", ".html", "<!doctype html>"), ("draw", ".svg", "<svg")])
+@pytest.mark.parametrize(
+    ("command", "ending", "beginning"), [("report", ".html", "<!doctype html>"), ("draw", ".svg", "<svg")]
+)
 def test_without_output_a_file_is_named_after_the_model(command: str, ending: str, beginning: str, run: Runner) -> None:
     if command == "report":
         pytest.importorskip("jinja2")

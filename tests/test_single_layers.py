@@ -36,13 +36,24 @@ def gemma(**sizes: int) -> dict[str, Any]:
         (GEMMA | {PER_LAYER: {}, "global_head_dim": None, "num_global_key_value_heads": "no"}, 5_006_396_416),
         (gemma(head_dim=512), 5_077_177_856),
         (gemma(head_dim=512, num_key_value_heads=1), 5_041_788_416),
-        (GEMMA | {PER_LAYER: {i: {"head_dim": 512 if i in FULL else 256, "num_key_value_heads": 4} for i in range(30)}}, 5_077_177_856),
+        (
+            GEMMA
+            | {PER_LAYER: {i: {"head_dim": 512 if i in FULL else 256, "num_key_value_heads": 4} for i in range(30)}},
+            5_077_177_856,
+        ),
     ],
 )
-def test_full_layers_of_gemma_4_have_what_per_layer_config_gives_them_and_else_what_all_have(document: dict[str, Any], total: int) -> None:
+def test_full_layers_of_gemma_4_have_what_per_layer_config_gives_them_and_else_what_all_have(
+    document: dict[str, Any], total: int
+) -> None:
     assert pc.count(document).total == total
-    assert pc.count({"model_type": "gemma4", "architectures": ["Gemma4ForCausalLM"], "text_config": document}).total == total
-    assert pc.count({"model_type": "llava", "tie_word_embeddings": True, "text_config": document}).language_model == total
+    assert (
+        pc.count({"model_type": "gemma4", "architectures": ["Gemma4ForCausalLM"], "text_config": document}).total
+        == total
+    )
+    assert (
+        pc.count({"model_type": "llava", "tie_word_embeddings": True, "text_config": document}).language_model == total
+    )
 
 
 def test_a_wider_head_in_full_layers_alone_is_so_many_parameters_more() -> None:
@@ -52,24 +63,42 @@ def test_a_wider_head_in_full_layers_alone_is_so_many_parameters_more() -> None:
 
 
 def test_the_layers_over_a_window_have_what_per_layer_config_gives_them() -> None:
-    as_saved = DOTS | {"layer_types": ["indexed_attention", "indexed_attention", "sliding_attention"], PER_LAYER: {"2": WINDOW}}
+    as_saved = DOTS | {
+        "layer_types": ["indexed_attention", "indexed_attention", "sliding_attention"],
+        PER_LAYER: {"2": WINDOW},
+    }
     assert pc.count(as_saved).total == pc.count(DOTS).total
-    wider = pc.count(as_saved | {PER_LAYER: {"2": WINDOW | {"v_head_dim": 129}}, "swa_v_head_dim": 7}).total - pc.count(DOTS).total
+    wider = (
+        pc.count(as_saved | {PER_LAYER: {"2": WINDOW | {"v_head_dim": 129}}, "swa_v_head_dim": 7}).total
+        - pc.count(DOTS).total
+    )
     assert wider == 64 * (1024 + 5120)  # a row for each head out of the latent, a column into d_model
-    assert pc.count(DOTS | {"num_hidden_layers": 2, PER_LAYER: {}}).total == 8_122_299_008  # Dots3NoteForCausalLM of transformers 5.23.0
+    assert (
+        pc.count(DOTS | {"num_hidden_layers": 2, PER_LAYER: {}}).total == 8_122_299_008
+    )  # Dots3NoteForCausalLM of transformers 5.23.0
 
 
 def test_the_keys_say_where_a_size_of_single_layers_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(gemma(head_dim=512) | {"global_head_dim": 64}), encoding="utf-8")
-    rows = {row["size"] or row["key"]: row for row in json.loads(lines(capsys, str(path), "--keys", "--json")[0])["keys"]}
-    assert rows["d_global_head"] == {"key": f"{PER_LAYER}.05.head_dim", "origin": "read", "size": "d_global_head", "value": 512, "derived_from": []}
+    rows = {
+        row["size"] or row["key"]: row for row in json.loads(lines(capsys, str(path), "--keys", "--json")[0])["keys"]
+    }
+    assert rows["d_global_head"] == {
+        "key": f"{PER_LAYER}.05.head_dim",
+        "origin": "read",
+        "size": "d_global_head",
+        "value": 512,
+        "derived_from": [],
+    }
     assert rows["n_global_kv_heads"]["origin"] == "derived"
     assert rows["global_head_dim"]["origin"] == "ignored"
 
 
 @pytest.mark.parametrize("nothing", [{}, None])
-def test_where_no_layer_has_anything_of_its_own_every_architecture_is_what_it_is_without_the_key(nothing: dict[str, Any] | None) -> None:
+def test_where_no_layer_has_anything_of_its_own_every_architecture_is_what_it_is_without_the_key(
+    nothing: dict[str, Any] | None,
+) -> None:
     assert pc.count(QWEN | {PER_LAYER: nothing}).total == TOTAL
 
 

@@ -41,7 +41,13 @@ def storage(config: dict[str, Any], said: Any, **others: Any) -> Any:
 
 def compressed(weights: dict[str, Any], form: str, **others: Any) -> dict[str, Any]:
     groups = {"group_0": {"targets": ["Linear"], "weights": weights}}
-    return {"quant_method": "compressed-tensors", "format": form, "config_groups": groups, "ignore": ["lm_head"], "version": "0.20.0"} | others
+    return {
+        "quant_method": "compressed-tensors",
+        "format": form,
+        "config_groups": groups,
+        "ignore": ["lm_head"],
+        "version": "0.20.0",
+    } | others
 
 
 # ---- what libraries write
@@ -98,7 +104,9 @@ def test_a_release_that_is_not_quantised_has_no_stored_bytes() -> None:
 
 
 def test_the_bytes_as_stored_stand_beside_those_of_bf16(run: Runner) -> None:
-    assert "BF16 1.34 TB · as stored (FP8, 128 × 128 blocks, with MTP) 689 GB" in " ".join(run("deepseek-v3").out.split())
+    assert "BF16 1.34 TB · as stored (FP8, 128 × 128 blocks, with MTP) 689 GB" in " ".join(
+        run("deepseek-v3").out.split()
+    )
     assert "as stored (MXFP4) 13.8 GB" in " ".join(run("gpt-oss-20b").out.split())
     assert "as stored" not in run("gpt2-small").out
 
@@ -106,7 +114,13 @@ def test_the_bytes_as_stored_stand_beside_those_of_bf16(run: Runner) -> None:
 def test_json_has_the_stored_bytes_and_how(run: Runner) -> None:
     data = json.loads(run("gpt-oss-20b", "--json").out)
     assert data["stored_bytes"] == 13_761_264_768
-    assert data["quantization"] == {"method": "mxfp4", "scheme": "MXFP4", "quantized": 19_110_297_600, "exact": True, "mtp": False}
+    assert data["quantization"] == {
+        "method": "mxfp4",
+        "scheme": "MXFP4",
+        "quantized": 19_110_297_600,
+        "exact": True,
+        "mtp": False,
+    }
 
 
 # ---- by hand
@@ -121,7 +135,10 @@ def test_fp8_has_a_byte_per_value_and_a_scale_per_block_tensor_or_matrix() -> No
     assert storage(LLAMA, FP8 | {"activation_scheme": "static"}).bytes == linear + rest + 4 * scales + 4 * 14
     outputs = 2 * (4 * 128 + 2 * 192 + 128)  # integrations/fbgemm_fp8.py, FbgemmFp8Linear
     assert storage(LLAMA, {"quant_method": "fbgemm_fp8"}).bytes == linear + rest + 4 * outputs
-    assert storage(LLAMA, FP8 | {"modules_to_not_convert": ["lm_head", "model.layers.1"]}).bytes == linear * 3 // 2 + rest + 2 * scales
+    assert (
+        storage(LLAMA, FP8 | {"modules_to_not_convert": ["lm_head", "model.layers.1"]}).bytes
+        == linear * 3 // 2 + rest + 2 * scales
+    )
 
 
 def test_a_config_without_a_type_says_what_is_assumed() -> None:
@@ -135,7 +152,12 @@ def test_a_config_without_a_type_says_what_is_assumed() -> None:
 def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> None:
     plain, packed = 2 * 128 * 192, 128 * 192 // 2 + 2 * 128 * 192 // 64 + 16
     all_of_it = storage(LLAMA, compressed(INT4, "pack-quantized")).bytes
-    without = storage(LLAMA, compressed(INT4, "pack-quantized", ignore=["lm_head", r"re:.*mlp\.(gate|up)_proj$", "model.layers.0.mlp.down_proj"])).bytes
+    without = storage(
+        LLAMA,
+        compressed(
+            INT4, "pack-quantized", ignore=["lm_head", r"re:.*mlp\.(gate|up)_proj$", "model.layers.0.mlp.down_proj"]
+        ),
+    ).bytes
     assert without - all_of_it == (2 * 2 + 1) * (plain - packed)
 
 
@@ -148,7 +170,10 @@ def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> N
         ({"quant_method": "made-up"}, "has the quant_method 'made-up', which transformers does not know"),
         ({"bits": 4, "group_size": 64}, "has no quant_method, and transformers refuses to load it"),
         ({"quant_method": "aqlm"}, "says aqlm, whose stored size paramcount does not compute in this form"),
-        ({"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq", "bits": 4}, "says auto-round, whose stored size"),
+        (
+            {"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq", "bits": 4},
+            "says auto-round, whose stored size",
+        ),
         ({"quant_method": "gptq", "bits": 4, "dynamic": {"-:.*": {}}}, "says gptq, whose stored size"),
         ([4], "= a list (expected a mapping)"),
         (FP8 | {"weight_block_size": [0, 128]}, "weight_block_size = a list"),
@@ -156,7 +181,10 @@ def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> N
         ({"load_in_4bit": True, "load_in_8bit": True}, "says both load_in_8bit and load_in_4bit"),
         ({"quant_method": "gptq", "bits": 4, "group_size": 100}, "cannot hold"),
         (compressed(INT4, "marlin-24"), "has a group in the format 'marlin-24'"),
-        (compressed(INT4, "pack-quantized", ignore=["re:(a+)+b"]), "is a regular expression that paramcount does not read"),
+        (
+            compressed(INT4, "pack-quantized", ignore=["re:(a+)+b"]),
+            "is a regular expression that paramcount does not read",
+        ),
         (compressed(INT4 | {"strategy": "channels"}, "pack-quantized"), "has weights with the strategy 'channels'"),
     ],
 )

@@ -21,7 +21,9 @@ PARSERS = [parser for parser in (getattr(yaml, "CLoader", None), yaml.Loader) if
 WRITTEN_OUT = "an anchor or alias (expected every value written out)"
 TOO_DEEP = "nested too deep (expected at most 12 levels)"
 PRINTABLE = "(expected printable text)"
-LAUGHS = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+LAUGHS = "a: &a [x, x]\n" + "".join(
+    f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
 
 
 @pytest.fixture(params=PARSERS, ids=lambda parser: str(parser.__name__))
@@ -120,7 +122,20 @@ def test_what_is_no_plain_data_is_refused_where_it_stands(text: str, message: st
 
 @pytest.mark.usefixtures("_each_parser")
 @pytest.mark.parametrize(
-    "text", ["a: [1,2", "a: {b", "a: 'b", "a: b: c", "\t- a", "@a: 1", "a: %b\n%", "a:\n b\n- c", "]", "k" * 1_000_000 + ": 1", "%YAML 3.0\n---\na: 1"]
+    "text",
+    [
+        "a: [1,2",
+        "a: {b",
+        "a: 'b",
+        "a: b: c",
+        "\t- a",
+        "@a: 1",
+        "a: %b\n%",
+        "a:\n b\n- c",
+        "]",
+        "k" * 1_000_000 + ": 1",
+        "%YAML 3.0\n---\na: 1",
+    ],
 )
 def test_what_is_not_yaml_is_refused_with_its_line(text: str) -> None:
     message = message_of(text)
@@ -179,7 +194,9 @@ def test_a_key_of_a_megabyte_is_an_unknown_field(capsys: pytest.CaptureFixture[s
         (b"a: 1", "architecture: is missing (expected architecture and config, or estimate: true and claims)"),
     ],
 )
-def test_a_file_that_holds_no_entry_is_refused_by_name(content: bytes, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_holds_no_entry_is_refused_by_name(
+    content: bytes, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("x.yaml").write_bytes(content)
     assert command_refusal(capsys, "x.yaml", "-o", "out.csv") == f"x.yaml: {message}"
     assert refusal(Path("x.yaml")) == refusal("./x.yaml") == f"x.yaml: {message}"
@@ -228,7 +245,9 @@ def _in_five_seconds() -> Iterator[None]:
         ("link to .", NOT_A_FILE),
     ],
 )
-def test_what_is_not_a_file_is_refused_and_never_waited_for(kind: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_a_file_is_refused_and_never_waited_for(
+    kind: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     match kind:
         case "directory":
             Path("x.yaml").mkdir()
@@ -240,7 +259,9 @@ def test_what_is_not_a_file_is_refused_and_never_waited_for(kind: str, message: 
     assert refusal(Path("x.yaml")) == f"x.yaml: {message}"
 
 
-def test_a_file_that_may_not_be_read_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_may_not_be_read_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def denied(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 

@@ -43,7 +43,10 @@ REFUSED_LABELS: list[tuple[dict[str, Any], str]] = [
     ({"num_labels": "3"}, "num_labels = the string '3' (expected a non-negative integer)"),
     ({"num_labels": 3.0}, "num_labels = 3.0 (expected a non-negative integer)"),
     ({"id2label": ["a", "b"]}, "id2label = a list (expected a mapping from numbers to names)"),
-    ({"id2label": {"a": "0"}}, "id2label: has the string 'a': the string '0' (expected a mapping from numbers to names)"),
+    (
+        {"id2label": {"a": "0"}},
+        "id2label: has the string 'a': the string '0' (expected a mapping from numbers to names)",
+    ),
     (
         {"num_labels": 1, "problem_type": "single_label_classification"},
         "num_labels = 1 with problem_type = single_label_classification (expected 2 or more)",
@@ -60,17 +63,34 @@ def test_frozen_cases_are_of_every_class() -> None:
 def test_a_class_with_another_head_is_counted_as_the_reference_built_it(name: str) -> None:
     for case in CASES[name]:
         count, parameters, buffers = ours(case["config"])
-        assert {what: getattr(count, what) for what in ("total", "embedding", "buffers")} == {what: case[what] for what in ("total", "embedding", "buffers")}
+        assert {what: getattr(count, what) for what in ("total", "embedding", "buffers")} == {
+            what: case[what] for what in ("total", "embedding", "buffers")
+        }
         assert count.lm_head == case.get("lm_head", 0)
-        assert (digest(parameters, case["prefix"]), digest(buffers, case["prefix"])) == (case["tensors"], case["buffer_tensors"])
+        assert (digest(parameters, case["prefix"]), digest(buffers, case["prefix"])) == (
+            case["tensors"],
+            case["buffer_tensors"],
+        )
 
 
-@pytest.mark.parametrize("name", sorted({(head.build, head.moved): f"{kind}.{cls}" for kind in DECLARED for cls, head in task_heads(kind).items()}.values()))
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        {
+            (head.build, head.moved): f"{kind}.{cls}" for kind in DECLARED for cls, head in task_heads(kind).items()
+        }.values()
+    ),
+)
 def test_every_view_reads_a_class_with_another_head(name: str) -> None:
     config = CASES[name][0]["config"]
     count = pc.count(config)
     assert (count.reference, count.not_counted) == (name.partition(".")[2], ())
-    assert sum(count.components.values()) == sum(count.parts.values()) == sum(tensor.parameters for tensor in count.tensors) == count.total
+    assert (
+        sum(count.components.values())
+        == sum(count.parts.values())
+        == sum(tensor.parameters for tensor in count.tensors)
+        == count.total
+    )
     assert pc.explain(config).total == count.total
     assert pc.trace(config).steps
     assert "<svg" in pc.draw(config).svg()
@@ -85,22 +105,37 @@ def test_every_view_reads_a_class_with_another_head(name: str) -> None:
         ("LlamaForQuestionAnswering", {"num_labels": 5}, {"qa_outputs.weight": (2, 32), "qa_outputs.bias": (2,)}),
     ],
 )
-def test_the_head_stands_on_the_body_and_is_of_component_other(cls: str, keys: dict[str, Any], head: dict[str, tuple[int, ...]]) -> None:
+def test_the_head_stands_on_the_body_and_is_of_component_other(
+    cls: str, keys: dict[str, Any], head: dict[str, tuple[int, ...]]
+) -> None:
     count = pc.count({**LLAMA, **keys, "architectures": [cls]})
-    assert {tensor.name: tensor.shape for tensor in count.tensors if tensor.component == "other" and tensor.role == "parameter"} == head
-    assert count.total == LLAMA_BODY + sum(n * (shape[1] if len(shape) == 2 else 1) for shape in head.values() for n in shape[:1])
+    assert {
+        tensor.name: tensor.shape
+        for tensor in count.tensors
+        if tensor.component == "other" and tensor.role == "parameter"
+    } == head
+    assert count.total == LLAMA_BODY + sum(
+        n * (shape[1] if len(shape) == 2 else 1) for shape in head.values() for n in shape[:1]
+    )
     assert (count.lm_head, count.embedding, count.tied) == (0, 96 * 32, False)
 
 
 def test_question_answering_keeps_its_older_names() -> None:
     """`base_model_prefix = "transformer"` in LlamaForQuestionAnswering of the reference."""
-    names = [tensor.name for tensor in pc.count({**LLAMA, "architectures": ["LlamaForQuestionAnswering"]}).tensors if tensor.role == "parameter"]
+    names = [
+        tensor.name
+        for tensor in pc.count({**LLAMA, "architectures": ["LlamaForQuestionAnswering"]}).tensors
+        if tensor.role == "parameter"
+    ]
     assert [name for name in names if not name.startswith(("transformer.", "qa_outputs."))] == []
 
 
 @pytest.mark.parametrize(("keys", "labels"), LABELS)
 def test_labels(keys: dict[str, Any], labels: int) -> None:
-    assert pc.count({**LLAMA, **keys, "architectures": ["LlamaForSequenceClassification"]}).components["other"] == 32 * labels
+    assert (
+        pc.count({**LLAMA, **keys, "architectures": ["LlamaForSequenceClassification"]}).components["other"]
+        == 32 * labels
+    )
 
 
 @pytest.mark.parametrize(("keys", "message"), REFUSED_LABELS)
@@ -109,7 +144,11 @@ def test_wrong_labels(keys: dict[str, Any], message: str) -> None:
 
 
 def test_labels_of_a_composite_stand_outside_its_sections() -> None:
-    config = {"model_type": "gemma3", "architectures": ["Gemma3ForSequenceClassification"], "text_config": {"hidden_size": 64, "num_labels": 9}}
+    config = {
+        "model_type": "gemma3",
+        "architectures": ["Gemma3ForSequenceClassification"],
+        "text_config": {"hidden_size": 64, "num_labels": 9},
+    }
     assert pc.count(config | {"num_labels": 5}).components["other"] == 64 * 5
 
 

@@ -67,7 +67,9 @@ def test_pipes_and_files_have_no_colour_unless_asked_for(run: Runner, tmp_path: 
 
 @pytest.mark.usefixtures("_on_a_terminal")
 @pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_the_environment_turns_colour_off_and_color_always_on_again(variable: str, value: str, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_turns_colour_off_and_color_always_on_again(
+    variable: str, value: str, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "\x1b" in run("gpt2-small").out
     monkeypatch.setenv(variable, value)
     assert "\x1b" not in run("gpt2-small").out
@@ -79,12 +81,19 @@ def test_the_environment_turns_colour_off_and_color_always_on_again(variable: st
 
 def process(*args: str, encoding: str) -> subprocess.CompletedProcess[bytes]:
     environment = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "80", "PYTHONPATH": str(ROOT.parent)}
-    return subprocess.run([sys.executable, "-m", "paramcount", *args], capture_output=True, check=False, env=environment)
+    return subprocess.run(
+        [sys.executable, "-m", "paramcount", *args], capture_output=True, check=False, env=environment
+    )
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("ascii", "cp437", "latin-1"))])
+@pytest.mark.parametrize(
+    "encoding",
+    ["cp1252", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("ascii", "cp437", "latin-1"))],
+)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_an_encoding_without_some_characters_gets_ascii_and_no_question_marks(command: list[str], encoding: str) -> None:
+def test_an_encoding_without_some_characters_gets_ascii_and_no_question_marks(
+    command: list[str], encoding: str
+) -> None:
     done = process(*command, encoding=encoding)
     text = done.stdout.decode(encoding)
     assert done.stderr == b""
@@ -103,7 +112,12 @@ def test_messages_fall_back_to_ascii_too(tmp_path: Path) -> None:
 
 def test_every_character_that_paramcount_writes_has_its_ascii() -> None:
     letters = "ĠĊðŁĺ"  # of a tokenizer's alphabet: names of tokens
-    written = {c for path in glob.glob(f"{ROOT}/**/*.py", recursive=True) for c in Path(path).read_text(encoding="utf-8") if not c.isascii()}
+    written = {
+        c
+        for path in glob.glob(f"{ROOT}/**/*.py", recursive=True)
+        for c in Path(path).read_text(encoding="utf-8")
+        if not c.isascii()
+    }
     assert written - set(ASCII) - set(letters) - set("＝＋－＠通义千问²³¹") == set()
     assert all(text.isascii() for text in ASCII.values())
 
@@ -118,12 +132,19 @@ def test_wide_characters_take_two_columns_and_tables_stay_aligned() -> None:
         None,
     )
     lines = render(table, "table", 80).splitlines()
-    assert lines == ["model      total  how", "────────  ──────  ───", "通义千问       7  a", "e\u0301clair    12,345  b"]
+    assert lines == [
+        "model      total  how",
+        "────────  ──────  ───",
+        "通义千问       7  a",
+        "e\u0301clair    12,345  b",
+    ]
     assert [text_width(line[: line.rindex("  ")]) for line in lines] == [16] * 4
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
-def test_a_model_of_a_wide_name_keeps_to_the_width(width: int, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_of_a_wide_name_keeps_to_the_width(
+    width: int, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", str(width))
     written(f"{'通义千问' * 12}/config.json")
@@ -164,7 +185,9 @@ def test_verify_without_references_says_so_instead_of_an_empty_table(run: Runner
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "＝1+1"])
-def test_a_name_that_a_spreadsheet_would_run_gets_an_apostrophe(name: str, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_a_spreadsheet_would_run_gets_an_apostrophe(
+    name: str, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     written(f"{name}/config.json", QWEN)
     lines = run("scan", ".", "--csv", "--columns", "total,name").out.splitlines()

@@ -60,7 +60,12 @@ def test_widths_that_are_marked_alike_are_equal(id: str) -> None:
 
 @pytest.mark.parametrize("id", IDS)
 def test_with_every_layer_each_tensor_outside_the_experts_is_met_under_its_own_name(id: str) -> None:
-    met = [(held.name, held.stored) for step in with_every_layer(trace(id)).steps for held in step.weights if not held.tied_to]
+    met = [
+        (held.name, held.stored)
+        for step in with_every_layer(trace(id)).steps
+        for held in step.weights
+        if not held.tied_to
+    ]
     expected = []
     for tensor in count_model(zoo.load_entry(id)).tensors:
         if tensor.part == "mtp" or tensor.role == "legacy_buffer" or tensor.tied_to:
@@ -94,7 +99,13 @@ def test_too_many_layers_to_be_told_one_by_one_are_refused(tmp_path: Path, capsy
 def test_csv_has_a_row_for_each_step_and_heading(run: Runner) -> None:
     rows = list(csv.DictReader(io.StringIO(run("trace", "mixtral-8x7b", "--csv").out)))
     (up,) = [row for row in rows if row["name"].endswith("w3")]
-    assert (up["step"].strip(), up["left"], up["right"], up["product"], up["copies"]) == ("up", "[routed, 4096]", "[4096, 14336]", "[routed, 14336]", "256")
+    assert (up["step"].strip(), up["left"], up["right"], up["product"], up["copies"]) == (
+        "up",
+        "[routed, 4096]",
+        "[4096, 14336]",
+        "[routed, 14336]",
+        "256",
+    )
     assert [row["step"].strip() for row in rows if not row["op"]] == ["32 × layer", "2 of 8 experts"]
 
 
@@ -105,7 +116,13 @@ def test_json_has_every_field(run: Runner) -> None:
     assert keys["weights"][0]["stored"] == [1024, 4096]
     assert keys["product"] == {"left": [1, 4096], "right": [4096, 128], "out": [1, 128]}
     assert data["cache"] == [
-        {"what": "keys and values", "shapes": [[100, 8, 128], [100, 8, 128]], "layers": 32, "grows": True, "elements": 2 * 32 * 100 * 8 * 128}
+        {
+            "what": "keys and values",
+            "shapes": [[100, 8, 128], [100, 8, 128]],
+            "layers": 32,
+            "grows": True,
+            "elements": 2 * 32 * 100 * 8 * 128,
+        }
     ]
     assert data["pattern"] == 32 * 32 * 100
 
@@ -119,9 +136,15 @@ def test_a_cache_of_a_long_text_has_the_size_that_people_work_out_by_hand() -> N
 @pytest.mark.parametrize("id", IDS)
 def test_numbers_in_the_patterns_sum_up(id: str) -> None:
     found = trace(id, tokens=7)
-    shapes = [(step.out, prod(scope.copies for scope in step.layers)) for step in found.steps if step.op == "softmax" and step.reads]
+    shapes = [
+        (step.out, prod(scope.copies for scope in step.layers))
+        for step in found.steps
+        if step.op == "softmax" and step.reads
+    ]
     if found.attention_scores is not None:
-        assert found.attention_scores == sum(n * prod(size for size in shape if isinstance(size, int)) for shape, n in shapes)
+        assert found.attention_scores == sum(
+            n * prod(size for size in shape if isinstance(size, int)) for shape, n in shapes
+        )
 
 
 @pytest.mark.parametrize(
@@ -129,19 +152,37 @@ def test_numbers_in_the_patterns_sum_up(id: str) -> None:
     [
         (["--tokens", "0"], "tokens = 0 (expected an integer from 1 to 1,000,000,000)"),
         (["--tokens", "-3"], "tokens = -3 (expected an integer from 1 to 1,000,000,000)"),
-        (["--tokens", "1025"], "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)"),
-        (["--tokens", "5", "--pad", "1025"], "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)"),
-        (["--decode", "--past", "1024"], "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)"),
+        (
+            ["--tokens", "1025"],
+            "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)",
+        ),
+        (
+            ["--tokens", "5", "--pad", "1025"],
+            "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)",
+        ),
+        (
+            ["--decode", "--past", "1024"],
+            "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)",
+        ),
         (["--tokens", "6", "--pad", "5"], "pad = 5 is less than tokens = 6 (expected at least 6)"),
         (["--batch", "0"], "batch = 0 (expected an integer from 1 to 1,000,000,000)"),
         (["--decode"], "--decode requires --past N"),
         (["--past", "4"], "--past requires --decode"),
         (["--decode", "--past", "-1"], "past = -1 (expected an integer from 0 to 1,000,000,000)"),
-        (["--decode", "--past", "4", "--pad", "9"], "pad: cannot be combined with past: decoding does not pad (expected pad or past)"),
+        (
+            ["--decode", "--past", "4", "--pad", "9"],
+            "pad: cannot be combined with past: decoding does not pad (expected pad or past)",
+        ),
         (["--weights", "a.safetensors"], "--weights requires --text TEXT"),
         (["--text", "a"], "--text requires --weights FILE"),
-        (["--weights", "w", "--text", "a", "--pad", "9"], "--text cannot be combined with --pad, because the text sets the shape"),
-        (["--weights", "w", "--text", "a", "--set", "n_layers=3"], "--weights cannot be combined with --set, because the sizes of the weights are fixed"),
+        (
+            ["--weights", "w", "--text", "a", "--pad", "9"],
+            "--text cannot be combined with --pad, because the text sets the shape",
+        ),
+        (
+            ["--weights", "w", "--text", "a", "--set", "n_layers=3"],
+            "--weights cannot be combined with --set, because the sizes of the weights are fixed",
+        ),
     ],
 )
 def test_what_cannot_be_sent_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,7 +205,9 @@ def test_real_weights_say_what_comes_next(tmp_path: Path, run: Runner) -> None:
     data = json.loads(run("trace", str(model), "--weights", str(weights), "--text", TEXT, "--json").out)
     assert [token["id"] for token in data["run"]["tokens"]] == FROZEN["token_ids"]
     made = {tuple(intermediate["shape"]) for intermediate in data["run"]["intermediates"]}
-    assert {tuple(step["out"]) for step in data["steps"] if step["op"] in ("lookup", "linear", "norm", "QKᵀ", "· V", "gelu")} - made == {(SIZES.vocab_size,)}
+    assert {
+        tuple(step["out"]) for step in data["steps"] if step["op"] in ("lookup", "linear", "norm", "QKᵀ", "· V", "gelu")
+    } - made == {(SIZES.vocab_size,)}
 
 
 def test_weights_of_another_architecture_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,13 @@ from tests.structures import one_of_each
 SAME_FOR_ALL = ("distances", "aspect ratio", "query", "class token", "pool")
 CASES = cases.load()
 REMOTE = json.loads((Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8"))
-WAYS = [TraceOptions(5), TraceOptions(5, pad=7), TraceOptions(2, batch=3, source=4), TraceOptions(1, past=6), TraceOptions(3, past=600)]
+WAYS = [
+    TraceOptions(5),
+    TraceOptions(5, pad=7),
+    TraceOptions(2, batch=3, source=4),
+    TraceOptions(1, past=6),
+    TraceOptions(3, past=600),
+]
 # Operations that no line describes yet, and whose they are; none may be added.
 NOT_TRACED = {
     "and blocks": {"deepseek_v4"},
@@ -102,7 +108,10 @@ def test_what_goes_into_a_step_is_what_the_steps_that_it_reads_have_given(model:
                 assert read == []
             if step.op == "append" or any(inside(before) < inside(step) for before in read):
                 continue  # what earlier blocks left; the rows that chose an expert, one head of all
-            given, taken = [alike(before.out) for before in read], [alike(shape) for shape in step.inputs[step.op == "cache" :]]
+            given, taken = (
+                [alike(before.out) for before in read],
+                [alike(shape) for shape in step.inputs[step.op == "cache" :]],
+            )
             assert [shape for shape in given if shape not in taken] == []
             assert [shape for shape in taken if shape not in given] == []
 
@@ -121,7 +130,9 @@ def test_nothing_but_the_last_row_goes_on_behind_it(model: zoo.Model) -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_several_texts_have_the_same_steps_with_an_axis_in_front(model: zoo.Model) -> None:
     one, three = trace_model(model, TraceOptions(5)), trace_model(model, TraceOptions(5, batch=3))
-    assert [(step.op, step.name, step.reads) for step in three.steps] == [(step.op, step.name, step.reads) for step in one.steps]
+    assert [(step.op, step.name, step.reads) for step in three.steps] == [
+        (step.op, step.name, step.reads) for step in one.steps
+    ]
     shared: list[bool] = []  # whether the output of a step is the same for all texts
     for step, alone in zip(three.steps, one.steps):
         shared.append(step.out == alone.out)
@@ -147,7 +158,9 @@ def test_a_token_behind_a_cache_meets_the_weights_that_a_text_meets(model: zoo.M
     assert after <= set(every)
     beside = {"encoder", "vision", "audio", "projector"}
     crossed = [
-        step.name for name, step in every.items() if name not in after and step.part not in beside and step.text not in ("keys", "values", "norm", "k, v")
+        step.name
+        for name, step in every.items()
+        if name not in after and step.part not in beside and step.text not in ("keys", "values", "norm", "k, v")
     ]
     assert crossed == []
 
@@ -160,7 +173,10 @@ def test_what_is_kept_of_a_text_is_what_the_next_token_finds(model: zoo.Model) -
     except ParamcountError as error:
         assert "no KV cache" in str(error)  # noqa: PT017
         return
-    text, longer = trace_model(model, TraceOptions(6, source=source)), trace_model(model, TraceOptions(7, source=source))
+    text, longer = (
+        trace_model(model, TraceOptions(6, source=source)),
+        trace_model(model, TraceOptions(7, source=source)),
+    )
     assert after.cache == longer.cache
     assert [kept.grows for kept in text.cache] == [kept.grows for kept in longer.cache]
     found, expected = Counter[Shape](), Counter[Shape]()
@@ -198,7 +214,10 @@ def test_a_weight_is_stored_in_a_trace_as_in_the_tensors_of_the_count(model: zoo
     """Also if the experts' matrices are one tensor: [experts, in, out], [experts, out, in] or, in DBRX, [experts * d_ff, d_model]."""
     declared = Counter[tuple[str, Shape]]((tensor.name, tensor.shape) for tensor in count_model(model).tensors)
     found = Counter[tuple[str, Shape]](
-        (held.name, held.stored) for step in trace_model(model, TraceOptions(5)).steps for held in step.weights if 0 not in held.stored
+        (held.name, held.stored)
+        for step in trace_model(model, TraceOptions(5)).steps
+        for held in step.weights
+        if 0 not in held.stored
     )
     assert found - declared == Counter()
 
@@ -216,7 +235,10 @@ def test_what_is_multiplied_is_what_is_stored_of_one_expert(model: zoo.Model) ->
 def test_the_operations_that_are_not_traced_are_these_and_no_more() -> None:
     found: dict[str, set[str]] = {}
     documents = [case["config"] for of_type in CASES.values() for case in of_type if "total" in case]
-    documents += [{"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})} for name, facts in MODEL_TYPES.items()]
+    documents += [
+        {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
+        for name, facts in MODEL_TYPES.items()
+    ]
     for model in map(load, documents):
         for step in trace_model(model, TraceOptions(5)).steps:
             if step.note == "not described":
@@ -226,6 +248,13 @@ def test_the_operations_that_are_not_traced_are_these_and_no_more() -> None:
 
 def test_no_operation_is_described_that_no_declaration_has() -> None:
     root = Path(pc.__file__).parent
-    folders = (*root.glob("flow/*.py"), *root.glob("parts/*.py"), *root.glob("architectures/*.py"), root / "tracing" / "walk.py")
+    folders = (
+        *root.glob("flow/*.py"),
+        *root.glob("parts/*.py"),
+        *root.glob("architectures/*.py"),
+        root / "tracing" / "walk.py",
+    )
     written = "".join(path.read_text(encoding="utf-8") for path in folders)
-    assert [op for op in OPERATIONS if f'"{op}"' not in written and f'"{op[:-1]}{{' not in written] == []  # "the input of {letter}"
+    assert [
+        op for op in OPERATIONS if f'"{op}"' not in written and f'"{op[:-1]}{{' not in written
+    ] == []  # "the input of {letter}"

@@ -25,13 +25,22 @@ CASES = cases.load()
 SIZES: Any = loading.load("gpt2-small").sizes.model_copy(
     update={"vocab_size": 29, "n_positions": 13, "d_model": 12, "n_layers": 2, "n_heads": 3, "d_head": 4, "d_ff": 20}
 )
-LIKE = {"attention scores": "QKᵀ", "attention weights": "softmax", "weighted values": "· V"}  # an intermediate of the pass and the step that gives it
+LIKE = {
+    "attention scores": "QKᵀ",
+    "attention weights": "softmax",
+    "weighted values": "· V",
+}  # an intermediate of the pass and the step that gives it
 
 
 def ran(n_tokens: int) -> list[tuple[str, tuple[int, ...]]]:
     """The intermediates of a real pass, in order."""
     seen: list[tuple[str, tuple[int, ...]]] = []
-    forward(make_weights(SIZES), range(n_tokens), n_heads=SIZES.n_heads, observe=lambda name, x: seen.append((name, x.shape)))
+    forward(
+        make_weights(SIZES),
+        range(n_tokens),
+        n_heads=SIZES.n_heads,
+        observe=lambda name, x: seen.append((name, x.shape)),
+    )
     return seen
 
 
@@ -68,7 +77,9 @@ def by_op(found: Trace, op: str) -> list[Step]:
 def test_five_tokens_go_through_gpt2_as_the_paper_has_it() -> None:
     """Radford et al. 2019, table 2: 12 layers of 768; vocabulary 50,257, context 1,024; 12 heads of 64, a feed-forward of 4 x 768."""
     found = trace("gpt2-small", tokens=5, pad=1024)
-    expected: list[tuple[str, list[Shape], Shape, int]] = [  # what it is, what goes in and is multiplied with, what comes out, how many side by side
+    expected: list[
+        tuple[str, list[Shape], Shape, int]
+    ] = [  # what it is, what goes in and is multiplied with, what comes out, how many side by side
         ("token ids", [], (5,), 1),
         ("token embedding", [(5,), (50257, 768)], (5, 768), 1),
         ("position embedding", [(5,), (1024, 768)], (5, 768), 1),
@@ -94,11 +105,17 @@ def test_five_tokens_go_through_gpt2_as_the_paper_has_it() -> None:
         ("last position", [(1024, 768)], (768,), 1),
         ("LM head", [(768,), (768, 50257)], (50257,), 1),
     ]
-    assert [(step.text, [*step.inputs, *(held.shape for held in step.weights)], step.out, step.heads) for step in found.steps] == expected
+    assert [
+        (step.text, [*step.inputs, *(held.shape for held in step.weights)], step.out, step.heads)
+        for step in found.steps
+    ] == expected
     assert {scope.copies for step in found.steps for scope in step.scopes} == {12}
     products = {step.text: step.product for step in found.steps if step.product}
     assert products["queries"] == products["keys"] == products["values"] == ((1024, 768), (768, 64), (1024, 64))
-    assert (products["QKᵀ"], products["· V"]) == (((1024, 64), (64, 1024), (1024, 1024)), ((1024, 1024), (1024, 64), (1024, 64)))
+    assert (products["QKᵀ"], products["· V"]) == (
+        ((1024, 64), (64, 1024), (1024, 1024)),
+        ((1024, 1024), (1024, 64), (1024, 64)),
+    )
     assert found.steps[-2].note == "position 5 of 1,024"
     assert found.attention_scores == 12 * 12 * 1024**2
     assert found.cached_elements == 12 * 2 * 5 * 768  # of the five tokens, not of the zeros
@@ -108,8 +125,12 @@ def test_keys_and_values_are_made_of_the_latents_of_all_tokens() -> None:
     """DeepSeek-V2, arXiv:2405.04434, section 2.1: 128 heads of 128 beside a rotated 64, out of a latent of 512 that is cached."""
     found = trace("deepseek-v3", past=99)
     assert {step.out for step in by_op(found, "cache")} == {(100, 512), (100, 64)}
-    assert {(step.inputs, step.out) for step in by_text(found, "keys and values")} == {(((100, 512),), (100, 128, 128 + 128))}
-    assert {(step.inputs, step.out) for step in by_op(found, "QKᵀ")} == {(((1, 128, 192), (100, 128, 192)), (128, 1, 100))}
+    assert {(step.inputs, step.out) for step in by_text(found, "keys and values")} == {
+        (((100, 512),), (100, 128, 128 + 128))
+    }
+    assert {(step.inputs, step.out) for step in by_op(found, "QKᵀ")} == {
+        (((1, 128, 192), (100, 128, 192)), (128, 1, 100))
+    }
     assert found.attention_scores == 61 * 128 * 100
 
 
@@ -117,7 +138,9 @@ def test_several_tokens_behind_a_window_see_their_own_windows() -> None:
     """Three tokens after nine, each in a window of five: keys of the four before the first, and of the three."""
     found = trace({"model_type": "mistral", "num_hidden_layers": 1, "sliding_window": 5}, tokens=3, past=9)
     assert [step.out for step in by_op(found, "QKᵀ")] == [(32, 3, 4 + 3)]
-    assert [step.note for step in by_op(found, "mask")] == ["each token attends to itself and earlier tokens, at most 5"]
+    assert [step.note for step in by_op(found, "mask")] == [
+        "each token attends to itself and earlier tokens, at most 5"
+    ]
     assert [kept.shapes for kept in found.cache] == [((4, 8, 128), (4, 8, 128))]
 
 
@@ -146,20 +169,35 @@ def test_a_kind_of_layer_reads_the_layer_before_its_first_one() -> None:
 def test_distances_are_the_same_in_every_text() -> None:
     found = trace("t5-small", tokens=3, source=4, batch=2)
     assert {step.out for step in by_op(found, "distances")} == {(3, 3), (4, 4)}
-    assert {step.inputs for step in by_op(found, "relative bias")} == {((2, 8, 3, 3), (3, 3, 8)), ((2, 8, 4, 4), (4, 4, 8))}
+    assert {step.inputs for step in by_op(found, "relative bias")} == {
+        ((2, 8, 3, 3), (3, 3, 8)),
+        ((2, 8, 4, 4), (4, 4, 8)),
+    }
 
 
 # ---- what a token may see
 
 
-@pytest.mark.parametrize("name", [name for name, of_type in CASES.items() if any("vision_config" in case["config"] for case in of_type)])
+@pytest.mark.parametrize(
+    "name", [name for name, of_type in CASES.items() if any("vision_config" in case["config"] for case in of_type)]
+)
 def test_towers_see_all_at_once_and_keep_nothing(name: str) -> None:
     """But for what mllama's text looks at. A token that is decoded stands for no picture."""
     for config in [case["config"] for case in CASES[name] if "total" in case]:
-        found, after = trace_model(loading.load(config), TraceOptions(5)), trace_model(loading.load(config), TraceOptions(1, past=9))
+        found, after = (
+            trace_model(loading.load(config), TraceOptions(5)),
+            trace_model(loading.load(config), TraceOptions(1, past=9)),
+        )
         assert [step.part for step in by_op(found, "mask") if step.part in ("vision", "audio")] == []
-        assert name.startswith("mllama") or [kept for kept in found.cache if kept.shapes[0][0] in ("patches", "frames")] == []
-        assert [step for step in after.steps if step.part in ("vision", "audio", "projector") or step.op in ("insert", "add view")] == []
+        assert (
+            name.startswith("mllama")
+            or [kept for kept in found.cache if kept.shapes[0][0] in ("patches", "frames")] == []
+        )
+        assert [
+            step
+            for step in after.steps
+            if step.part in ("vision", "audio", "projector") or step.op in ("insert", "add view")
+        ] == []
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "t5.T5EncoderModel", "distilbert", "electra"])
@@ -176,7 +214,11 @@ def test_an_encoder_has_no_mask_and_gives_something_for_every_token(name: str) -
 def test_a_bidirectional_window_reaches_both_ways() -> None:
     """As far as sliding_window says: T5Gemma's encoder, transformers' create_bidirectional_sliding_window_mask."""
     config = next(case["config"] for case in CASES["t5gemma"] if "total" in case)
-    notes = {step.note for step in by_op(trace_model(loading.load(config), TraceOptions(5)), "mask") if step.part == "encoder"}
+    notes = {
+        step.note
+        for step in by_op(trace_model(loading.load(config), TraceOptions(5)), "mask")
+        if step.part == "encoder"
+    }
     assert notes == {f"each token attends to tokens up to {config['encoder']['sliding_window']} positions away"}
 
 
@@ -238,7 +280,13 @@ def test_a_state_space_layer_keeps_as_much_whatever_has_passed() -> None:
 def test_a_changed_declaration_is_another_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     before = trace("llama-3.1-8b").steps
     original = flow.linear
-    everywhere(monkeypatch, original, lambda x, name, component, width, **k: original(x, name, component, width + 1 if component == "mlp.up" else width, **k))
+    everywhere(
+        monkeypatch,
+        original,
+        lambda x, name, component, width, **k: original(
+            x, name, component, width + 1 if component == "mlp.up" else width, **k
+        ),
+    )
     with pytest.raises(ParamcountError, match="meets"):  # gate and up no longer fit each other
         trace("llama-3.1-8b")
     monkeypatch.undo()

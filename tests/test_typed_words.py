@@ -87,7 +87,9 @@ def test_a_hugging_face_url_is_its_repository(url: str, repo: str, revision: str
     assert parse_hub_url(url) == HubAddress(repo, revision)
 
 
-@pytest.mark.parametrize("url", ["https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json", "hf.co/Qwen/Qwen3-8B?library=transformers"])
+@pytest.mark.parametrize(
+    "url", ["https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json", "hf.co/Qwen/Qwen3-8B?library=transformers"]
+)
 def test_a_url_finds_the_zoo_entry(url: str, run: Runner) -> None:
     assert pc.load(url).id == "qwen3-8b"
     done = run(url)
@@ -100,9 +102,16 @@ def test_a_url_finds_the_repository_in_the_local_cache_at_its_revision(monkeypat
     folder = cached("somebody/my-qwen", "bbb222", QWEN | {"num_hidden_layers": 1}, main=False)
     written(f"{folder}/refs/v1", "bbb222")
     url = "https://huggingface.co/somebody/my-qwen"
-    assert pc.count(url).total == pc.count(f"{url}/tree/main").total == pc.count(f"{url}/blob/aaa111/config.json").total == TOTAL
+    assert (
+        pc.count(url).total
+        == pc.count(f"{url}/tree/main").total
+        == pc.count(f"{url}/blob/aaa111/config.json").total
+        == TOTAL
+    )
     assert pc.count(f"{url}/tree/v1").total == pc.count(f"{url}/blob/bbb222/config.json").total == TOTAL - 35 * LAYER
-    assert refusal(f"{url}/tree/v2").startswith("revision 'v2' of 'somebody/my-qwen' is not in the local Hugging Face cache")
+    assert refusal(f"{url}/tree/v2").startswith(
+        "revision 'v2' of 'somebody/my-qwen' is not in the local Hugging Face cache"
+    )
 
 
 def test_a_zoo_entry_answers_for_no_other_revision_than_main() -> None:
@@ -125,10 +134,19 @@ def test_a_url_is_never_a_file_of_the_current_directory() -> None:
         ("https://huggingface.co/datasets/a/b", "'https://huggingface.co/datasets/a/b' is a dataset, not a model"),
         ("https://huggingface.co/", "'https://huggingface.co/' is the Hub itself, not a model"),
         ("https://hf.co/a/b/tree/main/unet", "'https://hf.co/a/b/tree/main/unet' is in a folder of the repository"),
-        ("https://hf.co/a/b/blob/main/unet/config.json", "'https://hf.co/a/b/blob/main/unet/config.json' is in a folder of the repository"),
-        ("https://hf.co/a/b/blob/../config.json", "'https://hf.co/a/b/blob/../config.json' names no revision that paramcount can read"),
+        (
+            "https://hf.co/a/b/blob/main/unet/config.json",
+            "'https://hf.co/a/b/blob/main/unet/config.json' is in a folder of the repository",
+        ),
+        (
+            "https://hf.co/a/b/blob/../config.json",
+            "'https://hf.co/a/b/blob/../config.json' names no revision that paramcount can read",
+        ),
         ("https://hf.co/a/b/tree/..", "'https://hf.co/a/b/tree/..' names no revision that paramcount can read"),
-        ("https://hf.co/a/b/blob/..%2f..%2fx/config.json", "'https://hf.co/a/b/blob/..%2f..%2fx/config.json' names no revision that paramcount can read"),
+        (
+            "https://hf.co/a/b/blob/..%2f..%2fx/config.json",
+            "'https://hf.co/a/b/blob/..%2f..%2fx/config.json' names no revision that paramcount can read",
+        ),
         ("https://hf.co/../..", "unknown model '../..'"),
         ("https://hf.co/\x1b[2J", r"unknown model '\x1b[2J'"),
     ],
@@ -158,7 +176,10 @@ class Dtype:
 
 
 def test_a_config_object_is_read_as_the_config_json_that_it_would_be_saved_as() -> None:
-    config = Config(QWEN | {"id2label": {0: "LABEL_0"}, "torch_dtype": Dtype(), "layer_types": ("full_attention",) * 36}, "Qwen/Qwen3-8B")
+    config = Config(
+        QWEN | {"id2label": {0: "LABEL_0"}, "torch_dtype": Dtype(), "layer_types": ("full_attention",) * 36},
+        "Qwen/Qwen3-8B",
+    )
     assert pc.count(config).total == TOTAL
     assert pc.load(config).id == "Qwen/Qwen3-8B"
     assert pc.load(Config()).id == "unnamed"
@@ -182,7 +203,9 @@ def test_a_config_object_whose_to_dict_fails_is_refused() -> None:
     circle: dict[str, Any] = {"model_type": "qwen3"}
     circle["inner"] = circle
     assert refusal(Failing(KeyError("hidden_size"))).startswith("to_dict() of Failing raises KeyError: 'hidden_size'")
-    assert refusal(Failing("itself")).startswith("to_dict() of Failing raises RecursionError: maximum recursion depth exceeded")
+    assert refusal(Failing("itself")).startswith(
+        "to_dict() of Failing raises RecursionError: maximum recursion depth exceeded"
+    )
     assert refusal(Failing(circle)).startswith("to_dict() of Failing raises ValueError: Circular reference detected")
     assert refusal(Failing({(1, 2): 3})).startswith("to_dict() of Failing raises TypeError: keys must be str")
 
@@ -195,6 +218,11 @@ def test_a_dict_like_and_any_path_object_work() -> None:
 
 
 def test_python_m_paramcount_is_the_command(run: Runner) -> None:
-    done = subprocess.run([sys.executable, "-m", "paramcount", "gpt2-small", "--csv"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "paramcount", "gpt2-small", "--csv"], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, run("gpt2-small", "--csv").out, "")
-    assert subprocess.run([sys.executable, "-m", "paramcount", "gpt2-smal"], capture_output=True, check=False).returncode == 2
+    assert (
+        subprocess.run([sys.executable, "-m", "paramcount", "gpt2-smal"], capture_output=True, check=False).returncode
+        == 2
+    )

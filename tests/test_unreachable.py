@@ -71,7 +71,15 @@ def test_deepseek_vl2_s_attention_pooling() -> None:
     """timm's AttentionPoolLatent as siglip_vit.py makes it: a latent vector, q, kv, proj, norm and an MLP of mlp_ratio, all with biases."""
     vision = {"width": 1152, "layers": 2, "heads": 16, "patch_size": 14, "image_size": 384, "mlp_ratio": 3.7362}
     d, d_ff = 1152, 4304
-    count = pc.count({"model_type": "deepseek_vl_v2", "tile_tag": "2D", "language_config": {}, "projector_config": {}, "vision_config": vision})
+    count = pc.count(
+        {
+            "model_type": "deepseek_vl_v2",
+            "tile_tag": "2D",
+            "language_config": {},
+            "projector_config": {},
+            "vision_config": vision,
+        }
+    )
     assert sum(count.unreachable.values()) == d + 4 * (d * d + d) + 2 * d + (2 * d * d_ff + d_ff + d)
     assert count.unreachable["vision.attn_pool.kv.weight"] == 2 * d * d
 
@@ -80,11 +88,15 @@ def test_it_is_shown_with_its_reason_and_in_json(tmp_path: Path, capsys: pytest.
     path = tmp_path / "config.json"
     path.write_text(json.dumps(BERT), encoding="utf-8")
     out, _ = lines(capsys, str(path))
-    assert "unreachable 96, not included in the total: an untied LM head reads a bias of its own" in " ".join(out.split())
+    assert "unreachable 96, not included in the total: an untied LM head reads a bias of its own" in " ".join(
+        out.split()
+    )
     data = json.loads(lines(capsys, str(path), "--json")[0])
     assert data["unreachable"] == {"cls.predictions.bias": 96}
     assert data["unreachable_reasons"] == {"cls.predictions.bias": "an untied LM head reads a bias of its own"}
-    assert "unreachable 96, not included in the total: an untied LM head reads a bias of its own" in pc.explain(BERT).notes
+    assert (
+        "unreachable 96, not included in the total: an untied LM head reads a bias of its own" in pc.explain(BERT).notes
+    )
 
 
 def test_most_models_have_none() -> None:
@@ -97,10 +109,16 @@ def test_a_checkpoint_may_hold_it_in_its_shape() -> None:
 
     shapes = {name: tensor.shape for name, tensor in expand_names(pc.count(BERT).tensors).items()}
     assert checked(BERT, shapes | {"cls.predictions.bias": (96,)}).ok
-    assert [line.finding.kind for line in checked(BERT, shapes | {"cls.predictions.bias": (97,)}).lines if not line.finding.ok] == ["unexpected"]
+    assert [
+        line.finding.kind
+        for line in checked(BERT, shapes | {"cls.predictions.bias": (97,)}).lines
+        if not line.finding.ok
+    ] == ["unexpected"]
 
 
 @pytest.mark.parametrize(("tied", "head"), list(itertools.product((True, False), repeat=2)))
 def test_the_second_bias_is_that_of_an_untied_head(tied: bool, head: bool) -> None:
     cls = "BertForMaskedLM" if head else "BertModel"
-    assert pc.count({**BERT, "tie_word_embeddings": tied, "architectures": [cls]}).unreachable == ({"cls.predictions.bias": 96} if head and not tied else {})
+    assert pc.count({**BERT, "tie_word_embeddings": tied, "architectures": [cls]}).unreachable == (
+        {"cls.predictions.bias": 96} if head and not tied else {}
+    )

@@ -45,7 +45,9 @@ def test_a_folder_that_holds_its_model_is_accounted_for(run: Runner) -> None:
     assert headings.split() == ["component", "expected", "found", "difference"]
     assert row(done.out, "total") == [f"{TOTAL:,}", f"{TOTAL:,}", "0"]
     assert done.out.endswith("\n") and f"size: {bytes_of(TENSORS):,} bytes" in done.out
-    assert run("verify", "./m/config.json", "m/model.safetensors.index.json").code == run("verify", "./m", "m").code == 0
+    assert (
+        run("verify", "./m/config.json", "m/model.safetensors.index.json").code == run("verify", "./m", "m").code == 0
+    )
 
 
 def test_that_names_are_strange_is_told_by_every_command(run: Runner) -> None:
@@ -120,15 +122,23 @@ def test_of_an_index_alone_names_are_compared_and_that_is_said(run: Runner) -> N
 def test_what_a_missing_shard_would_hold_is_not_found(run: Runner) -> None:
     write_shards(Path("m"), TENSORS)
     Path("m/model-00002-of-00003.safetensors").unlink()
-    there = {name: tensor for name, tensor in TENSORS.items() if spread(TENSORS, 3)[name] != "model-00002-of-00003.safetensors"}
+    there = {
+        name: tensor
+        for name, tensor in TENSORS.items()
+        if spread(TENSORS, 3)[name] != "model-00002-of-00003.safetensors"
+    }
     done = run("verify", "./m")
     assert done.code == 1
     assert row(done.out, "total")[:2] == [f"{TOTAL:,}", f"{values(there):,}"]
-    assert f"model-00002-of-00003.safetensors is missing: it should hold {len(TENSORS) - len(there)} tensors" in done.out
+    assert (
+        f"model-00002-of-00003.safetensors is missing: it should hold {len(TENSORS) - len(there)} tensors" in done.out
+    )
     assert "\nshapes not checked for tensors in missing files\n" in done.out
 
 
-def test_a_folder_with_a_pickle_is_not_taken_for_its_config_alone(run: Runner, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_with_a_pickle_is_not_taken_for_its_config_alone(
+    run: Runner, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("verify", "./m").code == 0  # there is nothing to compare with
     Path("m/pytorch_model.bin").write_bytes(b"cos\nsystem\n")
     expected = f"m: contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"

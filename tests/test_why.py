@@ -22,7 +22,14 @@ from tests.running import Runner
 
 DATA = Path(__file__).parent / "data"
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
-TINY = {"model_type": "llama", "vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+TINY = {
+    "model_type": "llama",
+    "vocab_size": 1000,
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+}
 
 
 def one(model: object, number: str | int) -> Why:
@@ -111,9 +118,13 @@ def test_a_whole_number_is_met_exactly_or_not_at_all(model: str, off: int) -> No
     ],
 )
 @pytest.mark.parametrize("how", ["entry", "mapping"])
-def test_an_active_figure_says_which_tables_it_counts(id: str, figure: str, fit: str, value: int, left_out: list[str], how: str) -> None:
+def test_an_active_figure_says_which_tables_it_counts(
+    id: str, figure: str, fit: str, value: int, left_out: list[str], how: str
+) -> None:
     model = pc.load(id)
-    answer = one(model if how == "entry" else {"architecture": model.architecture, "config": model.sizes.model_dump()}, figure)
+    answer = one(
+        model if how == "entry" else {"architecture": model.architecture, "config": model.sizes.model_dump()}, figure
+    )
     (account,) = answer.accounts
     assert (answer.base, answer.true, answer.verdict) == ("active", pc.count(id).active, fit)
     assert (account.value, [cause.name for cause in account.causes]) == (value, left_out)
@@ -127,13 +138,24 @@ def test_two_tables_of_one_size_are_one_explanation_that_names_both() -> None:
 
 def test_a_withdrawn_figure_is_not_reproducible() -> None:
     answer = one("gpt2-small", "117M")
-    assert (answer.verdict, answer.ok, answer.accounts, answer.true, answer.left_over) == ("not reproducible", False, (), 124_439_808, -7_439_808)
+    assert (answer.verdict, answer.ok, answer.accounts, answer.true, answer.left_over) == (
+        "not reproducible",
+        False,
+        (),
+        124_439_808,
+        -7_439_808,
+    )
 
 
 def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
     """36.7B "including 0.9B for Embedding and 0.9B for the output Head" (README_WEIGHTS.md): with both it would be 37.6."""
     answer = one("deepseek-v3", "36.7B")
-    assert (answer.what, answer.verdict, answer.base, answer.left_over) == ("active", "not reproducible", "active", 36_700_000_000 - 37_552_282_624)
+    assert (answer.what, answer.verdict, answer.base, answer.left_over) == (
+        "active",
+        "not reproducible",
+        "active",
+        36_700_000_000 - 37_552_282_624,
+    )
 
 
 # ---- every cause, against figures that others print or that are derived by hand
@@ -147,17 +169,37 @@ def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
         ("gpt2-small", 163_037_184, [("tied LM head counted twice", 50257 * 768)]),  # a GPT-2 whose head is untied
         ("gpt2-small", 85_056_000, [("token embedding", -50257 * 768), ("position embedding", -1024 * 768)]),
         ("gpt2-small", 124_439_808 - 38_400, [("norms", -(12 * 4 * 768 + 2 * 768))]),
-        ("gpt2-small", 124_439_808 - 12 * (3 * 768 + 768 + 3072 + 768), [("biases", -12 * (3 * 768 + 768 + 3072 + 768))]),
+        (
+            "gpt2-small",
+            124_439_808 - 12 * (3 * 768 + 768 + 3072 + 768),
+            [("biases", -12 * (3 * 768 + 768 + 3072 + 768))],
+        ),
         ("llama-2-7b", 6_738_415_616 - 2 * 32000 * 4096, [("input and output embedding", -2 * 32000 * 4096)]),
         ("llama-3.1-8b", 8_030_261_248 + 2 * 256 * 4096, [("vocabulary padded to 128,512", 2 * 256 * 4096)]),
         ("llama-3.2-1b", 1_235_814_400 - 128_256 * 2048, [("token embedding", -128_256 * 2048)]),
         ("deepseek-v3", 671_026_404_352 + 14_848, [("buffers", 58 * 256)]),
         ("deepseek-v3", 682_636_472_320, [("MTP layer", 11_610_067_968)]),
-        ("deepseek-v3", 682_636_472_320 - 7168 * 14336, [("MTP layer", 11_610_067_968 - 7168 * 14336)]),  # without eh_proj
-        ("deepseek-v3", 671_026_404_352 + 40_838_232, [("FP8 scales", 40_838_232)]),  # none of a layer that is not there
-        ("kimi-k2", 1_026_470_731_056, [("buffers", 60 * 384), ("legacy buffers", 61 * 56), ("FP8 scales", 62_495_192)]),  # as its entry says
+        (
+            "deepseek-v3",
+            682_636_472_320 - 7168 * 14336,
+            [("MTP layer", 11_610_067_968 - 7168 * 14336)],
+        ),  # without eh_proj
+        (
+            "deepseek-v3",
+            671_026_404_352 + 40_838_232,
+            [("FP8 scales", 40_838_232)],
+        ),  # none of a layer that is not there
+        (
+            "kimi-k2",
+            1_026_470_731_056,
+            [("buffers", 60 * 384), ("legacy buffers", 61 * 56), ("FP8 scales", 62_495_192)],
+        ),  # as its entry says
         ("moonlight-16b-a3b", 15_960_111_936, [("buffers", 26 * 64), ("legacy buffers", 27 * 64)]),
-        ("gpt-oss-20b", 4_187_440_704 - 24 * 42_592, [("biases", -24 * (4096 + 2 * 512 + 2880 + 32 + 4 * (5760 + 2880)))]),  # those of 4 experts
+        (
+            "gpt-oss-20b",
+            4_187_440_704 - 24 * 42_592,
+            [("biases", -24 * (4096 + 2 * 512 + 2880 + 32 + 4 * (5760 + 2880)))],
+        ),  # those of 4 experts
     ],
 )
 def test_a_cause_is_found_and_named(model: str, figure: str | int, expected: list[tuple[str, int]]) -> None:
@@ -167,7 +209,12 @@ def test_a_cause_is_found_and_named(model: str, figure: str | int, expected: lis
 
 
 def test_the_tables_of_each_layer_are_a_cause_of_their_own() -> None:
-    document = {"model_type": "gemma3n_text", "num_hidden_layers": 5, "layer_types": ["full_attention"] * 5, "num_kv_shared_layers": 0}
+    document = {
+        "model_type": "gemma3n_text",
+        "num_hidden_layers": 5,
+        "layer_types": ["full_attention"] * 5,
+        "num_kv_shared_layers": 0,
+    }
     count = pc.count(document)
     assert count.components["other_embedding"] == 262_144 * 5 * 256
     assert causes(one(document, count.total - 262_144 * 5 * 256)) == [("other embeddings", -262_144 * 5 * 256)]
@@ -177,7 +224,9 @@ def test_towers_are_left_out_one_by_one_or_together() -> None:
     count = pc.count("llama-3.2-11b-vision")
     vision, projector = count.components["vision"], count.components["projector"]
     assert causes(one("llama-3.2-11b-vision", count.total - vision)) == [("vision encoder", -vision)]
-    assert causes(one("llama-3.2-11b-vision", count.language_model)) == [("vision encoder and projector", -vision - projector)]
+    assert causes(one("llama-3.2-11b-vision", count.language_model)) == [
+        ("vision encoder and projector", -vision - projector)
+    ]
 
 
 def test_unequal_tables_are_told_apart() -> None:
@@ -223,7 +272,12 @@ def test_causes_are_read_off_the_declaration() -> None:
 def test_the_convention_that_the_source_states_leads() -> None:
     """README.md: "37B activated for each token", which its entry lists as `active`: embeddings included."""
     answer = one("deepseek-v3", "37B")
-    assert (answer.what, answer.verdict, causes(answer), answer.accounts[0].value) == ("active", "truncated", [], 37_552_282_624)
+    assert (answer.what, answer.verdict, causes(answer), answer.accounts[0].value) == (
+        "active",
+        "truncated",
+        [],
+        37_552_282_624,
+    )
     assert answer.rounded is not None
     assert (answer.rounded.value, answer.rounded.fit, [cause.name for cause in answer.rounded.causes]) == (
         36_625_603_584,
@@ -245,7 +299,12 @@ def test_rounding_goes_before_cutting_off_if_no_source_states_what_it_counts() -
     answer = one({"architecture": model.architecture, "config": model.sizes.model_dump()}, "37B")
     assert (answer.verdict, causes(answer)) == ("rounded", [("input or output embedding", -926_679_040)])
     assert answer.plainer is not None
-    assert (answer.plainer.base, answer.plainer.value, answer.plainer.fit, answer.plainer.causes) == ("active", 37_552_282_624, "truncated", ())
+    assert (answer.plainer.base, answer.plainer.value, answer.plainer.fit, answer.plainer.causes) == (
+        "active",
+        37_552_282_624,
+        "truncated",
+        (),
+    )
 
 
 def test_then_the_fewest_causes_go_first() -> None:
@@ -255,12 +314,21 @@ def test_then_the_fewest_causes_go_first() -> None:
 
 
 def test_what_the_source_says_it_counts_decides() -> None:
-    said = one("glm-4.5-air", "106B")  # Table 1 of the paper counts no tables; the total itself becomes 106B only where it is cut off
-    assert (said.what, said.verdict, causes(said)) == ("non_embedding", "rounded", [("input and output embedding", -1_241_513_984)])
+    said = one(
+        "glm-4.5-air", "106B"
+    )  # Table 1 of the paper counts no tables; the total itself becomes 106B only where it is cut off
+    assert (said.what, said.verdict, causes(said)) == (
+        "non_embedding",
+        "rounded",
+        [("input and output embedding", -1_241_513_984)],
+    )
     xl = one("gpt2-xl", "1.5B")  # of the total, which is cut off; without the table it would be 1.48
     assert (xl.what, xl.verdict, causes(xl)) == ("total", "truncated", [])
     mapping = {"architecture": "gpt2", "config": pc.load("gpt2-xl").sizes.model_dump()}  # of which nobody says anything
-    assert (one(mapping, "1.5B").verdict, causes(one(mapping, "1.5B"))) == ("rounded", [("token embedding", -50257 * 1600)])
+    assert (one(mapping, "1.5B").verdict, causes(one(mapping, "1.5B"))) == (
+        "rounded",
+        [("token embedding", -50257 * 1600)],
+    )
     r1 = one("deepseek-v3", "685B")  # what the files hold is one cause more than would do
     assert (r1.what, [name for name, _ in causes(r1)]) == ("checkpoint", ["buffers", "MTP layer", "FP8 scales"])
 
@@ -293,7 +361,13 @@ def test_what_only_files_hold_explains_no_count_of_parameters() -> None:
 def test_causes_that_exclude_each_other_never_are_compatible(id: str) -> None:
     found = find_candidates(pc.count(id).tensors, SCHEMES["fp8"])
     groups = (
-        {"LM head", "input or output embedding", "input and output embedding", "token embedding", "tied LM head counted twice"},
+        {
+            "LM head",
+            "input or output embedding",
+            "input and output embedding",
+            "token embedding",
+            "tied LM head counted twice",
+        },
         {"biases", "norms", "biases and norms"},
         {"vision encoder", "projector", "vision encoder and projector"},
         {"MTP layer"},
@@ -310,15 +384,25 @@ def test_causes_that_exclude_each_other_never_are_compatible(id: str) -> None:
 def test_the_scales_of_an_mtp_layer_come_with_the_layer_and_it_with_them() -> None:
     assert one("deepseek-v3", 671_026_404_352 + 41_540_496).verdict == "not reproducible"
     assert one("deepseek-v3", 671_026_404_352 + 11_610_067_968 + 40_838_232).verdict == "not reproducible"
-    assert causes(one("deepseek-v3", 671_026_404_352 + 11_610_067_968 + 41_540_496)) == [("MTP layer", 11_610_067_968), ("FP8 scales", 41_540_496)]
+    assert causes(one("deepseek-v3", 671_026_404_352 + 11_610_067_968 + 41_540_496)) == [
+        ("MTP layer", 11_610_067_968),
+        ("FP8 scales", 41_540_496),
+    ]
 
 
 def test_a_vocabulary_that_is_a_multiple_already_is_not_padded() -> None:
     def padded(rows: int) -> list[str]:
-        return [found.name for found in find_candidates(pc.count(TINY | {"vocab_size": rows}).tensors) if found.name.startswith("vocabulary")]
+        return [
+            found.name
+            for found in find_candidates(pc.count(TINY | {"vocab_size": rows}).tensors)
+            if found.name.startswith("vocabulary")
+        ]
 
     assert padded(2048) == []
-    assert padded(2049) == [f"vocabulary padded to {rows}" for rows in ("2,056", "2,064", "2,080", "2,112", "2,176", "2,304", "2,560", "3,072")]
+    assert padded(2049) == [
+        f"vocabulary padded to {rows}"
+        for rows in ("2,056", "2,064", "2,080", "2,112", "2,176", "2,304", "2,560", "3,072")
+    ]
 
 
 def test_no_more_than_three_causes_explain_a_figure() -> None:
@@ -326,9 +410,13 @@ def test_no_more_than_three_causes_explain_a_figure() -> None:
     three = count.total + count.buffers + count.mtp + 40_838_232 + 702_264
     assert len(causes(one("deepseek-v3", three))) == 3
     assert one("deepseek-v3", three - 61 * (2 * 7168 + 2048) - 7168).verdict == "not reproducible"  # without norms, too
-    two = count.active - count.embedding - count.lm_head + count.mtp - 248 * 3 * 2048 * 7168  # of the MTP layer, too, 8 of 256 experts are active
+    two = (
+        count.active - count.embedding - count.lm_head + count.mtp - 248 * 3 * 2048 * 7168
+    )  # of the MTP layer, too, 8 of 256 experts are active
     assert len(causes(one("deepseek-v3", two))) == 2
-    assert one("deepseek-v3", two - count.components["norm"]).verdict == "not reproducible"  # for `active` is one of the three
+    assert (
+        one("deepseek-v3", two - count.components["norm"]).verdict == "not reproducible"
+    )  # for `active` is one of the three
 
 
 # ---- every model
@@ -338,7 +426,9 @@ def test_no_more_than_three_causes_explain_a_figure() -> None:
 def test_every_published_figure_has_an_answer_that_adds_up(id: str) -> None:
     model = zoo.load_entry(id)
     answers = pc.why(id)
-    assert [answer.published for answer in answers] == [f"{said.value:,}" if isinstance(said.value, int) else said.value for said in model.published]
+    assert [answer.published for answer in answers] == [
+        f"{said.value:,}" if isinstance(said.value, int) else said.value for said in model.published
+    ]
     refs = {source.id: source.ref for source in model.sources}
     for answer, said in zip(answers, model.published, strict=True):
         figure = parse_figure(said.value)
@@ -368,13 +458,19 @@ def test_every_architecture_explains_its_total_and_what_lacks_a_table(name: str,
 # ---- what may be asked
 
 
-@pytest.mark.parametrize(("figure", "value", "step"), [("7B", 7 * 10**9, 10**9), ("~1.04T", 1_040 * 10**9, 10**10), ("124,439,808", 124_439_808, 1)])
+@pytest.mark.parametrize(
+    ("figure", "value", "step"),
+    [("7B", 7 * 10**9, 10**9), ("~1.04T", 1_040 * 10**9, 10**10), ("124,439,808", 124_439_808, 1)],
+)
 def test_a_figure_may_be_written_as_people_write_it(figure: str, value: int, step: int) -> None:
     answer = one("gpt2-small", figure)
     assert (answer.published, answer.value, answer.step) == (figure, value, step)
 
 
-@pytest.mark.parametrize("number", ["", "x", "7X", "0", "-7B", "7.4.5B", "1e9", 0, -1, True, 1.5, 10**31, "9" * 5000, "1" + ",000" * 2000, None])
+@pytest.mark.parametrize(
+    "number",
+    ["", "x", "7X", "0", "-7B", "7.4.5B", "1e9", 0, -1, True, 1.5, 10**31, "9" * 5000, "1" + ",000" * 2000, None],
+)
 def test_what_is_no_figure_is_refused(number: Any) -> None:
     if number is None:
         assert len(pc.why("gpt2-small", number)) == 3
@@ -422,7 +518,10 @@ def test_the_items_of_a_cause_stand_below_it(run: Runner) -> None:
 
 def test_what_is_not_reproducible_says_what_is_left_over(run: Runner) -> None:
     done = run("why", "gpt2-small", "117M")
-    assert (done.code, done.out) == (1, "117 M: not reproducible, 7.4 M unexplained\npublished  117,000,000\ntotal      124,439,808\n")
+    assert (done.code, done.out) == (
+        1,
+        "117 M: not reproducible, 7.4 M unexplained\npublished  117,000,000\ntotal      124,439,808\n",
+    )
     assert run("why", "gpt2-small", "124449808").out.startswith("124,449,808: not reproducible, 10,000 unexplained\n")
     lines = run("why", "qwen2-7b", "5.98B").out.splitlines()  # compared with what its source counts
     assert lines[:3] == [
@@ -435,7 +534,9 @@ def test_what_is_not_reproducible_says_what_is_left_over(run: Runner) -> None:
 def test_several_explanations_are_listed_with_exit_code_0(run: Runner) -> None:
     done = run("why", "glm-4.5", "355B")
     assert done.code == 0
-    assert done.out.startswith("355 B: 2 explanations fit equally well\n355,181,563,136  total 352,797,814,784 − input and output embedding")
+    assert done.out.startswith(
+        "355 B: 2 explanations fit equally well\n355,181,563,136  total 352,797,814,784 − input and output embedding"
+    )
     assert "\n355,233,991,936  total" in done.out
 
 
@@ -465,7 +566,9 @@ def test_figures_belong_to_the_model_before_them(run: Runner) -> None:
     assert run("why", "mixtral-8x7b", "12.9B", "qwen3-30b-a3b", "3.3B").code == 0
 
 
-def test_a_figure_may_begin_with_a_sign_that_paths_begin_with(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_figure_may_begin_with_a_sign_that_paths_begin_with(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run("why", "kimi-k2", "~1.03T").out.startswith("1.03 T = total 1,026,408,209,408\n")
     (tmp_path / "7b.json").write_text(json.dumps(TINY), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -491,14 +594,27 @@ def test_a_markdown_table_has_four_columns(run: Runner) -> None:
     lines = run("why", "gpt-oss-20b", "3.6B", "gpt2", "117M", "--markdown").out.splitlines()
     assert [re.split(r"\s*\|\s*", line.strip("| ")) for line in (lines[0], *lines[2:])] == [
         ["model", "published", "true", "why"],
-        ["gpt-oss-20b", "3.6 B", "4,187,440,704", "active − input or output embedding 579,133,440 (same size), matches when rounded"],
+        [
+            "gpt-oss-20b",
+            "3.6 B",
+            "4,187,440,704",
+            "active − input or output embedding 579,133,440 (same size), matches when rounded",
+        ],
         ["gpt2-small", "117 M", "124,439,808", "not reproducible, 7.4 M unexplained"],
     ]
 
 
 @pytest.mark.parametrize("format", ["table", "markdown", "latex", "html", "csv", "json"])
 @pytest.mark.parametrize(
-    "args", [["gpt2", "117M"], ["glm-4.5", "355B"], ["deepseek-v3", "684531386000"], ["deepseek-v3"], ["falcon3-1b"], ["gpt2", "llama-2-7b"]]
+    "args",
+    [
+        ["gpt2", "117M"],
+        ["glm-4.5", "355B"],
+        ["deepseek-v3", "684531386000"],
+        ["deepseek-v3"],
+        ["falcon3-1b"],
+        ["gpt2", "llama-2-7b"],
+    ],
 )
 def test_every_answer_has_every_format(run: Runner, args: list[str], format: str) -> None:
     done = run("why", *args, "--format", format)
@@ -514,7 +630,10 @@ def test_every_answer_is_readable_in_80_columns(run: Runner, id: str) -> None:
 def test_a_what_if_is_said_and_asked_for_as_changed(run: Runner) -> None:
     done = run("why", "gpt2", "--set", "n_layers=13", "131527680")
     assert done.code == 0
-    assert done.out.splitlines()[:2] == ["131,527,680 = total 131,527,680", "what if n_layers 12 → 13: 124,439,808 + 7,087,872 = 131,527,680"]
+    assert done.out.splitlines()[:2] == [
+        "131,527,680 = total 131,527,680",
+        "what if n_layers 12 → 13: 124,439,808 + 7,087,872 = 131,527,680",
+    ]
     data = json.loads(run("why", "gpt2", "--set", "n_layers=13", "131527680", "--json").out)
     assert data["figures"][0]["set"] == {"n_layers": [12, 13]}
 
@@ -526,8 +645,14 @@ def test_a_what_if_is_said_and_asked_for_as_changed(run: Runner) -> None:
         (["gpt2", "1e9"], "the string '1e9' is not a figure (expected 7B, 124M, 7.61B, ~1.04T or an integer)"),
         (["gpt2", "0"], "the string '0' is not a figure (expected 7B, 124M, 7.61B, ~1.04T or a positive integer)"),
         (["7B"], "no model before '7B' (expected MODEL NUMBER)"),
-        (["gpt2", "117M", "nonesuch"], "unknown model 'nonesuch' (expected a name from `paramcount list`, or a path such as ./model.yaml)"),
-        (["gpt2", "\x1b[31m7B"], "unknown model '\\x1b[31m7B' (expected a name from `paramcount list`, or a path such as ./model.yaml)"),
+        (
+            ["gpt2", "117M", "nonesuch"],
+            "unknown model 'nonesuch' (expected a name from `paramcount list`, or a path such as ./model.yaml)",
+        ),
+        (
+            ["gpt2", "\x1b[31m7B"],
+            "unknown model '\\x1b[31m7B' (expected a name from `paramcount list`, or a path such as ./model.yaml)",
+        ),
         (["gpt2", "~7\x1bB"], "the string '~7\\x1bB' is not a figure (expected 7B, 124M, 7.61B, ~1.04T or an integer)"),
         (
             ["gpt-4", "1.8T"],
@@ -556,4 +681,7 @@ def test_no_name_of_the_zoo_looks_like_a_figure() -> None:
 
 def test_terms_say_their_signs() -> None:
     (account,) = one("gpt-3", 175_181_291_520).accounts
-    assert format_causes(account.causes) == "+ tied LM head counted twice 617,558,016 − position embedding 25,165,824 − biases and norms 15,360,000"
+    assert (
+        format_causes(account.causes)
+        == "+ tied LM head counted twice 617,558,016 − position embedding 25,165,824 − biases and norms 15,360,000"
+    )

@@ -17,14 +17,29 @@ from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.why import CheckpointExplanation, explain_checkpoint
 from tests.damaging import DAMAGES, a_few
 from tests.gguf_layouts import entries
-from tests.headers import NAMES, Tensors, bytes_of, saved, size_of, spread, write_file, write_header, write_index, write_shards
+from tests.headers import (
+    NAMES,
+    Tensors,
+    bytes_of,
+    saved,
+    size_of,
+    spread,
+    write_file,
+    write_header,
+    write_index,
+    write_shards,
+)
 from tests.refusing import command_refusal
 from tests.released import released, values
 from tests.running import Runner
 from tests.test_why import PIECES, checked
 
 DATA = Path(__file__).parent / "data"
-TRUTH = {truth["zoo_id"]: truth for path in sorted((DATA / "truth").glob("*.json")) if (truth := json.loads(path.read_text(encoding="utf-8")))}
+TRUTH = {
+    truth["zoo_id"]: truth
+    for path in sorted((DATA / "truth").glob("*.json"))
+    if (truth := json.loads(path.read_text(encoding="utf-8")))
+}
 PACKED = [name for name in NAMES if name.endswith(("GPTQ", "AWQ", "MXFP4")) or "-FP8" in name]
 PLAIN = [name for name in NAMES if name not in PACKED]
 BESIDE = {"gpt2-small": "masks", "llama-2-7b": "frequencies"}  # what a release holds beside its parameters
@@ -39,16 +54,25 @@ with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
     ROWS = list(csv.DictReader(file))
 
 
-def held(tensors: Tensors, path: Path = Path("model.safetensors"), format: str = "safetensors", **said: Any) -> Checkpoint:
+def held(
+    tensors: Tensors, path: Path = Path("model.safetensors"), format: str = "safetensors", **said: Any
+) -> Checkpoint:
     """A checkpoint of these tensors, as if its header had been read."""
-    known = {name: FileTensor(path.name, dtype, shape, size_of(dtype, shape), 0) for name, (dtype, shape) in tensors.items()}
+    known = {
+        name: FileTensor(path.name, dtype, shape, size_of(dtype, shape), 0) for name, (dtype, shape) in tensors.items()
+    }
     return Checkpoint(path, format, known, (File(path.name, path, None),), **said)
 
 
 def names_alone(tensors: Tensors) -> Checkpoint:
     """The same where only an index is there."""
     path = Path("model.safetensors.index.json")
-    return Checkpoint(path, "safetensors", {name: FileTensor("a.safetensors") for name in tensors}, (File("a.safetensors", Path("a.safetensors"), None),))
+    return Checkpoint(
+        path,
+        "safetensors",
+        {name: FileTensor("a.safetensors") for name in tensors},
+        (File("a.safetensors", Path("a.safetensors"), None),),
+    )
 
 
 def tensors_of(id: str) -> Tensors:
@@ -65,7 +89,11 @@ def units(found: CheckpointExplanation) -> dict[str, int]:
 
 
 def sums_up(found: CheckpointExplanation) -> None:
-    assert (found.left_over, found.account.base, found.account.count) == (0, "total", sum(found.verification.expected.values()) - left_out(found))
+    assert (found.left_over, found.account.base, found.account.count) == (
+        0,
+        "total",
+        sum(found.verification.expected.values()) - left_out(found),
+    )
     assert found.values == found.account.value == found.account.count + sum(units(found).values())
 
 
@@ -114,7 +142,10 @@ def test_a_stored_copy_of_a_tied_head_is_one_cause() -> None:
 def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() -> None:
     for name in PLAIN:
         found = explain_checkpoint(pc.load(saved(name).config), held(saved(name).tensors))
-        assert (found.verdict, found.values) == ("exact", sum(prod(shape) for _, shape in saved(name).tensors.values())), name
+        assert (found.verdict, found.values) == (
+            "exact",
+            sum(prod(shape) for _, shape in saved(name).tensors.values()),
+        ), name
         assert set(units(found)) <= {"buffers"}, name
         sums_up(found)
 
@@ -133,10 +164,18 @@ def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() 
 def test_what_stands_beside_packed_weights_is_a_cause_for_each_kind(name: str, causes: dict[str, str]) -> None:
     tensors = saved(name).tensors
     found = explain_checkpoint(pc.load(saved(name).config), held(tensors))
-    assert units(found) == {cause: sum(prod(shape) for held, (_, shape) in tensors.items() if held.endswith(end)) for cause, end in causes.items()}
+    assert units(found) == {
+        cause: sum(prod(shape) for held, (_, shape) in tensors.items() if held.endswith(end))
+        for cause, end in causes.items()
+    }
     beside = sum(units(found).values())
-    packed = {held: prod(shape) * (8 if held.endswith("qweight") else 2 if held.endswith("_blocks") else 1) for held, (_, shape) in tensors.items()}
-    assert found.values == sum(packed.values()) == found.account.count + beside  # eight values of 4 bits in a word, two in a byte
+    packed = {
+        held: prod(shape) * (8 if held.endswith("qweight") else 2 if held.endswith("_blocks") else 1)
+        for held, (_, shape) in tensors.items()
+    }
+    assert (
+        found.values == sum(packed.values()) == found.account.count + beside
+    )  # eight values of 4 bits in a word, two in a byte
     assert found.verdict == "exact"
     sums_up(found)
     checked(found.account)
@@ -145,7 +184,10 @@ def test_what_stands_beside_packed_weights_is_a_cause_for_each_kind(name: str, c
 def test_a_converter_that_leaves_tensors_out_or_puts_them_together_leaves_nothing_unexplained() -> None:
     for entry in entries():
         tensors: Tensors = {name: ("F32", shape) for name, shape in entry.tensors.items()}
-        found = explain_checkpoint(pc.load(entry.config), held(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}))
+        found = explain_checkpoint(
+            pc.load(entry.config),
+            held(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}),
+        )
         sums_up(found)
         assert found.values == sum(map(prod, entry.tensors.values())), entry.id
 
@@ -154,9 +196,16 @@ def test_towers_in_a_file_of_their_own_are_left_out_by_name() -> None:
     (entry,) = [entry for entry in entries() if entry.config["model_type"] == "llava"]
     tensors: Tensors = {name: ("F32", shape) for name, shape in entry.tensors.items()}
     count = pc.count(entry.config)
-    found = explain_checkpoint(pc.load(entry.config), held(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}))
+    found = explain_checkpoint(
+        pc.load(entry.config),
+        held(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}),
+    )
     (cause,) = found.account.causes
-    assert (cause.name, cause.units, cause.note) == ("omitted by the converter", count.language_model - count.total, "vision, projector")
+    assert (cause.name, cause.units, cause.note) == (
+        "omitted by the converter",
+        count.language_model - count.total,
+        "vision, projector",
+    )
     assert found.values == count.language_model
 
 
@@ -184,8 +233,14 @@ def test_missing_tensors_another_shape_and_strange_ones_are_named() -> None:
     tensors["strange.thing"] = ("F32", (3, 5))
     found = explain_checkpoint(pc.load(c | {"n_layer": layers + 1}), held(tensors))
     layer = sum(prod(shape) for name, (_, shape) in tensors.items() if name.startswith(f"{prefix}h.0."))
-    assert units(found) == {"missing tensors": -layer, "tensors with another shape": -positions // 2 * d, "unexpected tensors": 15}
-    items = {(cause.name, item.name): (item.units, item.arithmetic) for cause in found.account.causes for item in cause.items}
+    assert units(found) == {
+        "missing tensors": -layer,
+        "tensors with another shape": -positions // 2 * d,
+        "unexpected tensors": 15,
+    }
+    items = {
+        (cause.name, item.name): (item.units, item.arithmetic) for cause in found.account.causes for item in cause.items
+    }
     assert items["tensors with another shape", "as stored"] == (positions // 2 * d, f"{positions // 2} × {d}")
     assert items["tensors with another shape", "as expected"] == (-positions * d, f"{positions} × {d}")
     assert items["missing tensors", "norm"] == (-4 * d, f"4 × {d}")
@@ -196,7 +251,11 @@ def test_missing_tensors_another_shape_and_strange_ones_are_named() -> None:
 
 
 def test_a_buffer_that_is_missing_is_no_missing_parameter() -> None:
-    tensors = {name: tensor for name, tensor in saved("deepseek_v3").tensors.items() if not name.endswith("e_score_correction_bias")}
+    tensors = {
+        name: tensor
+        for name, tensor in saved("deepseek_v3").tensors.items()
+        if not name.endswith("e_score_correction_bias")
+    }
     found = explain_checkpoint(pc.load(saved("deepseek_v3").config), held(tensors))
     assert (units(found), found.values, found.verdict) == ({}, found.account.count, "not accounted for")
 
@@ -244,7 +303,13 @@ def test_an_index_is_explained_as_far_as_its_names_and_its_size_tell(run: Runner
     done = run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json", "--csv")
     assert done.code == 0
     (row,) = csv.DictReader(done.out.splitlines())
-    assert (row["published"], row["value"], row["left_over"], row["verdict"], row["true"]) == ("–", "", "", "names only", "124439808")
+    assert (row["published"], row["value"], row["left_over"], row["verdict"], row["true"]) == (
+        "–",
+        "",
+        "",
+        "names only",
+        "124439808",
+    )
     told = " ".join(run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json").out.split())
     assert "137,022,720 values according to the tensor names = total 124,439,808 + legacy buffers 12,582,912" in told
     assert f"total_size {bytes_of(tensors):,} is" in told
@@ -276,7 +341,8 @@ def test_the_bytes_come_about_as_values_by_their_width_and_headers(tmp_path: Pat
     assert found.byte_sums[0] == f"bytes: {n:,} × 2 (BF16) + {masks:,} × 4 (F32) = {all:,}"
     assert found.byte_sums[1:] == [f"files: {size:,} bytes = values {all:,} + headers {size - all:,}"]
     assert (
-        explain_checkpoint(model, open_checkpoint(write_header(tmp_path / "saved.json", tensors))).byte_sums == found.byte_sums[:1]
+        explain_checkpoint(model, open_checkpoint(write_header(tmp_path / "saved.json", tensors))).byte_sums
+        == found.byte_sums[:1]
     )  # a saved header has no file
 
 
@@ -294,8 +360,14 @@ def test_the_command_says_the_sum_with_its_arithmetic_and_the_bytes(run: Runner,
     lines = done.out.splitlines()
     assert (done.code, done.err) == (0, "")
     text = "".join(done.out.split())  # a long path breaks the line
-    assert text.startswith(f"{gpt2}: 137,022,720 values = total 124,439,808 + legacy buffers 12,582,912 total 124,439,808 ".replace(" ", ""))
-    assert [line.split("  ")[-1].strip() for line in lines if line.startswith("legacy buffers ")] == ["12 × 1 × 1 × 1,024 × 1,024"]
+    assert text.startswith(
+        f"{gpt2}: 137,022,720 values = total 124,439,808 + legacy buffers 12,582,912 total 124,439,808 ".replace(
+            " ", ""
+        )
+    )
+    assert [line.split("  ")[-1].strip() for line in lines if line.startswith("legacy buffers ")] == [
+        "12 × 1 × 1 × 1,024 × 1,024"
+    ]
     assert "bytes: 124,439,808 × 2 (BF16) + 12,582,912 × 4 (F32) = 299,211,264" in lines
     assert "complete: every tensor matches" in lines
 
@@ -304,7 +376,10 @@ def test_figures_and_files_may_stand_behind_each_model(run: Runner, gpt2: str, t
     llama = str(write_header(tmp_path / "llama.json", tensors_of("llama-2-7b")))
     done = run("why", "gpt2-small", gpt2, "137022720", "llama-2-7b", "7B", llama, "--json")
     found = json.loads(done.out)
-    assert [(figure["id"], figure["published"]) for figure in found["figures"]] == [("gpt2-small", "137022720"), ("llama-2-7b", "7B")]
+    assert [(figure["id"], figure["published"]) for figure in found["figures"]] == [
+        ("gpt2-small", "137022720"),
+        ("llama-2-7b", "7B"),
+    ]
     assert [(file["id"], file["values"], file["verdict"], file["account"]["value"]) for file in found["files"]] == [
         ("gpt2-small", 137_022_720, "exact", 137_022_720),
         ("llama-2-7b", 6_738_417_664, "exact", 6_738_417_664),
@@ -330,7 +405,9 @@ def test_a_file_that_does_not_match_exits_with_1_and_names_what_does_not(run: Ru
     assert run("why", "gpt2-medium", gpt2, "gpt2-small", gpt2).code == 1
 
 
-def test_a_folder_with_a_config_json_is_a_model_in_front_and_a_checkpoint_behind_one(run: Runner, tmp_path: Path) -> None:
+def test_a_folder_with_a_config_json_is_a_model_in_front_and_a_checkpoint_behind_one(
+    run: Runner, tmp_path: Path
+) -> None:
     name = "qwen2_moe"
     (tmp_path / "config.json").write_text(json.dumps(saved(name).config), encoding="utf-8")
     write_shards(tmp_path, saved(name).tensors)
@@ -364,5 +441,7 @@ def test_a_what_if_is_held_against_a_file(run: Runner, gpt2: str) -> None:
         (["gpt2-small", "./pytorch_model.bin"], "is a pickle (.bin), which paramcount never loads"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_one_line(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
+def test_what_cannot_be_asked_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
     assert says in command_refusal(capsys, "why", *words)

@@ -30,7 +30,19 @@ FIELDS = (
     "id", "name", "family", "publisher", "released", "hf", "aliases", "architecture", "context_length", "config",
     "checked", "release", "sources", "published", "notes",
 )  # fmt: skip
-ESTIMATE_FIELDS = ("id", "name", "family", "publisher", "released", "hf", "aliases", "estimate", "claims", "sources", "notes")
+ESTIMATE_FIELDS = (
+    "id",
+    "name",
+    "family",
+    "publisher",
+    "released",
+    "hf",
+    "aliases",
+    "estimate",
+    "claims",
+    "sources",
+    "notes",
+)
 
 # No independent count confirms these; the tables mark them as unverified.
 UNVERIFIED = {"qwen-1.8b"}
@@ -71,7 +83,12 @@ def test_an_entry_equals_the_reference_in_every_total_and_every_tensor_shape(id:
 def test_an_entry_equals_the_truth_of_its_published_config(name: str) -> None:
     facts = truth(name)
     count = pc.count(facts["zoo_id"])
-    assert (count.total, count.embedding, count.lm_head, count.buffers) == (facts["total"], facts["embedding"], facts["lm_head"], facts["buffers"])
+    assert (count.total, count.embedding, count.lm_head, count.buffers) == (
+        facts["total"],
+        facts["embedding"],
+        facts["lm_head"],
+        facts["buffers"],
+    )
     assert shapes(count) == Counter(facts["shapes"])
 
 
@@ -80,7 +97,12 @@ def test_a_published_config_json_reads_as_the_truth(name: str) -> None:
     facts = truth(name)
     cls = architecture(facts["config"]["model_type"])
     count = count_sizes(validate_sizes(cls, read_values(cls, facts["config"]).values))
-    assert (count.total, count.embedding, count.lm_head, count.buffers) == (facts["total"], facts["embedding"], facts["lm_head"], facts["buffers"])
+    assert (count.total, count.embedding, count.lm_head, count.buffers) == (
+        facts["total"],
+        facts["embedding"],
+        facts["lm_head"],
+        facts["buffers"],
+    )
     assert shapes(count) == Counter(facts["shapes"])
 
 
@@ -106,7 +128,12 @@ def test_every_field_is_written_out_in_schema_order(path: Path) -> None:
 def test_every_source_is_used_and_every_entry_has_one(id: str) -> None:
     model = zoo.load_entry(id)
     used = {figure.source for figure in model.published} | {claim.source for claim in model.claims}
-    spare = {source.id for source in model.sources} - used - ({"config"} if model.config else set()) - ({"release"} if model.released else set())
+    spare = (
+        {source.id for source in model.sources}
+        - used
+        - ({"config"} if model.config else set())
+        - ({"release"} if model.released else set())
+    )
     assert model.sources
     assert spare == set()
 
@@ -157,7 +184,9 @@ def test_the_citable_table_is_fresh() -> None:
     from paramcount.views.compare import build_comparison_table, make_rows
 
     fresh = render(build_comparison_table(make_rows(loading.select_models(["*"])), format="csv"), "csv", 80)
-    assert (zoo.CONFIGS / "zoo.csv").read_text(encoding="utf-8") == fresh, "make it anew: paramcount compare '*' --csv -o configs/zoo.csv"
+    assert (zoo.CONFIGS / "zoo.csv").read_text(encoding="utf-8") == fresh, (
+        "make it anew: paramcount compare '*' --csv -o configs/zoo.csv"
+    )
 
 
 def test_an_installation_without_its_zoo_is_an_error_and_not_an_empty_zoo(

@@ -12,7 +12,9 @@ import paramcount as pc
 def main(folder: Path) -> dict[str, int | str | bool | None]:
     """What each part of the API answers. `folder`: for the header of a checkpoint."""
     header = folder / "header.json"
-    header.write_text('{"wte.weight": {"dtype": "F32", "shape": [50257, 768], "data_offsets": [0, 154389504]}}', encoding="utf-8")
+    header.write_text(
+        '{"wte.weight": {"dtype": "F32", "shape": [50257, 768], "data_offsets": [0, 154389504]}}', encoding="utf-8"
+    )
     model: pc.Model = pc.load("gpt2-small")
     count: pc.Count = pc.count(model)
     deeper: pc.Model = pc.what_if("gpt2-small", n_layers=24)

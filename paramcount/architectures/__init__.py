@@ -295,7 +295,11 @@ def architecture(name: object) -> type[Sizes]:
         if isinstance(name, str) and (found := _of_another_task(name)):
             return found
         expected = "what `paramcount architectures` lists"
-        raise ParamcountError(f"unknown architecture {make_printable(name, 60)}", expected=expected, nearest=find_nearest(name, ARCHITECTURES))
+        raise ParamcountError(
+            f"unknown architecture {make_printable(name, 60)}",
+            expected=expected,
+            nearest=find_nearest(name, ARCHITECTURES),
+        )
     return _imported(*ARCHITECTURES[name])
 
 

@@ -9,7 +9,20 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import normed, sigmoid_gate
 from paramcount.parts.decoders import decoder, sandwich, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    derived,
+    equal_to,
+    hf,
+)
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
 from paramcount.sizes.layer_types import first_dense, full_every_key, needed
 from paramcount.sizes.rules import check_experts_exist, check_layer_types
@@ -32,7 +45,10 @@ class Afmoe(Sizes):
         "norm",
         "expert_bias",
     )
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), even_where_rotated("sliding_attention", named=True))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        padding_in_table(None),
+        even_where_rotated("sliding_attention", named=True),
+    )
 
     vocab_size: Positive = hf(absent=200192)
     d_model: Positive = hf(absent=2048)
@@ -64,8 +80,14 @@ class Afmoe(Sizes):
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
     word, mlp = kind
     sliding = word == "sliding_attention"
-    options: dict[str, Any] = {"prepare": normed(rotate=sliding), "window": c.window if sliding else None, "gate": sigmoid_gate("self_attn.gate_proj")}
-    return usual_layer(c, x, (lambda h: moe(c, h)) if mlp == "moe" else None, arrange=arrange, bias=c.attention_bias, **options)
+    options: dict[str, Any] = {
+        "prepare": normed(rotate=sliding),
+        "window": c.window if sliding else None,
+        "gate": sigmoid_gate("self_attn.gate_proj"),
+    }
+    return usual_layer(
+        c, x, (lambda h: moe(c, h)) if mlp == "moe" else None, arrange=arrange, bias=c.attention_bias, **options
+    )
 
 
 def moe(c: Any, x: Data) -> Data:

@@ -11,7 +11,18 @@ from paramcount.flow import Data, Unreachable, block, given, layers, linear
 from paramcount.parts.classic import first_pooled, multi_head, norm_behind, second_bias
 from paramcount.parts.encoders import embeddings, masked_head, whole
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, class_ends, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes import (
+    Condition,
+    Flag,
+    Indices,
+    Positive,
+    Sizes,
+    class_ends,
+    d_model_per_head,
+    derived,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill
 
@@ -33,7 +44,9 @@ def group_of_each(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...
 def layers_of_a_group(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     n = js.get("inner_group_num", 1)
     if type(n) is not int or n > MOST_INNER:
-        raise ParamcountError(f"= {describe_value(n)}", where="inner_group_num", expected=f"an integer of at most {MOST_INNER:,}")
+        raise ParamcountError(
+            f"= {describe_value(n)}", where="inner_group_num", expected=f"an integer of at most {MOST_INNER:,}"
+        )
     return tuple(range(n))
 
 
@@ -82,10 +95,15 @@ class Albert(Sizes):
     def check(c) -> None:
         check_heads_fill(c)
         if len(c.layer_groups) != c.n_layers:
-            found, sizes = f"has {len(c.layer_groups)} items for n_layers = {c.n_layers}", (len(c.layer_groups), c.n_layers)
+            found, sizes = (
+                f"has {len(c.layer_groups)} items for n_layers = {c.n_layers}",
+                (len(c.layer_groups), c.n_layers),
+            )
             raise ParamcountError(found, where="layer_groups", expected="one per layer", sizes=sizes)
         if list(c.layer_groups) != sorted(c.layer_groups):
-            raise ParamcountError("returns to an earlier group", where="layer_groups", expected="groups in ascending order")
+            raise ParamcountError(
+                "returns to an earlier group", where="layer_groups", expected="groups in ascending order"
+            )
 
 
 def group(c: Any, x: Data, index: int, uses: int) -> Data:
@@ -104,4 +122,6 @@ def again(c: Any, x: Data, names: list[str]) -> Data:
 
 def layer(c: Any, x: Data) -> Data:
     x = norm_behind(x, lambda h: multi_head(c, h, "attention.", MATRICES, cached=False), "attention.LayerNorm")
-    return norm_behind(x, lambda h: plain_mlp(h, ("ffn", "ffn_output"), "mlp", c.d_ff, bias=True), "full_layer_layer_norm")
+    return norm_behind(
+        x, lambda h: plain_mlp(h, ("ffn", "ffn_output"), "mlp", c.d_ff, bias=True), "full_layer_layer_norm"
+    )

@@ -41,7 +41,9 @@ class Apertus(Sizes):
 
 def layer(c: Any, kind: str, x: Data) -> Data:
     names = ("attention_layernorm", "feedforward_layernorm")
-    return pre_norm(x, lambda h: attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True), lambda h: mlp(c, h), names)
+    return pre_norm(
+        x, lambda h: attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True), lambda h: mlp(c, h), names
+    )
 
 
 def mlp(c: Any, x: Data) -> Data:

@@ -54,7 +54,9 @@ def layer(c: Any, kind: str, x: Data) -> Data:
         beside = gated_mlp(norm(attended, "residual_layernorm"), "residual_mlp.", "mlp", c.d_model, names=WS)
         return attended + beside + moe(c, norm(x, "post_attention_layernorm"))
     h = norm(attended, "post_attention_layernorm")
-    return attended + (moe(c, h) if kind == "moe" else gated_mlp(h, "block_sparse_moe.mlp.", "mlp", c.d_expert, names=WS))
+    return attended + (
+        moe(c, h) if kind == "moe" else gated_mlp(h, "block_sparse_moe.mlp.", "mlp", c.d_expert, names=WS)
+    )
 
 
 def moe(c: Any, x: Data) -> Data:

@@ -47,7 +47,9 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 def moe(c: Any, x: Data) -> Data:
     """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
     scores = linear(x, "mlp.router", "router", c.n_routed_experts)
-    return experts(x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), stacked=True)
+    return experts(
+        x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), stacked=True
+    )
 
 
 def expert(c: Any, x: Data) -> Data:

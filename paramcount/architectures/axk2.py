@@ -20,12 +20,20 @@ def groups_are_sound(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Asked by the reference whether a layer has experts or not."""
     groups, kept = js.get("n_group"), js.get("topk_group")
     if (groups is None) != (kept is None):
-        raise ParamcountError(f"= {describe_value(groups)} with topk_group = {describe_value(kept)}", where="n_group", expected="both or neither")
+        raise ParamcountError(
+            f"= {describe_value(groups)} with topk_group = {describe_value(kept)}",
+            where="n_group",
+            expected="both or neither",
+        )
     if groups is not None and js.get("num_local_experts", 0) is None:
-        raise ParamcountError("= null, but n_group divides it", where="num_local_experts", expected="an integer, or no n_group")
+        raise ParamcountError(
+            "= null, but n_group divides it", where="num_local_experts", expected="an integer, or no n_group"
+        )
     if groups is not None and (c["n_routed_experts"] % groups or kept > groups):
         raise ParamcountError(
-            f"= {describe_value(groups)}, {describe_value(kept)} of them kept", where="n_group", expected="a divisor of the number of experts"
+            f"= {describe_value(groups)}, {describe_value(kept)} of them kept",
+            where="n_group",
+            expected="a divisor of the number of experts",
         )
 
 
@@ -47,7 +55,9 @@ class AXK2(DeepseekV32):
     }  # fmt: skip
 
     dense_layers: Indices = derived(dense_by_type(every_sparse))
-    n_routed_experts: Natural = hf("num_local_experts", "n_routed_experts", absent=128, null=needed("num_local_experts"))
+    n_routed_experts: Natural = hf(
+        "num_local_experts", "n_routed_experts", absent=128, null=needed("num_local_experts")
+    )
     n_mtp_layers: Natural = derived(lambda js, c: 0)  # how a release stores them is not known
     d_norm_gate: Positive = hf("gated_norm_rank", absent=16)
 
@@ -78,5 +88,10 @@ def attention(c: Any, x: Data, prefix: str) -> Data:
     d_q = c.d_nope + c.d_rope
     q, gate = split(linear(join(latent, raw), prefix + "q_b_proj", "qkv.q_up", (c.n_heads, d_q + c.d_v)), d_q, c.d_v)
     chosen, key = choose_tokens(c, x, latent, prefix + "indexer.")
-    options: dict[str, Any] = {"q": q, "chosen": chosen, "index": (key,), "gate": lambda x, a: a * activate(gate, "sigmoid")}
+    options: dict[str, Any] = {
+        "q": q,
+        "chosen": chosen,
+        "index": (key,),
+        "gate": lambda x, a: a * activate(gate, "sigmoid"),
+    }
     return latent_attention(c, x, prefix, bias=c.attention_bias, **options)

@@ -32,7 +32,9 @@ class Baichuan(Sizes):
         return decoder(c, tokens, lambda c, kind, x: usual_layer(c, x, attend=attention))
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
-        return (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_head // 2,), c.n_layers),) if c.rotary else ()
+        return (
+            (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_head // 2,), c.n_layers),) if c.rotary else ()
+        )
 
     def check(c) -> None:
         check_heads_fill(c)

@@ -11,7 +11,20 @@ from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
 from paramcount.parts.mla import Latent, latent_attention
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    derived,
+    equal_to,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense, needed
 from paramcount.sizes.mixers import unless
@@ -60,17 +73,25 @@ class BailingHybrid(Sizes):
     d_v: Positive = hf(absent=128)
     n_linear_heads: Positive = hf("linear_num_heads", absent=equal_to("n_heads"), null=unless(("linear_attention",)))
     d_linear_head: Positive = hf("linear_head_dim", "head_dim", absent=128, null=unless(("linear_attention",)))
-    d_conv: Positive = hf("linear_conv_kernel_dim", "short_conv_kernel_size", absent=4, null=unless(("linear_attention",)))
+    d_conv: Positive = hf(
+        "linear_conv_kernel_dim", "short_conv_kernel_size", absent=4, null=unless(("linear_attention",))
+    )
     d_ff: Positive = hf(absent=6144)
     dense_layers: Indices = derived(dense_by_type(first_dense(2)))
     d_expert: Positive = hf(absent=768)
     n_routed_experts: Natural = hf("num_experts", "num_local_experts", absent=512, null=needed("num_experts"))
-    n_active_experts: Natural = hf("num_experts_per_token", "num_experts_per_tok", absent=8, null=needed("num_experts_per_token"))
-    n_shared_experts: Natural = hf("num_shared_experts", "n_shared_experts", absent=1, null=needed("num_shared_experts"))
+    n_active_experts: Natural = hf(
+        "num_experts_per_token", "num_experts_per_tok", absent=8, null=needed("num_experts_per_token")
+    )
+    n_shared_experts: Natural = hf(
+        "num_shared_experts", "n_shared_experts", absent=1, null=needed("num_shared_experts")
+    )
     attention_bias: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers), names=("word_embeddings", "layers", "norm"))
+        return decoder(
+            c, tokens, layer, typed_layers(c.layer_types, c.dense_layers), names=("word_embeddings", "layers", "norm")
+        )
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
@@ -87,14 +108,25 @@ def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
     return pre_norm(
         x,
         lambda h: gated_latent(c, h, "attention.") if word == "full_attention" else delta_attention(c, h, "attention."),
-        lambda h: corrected_mixture(c, h, "mlp.", name="gate.expert_bias") if mlp == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff),
+        lambda h: (
+            corrected_mixture(c, h, "mlp.", name="gate.expert_bias")
+            if mlp == "moe"
+            else gated_mlp(h, "mlp.", "mlp", c.d_ff)
+        ),
     )
 
 
 def gated_latent(c: Any, x: Data, prefix: str) -> Data:
     """Latent attention with one gate for each head, queries without a latent."""
     sizes = Latent(c.n_heads, None, c.d_kv_lora, c.d_nope, c.d_rope, c.d_v)
-    return latent_attention(sizes, x, prefix, bias=c.attention_bias, gate=lambda x, a: head_gate(c.n_heads, x, a, prefix + "g_proj"), output="dense")
+    return latent_attention(
+        sizes,
+        x,
+        prefix,
+        bias=c.attention_bias,
+        gate=lambda x, a: head_gate(c.n_heads, x, a, prefix + "g_proj"),
+        output="dense",
+    )
 
 
 def head_gate(n_heads: Size, x: Data, a: Data, name: str) -> Data:
@@ -108,7 +140,17 @@ def delta_attention(c: Any, x: Data, prefix: str) -> Data:
     """
     heads = (c.n_linear_heads, c.d_linear_head)
     q, k, v = streams_apart(c, x, prefix, heads, heads)
-    forget, beta = linear(x, prefix + "f_proj", "mixer.step", heads), activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
+    forget, beta = (
+        linear(x, prefix + "f_proj", "mixer.step", heads),
+        activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid"),
+    )
     bias = Weight(prefix + "dt_bias", "mixer.state", (c.n_linear_heads * c.d_linear_head,))
     y = delta_rule(q, k, v, forget, beta, Weight(prefix + "A_log", "mixer.state", (c.n_linear_heads,)), bias)
-    return gated_output(y, linear(x, prefix + "g_proj", "mixer.gate", heads), prefix + "o_norm", prefix + "dense", c.d_model, activation="sigmoid")
+    return gated_output(
+        y,
+        linear(x, prefix + "g_proj", "mixer.gate", heads),
+        prefix + "o_norm",
+        prefix + "dense",
+        c.d_model,
+        activation="sigmoid",
+    )

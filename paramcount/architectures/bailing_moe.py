@@ -10,7 +10,18 @@ from paramcount.flow import Data, attend, fused, linear, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, dense_first, pre_norm
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp, shared_mixture
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary_part
+from paramcount.sizes import (
+    Condition,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    rotary_part,
+)
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.rules import check_even
 
@@ -77,7 +88,9 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 def attention(c: Any, x: Data) -> Data:
     few = (c.n_kv_heads, c.d_head)
-    q, k, v = fused(x, "attention.query_key_value", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": few, "qkv.v": few}, bias=c.qkv_bias)
+    q, k, v = fused(
+        x, "attention.query_key_value", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": few, "qkv.v": few}, bias=c.qkv_bias
+    )
     if getattr(c, "qk_norm", False):
         q, k = norm(q, "attention.query_layernorm"), norm(k, "attention.key_layernorm")
     a = attend(partial_rope(q, c.d_rope), partial_rope(k, c.d_rope), v)

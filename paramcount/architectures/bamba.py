@@ -11,15 +11,37 @@ from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes import (
+    Condition,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.mixers import check_mamba_heads, if_no_attention, if_no_mixer, list_unused_fields, mamba_head, no_key, rotated_share
+from paramcount.sizes.mixers import (
+    check_mamba_heads,
+    if_no_attention,
+    if_no_mixer,
+    list_unused_fields,
+    mamba_head,
+    no_key,
+    rotated_share,
+)
 
 
 def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     indices = js.get("attn_layer_indices")
     if indices is not None and not (isinstance(indices, list) and all(type(i) is int for i in indices)):
-        raise ParamcountError(f"= {describe_value(indices)}", where="attn_layer_indices", expected="a list of layer indices")
+        raise ParamcountError(
+            f"= {describe_value(indices)}", where="attn_layer_indices", expected="a list of layer indices"
+        )
     return tuple("attention" if i in (indices or ()) else "mamba" for i in per_layer(c))
 
 
@@ -27,7 +49,11 @@ class Bamba(Sizes):
     """Source: modeling_bamba.py of the reference."""
 
     reference: ClassVar[str] = "BambaForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), no_key("layer_types", "layers_block_type"), check_mamba_heads)
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        padding_in_table(0),
+        no_key("layer_types", "layers_block_type"),
+        check_mamba_heads,
+    )
 
     vocab_size: Positive = hf(absent=128000)
     d_model: Positive = hf(absent=4096)
@@ -50,7 +76,9 @@ class Bamba(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types], names=("embed_tokens", "layers", "final_layernorm"))
+        return decoder(
+            c, tokens, layer, [(kind, 1) for kind in c.layer_types], names=("embed_tokens", "layers", "final_layernorm")
+        )
 
     def unused_fields(c) -> tuple[str, ...]:
         return list_unused_fields(c.layer_types)
@@ -60,6 +88,17 @@ def layer(c: Any, kind: str, x: Data) -> Data:
     def mixer(h: Data) -> Data:
         if kind == "mamba":
             return mamba2(c, h, "mamba.")
-        return attention(c, h, "self_attn.", bias=c.attention_bias, prepare=lambda q, k: (partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)))
+        return attention(
+            c,
+            h,
+            "self_attn.",
+            bias=c.attention_bias,
+            prepare=lambda q, k: (partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)),
+        )
 
-    return pre_norm(x, mixer, lambda h: gated_mlp(h, "feed_forward.", "mlp", c.d_ff, bias=c.mlp_bias), ("input_layernorm", "pre_ff_layernorm"))
+    return pre_norm(
+        x,
+        mixer,
+        lambda h: gated_mlp(h, "feed_forward.", "mlp", c.d_ff, bias=c.mlp_bias),
+        ("input_layernorm", "pre_ff_layernorm"),
+    )

@@ -28,7 +28,11 @@ def turned(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
         return ("sliding_attention",)
     words = sorted(set(c["layer_types"]))
     if not isinstance(rope, Mapping) or any(not isinstance(rope[word], (Mapping, type(None))) for word in words):
-        raise ParamcountError(f"= {describe_value(rope)}", where="rope_parameters", expected="a mapping or null for each word of layer_types")
+        raise ParamcountError(
+            f"= {describe_value(rope)}",
+            where="rope_parameters",
+            expected="a mapping or null for each word of layer_types",
+        )
     return tuple(word for word in words if rope[word] is not None)
 
 
@@ -87,8 +91,12 @@ def gate(c: Any, x: Data, a: Data) -> Data:
     return a * activate(elementwise(g, "add", "self_attn.gate_bias", "qkv.gate", c.n_heads), "sigmoid")
 
 
-def scaled(x: Data, attention: Callable[[Data], Data], feed_forward: Callable[[Data], Data], *, bias: bool = False) -> Data:
+def scaled(
+    x: Data, attention: Callable[[Data], Data], feed_forward: Callable[[Data], Data], *, bias: bool = False
+) -> Data:
     """Pre-norm and post-norm; what comes in and what is added are weighed by depth, so that their sum keeps its size."""
     for part, before, behind in ((attention, *SANDWICH[:2]), (feed_forward, *SANDWICH[2:])):
-        x = activate(x, "depth scale") + activate(norm(part(norm(x, before, bias=bias)), behind, bias=bias), "depth scale")
+        x = activate(x, "depth scale") + activate(
+            norm(part(norm(x, before, bias=bias)), behind, bias=bias), "depth scale"
+        )
     return x

@@ -37,7 +37,9 @@ class BitNet(Sizes):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: mlp(c, h), bias=c.attention_bias, gate=lambda x, a: wide_norm(a, "self_attn.attn_sub_norm"))
+    return usual_layer(
+        c, x, lambda h: mlp(c, h), bias=c.attention_bias, gate=lambda x, a: wide_norm(a, "self_attn.attn_sub_norm")
+    )
 
 
 def mlp(c: Any, x: Data) -> Data:

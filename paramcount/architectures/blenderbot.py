@@ -39,7 +39,14 @@ class BlenderbotDecoder(Decoder):
 
     reference: ClassVar[str] = "BlenderbotForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
-    defaults: ClassVar = {"vocab_size": 8008, "d_model": 2560, "n_layers": 24, "n_heads": 32, "d_ff": 10240, "n_positions": 128}
+    defaults: ClassVar = {
+        "vocab_size": 8008,
+        "d_model": 2560,
+        "n_layers": 24,
+        "n_heads": 32,
+        "d_ff": 10240,
+        "n_positions": 128,
+    }
 
     def forward(c, tokens: Data) -> Data:
         return decoder_alone(c, tokens, LAYOUT)

@@ -29,7 +29,9 @@ class Bloom(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, prefix="transformer.", names=("word_embeddings", "h", "ln_f"), norm_bias=True, enter=enter)
+        return decoder(
+            c, tokens, layer, prefix="transformer.", names=("word_embeddings", "h", "ln_f"), norm_bias=True, enter=enter
+        )
 
     def check(c) -> None:
         check_heads_fill(c)
@@ -43,7 +45,9 @@ def layer(c: Any, kind: str, x: Data) -> Data:
     h = norm(x, "input_layernorm", bias=True)
     x = (h if c.residual_after_norm else x) + attention(c, h, "self_attention.")
     h = norm(x, "post_attention_layernorm", bias=True)
-    return (h if c.residual_after_norm else x) + plain_mlp(h, ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"), "mlp", c.d_ff, bias=True)
+    return (h if c.residual_after_norm else x) + plain_mlp(
+        h, ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"), "mlp", c.d_ff, bias=True
+    )
 
 
 def attention(c: Any, x: Data, prefix: str) -> Data:

@@ -62,9 +62,14 @@ class BltDecoder(BltStack):
 
 def n_hash_tables(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """One for each hash function and length of byte group."""
-    groups, functions = js.get("encoder_hash_byte_group_size") or range(3, 9), js.get("encoder_hash_byte_group_nb_functions", 1)
+    groups, functions = (
+        js.get("encoder_hash_byte_group_size") or range(3, 9),
+        js.get("encoder_hash_byte_group_nb_functions", 1),
+    )
     if not all(type(n) is int and n > 0 for n in groups):
-        raise ParamcountError(f"= {describe_value(groups)}", where="encoder_hash_byte_group_size", expected="lengths of byte groups")
+        raise ParamcountError(
+            f"= {describe_value(groups)}", where="encoder_hash_byte_group_size", expected="lengths of byte groups"
+        )
     return len(groups) * (functions if type(functions) is int else 0)
 
 
@@ -92,8 +97,14 @@ class Blt(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        patch_ends = block(tokens, "model.patcher.", lambda tokens: patcher(c.patcher, tokens), part="encoder") if c.has_patcher else tokens
-        both = block(tokens, "model.", lambda tokens, ends: encoder(c, tokens, ends), reads=(patch_ends,), part="encoder")
+        patch_ends = (
+            block(tokens, "model.patcher.", lambda tokens: patcher(c.patcher, tokens), part="encoder")
+            if c.has_patcher
+            else tokens
+        )
+        both = block(
+            tokens, "model.", lambda tokens, ends: encoder(c, tokens, ends), reads=(patch_ends,), part="encoder"
+        )
         x = Data("bytes", (both,), (*tokens.shape, c.encoder.d_model))
         patches = Data("patches", (both,), ("patches", c.encoder.d_model * c.n_parts))
         if c.widened:
@@ -101,7 +112,13 @@ class Blt(Sizes):
         prefix = "model.global_transformer.layers.{layer}."
         patches = layers(patches, prefix, [("layer", c.large.n_layers)], lambda kind, x: usual_layer(c.large, x))
         x = decoder(c, x, patches)
-        return linear(norm(x, "model.local_decoder.norm"), "lm_head", "lm_head", c.vocab_size, tied_to=table(c) if c.tie_word_embeddings else None)
+        return linear(
+            norm(x, "model.local_decoder.norm"),
+            "lm_head",
+            "lm_head",
+            c.vocab_size,
+            tied_to=table(c) if c.tie_word_embeddings else None,
+        )
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         if c.has_patcher or not c.patch_in_forward:
@@ -118,7 +135,9 @@ class Blt(Sizes):
         )
         for name, found, other, wanted in pairs:
             if found != wanted:
-                raise ParamcountError(f"= {found} is not {other} = {wanted}", where=name, expected=f"{wanted}", sizes=(found, wanted))
+                raise ParamcountError(
+                    f"= {found} is not {other} = {wanted}", where=name, expected=f"{wanted}", sizes=(found, wanted)
+                )
 
 
 def table(c: Any) -> str:
@@ -137,7 +156,9 @@ def encoder(c: Any, tokens: Data, ends: Data) -> Data:
     """Bytes and patches. Where every layer gathers patches, each begins anew: the last one's go on."""
     e = c.encoder
     x = lookup(tokens, "/" + table(c), "embedding", c.vocab_size if c.tie_word_embeddings else e.vocab_size, e.d_model)
-    x = x + lookup(tokens, "encoder_hash_tok_embedding.weight", "other_embedding", c.n_hash_tables * c.hash_rows, e.d_model)
+    x = x + lookup(
+        tokens, "encoder_hash_tok_embedding.weight", "other_embedding", c.n_hash_tables * c.hash_rows, e.d_model
+    )
     kinds = [("gathering" if e.cross_every_layer else "layer", e.n_layers - 1), ("last", 1)]
     return layers(x, "local_encoder.", kinds, lambda kind, x, ends: encoder_layer(c, kind, x, ends), reads=(ends,))
 
@@ -150,14 +171,18 @@ def encoder_layer(c: Any, kind: str, x: Data, ends: Data) -> Data:
     name = "patch_embedding_projection"  # one for all layers
     patches = Data("largest of each patch", (x, ends), ("patches", e.d_model))
     tied = f"model.local_encoder.{name}.weight" if kind == "gathering" else None
-    patches = apart(linear(patches, f"/model.local_encoder.{name}", "other", e.n_parts * e.d_model, tied_to=tied), e.d_model)
+    patches = apart(
+        linear(patches, f"/model.local_encoder.{name}", "other", e.n_parts * e.d_model, tied_to=tied), e.d_model
+    )
     patches = patches + look(e, patches, x, "{layer}" if e.cross_every_layer else "0")
     return Data("tuple", (x, patches), x.shape)
 
 
 def decoder(c: Any, x: Data, patches: Data) -> Data:
     d = c.decoder
-    patches = apart(linear(patches, "model.local_decoder.patch_embedding_projection", "other", d.n_parts * d.d_model), d.d_model)
+    patches = apart(
+        linear(patches, "model.local_decoder.patch_embedding_projection", "other", d.n_parts * d.d_model), d.d_model
+    )
     kinds = [("looking", 1), ("looking" if d.cross_every_layer else "layer", d.n_layers - 1)]
 
     def layer(kind: str, x: Data, patches: Data) -> Data:
@@ -179,7 +204,13 @@ def stacked_layer(c: Any, x: Data, window: Any) -> Data:
 
 def look(c: Any, x: Data, source: Data, index: str) -> Data:
     """Attention between bytes and patches, with a norm for each and a residual of its own."""
-    return block(x, f"cross_attn_layers.{index}.", lambda x, source: x + cross_attention(c, x, source), reads=(source,), part="cross_attention")
+    return block(
+        x,
+        f"cross_attn_layers.{index}.",
+        lambda x, source: x + cross_attention(c, x, source),
+        reads=(source,),
+        part="cross_attention",
+    )
 
 
 def cross_attention(c: Any, x: Data, source: Data) -> Data:

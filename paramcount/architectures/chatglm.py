@@ -31,7 +31,9 @@ def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
 def not_another_glm(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Other modeling code under the same model type, or weights that only some configs have: GLM-4V, a trained prefix."""
     if "vision_config" in js:
-        raise ParamcountError("belongs to another model of this type", where="vision_config", expected="ChatGLM or GLM-4-9B")
+        raise ParamcountError(
+            "belongs to another model of this type", where="vision_config", expected="ChatGLM or GLM-4-9B"
+        )
     if js.get("pre_seq_len") is not None:
         raise ParamcountError("asks for a trained prefix, which is not supported", where="pre_seq_len", expected="null")
     if c["first"] and not flag(js, "position_encoding_2d", True):
@@ -47,19 +49,25 @@ class ChatGLM(Sizes):
     conditions: ClassVar[tuple[Condition, ...]] = (not_another_glm,)
 
     first: Flag = derived(is_first)
-    vocab_size: Positive = hf("padded_vocab_size", absent=by_version(lambda js, c: js.get("vocab_size", 150528), lambda js, c: 65024))
+    vocab_size: Positive = hf(
+        "padded_vocab_size", absent=by_version(lambda js, c: js.get("vocab_size", 150528), lambda js, c: 65024)
+    )
     d_model: Positive = hf(absent=4096)
     n_layers: Positive = hf("num_layers", absent=28)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = derived(kv_heads)
     d_head: Positive = hf("kv_channels", absent=by_version(d_model_per_head, lambda js, c: 128))
     d_rope: Positive = derived(by_version(lambda js, c: c["d_head"], lambda js, c: c["d_head"] // 2))
-    d_ff: Positive = hf("ffn_hidden_size", absent=by_version(lambda js, c: js.get("inner_hidden_size", 16384), lambda js, c: 13696))
+    d_ff: Positive = hf(
+        "ffn_hidden_size", absent=by_version(lambda js, c: js.get("inner_hidden_size", 16384), lambda js, c: 13696)
+    )
     bias: Flag = derived(lambda js, c: c["first"] or flag(js, "add_bias_linear", False))
     qkv_bias: Flag = derived(lambda js, c: c["bias"] or flag(js, "add_qkv_bias", False))
     norm_bias: Flag = derived(lambda js, c: c["first"] or not flag(js, "rmsnorm", True))
     last_norm: Flag = derived(lambda js, c: c["first"] or flag(js, "post_layer_norm", True))
-    norm_in_residual: Flag = derived(lambda js, c: c["first"] or flag(js, "apply_residual_connection_post_layernorm", False))
+    norm_in_residual: Flag = derived(
+        lambda js, c: c["first"] or flag(js, "apply_residual_connection_post_layernorm", False)
+    )
     # From ChatGLM2 on the LM head is a matrix of its own whatever the config says.
     tie_word_embeddings: Flag = derived(lambda js, c: c["first"] and flag(js, "tie_word_embeddings", True))
 
@@ -68,8 +76,13 @@ class ChatGLM(Sizes):
         if c.first:
             names, head = ("word_embeddings", "layers", "final_layernorm"), "lm_head"
         else:
-            names, head = ("embedding.word_embeddings", "encoder.layers", "encoder.final_layernorm"), "transformer.output_layer"
-        return decoder(c, tokens, layer, prefix="transformer.", names=names, head_name=head, norm_bias=c.norm_bias, leave=leave)
+            names, head = (
+                ("embedding.word_embeddings", "encoder.layers", "encoder.final_layernorm"),
+                "transformer.output_layer",
+            )
+        return decoder(
+            c, tokens, layer, prefix="transformer.", names=names, head_name=head, norm_bias=c.norm_bias, leave=leave
+        )
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         if c.first:
@@ -78,7 +91,9 @@ class ChatGLM(Sizes):
 
     def check(c) -> None:
         if c.d_head % 4:
-            raise ParamcountError(f"= {c.d_head} cannot be halved and rotated in pairs", where="d_head", expected="a multiple of 4")
+            raise ParamcountError(
+                f"= {c.d_head} cannot be halved and rotated in pairs", where="d_head", expected="a multiple of 4"
+            )
         if c.first:
             check_heads_fill(c)
 
@@ -106,6 +121,8 @@ def feed_forward(c: Any, x: Data) -> Data:
 
 def attention(c: Any, x: Data) -> Data:
     few, prefix = (c.n_kv_heads, c.d_head), "attention." if c.first else "self_attention."
-    q, k, v = fused(x, prefix + "query_key_value", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": few, "qkv.v": few}, bias=c.qkv_bias)
+    q, k, v = fused(
+        x, prefix + "query_key_value", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": few, "qkv.v": few}, bias=c.qkv_bias
+    )
     q, k = (rope(q), rope(k)) if c.first else (partial_rope(q, c.d_rope), partial_rope(k, c.d_rope))
     return linear(attend(q, k, v), prefix + "dense", "output_projection", c.d_model, bias=c.bias)

@@ -17,10 +17,14 @@ class CodeGen(GPTJ):
 
     reference: ClassVar[str] = "CodeGenForCausalLM"
 
-    n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=2048)  # no table: only the masks of older files are as large
+    n_positions: Positive = hf(
+        "max_position_embeddings", "n_positions", absent=2048
+    )  # no table: only the masks of older files are as large
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"), norm_bias=True, head_bias=True)
+        return decoder(
+            c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"), norm_bias=True, head_bias=True
+        )
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         return (("transformer.h.{layer}.attn.causal_mask", (1, 1, c.n_positions, c.n_positions), c.n_layers),)
@@ -38,4 +42,6 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 def attention(c: Any, x: Data) -> Data:
     heads = (c.n_heads, c.d_head)
     q, v, k = fused(x, "attn.qkv_proj", {"qkv.q": heads, "qkv.v": heads, "qkv.k": heads})
-    return linear(attend(partial_rope(q, c.d_rope), partial_rope(k, c.d_rope), v), "attn.out_proj", "output_projection", c.d_model)
+    return linear(
+        attend(partial_rope(q, c.d_rope), partial_rope(k, c.d_rope), v), "attn.out_proj", "output_projection", c.d_model
+    )

@@ -8,7 +8,19 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, parallel, usual_layer
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, d_model_per_head, equal_to, full_every, hf
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    Condition,
+    Flag,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    equal_to,
+    full_every,
+    hf,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types, check_rotated_in_pairs
 
@@ -47,4 +59,11 @@ class Cohere2(Sizes):
 
 def layer(c: Any, kind: str, x: Data) -> Data:
     sliding = kind == "sliding_attention"
-    return usual_layer(c, x, arrange=parallel, bias=c.attention_bias, window=c.window if sliding else None, prepare=None if sliding else unrotated)
+    return usual_layer(
+        c,
+        x,
+        arrange=parallel,
+        bias=c.attention_bias,
+        window=c.window if sliding else None,
+        prepare=None if sliding else unrotated,
+    )

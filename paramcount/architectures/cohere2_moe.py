@@ -10,7 +10,22 @@ from paramcount.flow import Data, activate
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, parallel, typed_layers, usual_layer
 from paramcount.parts.feed_forward import mixture, shared_experts
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Word, Words, derived, equal_to, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    Word,
+    Words,
+    derived,
+    equal_to,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
 from paramcount.sizes.rules import check_layer_types
@@ -21,9 +36,14 @@ COMBINED = ("average", "sum")
 def patterns(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """Two patterns: one for the dense layers in front and one for the rest, each with a full layer at the end of a group."""
     n = check_no_types(js, "first_k_dense_replace", 0)
-    front, rest = check_no_types(js, "prefix_dense_sliding_window_pattern", 1), check_no_types(js, "sliding_window_pattern", 4)
+    front, rest = (
+        check_no_types(js, "prefix_dense_sliding_window_pattern", 1),
+        check_no_types(js, "sliding_window_pattern", 4),
+    )
     if n > c["n_layers"]:
-        raise ParamcountError(f"= {n} of {c['n_layers']} layers", where="first_k_dense_replace", expected=f"at most {c['n_layers']}")
+        raise ParamcountError(
+            f"= {n} of {c['n_layers']} layers", where="first_k_dense_replace", expected=f"at most {c['n_layers']}"
+        )
     return tuple(SLIDING[(i + 1) % front == 0 if i < n else (i - n + 1) % rest == 0] for i in per_layer(c))
 
 

@@ -19,7 +19,9 @@ class CpmAnt(Sizes):
     """Source: modeling_cpmant.py of the reference. Its head is never tied: the table has the rows of the prompts more."""
 
     reference: ClassVar[str] = "CpmAntForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (buckets_reach("position_bias_num_buckets", "position_bias_max_distance", 2048, one_sided=False),)
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        buckets_reach("position_bias_num_buckets", "position_bias_max_distance", 2048, one_sided=False),
+    )
 
     vocab_size: Positive = hf(absent=30720)
     d_model: Positive = hf(absent=4096)
@@ -34,17 +36,37 @@ class CpmAnt(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         prefix = "cpmant."
-        x = lookup(tokens, prefix + "input_embedding.weight", "embedding", c.vocab_size + c.n_prompts * c.prompt_length, c.d_model)
+        x = lookup(
+            tokens,
+            prefix + "input_embedding.weight",
+            "embedding",
+            c.vocab_size + c.n_prompts * c.prompt_length,
+            c.d_model,
+        )
         x = x + lookup(tokens, prefix + "segment_embedding.weight", "other_embedding", c.n_segments, c.d_model)
-        table = Weight(prefix + "position_bias.relative_attention_bias", "position", (c.n_segments * c.n_segments + c.n_buckets, c.n_heads))
-        bias = Data("lookup", (Data("distances and segments", (tokens,), tokens.shape),), (*tokens.shape, c.n_heads), (table,))
-        x = layers(x, prefix + "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x, bias: layer(c, x, bias), reads=(bias,))
+        table = Weight(
+            prefix + "position_bias.relative_attention_bias",
+            "position",
+            (c.n_segments * c.n_segments + c.n_buckets, c.n_heads),
+        )
+        bias = Data(
+            "lookup", (Data("distances and segments", (tokens,), tokens.shape),), (*tokens.shape, c.n_heads), (table,)
+        )
+        x = layers(
+            x,
+            prefix + "encoder.layers.{layer}.",
+            [("layer", c.n_layers)],
+            lambda kind, x, bias: layer(c, x, bias),
+            reads=(bias,),
+        )
         return linear(norm(x, prefix + "encoder.output_layernorm"), "lm_head", "lm_head", c.vocab_size)
 
     def check(c) -> None:
         for name in ("n_prompts", "n_segments"):
             if getattr(c, name) < 3:
-                raise ParamcountError(f"= {getattr(c, name)}, but text is the third kind", where=name, expected="at least 3")
+                raise ParamcountError(
+                    f"= {getattr(c, name)}, but text is the third kind", where=name, expected="at least 3"
+                )
 
 
 def layer(c: Any, x: Data, bias: Data) -> Data:
@@ -53,4 +75,11 @@ def layer(c: Any, x: Data, bias: Data) -> Data:
 
     h = norm(x, "self_att.layernorm_before_attention")
     x = x + multi_head(c, h, "self_att.self_attention.", QKVO, bias=False, turn=turn)
-    return x + gated_mlp(norm(x, "ffn.layernorm_before_ffn"), "ffn.ffn.", "mlp", c.d_ff, activation="gelu", names=("w_in.w_0", "w_in.w_1", "w_out"))
+    return x + gated_mlp(
+        norm(x, "ffn.layernorm_before_ffn"),
+        "ffn.ffn.",
+        "mlp",
+        c.d_ff,
+        activation="gelu",
+        names=("w_in.w_0", "w_in.w_1", "w_out"),
+    )

@@ -26,7 +26,16 @@ class CTRL(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         names = ("w", "h", "layernorm")
-        return decoder(c, tokens, layer, prefix="transformer.", names=names, norm_bias=True, head_bias=True, enter=lambda x: activate(x, "add positions"))
+        return decoder(
+            c,
+            tokens,
+            layer,
+            prefix="transformer.",
+            names=names,
+            norm_bias=True,
+            head_bias=True,
+            enter=lambda x: activate(x, "add positions"),
+        )
 
     def check(c) -> None:
         check_heads_fill(c)

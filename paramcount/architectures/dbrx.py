@@ -18,9 +18,15 @@ def can_run(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if "rope_theta" not in inner:
         raise ParamcountError("is missing", where="attn_config.rope_theta", expected="a number")
     if type(inner.get("clip_qkv")) not in (int, float):
-        raise ParamcountError(f"= {describe_value(inner.get('clip_qkv'))}", where="attn_config.clip_qkv", expected="a number")
+        raise ParamcountError(
+            f"= {describe_value(inner.get('clip_qkv'))}", where="attn_config.clip_qkv", expected="a number"
+        )
     if js.get("d_model", 2048) != c["d_model"]:
-        raise ParamcountError(f"= {c['d_model']} beside d_model = {describe_value(js.get('d_model', 2048))}", where="hidden_size", expected="the same")
+        raise ParamcountError(
+            f"= {c['d_model']} beside d_model = {describe_value(js.get('d_model', 2048))}",
+            where="hidden_size",
+            expected="the same",
+        )
 
 
 class Dbrx(Sizes):
@@ -52,18 +58,25 @@ class Dbrx(Sizes):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(x, lambda h: attention(c, h), lambda h: moe(c, h), ("norm_attn_norm.norm_1", "norm_attn_norm.norm_2"))
+    return pre_norm(
+        x, lambda h: attention(c, h), lambda h: moe(c, h), ("norm_attn_norm.norm_1", "norm_attn_norm.norm_2")
+    )
 
 
 def attention(c: Any, x: Data) -> Data:
     prefix, shared = "norm_attn_norm.attn.", (c.n_kv_heads, c.d_head)
-    q, k, v = (activate(y, "clip") for y in fused(x, prefix + "Wqkv", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared}))
+    q, k, v = (
+        activate(y, "clip")
+        for y in fused(x, prefix + "Wqkv", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared})
+    )
     return linear(attend(rope(q), rope(k), v), prefix + "out_proj", "output_projection", c.d_model)
 
 
 def moe(c: Any, x: Data) -> Data:
     scores = linear(x, "ffn.router.layer", "router", c.n_routed_experts)
-    return experts(x, scores, "ffn.experts.mlp.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), merged=True)
+    return experts(
+        x, scores, "ffn.experts.mlp.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), merged=True
+    )
 
 
 def expert(c: Any, x: Data) -> Data:

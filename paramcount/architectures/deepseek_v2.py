@@ -24,9 +24,13 @@ def experts_are_chosen(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     method, groups, kept = js.get("topk_method", "greedy"), js.get("n_group"), js.get("topk_group")
     if method not in METHODS:
         raise make_choice_error(method, METHODS, where="topk_method")
-    if method == "group_limited_greedy" and (groups is None or kept is None or c["n_routed_experts"] % groups or kept > groups):
+    if method == "group_limited_greedy" and (
+        groups is None or kept is None or c["n_routed_experts"] % groups or kept > groups
+    ):
         raise ParamcountError(
-            f"= {describe_value(groups)} groups, {describe_value(kept)} of them kept", where="n_group", expected="a divisor of the number of experts"
+            f"= {describe_value(groups)} groups, {describe_value(kept)} of them kept",
+            where="n_group",
+            expected="a divisor of the number of experts",
         )
 
 
@@ -35,7 +39,11 @@ class DeepseekV2(Sizes):
 
     reference: ClassVar[str] = "DeepseekV2ForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (experts_are_chosen, latent_heads_stay_whole(None), padding_in_table(None))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        experts_are_chosen,
+        latent_heads_stay_whole(None),
+        padding_in_table(None),
+    )
 
     vocab_size: Positive = hf(absent=102400)
     d_model: Positive = hf(absent=4096)

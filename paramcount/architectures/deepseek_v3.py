@@ -10,7 +10,15 @@ from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.mla import latent_attention
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, hf, unvisited
-from paramcount.sizes.conditions import experts_in_every_layer, experts_named, grouped_routing, latent_heads_stay_whole, not_null, one_of, padding_in_table
+from paramcount.sizes.conditions import (
+    experts_in_every_layer,
+    experts_named,
+    grouped_routing,
+    latent_heads_stay_whole,
+    not_null,
+    one_of,
+    padding_in_table,
+)
 from paramcount.sizes.rules import check_rotated_in_pairs
 
 

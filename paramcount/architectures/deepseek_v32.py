@@ -10,7 +10,13 @@ from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.mla import sparse_attention
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf
-from paramcount.sizes.conditions import experts_named, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.sizes.conditions import (
+    experts_named,
+    grouped_routing,
+    latent_heads_stay_whole,
+    not_null,
+    padding_in_table,
+)
 from paramcount.sizes.layer_types import dense_by_type, first_dense
 from paramcount.sizes.rules import check_at_most, check_experts_exist, check_rotated_in_pairs
 

@@ -6,7 +6,21 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.flow import Data, Size, Weight, activate, attend, elementwise, join, layers, linear, lookup, norm, rope, split
+from paramcount.flow import (
+    Data,
+    Size,
+    Weight,
+    activate,
+    attend,
+    elementwise,
+    join,
+    layers,
+    linear,
+    lookup,
+    norm,
+    rope,
+    split,
+)
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.hyper_connections import collapse, mixing, through, widen
@@ -34,9 +48,13 @@ def hashed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """The layers that choose experts by token id: by words, or the first few."""
     words, known, n = js.get("mlp_layer_types"), ("hash_moe", "moe"), c["n_layers"]
     if words is None:
-        return tuple(range(min(n, check_no_types(js, "num_hash_layers", 3) if js.get("num_hash_layers") is not None else 3)))
+        return tuple(
+            range(min(n, check_no_types(js, "num_hash_layers", 3) if js.get("num_hash_layers") is not None else 3))
+        )
     if len(words) < n:
-        raise ParamcountError(f"names {len(words)} layers of {n}", where="mlp_layer_types", expected="one entry per layer")
+        raise ParamcountError(
+            f"names {len(words)} layers of {n}", where="mlp_layer_types", expected="one entry per layer"
+        )
     for i, word in enumerate(words[:n]):
         if word not in known:
             raise make_choice_error(word, known, where=f"mlp_layer_types.{i}")
@@ -48,9 +66,17 @@ def block_size(word: str, key: str, absent: int) -> Derivation:
 
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         rates = js.get("compress_rates")
-        n = js.get(key) if js.get(key) is not None else absent if rates is None or word not in c["layer_types"] else rates[word]
+        n = (
+            js.get(key)
+            if js.get(key) is not None
+            else absent
+            if rates is None or word not in c["layer_types"]
+            else rates[word]
+        )
         if type(n) is not int or n < 1:
-            raise ParamcountError(f"= {describe_value(n)}", where=f"compress_rates.{word}", expected="a positive integer")
+            raise ParamcountError(
+                f"= {describe_value(n)}", where=f"compress_rates.{word}", expected="a positive integer"
+            )
         return n
 
     return found
@@ -60,7 +86,11 @@ def turned(label: str) -> Derivation:
     """How much of a head is rotated, in pairs. `label`: of the angles, those of layers with or without compression."""
 
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-        share, width, rope = js.get("partial_rotary_factor"), js.get("qk_rope_head_dim"), js.get("rope_scaling") or js.get("rope_parameters") or {}
+        share, width, rope = (
+            js.get("partial_rotary_factor"),
+            js.get("qk_rope_head_dim"),
+            js.get("rope_scaling") or js.get("rope_parameters") or {},
+        )
         if all(isinstance(rope.get(name), Mapping) for name in ("main", "compress")):
             share = rope[label].get("partial_rotary_factor", 1.0 if share is None else share)
         elif share is None:
@@ -97,7 +127,10 @@ class DeepseekV4(Sizes):
         "norm",
     )
     own_layer_types: ClassVar[bool] = True
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), not_null("n_routed_experts", "moe_intermediate_size"))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        padding_in_table(None),
+        not_null("n_routed_experts", "moe_intermediate_size"),
+    )
 
     vocab_size: Positive = hf(absent=129280)
     d_model: Positive = hf(absent=4096)
@@ -129,8 +162,19 @@ class DeepseekV4(Sizes):
         x = widen(lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model), c.n_streams)
         hashing = set(c.hash_layers)
         kinds = [((word, "hash" if i in hashing else "moe"), 1) for i, word in enumerate(c.layer_types)]
-        x = layers(x, "model.layers.{layer}.", kinds, lambda kind, x, tokens: layer(c, kind, x, tokens), reads=(tokens,))
-        x = collapse(x, mixing(x, c.n_streams, c.n_streams, 1, ("model.hc_head.hc_fn", "model.hc_head.hc_base", "model.hc_head.hc_scale")))
+        x = layers(
+            x, "model.layers.{layer}.", kinds, lambda kind, x, tokens: layer(c, kind, x, tokens), reads=(tokens,)
+        )
+        x = collapse(
+            x,
+            mixing(
+                x,
+                c.n_streams,
+                c.n_streams,
+                1,
+                ("model.hc_head.hc_fn", "model.hc_head.hc_base", "model.hc_head.hc_scale"),
+            ),
+        )
         return head(c, norm(x, "model.norm"), "model.embed_tokens.weight", "head")
 
     def unused_fields(c) -> tuple[str, ...]:
@@ -144,15 +188,25 @@ class DeepseekV4(Sizes):
         if KINDS[1] in c.layer_types:
             check_at_most(c, "d_far_rope", "d_index")
         if c.n_heads * c.d_head % c.n_o_groups:
-            found, sizes = f"= {c.n_o_groups} does not divide n_heads × d_head = {c.n_heads} × {c.d_head}", (c.n_o_groups, c.n_heads, c.d_head)
+            found, sizes = (
+                f"= {c.n_o_groups} does not divide n_heads × d_head = {c.n_heads} × {c.d_head}",
+                (c.n_o_groups, c.n_heads, c.d_head),
+            )
             raise ParamcountError(found, where="n_o_groups", expected="a divisor", sizes=sizes)
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data, tokens: Data) -> Data:
     word, choice = kind
-    x = through(x, c.n_streams, ("hc_attn_fn", "hc_attn_base", "hc_attn_scale"), lambda h: attention(c, norm(h, "attn_norm"), "attn.", word))
+    x = through(
+        x,
+        c.n_streams,
+        ("hc_attn_fn", "hc_attn_base", "hc_attn_scale"),
+        lambda h: attention(c, norm(h, "attn_norm"), "attn.", word),
+    )
     names = ("hc_ffn_fn", "hc_ffn_base", "hc_ffn_scale")
-    return through(x, c.n_streams, names, lambda h: moe(c, norm(h, "ffn_norm"), "ffn.", tokens if choice == "hash" else None))
+    return through(
+        x, c.n_streams, names, lambda h: moe(c, norm(h, "ffn_norm"), "ffn.", tokens if choice == "hash" else None)
+    )
 
 
 def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
@@ -164,14 +218,24 @@ def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
     cached = [kv]
     if word != KINDS[0]:
         sparse = word == KINDS[1]
-        blocks = compress(c, x, prefix + "compressor.", "qkv.compressor", c.d_head, c.sparse_block if sparse else c.heavy_block, sparse)
+        blocks = compress(
+            c,
+            x,
+            prefix + "compressor.",
+            "qkv.compressor",
+            c.d_head,
+            c.sparse_block if sparse else c.heavy_block,
+            sparse,
+        )
         cached.append(blocks)
         if sparse:
             chosen, keys = choose_blocks(c, x, latent, prefix + "indexer.")
             cached.append(keys)
             blocks = Data("choose", (blocks, chosen), blocks.shape)
         kv = Data("and blocks", (kv, blocks), kv.shape)
-    a = attend(q, kv, kv, window=c.window, cached=tuple(cached), sinks=Weight(prefix + "attn_sink", "other", (c.n_heads,)))
+    a = attend(
+        q, kv, kv, window=c.window, cached=tuple(cached), sinks=Weight(prefix + "attn_sink", "other", (c.n_heads,))
+    )
     return grouped_output(c, rope_end(a, d_rope), prefix)
 
 
@@ -186,7 +250,9 @@ def compress(c: Any, x: Data, prefix: str, component: str, width: Size, block: S
     vector for either."""
     d = 2 * width if overlapping else width
     values = linear(x, prefix + "wkv", component, d)
-    weights = elementwise(linear(x, prefix + "wgate", component, d), "positions in the block", prefix + "ape", component, block, d)
+    weights = elementwise(
+        linear(x, prefix + "wgate", component, d), "positions in the block", prefix + "ape", component, block, d
+    )
     return rope_end(norm(Data("compress", (values, weights), ("blocks", width)), prefix + "norm"), c.d_far_rope)
 
 

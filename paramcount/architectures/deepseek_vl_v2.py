@@ -13,7 +13,19 @@ from paramcount.parts.decoders import decoder, dense_first, pre_norm, usual_laye
 from paramcount.parts.feed_forward import correction, mixture, plain_mlp, shared_experts
 from paramcount.parts.mla import latent_attention
 from paramcount.parts.vision import cut_into_patches
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, part_of, unvisited
+from paramcount.sizes import (
+    Condition,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    part_of,
+    unvisited,
+)
 from paramcount.sizes.conditions import experts_in_every_layer, grouped_routing, one_of
 from paramcount.sizes.rules import check_heads_fill
 
@@ -24,7 +36,9 @@ LATENT = ("d_q_lora", "d_kv_lora", "d_nope", "d_rope", "d_v")
 
 def n_dense(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
     """All layers of a model without routed experts."""
-    return c["n_layers"] if js.get("n_routed_experts") is None else min(js.get("first_k_dense_replace", 0), c["n_layers"])
+    return (
+        c["n_layers"] if js.get("n_routed_experts") is None else min(js.get("first_k_dense_replace", 0), c["n_layers"])
+    )
 
 
 def groups_fit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -38,16 +52,26 @@ def as_released(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     for key, value in RELEASED.items():
         found = projector.get(key, value) if isinstance(projector, Mapping) else value
         if found != value:
-            raise ParamcountError(f"= {describe_value(found)} is not supported", where=f"projector_config.{key}", expected=describe_value(value))
+            raise ParamcountError(
+                f"= {describe_value(found)} is not supported",
+                where=f"projector_config.{key}",
+                expected=describe_value(value),
+            )
     if js.get("tile_tag") != "2D":
-        raise ParamcountError(f"= {describe_value(js.get('tile_tag'))} is not supported", where="tile_tag", expected="2D")
+        raise ParamcountError(
+            f"= {describe_value(js.get('tile_tag'))} is not supported", where="tile_tag", expected="2D"
+        )
 
 
 class VL2Language(Sizes):
     """The sizes of the language model."""
 
     section: ClassVar[str | None] = "language_config"
-    conditions: ClassVar[tuple[Condition, ...]] = (experts_in_every_layer, one_of("topk_method", METHODS, METHODS[0]), groups_fit)
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        experts_in_every_layer,
+        one_of("topk_method", METHODS, METHODS[0]),
+        groups_fit,
+    )
 
     vocab_size: Positive = hf(absent=102400)
     d_model: Positive = hf(absent=4096)
@@ -81,7 +105,11 @@ class VL2Language(Sizes):
         if not c.latent:
             check_heads_fill(c)
         elif c.d_kv_lora is None or not c.d_nope or not c.d_rope or not c.d_v:
-            raise ParamcountError("= true without the sizes of latent attention", where="use_mla", expected="kv_lora_rank and sizes of the heads beside it")
+            raise ParamcountError(
+                "= true without the sizes of latent attention",
+                where="use_mla",
+                expected="kv_lora_rank and sizes of the heads beside it",
+            )
 
 
 class VL2Vision(Sizes):
@@ -146,7 +174,9 @@ def vision_encoder(c: Any, x: Data) -> Data:
 def vision_layer(c: Any, x: Data) -> Data:
     return pre_norm(
         x,
-        lambda h: linear(attend(*fused_qkv(c, h, "attn.qkv"), cached=()), "attn.proj", "output_projection", c.d_model, bias=True),
+        lambda h: linear(
+            attend(*fused_qkv(c, h, "attn.qkv"), cached=()), "attn.proj", "output_projection", c.d_model, bias=True
+        ),
         lambda h: plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True),
         ("norm1", "norm2"),
         bias=True,
@@ -166,5 +196,17 @@ def project(c: Any, x: Data) -> Data:
     """Squares of patches through two matrices; learned vectors end rows and part views."""
     width = c.language.d_model
     x = Data("merge", (x,), ("image", c.downsample_ratio * c.downsample_ratio * c.vision.d_model))
-    x = linear(activate(linear(x, "projector.layers.0", "projector", width, bias=True), "gelu"), "projector.layers.2", "projector", width, bias=True)
-    return elementwise(elementwise(x, "separator", "image_newline", "projector", width), "separator", "view_seperator", "projector", width)  # spelled so
+    x = linear(
+        activate(linear(x, "projector.layers.0", "projector", width, bias=True), "gelu"),
+        "projector.layers.2",
+        "projector",
+        width,
+        bias=True,
+    )
+    return elementwise(
+        elementwise(x, "separator", "image_newline", "projector", width),
+        "separator",
+        "view_seperator",
+        "projector",
+        width,
+    )  # spelled so

@@ -39,7 +39,9 @@ class DiffLlama(Sizes):
 
     def check(c) -> None:
         if c.n_kv_heads % 2:
-            raise ParamcountError(f"= {c.n_kv_heads}", where="n_kv_heads", expected="an even number: value heads are cut into two halves")
+            raise ParamcountError(
+                f"= {c.n_kv_heads}", where="n_kv_heads", expected="an even number: value heads are cut into two halves"
+            )
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -48,4 +48,6 @@ class DistilBert(Sizes):
 
 def layer(c: Any, x: Data) -> Data:
     x = norm_behind(x, lambda h: multi_head(c, h, "attention.", MATRICES, cached=False), "sa_layer_norm")
-    return norm_behind(x, lambda h: plain_mlp(h, ("ffn.lin1", "ffn.lin2"), "mlp", c.d_ff, bias=True), "output_layer_norm")
+    return norm_behind(
+        x, lambda h: plain_mlp(h, ("ffn.lin1", "ffn.lin2"), "mlp", c.d_ff, bias=True), "output_layer_norm"
+    )

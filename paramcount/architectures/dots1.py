@@ -8,7 +8,22 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, first_dense, needed
 from paramcount.sizes.rules import check_experts_exist, check_sliding_or_full
@@ -38,7 +53,9 @@ class Dots1(Sizes):
     d_ff: Positive = hf(absent=10944)
     dense_layers: Indices = derived(first_dense(0))
     d_expert: Positive = hf(absent=1408)
-    n_routed_experts: Natural = hf("num_local_experts", "n_routed_experts", absent=needed("n_routed_experts"), null=needed("n_routed_experts"))
+    n_routed_experts: Natural = hf(
+        "num_local_experts", "n_routed_experts", absent=needed("n_routed_experts"), null=needed("n_routed_experts")
+    )
     n_active_experts: Natural = hf(absent=needed("num_experts_per_tok"), null=ABSENT)
     n_shared_experts: Natural = hf(absent=needed("n_shared_experts"), null=ABSENT)
     attention_bias: Flag = hf(absent=False)

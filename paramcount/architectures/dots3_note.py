@@ -11,7 +11,20 @@ from paramcount.flow import Data, activate
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.mla import Latent, choose_tokens, latent_attention, query_latent
-from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    Derivation,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    derived,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type
 from paramcount.sizes.rules import check_at_most, check_even, check_layer_types, check_rotated_in_pairs
@@ -27,7 +40,10 @@ def layer_words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     words = js.get("layer_types")
     if words is None:
         far = "full_attention" if sparse is False else "indexed_attention"
-        words = [far if not js.get("use_sliding_window", True) or i < 2 or i % 4 == 1 else "sliding_attention" for i in per_layer(c)]
+        words = [
+            far if not js.get("use_sliding_window", True) or i < 2 or i % 4 == 1 else "sliding_attention"
+            for i in per_layer(c)
+        ]
     if sparse is None:
         return tuple(words)
     old, new = ("full_attention", "indexed_attention") if sparse else ("indexed_attention", "full_attention")
@@ -66,8 +82,16 @@ def sizes_are_consistent(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 def sizes_of_attention(heads: str, start: str) -> dict[str, str]:
     """{key: field} of a kind of attention; the keys without a field are the conditions' alone."""
-    widths = {"q_lora_rank": "q_lora", "kv_lora_rank": "kv_lora", "qk_nope_head_dim": "nope", "qk_rope_head_dim": "rope", "v_head_dim": "v"}
-    return {"num_attention_heads": heads, "num_key_value_heads": "", "head_dim": ""} | {key: start + field for key, field in widths.items()}
+    widths = {
+        "q_lora_rank": "q_lora",
+        "kv_lora_rank": "kv_lora",
+        "qk_nope_head_dim": "nope",
+        "qk_rope_head_dim": "rope",
+        "v_head_dim": "v",
+    }
+    return {"num_attention_heads": heads, "num_key_value_heads": "", "head_dim": ""} | {
+        key: start + field for key, field in widths.items()
+    }
 
 
 def query_rank_of_no_layer(key: str) -> Derivation:
@@ -118,12 +142,16 @@ class Dots3Note(Sizes):
     d_sliding_q_lora: Positive = hf("swa_q_lora_rank", absent=1024, null=query_rank_of_no_layer("swa_q_lora_rank"))
     d_sliding_kv_lora: Positive = hf("swa_kv_lora_rank", absent=1024)
     d_sliding_nope: Positive = hf("swa_qk_nope_head_dim", absent=192)
-    d_sliding_rope: Positive = hf("swa_qk_rope_head_dim", absent=lambda js, c: js.get("swa_head_dim", 256) - c["d_sliding_nope"])
+    d_sliding_rope: Positive = hf(
+        "swa_qk_rope_head_dim", absent=lambda js, c: js.get("swa_head_dim", 256) - c["d_sliding_nope"]
+    )
     d_sliding_v: Positive = hf("swa_v_head_dim", absent=128)
     d_ff: Positive = hf(absent=13824)
     dense_layers: Indices = derived(dense_by_type(without_experts))
     d_expert: Positive = hf(absent=1536)
-    d_shared_expert: Natural = hf("moe_shared_expert_intermediate_size", "shared_experts_intermediate_size", absent=1536)
+    d_shared_expert: Natural = hf(
+        "moe_shared_expert_intermediate_size", "shared_experts_intermediate_size", absent=1536
+    )
     n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256)
     n_active_experts: Positive = hf(absent=8)
     n_shared_experts: Positive = hf(absent=1)
@@ -136,7 +164,10 @@ class Dots3Note(Sizes):
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         words = set(c.layer_types)
-        for found, width in ((words - {"sliding_attention"}, "d_rope"), (words & {"sliding_attention"}, "d_sliding_rope")):
+        for found, width in (
+            (words - {"sliding_attention"}, "d_rope"),
+            (words & {"sliding_attention"}, "d_sliding_rope"),
+        ):
             if found:
                 check_even(c, width)
                 check_rotated_in_pairs(c, width)
@@ -154,7 +185,17 @@ def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
     """Latent attention with a gate for each head, its latents rescaled before they are read."""
     sizes, window = c, None
     if word == "sliding_attention":
-        sizes, window = Latent(c.n_sliding_heads, c.d_sliding_q_lora, c.d_sliding_kv_lora, c.d_sliding_nope, c.d_sliding_rope, c.d_sliding_v), c.window
+        sizes, window = (
+            Latent(
+                c.n_sliding_heads,
+                c.d_sliding_q_lora,
+                c.d_sliding_kv_lora,
+                c.d_sliding_nope,
+                c.d_sliding_rope,
+                c.d_sliding_v,
+            ),
+            c.window,
+        )
     latent = activate(query_latent(sizes, x, prefix, bias=c.attention_bias), "times a number")
     chosen, *index = choose_tokens(c, x, latent, prefix + "indexer.") if word == "indexed_attention" else (None,)
     return latent_attention(

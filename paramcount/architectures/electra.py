@@ -28,7 +28,9 @@ class Electra(Encoder):
     def forward(c, tokens: Data, head: bool = True) -> Data:
         def embed(tokens: Data, segments: Data) -> Data:
             x = embeddings(c, tokens, segments, "electra.", c.d_embedding)
-            return linear(x, "electra.embeddings_project", "other", c.d_model, bias=True) if c.embeddings_projected else x
+            return (
+                linear(x, "electra.embeddings_project", "other", c.d_model, bias=True) if c.embeddings_projected else x
+            )
 
         return masked_lm(c, tokens, head, "electra.", HEAD, embed=embed, width=c.d_embedding)
 

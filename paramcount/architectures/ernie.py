@@ -23,7 +23,11 @@ class Ernie(Bert):
         def embed(tokens: Data, segments: Data, *tasks: Data) -> Data:
             x = embeddings(c, tokens, segments, "ernie.", c.d_model, normed=False)
             for task in tasks:
-                x = x + lookup(task, "ernie.embeddings.task_type_embeddings.weight", "other_embedding", c.n_task_types, c.d_model)
+                x = x + lookup(
+                    task, "ernie.embeddings.task_type_embeddings.weight", "other_embedding", c.n_task_types, c.d_model
+                )
             return norm(x, "ernie.embeddings.LayerNorm", bias=True)
 
-        return masked_lm(c, tokens, head, "ernie.", embed=embed, inputs=("segments", "tasks") if c.task_ids else ("segments",))
+        return masked_lm(
+            c, tokens, head, "ernie.", embed=embed, inputs=("segments", "tasks") if c.task_ids else ("segments",)
+        )

@@ -9,7 +9,18 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, elementwise
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import mixture, shared_experts
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes import (
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import needed
 from paramcount.sizes.rules import check_experts_exist, check_rotated_in_pairs

@@ -17,7 +17,11 @@ from paramcount.sizes.rules import check_heads_fill
 def heads_share_d_model(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The published code divides d_model by the heads whatever head_dim says; other implementations read it."""
     if js.get("head_dim", c["d_head"]) != c["d_head"]:
-        raise ParamcountError(f"= {describe_value(js['head_dim'])} is not supported", where="head_dim", expected=f"{c['d_head']}, or no such key")
+        raise ParamcountError(
+            f"= {describe_value(js['head_dim'])} is not supported",
+            where="head_dim",
+            expected=f"{c['d_head']}, or no such key",
+        )
 
 
 class Exaone(Sizes):

@@ -8,7 +8,19 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    hf,
+)
 from paramcount.sizes.conditions import even_where_rotated, grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, first_dense, full_every_key
 from paramcount.sizes.rules import check_sliding_or_full

@@ -33,13 +33,21 @@ def n_kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     if switch(js, "multi_query", True):
         return 1
     if n != c["n_heads"]:
-        raise ParamcountError(f"= {n} without multi_query and the new decoder", where="num_kv_heads", expected=f"null or n_heads = {c['n_heads']}")
+        raise ParamcountError(
+            f"= {n} without multi_query and the new decoder",
+            where="num_kv_heads",
+            expected=f"null or n_heads = {c['n_heads']}",
+        )
     return n
 
 
 def arrangement(js: Mapping[str, Any], c: Mapping[str, Any]) -> str:
     """Where the norms stand. What the reference builds otherwise misses a norm as soon as it runs."""
-    new, side_by_side, n = switch(js, "new_decoder_architecture", False), switch(js, "parallel_attn", True), js.get("num_ln_in_parallel_attn")
+    new, side_by_side, n = (
+        switch(js, "new_decoder_architecture", False),
+        switch(js, "parallel_attn", True),
+        js.get("num_ln_in_parallel_attn"),
+    )
     if n is not None and type(n) is not int:
         raise ParamcountError(f"= {describe_value(n)}", where="num_ln_in_parallel_attn", expected="1, 2 or null")
     if not side_by_side:
@@ -50,7 +58,9 @@ def arrangement(js: Mapping[str, Any], c: Mapping[str, Any]) -> str:
     if n != 2 if not new else n == 1:
         return NORMS[1]
     if not new or n != 2:
-        raise ParamcountError(f"= {n}", where="num_ln_in_parallel_attn", expected="1, 2 or null in the new decoder, else not 2")
+        raise ParamcountError(
+            f"= {n}", where="num_ln_in_parallel_attn", expected="1, 2 or null in the new decoder, else not 2"
+        )
     return NORMS[2]
 
 

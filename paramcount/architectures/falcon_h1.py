@@ -19,7 +19,11 @@ class FalconH1(Sizes):
 
     reference: ClassVar[str] = "FalconH1ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), no_key("layer_types", "layers_block_type"), check_mamba_heads)
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        padding_in_table(0),
+        no_key("layer_types", "layers_block_type"),
+        check_mamba_heads,
+    )
 
     vocab_size: Positive = hf(absent=128000)
     d_model: Positive = hf(absent=4096)
@@ -52,7 +56,12 @@ def layer(c: Any, kind: str, x: Data) -> Data:
         beside = mamba2(c, h, "mamba.", out_bias=c.mixer_out_bias, gated_norm=lambda y, z, name: gated(c, y, z, name))
         return beside + attention(c, h, "self_attn.", bias=c.attention_bias)
 
-    return pre_norm(x, mixers, lambda h: gated_mlp(h, "feed_forward.", "mlp", c.d_ff, bias=c.mlp_bias), ("input_layernorm", "pre_ff_layernorm"))
+    return pre_norm(
+        x,
+        mixers,
+        lambda h: gated_mlp(h, "feed_forward.", "mlp", c.d_ff, bias=c.mlp_bias),
+        ("input_layernorm", "pre_ff_layernorm"),
+    )
 
 
 def gated(c: Any, y: Data, z: Data, name: str) -> Data:

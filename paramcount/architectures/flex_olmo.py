@@ -36,4 +36,6 @@ class FlexOlmo(Sizes):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: mixture(c, h, "mlp."), arrange=post_norm, bias=c.attention_bias, prepare=wide_qk_norm)
+    return usual_layer(
+        c, x, lambda h: mixture(c, h, "mlp."), arrange=post_norm, bias=c.attention_bias, prepare=wide_qk_norm
+    )

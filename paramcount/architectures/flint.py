@@ -32,7 +32,10 @@ class Flint(Sizes):
 
     reference: ClassVar[str] = "FlintForCausalLM"
     float32: ClassVar[tuple[str, ...]] = ("gate.weight", "sinks")
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), even_where_rotated("sliding_attention", named=True))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        padding_in_table(None),
+        even_where_rotated("sliding_attention", named=True),
+    )
 
     vocab_size: Positive = hf(absent=150144)
     d_model: Positive = hf(absent=2048)
@@ -62,7 +65,12 @@ def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
     word, mlp = kind
     sliding = word == "sliding_attention"
     window = c.window if sliding else None
-    options: dict[str, Any] = {"bias": c.attention_bias, "prepare": normed(rotate=sliding), "sinks": "softmax_offset", "window": window}
+    options: dict[str, Any] = {
+        "bias": c.attention_bias,
+        "prepare": normed(rotate=sliding),
+        "sinks": "softmax_offset",
+        "window": window,
+    }
     return usual_layer(c, x, (lambda h: moe(c, h)) if mlp == "moe" else None, **options)
 
 

@@ -28,7 +28,9 @@ def inside(js: Mapping[str, Any]) -> Mapping[str, Any]:
 def of_persimmon(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     section = inside(js)
     if (found := section.get("model_type", "persimmon")) != "persimmon":
-        raise ParamcountError(f"= {describe_value(found)} is not supported", where="text_config.model_type", expected="persimmon")
+        raise ParamcountError(
+            f"= {describe_value(found)} is not supported", where="text_config.model_type", expected="persimmon"
+        )
     padding_in_table(None)(section, c)
 
 
@@ -53,7 +55,18 @@ class Fuyu(Persimmon):
 
     def forward(c, tokens: Data) -> Data:
         patches = given("pixels", "patches", c.patch_size * c.patch_size * c.n_channels)
-        image = block(patches, "", lambda x: linear(x, "vision_embed_tokens", "projector", c.d_model, bias=True), part="projector")
+        image = block(
+            patches, "", lambda x: linear(x, "vision_embed_tokens", "projector", c.d_model, bias=True), part="projector"
+        )
         names = ("embed_tokens", "layers", "final_layernorm")
         prefix = "language_model."
-        return decoder(c, tokens, layer, prefix=prefix + "model.", names=names, head_name=prefix + "lm_head", norm_bias=True, enter=lambda x: insert(x, image))
+        return decoder(
+            c,
+            tokens,
+            layer,
+            prefix=prefix + "model.",
+            names=names,
+            head_name=prefix + "lm_head",
+            norm_bias=True,
+            enter=lambda x: insert(x, image),
+        )

@@ -56,11 +56,21 @@ class Gemma3(Gemma3Text):
         image = block(image, "multi_modal_projector.", lambda x: project(c, x), part="projector")
         kinds = [(kind, 1) for kind in c.layer_types]
         head = "language_model.lm_head"
-        return decoder(c, tokens, layer, kinds, prefix="language_model.model.", head_name=head, enter=lambda x: insert(enlarge(x), image))
+        return decoder(
+            c,
+            tokens,
+            layer,
+            kinds,
+            prefix="language_model.model.",
+            head_name=head,
+            enter=lambda x: insert(enlarge(x), image),
+        )
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: gelu_mlp(c, h), arrange=sandwich, bias=c.attention_bias, qk_norm=True, window=window(c, kind))
+    return usual_layer(
+        c, x, lambda h: gelu_mlp(c, h), arrange=sandwich, bias=c.attention_bias, qk_norm=True, window=window(c, kind)
+    )
 
 
 def project(c: Any, x: Data) -> Data:

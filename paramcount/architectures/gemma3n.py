@@ -9,11 +9,42 @@ from typing import Any, ClassVar
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Body, Data, Repeat, Size, Unreachable, activate, attend, block, elementwise, given, layers, linear, lookup, norm, rope
+from paramcount.flow import (
+    Body,
+    Data,
+    Repeat,
+    Size,
+    Unreachable,
+    activate,
+    attend,
+    block,
+    elementwise,
+    given,
+    layers,
+    linear,
+    lookup,
+    norm,
+    rope,
+)
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Indices, Natural, Positive, Sizes, Widths, Words, derived, full_every, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    Derivation,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    Widths,
+    Words,
+    derived,
+    full_every,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides, check_sliding_or_full
 
@@ -30,7 +61,9 @@ def sharing_layers(absent: int) -> Derivation:
         first, words = c["n_layers"] - n, c["layer_types"]
         before = words[:first][::-1]
         if set(before) != set(words):
-            raise ParamcountError(f"= {n}", where="num_kv_shared_layers", expected="so few that a layer of each type is left before them")
+            raise ParamcountError(
+                f"= {n}", where="num_kv_shared_layers", expected="so few that a layer of each type is left before them"
+            )
         shared = [i >= first for i in per_layer(c)]
         for word in set(words):
             shared[first - 1 - before.index(word)] = False  # the layer that the last ones take keys and values from
@@ -44,7 +77,11 @@ def sources_come_first(c: Any) -> None:
     shared, seen = set(c.kv_sharing_layers), set()
     for i, word in enumerate(c.layer_types):
         if i in shared and word not in seen:
-            raise ParamcountError(f"= {i} has no earlier layer of its type to share with", where="kv_sharing_layers", expected="later layers")
+            raise ParamcountError(
+                f"= {i} has no earlier layer of its type to share with",
+                where="kv_sharing_layers",
+                expected="later layers",
+            )
         if i not in shared:
             seen.add(word)
 
@@ -55,7 +92,11 @@ def sparse_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...
     if shares is None:
         return tuple(range(10 if c["n_layers"] > 10 else 0))
     if len(shares) != c["n_layers"]:
-        raise ParamcountError(f"names {len(shares)} layers of {c['n_layers']}", where="activation_sparsity_pattern", expected="one entry per layer")
+        raise ParamcountError(
+            f"names {len(shares)} layers of {c['n_layers']}",
+            where="activation_sparsity_pattern",
+            expected="one entry per layer",
+        )
     return tuple(i for i in per_layer(c) if shares[i] > 0)
 
 
@@ -102,7 +143,14 @@ class Gemma3nText(Sizes):
         x = enlarge(lookup(tokens, table, "embedding", c.vocab_size, c.d_model))
         own = vectors_of_layers(c, tokens, x, "model.")
         x = into_streams(c, x)
-        x = layers(x, "model.layers.{layer}.", kinds(c), lambda kind, *inputs: layer(c, kind, *inputs), reads=(own,), carry=carried(c))
+        x = layers(
+            x,
+            "model.layers.{layer}.",
+            kinds(c),
+            lambda kind, *inputs: layer(c, kind, *inputs),
+            reads=(own,),
+            carry=carried(c),
+        )
         return head(c, norm(out_of_streams(c, x), "model.norm"), table)
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
@@ -150,15 +198,25 @@ def carried(c: Any) -> tuple[tuple[Size, Size], ...]:
 def into_streams(c: Any, x: Data) -> Data:
     """The token vector and, as long as it, as many projections of it as there are further streams."""
     inner = Data("input", (), x.shape)
-    body = Body(Repeat("stream", c.n_streams - 1, c.n_streams - 1, runs=((0, c.n_streams - 1),)), (inner,), linear(inner, "", "other", c.d_model))
-    x = Data("streams", (x,), (x.shape[0], c.n_streams, c.d_model), prefix="model.altup_projections.{stream}", bodies=(body,))
+    body = Body(
+        Repeat("stream", c.n_streams - 1, c.n_streams - 1, runs=((0, c.n_streams - 1),)),
+        (inner,),
+        linear(inner, "", "other", c.d_model),
+    )
+    x = Data(
+        "streams", (x,), (x.shape[0], c.n_streams, c.d_model), prefix="model.altup_projections.{stream}", bodies=(body,)
+    )
     return activate(x, "as long as the first")
 
 
 def out_of_streams(c: Any, x: Data) -> Data:
     """The mean of the first stream and projections of the others."""
     inner = Data("input", (), (x.shape[0], c.d_model))
-    body = Body(Repeat("stream", c.n_streams - 1, c.n_streams - 1, runs=((0, c.n_streams - 1),)), (inner,), linear(inner, "", "other", c.d_model))
+    body = Body(
+        Repeat("stream", c.n_streams - 1, c.n_streams - 1, runs=((0, c.n_streams - 1),)),
+        (inner,),
+        linear(inner, "", "other", c.d_model),
+    )
     x = Data("streams", (x,), x.shape, prefix="model.altup_unembed_projections.{stream}", bodies=(body,))
     return Data("mean of the streams", (activate(x, "as long as the first"),), inner.shape)
 
@@ -168,13 +226,24 @@ def layer(c: Any, kind: tuple[str, str, str, int | None], x: Data, own: Data, *k
     predicted = predict(c, x)
     active = Data("active stream", (predicted,), (x.shape[0], c.d_model))
     h = norm(active, "input_layernorm")
-    laurel = h + norm(linear(linear(h, "laurel.linear_left", "other", c.d_laurel), "laurel.linear_right", "other", c.d_model), "laurel.post_laurel_norm")
+    laurel = h + norm(
+        linear(linear(h, "laurel.linear_left", "other", c.d_laurel), "laurel.linear_right", "other", c.d_model),
+        "laurel.post_laurel_norm",
+    )
     window = c.window if word == "sliding_attention" else None
-    a, kv = sharing_attention(h, Heads(c.n_heads, c.n_kv_heads, c.d_head), word, whose, kv, bias=c.attention_bias, window=window)
+    a, kv = sharing_attention(
+        h, Heads(c.n_heads, c.n_kv_heads, c.d_head), word, whose, kv, bias=c.attention_bias, window=window
+    )
     y = activate(active + norm(a, "post_attention_layernorm") + laurel, "times 1/√2")
     activation = "gelu of the largest" if gates == "sparse" else "gelu"
     y = y + norm(
-        gated_mlp(norm(y, "pre_feedforward_layernorm"), "mlp.", "mlp", c.d_ff if width is None else width, activation=activation),
+        gated_mlp(
+            norm(y, "pre_feedforward_layernorm"),
+            "mlp.",
+            "mlp",
+            c.d_ff if width is None else width,
+            activation=activation,
+        ),
         "post_feedforward_layernorm",
     )
     x = correct(c, predicted, y)
@@ -223,14 +292,20 @@ def predict(c: Any, x: Data) -> Data:
     """Every stream as a mixture of all, in shares that depend on the active one."""
     active = Data("active stream", (x,), (x.shape[0], c.d_model))
     shares = block(active, "altup.", lambda x: modalities(c, x))
-    mixed = Data("mix streams", (x, linear(shares, "altup.prediction_coefs", "other", (c.n_streams, c.n_streams))), x.shape)
+    mixed = Data(
+        "mix streams", (x, linear(shares, "altup.prediction_coefs", "other", (c.n_streams, c.n_streams))), x.shape
+    )
     return x + mixed
 
 
 def correct(c: Any, predicted: Data, y: Data) -> Data:
     """To every stream its share of what the layer found beside the prediction."""
     shares = block(y, "altup.", lambda x: modalities(c, x), tied_to="model.layers.{layer}.altup.")
-    return Data("correct streams", (predicted, y, linear(shares, "altup.correction_coefs", "other", c.n_streams)), predicted.shape)
+    return Data(
+        "correct streams",
+        (predicted, y, linear(shares, "altup.correction_coefs", "other", c.n_streams)),
+        predicted.shape,
+    )
 
 
 def read_own_vector(c: Any, x: Data, own: Data) -> Data:

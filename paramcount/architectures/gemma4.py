@@ -9,7 +9,22 @@ from typing import Any, ClassVar
 from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText, language_model
 from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, Weight, Width, activate, attend, block, elementwise, given, layers, linear, norm, rope, split
+from paramcount.flow import (
+    Data,
+    Size,
+    Weight,
+    Width,
+    activate,
+    attend,
+    block,
+    elementwise,
+    given,
+    layers,
+    linear,
+    norm,
+    rope,
+    split,
+)
 from paramcount.parts.decoders import sandwich
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import not_null
@@ -35,7 +50,9 @@ class Gemma4Vision(Sizes):
 
     def check(c) -> None:
         if c.d_head % 4:
-            raise ParamcountError(f"= {c.d_head} cannot be rotated in pairs both ways", where="d_head", expected="a multiple of 4")
+            raise ParamcountError(
+                f"= {c.d_head} cannot be rotated in pairs both ways", where="d_head", expected="a multiple of 4"
+            )
 
 
 def conv_channels(at: int) -> Callable[[Mapping[str, Any], Mapping[str, Any]], int]:
@@ -118,7 +135,14 @@ def vision(c: Any, pixels: Data) -> Data:
     x = layers(x, "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
     x = activate(Data("pool", (x,), ("image tokens", c.d_model)), "times √d_model")
     if c.standardised:
-        x = elementwise(elementwise(x, "subtract", "std_bias", "other", c.d_model, role="buffer"), "scale", "std_scale", "other", c.d_model, role="buffer")
+        x = elementwise(
+            elementwise(x, "subtract", "std_bias", "other", c.d_model, role="buffer"),
+            "scale",
+            "std_scale",
+            "other",
+            c.d_model,
+            role="buffer",
+        )
     return x
 
 
@@ -136,7 +160,13 @@ def vision_attention(c: Any, x: Data, prefix: str) -> Data:
 
 def vision_mlp(c: Any, x: Data, prefix: str) -> Data:
     gate = activate(clipped_linear(c, x, prefix + "gate_proj", "mlp.gate", c.d_ff), "gelu")
-    return clipped_linear(c, gate * clipped_linear(c, x, prefix + "up_proj", "mlp.up", c.d_ff), prefix + "down_proj", "mlp.down", c.d_model)
+    return clipped_linear(
+        c,
+        gate * clipped_linear(c, x, prefix + "up_proj", "mlp.up", c.d_ff),
+        prefix + "down_proj",
+        "mlp.down",
+        c.d_model,
+    )
 
 
 def audio(c: Any, frames: Data) -> Data:
@@ -164,7 +194,9 @@ def audio_layer(c: Any, x: Data) -> Data:
 
 def audio_mlp(c: Any, x: Data, prefix: str) -> Data:
     """Half of what it finds is added."""
-    h = activate(clipped_linear(c, norm(x, prefix + "pre_layer_norm"), prefix + "ffw_layer_1", "mlp.up", 4 * c.d_model), "silu")
+    h = activate(
+        clipped_linear(c, norm(x, prefix + "pre_layer_norm"), prefix + "ffw_layer_1", "mlp.up", 4 * c.d_model), "silu"
+    )
     h = norm(clipped_linear(c, h, prefix + "ffw_layer_2", "mlp.down", c.d_model), prefix + "post_layer_norm")
     return x + activate(h, "times ½")
 
@@ -176,7 +208,9 @@ def audio_attention(c: Any, x: Data, prefix: str) -> Data:
     k = clipped_linear(c, x, prefix + "k_proj", "qkv.k", heads)
     v = clipped_linear(c, x, prefix + "v_proj", "qkv.v", heads)
     q = elementwise(q, "scale", prefix + "per_dim_scale", "other", c.d_head)
-    distances = linear(Data("sines of the distance", (x,), ("distances", c.d_model)), prefix + "relative_k_proj", "position", heads)
+    distances = linear(
+        Data("sines of the distance", (x,), ("distances", c.d_model)), prefix + "relative_k_proj", "position", heads
+    )
     k = Data("with distances", (k, distances), k.shape)
     return clipped_linear(c, attend(q, k, v, cached=()), prefix + "post", "output_projection", c.d_model)
 
@@ -184,7 +218,15 @@ def audio_attention(c: Any, x: Data, prefix: str) -> Data:
 def light_convolution(c: Any, x: Data, prefix: str) -> Data:
     h = clipped_linear(c, norm(x, prefix + "pre_layer_norm"), prefix + "linear_start", "mixer", 2 * c.d_model)
     kept, gate = split(h, c.d_model, c.d_model)
-    h = elementwise(kept * activate(gate, "sigmoid"), "convolve", prefix + "depthwise_conv1d.weight", "mixer", c.d_model, 1, c.d_conv)
+    h = elementwise(
+        kept * activate(gate, "sigmoid"),
+        "convolve",
+        prefix + "depthwise_conv1d.weight",
+        "mixer",
+        c.d_model,
+        1,
+        c.d_conv,
+    )
     h = activate(norm(h, prefix + "conv_norm"), "silu")
     return x + clipped_linear(c, h, prefix + "linear_end", "mixer", c.d_model)
 
@@ -209,7 +251,12 @@ class Gemma4Patches(Sizes):
 
     def check(c) -> None:
         if c.d_out != c.d_model:
-            raise ParamcountError(f"= {c.d_out} is not d_model = {c.d_model}", where="d_out", expected=f"{c.d_model}", sizes=(c.d_out, c.d_model))
+            raise ParamcountError(
+                f"= {c.d_out} is not d_model = {c.d_model}",
+                where="d_out",
+                expected=f"{c.d_model}",
+                sizes=(c.d_out, c.d_model),
+            )
 
 
 def samples(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
@@ -225,7 +272,9 @@ class Gemma4Samples(Sizes):
     """How the 12B reads sound: so many samples at once."""
 
     section: ClassVar[str | None] = "audio_config"
-    conditions: ClassVar[tuple[Condition, ...]] = (not_null("hidden_size", "output_proj_dims", "audio_samples_per_token"),)
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        not_null("hidden_size", "output_proj_dims", "audio_samples_per_token"),
+    )
 
     n_samples: Positive = derived(samples)
 
@@ -251,7 +300,12 @@ class Gemma4Unified(Gemma4UnifiedText):
         others = []
         if c.vision:
             side = c.vision.patch_size * c.vision.n_pooled
-            image = block(given("pixels", "patches", 3 * side * side), "model.vision_embedder.", lambda x: read_patches(c.vision, x), part="vision")
+            image = block(
+                given("pixels", "patches", 3 * side * side),
+                "model.vision_embedder.",
+                lambda x: read_patches(c.vision, x),
+                part="vision",
+            )
             others.append(block(image, "model.embed_vision.", lambda x: project(c, x), part="projector"))
         if c.audio:
             sound = given("samples", "frames", c.audio.n_samples)

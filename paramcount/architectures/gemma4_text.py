@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge
-from paramcount.architectures.gemma3n import padding_in_both, read_own_vector, sharing_attention, sharing_layers, sources_come_first, vectors_of_layers
+from paramcount.architectures.gemma3n import (
+    padding_in_both,
+    read_own_vector,
+    sharing_attention,
+    sharing_layers,
+    sources_come_first,
+    vectors_of_layers,
+)
 from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, activate, elementwise, experts, fused, layers, linear, lookup, norm
@@ -37,7 +44,9 @@ def global_kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
 
 def known_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if (found := js.get("use_bidirectional_attention")) not in (None, "all", "vision"):
-        raise ParamcountError(f"= {describe_value(found)}", where="use_bidirectional_attention", expected="all, vision or null")
+        raise ParamcountError(
+            f"= {describe_value(found)}", where="use_bidirectional_attention", expected="all, vision or null"
+        )
 
 
 def padding_fits(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -114,7 +123,9 @@ class Gemma4Text(Gemma4UnifiedText):
         super().check()
         for field in ("n_routed_experts", "n_active_experts", "d_expert") if c.mixture else ():
             if getattr(c, field) < 1:
-                raise ParamcountError("is missing", where=field, expected="a positive integer where layers are mixtures")
+                raise ParamcountError(
+                    "is missing", where=field, expected="a positive integer where layers are mixtures"
+                )
 
 
 def language_model(c: Any, tokens: Data, prefix: str, *others: Data) -> Data:
@@ -128,7 +139,9 @@ def language_model(c: Any, tokens: Data, prefix: str, *others: Data) -> Data:
     kinds = [((word, "shared" if i in shared else "own"), 1) for i, word in enumerate(c.layer_types)]
     full, sliding = (c.n_global_kv_heads, c.d_global_head), (c.n_kv_heads, c.d_head)
     carry = (full, full, sliding, sliding) if shared else ()
-    x = layers(x, prefix + "layers.{layer}.", kinds, lambda kind, *inputs: layer(c, kind, *inputs), reads=reads, carry=carry)
+    x = layers(
+        x, prefix + "layers.{layer}.", kinds, lambda kind, *inputs: layer(c, kind, *inputs), reads=reads, carry=carry
+    )
     return head(c, norm(x, prefix + "norm"), table)
 
 
@@ -139,10 +152,16 @@ def has_own_vectors(c: Any) -> bool:
 def layer(c: Any, kind: tuple[str, str], x: Data, *inputs: Data) -> Any:
     word, whose = kind
     own, kv = (inputs[0], inputs[1:]) if has_own_vectors(c) else (None, inputs)
-    heads = Heads(c.n_heads, c.n_global_kv_heads, c.d_global_head) if word == FULL else Heads(c.n_heads, c.n_kv_heads, c.d_head)
+    heads = (
+        Heads(c.n_heads, c.n_global_kv_heads, c.d_global_head)
+        if word == FULL
+        else Heads(c.n_heads, c.n_kv_heads, c.d_head)
+    )
     window: Size | None = None if word == FULL else c.window
     h = norm(x, "input_layernorm")
-    a, kv = sharing_attention(h, heads, word, whose, kv, bias=c.attention_bias, window=window, v_is_k=c.v_is_k and word == FULL)
+    a, kv = sharing_attention(
+        h, heads, word, whose, kv, bias=c.attention_bias, window=window, v_is_k=c.v_is_k and word == FULL
+    )
     x = x + norm(a, "post_attention_layernorm")
     width = 2 * c.d_ff if c.double_wide and whose == "shared" else c.d_ff
     y = gated_mlp(norm(x, "pre_feedforward_layernorm"), "mlp.", "mlp", width, activation="gelu")
@@ -157,7 +176,12 @@ def layer(c: Any, kind: tuple[str, str], x: Data, *inputs: Data) -> Any:
 
 def moe(c: Any, x: Data) -> Data:
     """Experts that read the hidden state before the MLP's norm; a scale for every width of it and one for every expert."""
-    scores = linear(elementwise(bare_norm(x), "scale", "router.scale", "router", c.d_model), "router.proj", "router", c.n_routed_experts)
+    scores = linear(
+        elementwise(bare_norm(x), "scale", "router.scale", "router", c.d_model),
+        "router.proj",
+        "router",
+        c.n_routed_experts,
+    )
     scores = elementwise(activate(scores, "softmax"), "scale", "router.per_expert_scale", "router", c.n_routed_experts)
     h = norm(x, "pre_feedforward_layernorm_2")
     return experts(h, scores, "experts.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), stacked=True)

@@ -10,7 +10,18 @@ from paramcount.flow import Data, block, elementwise, given, layers, linear, nor
 from paramcount.parts.classic import biased_head
 from paramcount.parts.encoders import bert_body, embeddings
 from paramcount.parts.vision import cut_into_patches, insert, vision_layer
-from paramcount.sizes import MOST_NAMED, Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import (
+    MOST_NAMED,
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    hf,
+)
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill
 
@@ -26,7 +37,11 @@ def patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 def frames_apart(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     n = js.get("num_image_with_embedding")
     if n is not None and (type(n) is not int or n > MOST_NAMED):
-        raise ParamcountError(f"= {describe_value(n)}", where="num_image_with_embedding", expected=f"null or an integer of at most {MOST_NAMED:,}")
+        raise ParamcountError(
+            f"= {describe_value(n)}",
+            where="num_image_with_embedding",
+            expected=f"null or an integer of at most {MOST_NAMED:,}",
+        )
     return tuple(range(n or 0))
 
 
@@ -70,7 +85,9 @@ class Git(Sizes):
         image = block(pixels, "git.image_encoder.vision_model.", lambda pixels: tower(c.vision, pixels), part="vision")
         if c.frames:
             image = block(image, "git.", lambda image: told_apart(c, image), part="vision")
-        image = block(image, "git.visual_projection.visual_projection.", lambda image: projected(c, image), part="projector")
+        image = block(
+            image, "git.visual_projection.visual_projection.", lambda image: projected(c, image), part="projector"
+        )
         x = bert_body(c, insert(embeddings(c, tokens, None, "git.", c.d_model), image), (), "git.")
         table = "git.embeddings.word_embeddings.weight" if c.tie_word_embeddings else None
         return biased_head(x, c.vocab_size, "output", "output.bias", table) if head else x
@@ -93,7 +110,9 @@ def tower(c: Any, pixels: Data) -> Data:
 
 def told_apart(c: Any, image: Data) -> Data:
     """Each frame with the vector of its number."""
-    frames = tuple(elementwise(image, "add", f"img_temporal_embedding.{i}", "position", 1, 1, c.vision.d_model) for i in c.frames)
+    frames = tuple(
+        elementwise(image, "add", f"img_temporal_embedding.{i}", "position", 1, 1, c.vision.d_model) for i in c.frames
+    )
     return Data("frames", frames, image.shape)
 
 

@@ -56,7 +56,15 @@ def layer(c: Any, x: Data, arrange: Any) -> Data:
     def prepare(q: Data, k: Data) -> tuple[Data, Data]:
         return partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)
 
-    return usual_layer(c, x, lambda h: fused_gated_mlp(h, "mlp.", "mlp", c.d_ff), arrange=arrange, bias=c.qkv_bias, o_bias=False, prepare=prepare)
+    return usual_layer(
+        c,
+        x,
+        lambda h: fused_gated_mlp(h, "mlp.", "mlp", c.d_ff),
+        arrange=arrange,
+        bias=c.qkv_bias,
+        o_bias=False,
+        prepare=prepare,
+    )
 
 
 def four_norms(x: Data, attention: Any, feed_forward: Any, *, bias: bool) -> Data:

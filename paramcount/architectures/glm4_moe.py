@@ -27,7 +27,11 @@ class Glm4Moe(Sizes):
     """Source: arXiv:2508.06471."""
 
     reference: ClassVar[str] = "Glm4MoeForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(None), not_null("n_routed_experts", "n_group", "topk_group"))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        grouped_routing(1, 1),
+        padding_in_table(None),
+        not_null("n_routed_experts", "n_group", "topk_group"),
+    )
 
     vocab_size: Positive = hf(absent=151552)
     d_model: Positive = hf(absent=4096)
@@ -39,7 +43,9 @@ class Glm4Moe(Sizes):
     d_ff: Positive = hf(absent=10944)
     n_dense_layers: Natural = hf(absent=1, at_most="n_layers")
     d_expert: Positive = hf(absent=1408)
-    n_routed_experts: Natural = hf("num_local_experts", "n_routed_experts", absent=128, null=needed("num_local_experts"))
+    n_routed_experts: Natural = hf(
+        "num_local_experts", "n_routed_experts", absent=128, null=needed("num_local_experts")
+    )
     n_active_experts: Positive = hf(absent=8)
     n_shared_experts: Natural = hf(absent=1)
     n_mtp_layers: Natural = hf("num_nextn_predict_layers", "num_mtp_layers", absent=1, null=0)

@@ -12,7 +12,18 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture, correction, shared_experts
 from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, class_ends, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import (
+    Condition,
+    Derivation,
+    Flag,
+    Natural,
+    Positive,
+    class_ends,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+)
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.rotary import in_pairs, sections_fill
 
@@ -55,7 +66,9 @@ class Glm4vMoeText(Glm4Moe):
     d_rope: Natural = derived(rotated(0.5))
     n_mtp_layers: Natural = derived(lambda js, c: 0)
     qk_norm: Flag = derived(lambda js, c: False)
-    stacked: Flag = derived(class_ends("TextModel"))  # alone, it is saved with one tensor for each projection of all experts
+    stacked: Flag = derived(
+        class_ends("TextModel")
+    )  # alone, it is saved with one tensor for each projection of all experts
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, lambda c, kind, x: layer(c, x, moe if kind == "moe" else None), dense_first(c))
@@ -65,7 +78,9 @@ def layer(c: Any, x: Data, feed_forward: Any) -> Data:
     def prepare(q: Data, k: Data) -> tuple[Data, Data]:
         return partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)
 
-    return usual_layer(c, x, feed_forward and (lambda h: feed_forward(c, h)), bias=c.attention_bias, o_bias=False, prepare=prepare)
+    return usual_layer(
+        c, x, feed_forward and (lambda h: feed_forward(c, h)), bias=c.attention_bias, o_bias=False, prepare=prepare
+    )
 
 
 def moe(c: Any, x: Data) -> Data:

@@ -13,7 +13,13 @@ from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
 from paramcount.parts.mla import choose_tokens, latent_attention, query_latent
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Condition, Indices, derived, per_layer
-from paramcount.sizes.conditions import experts_named, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.sizes.conditions import (
+    experts_named,
+    grouped_routing,
+    latent_heads_stay_whole,
+    not_null,
+    padding_in_table,
+)
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
 
 
@@ -23,10 +29,17 @@ def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     if words is None and pattern is not None:
         words = [{"F": "full", "S": "shared"}[letter] for letter in pattern] if isinstance(pattern, str) else pattern
     if words is None:
-        step, skipped = max(check_no_types(js, "index_topk_freq", 1), 1), check_no_types(js, "index_skip_topk_offset", 2)
+        step, skipped = (
+            max(check_no_types(js, "index_topk_freq", 1), 1),
+            check_no_types(js, "index_skip_topk_offset", 2),
+        )
         return tuple(i for i in per_layer(c) if max(i - skipped + 1, 0) % step)
     if not isinstance(words, (list, tuple)) or len(words) < c["n_layers"]:
-        raise ParamcountError(f"has no word for each of {c['n_layers']} layers", where="indexer_types", expected='"full" or "shared" for each layer')
+        raise ParamcountError(
+            f"has no word for each of {c['n_layers']} layers",
+            where="indexer_types",
+            expected='"full" or "shared" for each layer',
+        )
     return tuple(i for i in per_layer(c) if words[i] == "shared")
 
 
@@ -60,7 +73,9 @@ class GlmMoeDsa(DeepseekV32):
     def check(c) -> None:
         super().check()
         if 0 in c.reusing_layers:
-            raise ParamcountError("= [0, …], but no layer before it has chosen tokens", where="reusing_layers", expected="layers from 1")
+            raise ParamcountError(
+                "= [0, …], but no layer before it has chosen tokens", where="reusing_layers", expected="layers from 1"
+            )
 
 
 def kinds(c: Any) -> list[tuple[Hashable, Size]]:

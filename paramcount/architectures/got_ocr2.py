@@ -32,10 +32,14 @@ def seen(c: Any) -> Data:
     eyes = c.vision
     pixels = given("pixels", "patches", eyes.n_channels, eyes.patch_size, eyes.patch_size)
     image = block(pixels, "vision_tower.", lambda x: sam(eyes, x), part="vision")
-    return block(image, "multi_modal_projector.", lambda x: project(x, 2 * eyes.d_out, c.language.d_model), part="projector")
+    return block(
+        image, "multi_modal_projector.", lambda x: project(x, 2 * eyes.d_out, c.language.d_model), part="projector"
+    )
 
 
 def project(x: Data, wide: Size, d_model: Size) -> Data:
     for name, width in (("conv_upsampler1", wide), ("conv_upsampler2", d_model)):
-        x = Data("convolve", (x,), ("image", width), (Weight(name + ".weight", "projector", (width, x.shape[1], 3, 3)),))
+        x = Data(
+            "convolve", (x,), ("image", width), (Weight(name + ".weight", "projector", (width, x.shape[1], 3, 3)),)
+        )
     return linear(x, "multimodal_projector", "projector", d_model, bias=True)

@@ -25,7 +25,12 @@ class GPT2(Sizes):
     reference: ClassVar[str] = "GPT2LMHeadModel"
     conditions: ClassVar[tuple[Condition, ...]] = (self_attention_only,)
     # Source: karpathy/nanoGPT, model.py, `from_pretrained`; ml-explore/mlx-lm, models/gpt2.py, `sanitize`.
-    transposable: ClassVar[tuple[str, ...]] = (".attn.c_attn.weight", ".attn.c_proj.weight", ".mlp.c_fc.weight", ".mlp.c_proj.weight")
+    transposable: ClassVar[tuple[str, ...]] = (
+        ".attn.c_attn.weight",
+        ".attn.c_proj.weight",
+        ".mlp.c_fc.weight",
+        ".mlp.c_proj.weight",
+    )
 
     vocab_size: Positive = hf(absent=50257)
     n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=1024)

@@ -40,7 +40,13 @@ class GPTBigCode(Sizes):
 
 def layer(c: Any, x: Data) -> Data:
     names = ("mlp.c_fc", "mlp.c_proj")
-    return pre_norm(x, lambda h: attention(c, h), lambda h: plain_mlp(h, names, "mlp", c.d_ff, bias=True), ("ln_1", "ln_2"), bias=True)
+    return pre_norm(
+        x,
+        lambda h: attention(c, h),
+        lambda h: plain_mlp(h, names, "mlp", c.d_ff, bias=True),
+        ("ln_1", "ln_2"),
+        bias=True,
+    )
 
 
 def attention(c: Any, x: Data) -> Data:

@@ -24,7 +24,9 @@ def expanded(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
         runs = [[KINDS, 12]]
     for run, times in runs:
         if len(words) + len(run) * times > MOST_NAMED:
-            raise ParamcountError(f"= {describe_value(runs)}", where="attention_types", expected=f"at most {MOST_NAMED:,} layers")
+            raise ParamcountError(
+                f"= {describe_value(runs)}", where="attention_types", expected=f"at most {MOST_NAMED:,} layers"
+            )
         words += list(run) * times
     return tuple(words)
 
@@ -48,13 +50,19 @@ class GPTNeo(Sizes):
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "transformer.wte.weight", "embedding", c.vocab_size, c.d_model)
         x = x + lookup(tokens, "transformer.wpe.weight", "position", c.n_positions, c.d_model)
-        x = layers(x, "transformer.h.{layer}.", [(kind, 1) for kind in c.attention_layers], lambda kind, x: layer(c, kind, x))
+        x = layers(
+            x, "transformer.h.{layer}.", [(kind, 1) for kind in c.attention_layers], lambda kind, x: layer(c, kind, x)
+        )
         return head(c, norm(x, "transformer.ln_f", bias=True), "transformer.wte.weight")
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         """Masks of the layers that look back on everything."""
         shape = (1, 1, c.n_positions, c.n_positions)
-        return tuple((f"transformer.h.{i}.attn.attention.bias", shape, 1) for i, kind in enumerate(c.attention_layers) if kind == KINDS[0])
+        return tuple(
+            (f"transformer.h.{i}.attn.attention.bias", shape, 1)
+            for i, kind in enumerate(c.attention_layers)
+            if kind == KINDS[0]
+        )
 
     def check(c) -> None:
         check_heads_fill(c)
@@ -65,7 +73,9 @@ def layer(c: Any, kind: str, x: Data) -> Data:
     window = c.window if kind == "local" else None
     return pre_norm(
         x,
-        lambda h: attention(c, h, "attn.attention.", o_bias=True, o_name="out_proj", prepare=unrotated, window=window, keeps_all=True),
+        lambda h: attention(
+            c, h, "attn.attention.", o_bias=True, o_name="out_proj", prepare=unrotated, window=window, keeps_all=True
+        ),
         lambda h: plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, bias=True),
         ("ln_1", "ln_2"),
         bias=True,

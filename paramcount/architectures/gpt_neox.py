@@ -31,7 +31,9 @@ class GPTNeoX(Sizes):
     reference: ClassVar[str] = "GPTNeoXForCausalLM"
 
     vocab_size: Positive = hf(absent=50432)
-    n_positions: Positive = hf("max_position_embeddings", absent=2048)  # no table: only the masks of older files are as large
+    n_positions: Positive = hf(
+        "max_position_embeddings", absent=2048
+    )  # no table: only the masks of older files are as large
     d_model: Positive = hf(absent=6144)
     n_layers: Positive = hf(absent=44)
     n_heads: Positive = hf(absent=64)
@@ -43,7 +45,15 @@ class GPTNeoX(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, prefix="gpt_neox.", names=("embed_in", "layers", "final_layer_norm"), norm_bias=True, head_name="embed_out")
+        return decoder(
+            c,
+            tokens,
+            layer,
+            prefix="gpt_neox.",
+            names=("embed_in", "layers", "final_layer_norm"),
+            norm_bias=True,
+            head_name="embed_out",
+        )
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         name, turned = "gpt_neox.layers.{layer}.attention.", c.d_head if c.d_rope is None else c.d_rope
@@ -66,7 +76,9 @@ def rotation_fits(c: Any) -> None:
 def layer(c: Any, kind: str, x: Data) -> Data:
     if not c.parallel_residual:
         return pre_norm(x, lambda h: attention(c, h), lambda h: mlp(c, h), bias=True)
-    return x + attention(c, norm(x, "input_layernorm", bias=True)) + mlp(c, norm(x, "post_attention_layernorm", bias=True))
+    return (
+        x + attention(c, norm(x, "input_layernorm", bias=True)) + mlp(c, norm(x, "post_attention_layernorm", bias=True))
+    )
 
 
 def rotated(c: Any, x: Data) -> Data:
@@ -75,7 +87,13 @@ def rotated(c: Any, x: Data) -> Data:
 
 def attention(c: Any, x: Data) -> Data:
     q, k, v = fused_qkv(c, x, "attention.query_key_value", bias=c.attention_bias)
-    return linear(attend(rotated(c, q), rotated(c, k), v), "attention.dense", "output_projection", c.d_model, bias=c.attention_bias)
+    return linear(
+        attend(rotated(c, q), rotated(c, k), v),
+        "attention.dense",
+        "output_projection",
+        c.d_model,
+        bias=c.attention_bias,
+    )
 
 
 def mlp(c: Any, x: Data) -> Data:

@@ -31,7 +31,9 @@ class GPTNeoXJapanese(Sizes):
     def forward(c, tokens: Data) -> Data:
         kinds = [("layer", c.n_layers - 1), ("last", 1)]
         names = ("embed_in", "layers", "final_layer_norm")
-        return decoder(c, tokens, layer, kinds, prefix="gpt_neox_japanese.", names=names, norm_bias=True, head_name="embed_out")
+        return decoder(
+            c, tokens, layer, kinds, prefix="gpt_neox_japanese.", names=names, norm_bias=True, head_name="embed_out"
+        )
 
     def check(c) -> None:
         check_heads_fill(c)

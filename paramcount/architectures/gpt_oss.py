@@ -50,10 +50,19 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 def moe(c: Any, x: Data) -> Data:
     """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
     scores = linear(x, "mlp.router", "router", c.n_routed_experts, bias=True)
-    return experts(x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), stacked=True)
+    return experts(
+        x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), stacked=True
+    )
 
 
 def expert(c: Any, x: Data) -> Data:
     halves = {"experts.gate": c.d_expert, "experts.up": c.d_expert}
     gate, up = fused(x, "gate_up_proj", halves, bias=True, transposed=True, suffixes=("", "_bias"))
-    return fused(activate(gate, "silu") * up, "down_proj", {"experts.down": c.d_model}, bias=True, transposed=True, suffixes=("", "_bias"))[0]
+    return fused(
+        activate(gate, "silu") * up,
+        "down_proj",
+        {"experts.down": c.d_model},
+        bias=True,
+        transposed=True,
+        suffixes=("", "_bias"),
+    )[0]

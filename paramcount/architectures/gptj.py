@@ -28,7 +28,9 @@ class GPTJ(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"), norm_bias=True, head_bias=True)
+        return decoder(
+            c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"), norm_bias=True, head_bias=True
+        )
 
     def check(c) -> None:
         check_heads_fill(c)
@@ -40,7 +42,9 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def attend(c: Any, x: Data) -> Data:
-    return attention(c, x, "attn.", o_name="out_proj", prepare=lambda q, k: (partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)))
+    return attention(
+        c, x, "attn.", o_name="out_proj", prepare=lambda q, k: (partial_rope(q, c.d_rope), partial_rope(k, c.d_rope))
+    )
 
 
 def mlp(c: Any, x: Data) -> Data:

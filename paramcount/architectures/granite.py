@@ -10,7 +10,20 @@ from paramcount.architectures.granitemoe_swa import without_positions
 from paramcount.flow import Data
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    Condition,
+    Flag,
+    Indices,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
 
@@ -57,7 +70,9 @@ class GraniteSWA(Granite):
 
     def forward(c, tokens: Data) -> Data:
         as_they_are = set(c.unrotated_layers)
-        return decoder(c, tokens, windowed_layer, [((kind, i not in as_they_are), 1) for i, kind in enumerate(c.layer_types)])
+        return decoder(
+            c, tokens, windowed_layer, [((kind, i not in as_they_are), 1) for i, kind in enumerate(c.layer_types)]
+        )
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", SLIDING)

@@ -62,5 +62,7 @@ def moe(c: Any, x: Data, names: tuple[str, str, str]) -> Data:
 
 
 def shared_moe(c: Any, x: Data, names: tuple[str, str, str]) -> Data:
-    shared = packed_mlp(x, "shared_experts", c.d_shared_expert, ("shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight"))
+    shared = packed_mlp(
+        x, "shared_experts", c.d_shared_expert, ("shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight")
+    )
     return moe(c, x, names) + shared

@@ -13,7 +13,11 @@ from paramcount.sizes import ABSENT, Indices, Positive, Words, derived, hf, per_
 from paramcount.sizes.rules import check_layer_indices, check_layer_types
 
 KINDS = ("full_attention", "sliding_attention", "attention")  # the last is the older word for the first
-NAMES = ("router", "experts.gate_up_proj", "experts.down_proj")  # the older names of Granite MoE are not saved for this type
+NAMES = (
+    "router",
+    "experts.gate_up_proj",
+    "experts.down_proj",
+)  # the older names of Granite MoE are not saved for this type
 
 
 def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -21,7 +25,11 @@ def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int,
     bases = js.get("layer_rope_theta")
     if bases is None:
         return ()
-    if not isinstance(bases, (list, tuple)) or len(bases) < c["n_layers"] or not all(type(base) in (int, float) for base in bases):
+    if (
+        not isinstance(bases, (list, tuple))
+        or len(bases) < c["n_layers"]
+        or not all(type(base) in (int, float) for base in bases)
+    ):
         raise ParamcountError(f"= {describe_value(bases)}", where="layer_rope_theta", expected="one number a layer")
     return tuple(i for i in per_layer(c) if not bases[i])
 
@@ -48,4 +56,6 @@ def layer(c: Any, kind: tuple[str, bool], x: Data) -> Data:
     word, rotated = kind
     as_they_are = None if rotated else lambda q, k: (q, k)
     window = c.window if word == "sliding_attention" else None
-    return usual_layer(c, x, lambda h: shared_moe(c, h, NAMES), bias=c.attention_bias, sinks=True, window=window, prepare=as_they_are)
+    return usual_layer(
+        c, x, lambda h: shared_moe(c, h, NAMES), bias=c.attention_bias, sinks=True, window=window, prepare=as_they_are
+    )

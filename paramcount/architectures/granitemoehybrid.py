@@ -11,9 +11,30 @@ from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.stacked import packed_mlp
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Word, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    Word,
+    Words,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.mixers import check_mamba_heads, if_no_attention, if_no_mixer, list_unused_fields, mamba_head, null_counts
+from paramcount.sizes.mixers import (
+    check_mamba_heads,
+    if_no_attention,
+    if_no_mixer,
+    list_unused_fields,
+    mamba_head,
+    null_counts,
+)
 from paramcount.sizes.rules import check_layer_types
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
@@ -29,7 +50,11 @@ class GraniteMoeHybrid(Sizes):
     reference: ClassVar[str] = "GraniteMoeHybridForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
     own_layer_types: ClassVar[bool] = True  # it has another name that counts before it
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), check_mamba_heads, null_counts("layers_block_type"))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        padding_in_table(None),
+        check_mamba_heads,
+        null_counts("layers_block_type"),
+    )
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -70,12 +95,16 @@ def layer(c: Any, kind: str, x: Data) -> Data:
     def mixer(h: Data) -> Data:
         if kind in ("linear_attention", "mamba"):
             return mamba2(c, h, "mamba.")
-        return attention(c, h, "self_attn.", bias=c.attention_bias, prepare=None if c.positions == "rope" else unrotated)
+        return attention(
+            c, h, "self_attn.", bias=c.attention_bias, prepare=None if c.positions == "rope" else unrotated
+        )
 
     return pre_norm(x, mixer, lambda h: feed_forward(c, h))
 
 
 def feed_forward(c: Any, x: Data) -> Data:
     component = "shared_experts" if c.has_experts else "mlp"
-    shared = packed_mlp(x, component, c.d_shared_expert, ("shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight"))
+    shared = packed_mlp(
+        x, component, c.d_shared_expert, ("shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight")
+    )
     return moe(c, x, RELEASED) + shared if c.has_experts else shared

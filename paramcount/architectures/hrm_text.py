@@ -7,7 +7,20 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Weight, activate, attend, block, elementwise, fused, last_size, layers, linear, lookup, rope
+from paramcount.flow import (
+    Data,
+    Weight,
+    activate,
+    attend,
+    block,
+    elementwise,
+    fused,
+    last_size,
+    layers,
+    linear,
+    lookup,
+    rope,
+)
 from paramcount.parts.decoders import head
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, derived, hf
 from paramcount.sizes.conditions import not_null, padding_in_table
@@ -21,7 +34,11 @@ def cycles(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     slow, fast = js.get("H_cycles", 2), js.get("L_cycles", 3)
     for key, n in (("H_cycles", slow), ("L_cycles", fast)):
         if type(n) is not int or not 1 <= n <= MOST_PASSES or slow * (fast + 1) > MOST_PASSES:
-            raise ParamcountError(f"= {describe_value(n)}", where=key, expected=f"an integer of at least 1, and at most {MOST_PASSES:,} passes")
+            raise ParamcountError(
+                f"= {describe_value(n)}",
+                where=key,
+                expected=f"an integer of at least 1, and at most {MOST_PASSES:,} passes",
+            )
     words: tuple[str, ...] = (*["L"] * fast, "H") * slow
     return words
 
@@ -46,8 +63,12 @@ class HrmText(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        high = activate(lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model), "times embedding_scale")
-        low = Data("start", (high,), high.shape, (Weight("model.z_L_init", "other", (c.d_model,)),))  # the same for every token, not trained
+        high = activate(
+            lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model), "times embedding_scale"
+        )
+        low = Data(
+            "start", (high,), high.shape, (Weight("model.z_L_init", "other", (c.d_model,)),)
+        )  # the same for every token, not trained
         for i, module in enumerate(c.cycles):
             found = stack(c, high + low, f"model.{module}_module.layers.{{layer}}.", again=module in c.cycles[:i])
             low, high = (found, high) if module == "L" else (low, found)
@@ -81,7 +102,13 @@ def attention(c: Any, x: Data) -> Data:
     if c.attention_bias:
         outputs = tuple(add_bias(y, f"self_attn.{name}_proj.bias", f"qkv.{name}") for name, y in zip(parts, outputs))
     gate, q, k, v = outputs
-    return linear(attend(rope(q), rope(k), v) * activate(gate, "sigmoid"), "attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias)
+    return linear(
+        attend(rope(q), rope(k), v) * activate(gate, "sigmoid"),
+        "attn.o_proj",
+        "output_projection",
+        c.d_model,
+        bias=c.attention_bias,
+    )
 
 
 def mlp(c: Any, x: Data) -> Data:

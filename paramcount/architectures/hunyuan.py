@@ -9,7 +9,20 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, attend, linear, norm, rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    Flag,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    equal_to,
+    flag,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill
 
@@ -23,12 +36,18 @@ def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 def as_first_published(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Keys of later modelling code that was published under the same model type and reads other weights."""
     if flag(js, "use_mla", False):
-        raise ParamcountError("= true is of later modelling code, which is not supported", where="use_mla", expected="false")
+        raise ParamcountError(
+            "= true is of later modelling code, which is not supported", where="use_mla", expected="false"
+        )
     if js.get("moe_intermediate_size") is not None:
-        raise ParamcountError("is of later modelling code, which is not supported", where="moe_intermediate_size", expected="null")
+        raise ParamcountError(
+            "is of later modelling code, which is not supported", where="moe_intermediate_size", expected="null"
+        )
     for key in ("head_dim", "attention_head_dim"):
         if js.get(key) not in (None, c["d_head"]):
-            raise ParamcountError(f"= {describe_value(js[key])} is of later modelling code", where=key, expected=f"{c['d_head']}")
+            raise ParamcountError(
+                f"= {describe_value(js[key])} is of later modelling code", where=key, expected=f"{c['d_head']}"
+            )
 
 
 class HunYuan(Sizes):
@@ -58,15 +77,22 @@ class HunYuan(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         few = (c.n_kv_heads, c.d_head)
-        return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types], carry=(few, few) if c.layer_types else ())
+        return decoder(
+            c, tokens, layer, [(word, 1) for word in c.layer_types], carry=(few, few) if c.layer_types else ()
+        )
 
     def unused_fields(c) -> tuple[str, ...]:
-        return (*(() if c.moe else ("n_active_experts",)), *(() if c.layer_types else ("layer_types",)))  # of no words: every layer is alike
+        return (
+            *(() if c.moe else ("n_active_experts",)),
+            *(() if c.layer_types else ("layer_types",)),
+        )  # of no words: every layer is alike
 
     def check(c) -> None:
         check_heads_fill(c)
         if c.layer_types and c.layer_types[0] != "full_attention":
-            raise ParamcountError(f"= {c.layer_types[0]}", where="layer_types.0", expected="full_attention: there is nothing to share yet")
+            raise ParamcountError(
+                f"= {c.layer_types[0]}", where="layer_types.0", expected="full_attention: there is nothing to share yet"
+            )
 
 
 def layer(c: Any, kind: str, x: Data, *handed: Data) -> Any:
@@ -92,4 +118,8 @@ def feed_forward(c: Any, x: Data) -> Data:
     if not c.moe:
         return gated_mlp(x, "mlp.", "mlp", c.d_expert)
     routed = mixture(c, x, "mlp.", router="gate.wg")
-    return routed + gated_mlp(x, "mlp.shared_mlp.", "shared_experts", c.n_shared_experts * c.d_expert) if c.shared_mlp else routed
+    return (
+        routed + gated_mlp(x, "mlp.shared_mlp.", "shared_experts", c.n_shared_experts * c.d_expert)
+        if c.shared_mlp
+        else routed
+    )

@@ -20,8 +20,14 @@ def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     found = js.get(key, 1)
     if type(found) is int and found > 0:
         return (found,)
-    if not isinstance(found, (list, tuple)) or len(found) < c["n_layers"] or not all(type(n) is int and n > 0 for n in found):
-        raise ParamcountError(f"= {describe_value(found)}", where=key, expected="an integer of at least 1, or one for each layer")
+    if (
+        not isinstance(found, (list, tuple))
+        or len(found) < c["n_layers"]
+        or not all(type(n) is int and n > 0 for n in found)
+    ):
+        raise ParamcountError(
+            f"= {describe_value(found)}", where=key, expected="an integer of at least 1, or one for each layer"
+        )
     return tuple(found[i] for i in per_layer(c))
 
 
@@ -56,7 +62,9 @@ class HunYuanMoEV1(Sizes):
 
 
 def layer(c: Any, kind: Any, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: moe(c, h, None if kind == "layer" else kind), bias=c.attention_bias, prepare=rotate_and_norm)
+    return usual_layer(
+        c, x, lambda h: moe(c, h, None if kind == "layer" else kind), bias=c.attention_bias, prepare=rotate_and_norm
+    )
 
 
 def moe(c: Any, x: Data, n_active: Any) -> Data:

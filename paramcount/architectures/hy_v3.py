@@ -48,7 +48,9 @@ class HYV3(Sizes):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, (lambda h: moe(c, h)) if kind == "moe" else None, bias=c.attention_bias, mlp_bias=c.mlp_bias, qk_norm=True)
+    return usual_layer(
+        c, x, (lambda h: moe(c, h)) if kind == "moe" else None, bias=c.attention_bias, mlp_bias=c.mlp_bias, qk_norm=True
+    )
 
 
 def moe(c: Any, x: Data) -> Data:

@@ -31,8 +31,16 @@ def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     words = js.get("indexer_types")
     if words is None:
         return tuple(i for i in per_layer(c) if i > 0 and (i - 1) % 4)
-    if not isinstance(words, (list, tuple)) or len(words) < c["n_layers"] or not all(isinstance(word, str) for word in words):
-        raise ParamcountError(f"has no word for each of {c['n_layers']} layers", where="indexer_types", expected='"full" or "shared" for each layer')
+    if (
+        not isinstance(words, (list, tuple))
+        or len(words) < c["n_layers"]
+        or not all(isinstance(word, str) for word in words)
+    ):
+        raise ParamcountError(
+            f"has no word for each of {c['n_layers']} layers",
+            where="indexer_types",
+            expected='"full" or "shared" for each layer',
+        )
     return tuple(i for i in per_layer(c) if words[i] == "shared")
 
 
@@ -55,7 +63,11 @@ class HYV4(Sizes):
     )
     unused_keys: ClassVar[tuple[str, ...]] = ("num_key_value_heads",)
     rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), not_null("n_routed_experts"), padding_in_table(120002))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        grouped_routing(1, 1),
+        not_null("n_routed_experts"),
+        padding_in_table(120002),
+    )
 
     vocab_size: Positive = hf(absent=120832)
     d_model: Positive = hf(absent=2816)
@@ -81,13 +93,23 @@ class HYV4(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, kinds(c), carry=(c.n_chosen,), enter=lambda x: widen(x, c.n_streams), leave=lambda x: leave(c, x))
+        return decoder(
+            c,
+            tokens,
+            layer,
+            kinds(c),
+            carry=(c.n_chosen,),
+            enter=lambda x: widen(x, c.n_streams),
+            leave=lambda x: leave(c, x),
+        )
 
     def check(c) -> None:
         check_at_most(c, "d_rope", "d_index")
         check_layer_indices(c, "reusing_layers", "n_layers")
         if 0 in c.reusing_layers:
-            raise ParamcountError("= [0, …], but no layer before it has chosen tokens", where="reusing_layers", expected="layers from 1")
+            raise ParamcountError(
+                "= [0, …], but no layer before it has chosen tokens", where="reusing_layers", expected="layers from 1"
+            )
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data, chosen: Data) -> tuple[Data, Data]:

@@ -22,8 +22,12 @@ class HyperClovaX(Llama):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, arrange=four_norms if c.post_norm else pre_norm, bias=c.attention_bias, mlp_bias=c.mlp_bias)
+    return usual_layer(
+        c, x, arrange=four_norms if c.post_norm else pre_norm, bias=c.attention_bias, mlp_bias=c.mlp_bias
+    )
 
 
 def four_norms(x: Data, attention: Any, feed_forward: Any, *, bias: bool) -> Data:
-    return sandwich(x, attention, feed_forward, ("input_layernorm", "post_norm1", "post_attention_layernorm", "post_norm2"))
+    return sandwich(
+        x, attention, feed_forward, ("input_layernorm", "post_norm1", "post_attention_layernorm", "post_norm2")
+    )

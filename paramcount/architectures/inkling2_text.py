@@ -62,7 +62,10 @@ class Inkling2Text(InklingBody):
 
     def forward(c, tokens: Data) -> Data:
         opening, following = set(c.opening_layers), (*c.layer_types[1:], None)
-        kinds = [(Kind(word, after, i == 0, i in opening), 1) for i, (word, after) in enumerate(zip(c.layer_types, following))]
+        kinds = [
+            (Kind(word, after, i == 0, i in opening), 1)
+            for i, (word, after) in enumerate(zip(c.layer_types, following))
+        ]
         return decoder(
             c,
             tokens,
@@ -87,7 +90,10 @@ def layer(c: Any, kind: Kind, x: Data, blocks: Data, inputs: Data) -> tuple[Data
         one = norm(x if kind.first else Data("the input", (inputs,), x.shape), "attn_norm")
         read = (one, one, one)
     else:
-        q, k, v = (norm(x if kind.first else Data(f"the input of {name}", (inputs,), x.shape), f"{name}_input_norm") for name in "qkv")
+        q, k, v = (
+            norm(x if kind.first else Data(f"the input of {name}", (inputs,), x.shape), f"{name}_input_norm")
+            for name in "qkv"
+        )
         read = (q, k, v)
     y = convolved(attention(c, *read, slides=slides), "attn_sconv", c.d_conv)
     if kind.opens_block:
@@ -104,7 +110,9 @@ def layer(c: Any, kind: Kind, x: Data, blocks: Data, inputs: Data) -> tuple[Data
 
 def over_blocks(x: Data, blocks: Data, name: str, *width: Any, shape: tuple[Any, ...] | None = None) -> Data:
     """A learned query attends to the blocks and to x, which are keys and values at once."""
-    return Data("attend to blocks", (x, blocks), shape or x.shape, (Weight("/model.llm.attn_res." + name, "other", width),))
+    return Data(
+        "attend to blocks", (x, blocks), shape or x.shape, (Weight("/model.llm.attn_res." + name, "other", width),)
+    )
 
 
 def attention(c: Any, x: Data, to_k: Data, to_v: Data, *, slides: bool) -> Data:
@@ -132,7 +140,12 @@ def clipped(x: Data, name: str) -> Data:
 
 def convolved_by(c: Any, x: Data, by: Data, name: str, n_heads: Any) -> Data:
     """As `convolved`, with weights that are learned for each channel plus others that each token gives to each head."""
-    given = Data("linear", (by,), (x.shape[0], n_heads, c.d_conv), (Weight(name + ".weight_proj", "mixer.convolution", (n_heads * c.d_conv, c.d_model)),))
+    given = Data(
+        "linear",
+        (by,),
+        (x.shape[0], n_heads, c.d_conv),
+        (Weight(name + ".weight_proj", "mixer.convolution", (n_heads * c.d_conv, c.d_model)),),
+    )
     learned = Weight(name + ".static_w", "mixer.convolution", (c.d_conv, x.shape[-1]))
     return x + Data("convolve", (x, given), x.shape, (learned,), detail=RecurrentState((x.shape[-1], c.d_conv - 1)))
 

@@ -69,11 +69,20 @@ class InklingText(InklingBody):
 
     reference: ClassVar[str] = "InklingForCausalLM"
     base_model: ClassVar[str | None] = "InklingTextModel"
-    float32: ClassVar[tuple[str, ...]] = ("attn_sconv", "mlp_sconv", "k_sconv", "v_sconv", "e_score_correction_bias", "gate.global_scale")
+    float32: ClassVar[tuple[str, ...]] = (
+        "attn_sconv",
+        "mlp_sconv",
+        "k_sconv",
+        "v_sconv",
+        "e_score_correction_bias",
+        "gate.global_scale",
+    )
     unused_keys: ClassVar[tuple[str, ...]] = ("logits_mup_width_multiplier",)
 
     d_ff: Positive = derived(lambda js, c: widths(js, c)[0])
-    dense_layers: Indices = derived(dense_by_type(lambda js, c: tuple(range(min(check_no_types(js, "dense_mlp_idx", 0), c["n_layers"])))))
+    dense_layers: Indices = derived(
+        dense_by_type(lambda js, c: tuple(range(min(check_no_types(js, "dense_mlp_idx", 0), c["n_layers"]))))
+    )
     d_expert: Positive = derived(lambda js, c: widths(js, c)[1])
     n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256, null=unused)
     n_active_experts: Positive = hf(absent=6)
@@ -86,17 +95,25 @@ class InklingText(InklingBody):
     def check(c) -> None:
         super().check()
         if not c.n_shared_experts and len(c.dense_layers) < c.n_layers:
-            raise ParamcountError("= 0, but the router scores them too", where="n_shared_experts", expected="a positive integer")
+            raise ParamcountError(
+                "= 0, but the router scores them too", where="n_shared_experts", expected="a positive integer"
+            )
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
     word, mlp = kind
 
     def feed_forward(h: Data) -> Data:
-        y = moe(c, h) if mlp == "moe" else elementwise(gated_mlp(h, "mlp.", "mlp", c.d_ff), "scale", "mlp.global_scale", "other", 1)
+        y = (
+            moe(c, h)
+            if mlp == "moe"
+            else elementwise(gated_mlp(h, "mlp.", "mlp", c.d_ff), "scale", "mlp.global_scale", "other", 1)
+        )
         return convolved(y, "mlp_sconv.conv1d", c.d_conv)
 
-    return pre_norm(x, lambda h: convolved(attention(c, h, slides=word == KINDS[1]), "attn_sconv.conv1d", c.d_conv), feed_forward)
+    return pre_norm(
+        x, lambda h: convolved(attention(c, h, slides=word == KINDS[1]), "attn_sconv.conv1d", c.d_conv), feed_forward
+    )
 
 
 def attention(c: Any, x: Data, *, slides: bool) -> Data:
@@ -105,17 +122,27 @@ def attention(c: Any, x: Data, *, slides: bool) -> Data:
     def kept(name: str) -> Data:
         """Keys or values: a short convolution over the last tokens before the heads are told apart."""
         y = linear(x, f"self_attn.{name}_proj", f"qkv.{name}", heads.n_kv_heads * heads.d_head)
-        return Data("to heads", (convolved(y, f"self_attn.{name}_sconv.conv1d", c.d_conv),), (x.shape[0], heads.n_kv_heads, heads.d_head))
+        return Data(
+            "to heads",
+            (convolved(y, f"self_attn.{name}_sconv.conv1d", c.d_conv),),
+            (x.shape[0], heads.n_kv_heads, heads.d_head),
+        )
 
     q = norm(linear(x, "self_attn.q_proj", "qkv.q", (heads.n_heads, heads.d_head)), "self_attn.q_norm")
     k, v = norm(kept("k"), "self_attn.k_norm"), kept("v")
     of_heads = linear(x, "self_attn.r_proj", "qkv.relative", (heads.n_heads, c.d_relative))
     q = by_distance(c, q, of_heads, "self_attn.", slides=slides)
-    return linear(attend(q, k, v, window=c.window if slides else None), "self_attn.o_proj", "output_projection", c.d_model)
+    return linear(
+        attend(q, k, v, window=c.window if slides else None), "self_attn.o_proj", "output_projection", c.d_model
+    )
 
 
 def heads_of(c: Any, *, slides: bool) -> Heads:
-    return Heads(c.n_sliding_heads, c.n_sliding_kv_heads, c.d_sliding_head) if slides else Heads(c.n_heads, c.n_kv_heads, c.d_head)
+    return (
+        Heads(c.n_sliding_heads, c.n_sliding_kv_heads, c.d_sliding_head)
+        if slides
+        else Heads(c.n_heads, c.n_kv_heads, c.d_head)
+    )
 
 
 def by_distance(c: Any, q: Data, of_heads: Data, prefix: str, *, slides: bool) -> Data:
@@ -132,11 +159,24 @@ def convolved(x: Data, name: str, d_conv: Any) -> Data:
 
 def moe(c: Any, x: Data) -> Data:
     scores = linear(x, "mlp.gate", "router", c.n_routed_experts + c.n_shared_experts)
-    scores = correction(c, "mlp.gate.e_score_correction_bias")(elementwise(scores, "scale", "mlp.gate.global_scale", "router", 1))
-    shared = experts(x, scores, "mlp.shared_experts.", c.n_shared_experts, c.n_shared_experts, lambda x: shared_expert(c, x), stacked=True)
+    scores = correction(c, "mlp.gate.e_score_correction_bias")(
+        elementwise(scores, "scale", "mlp.gate.global_scale", "router", 1)
+    )
+    shared = experts(
+        x,
+        scores,
+        "mlp.shared_experts.",
+        c.n_shared_experts,
+        c.n_shared_experts,
+        lambda x: shared_expert(c, x),
+        stacked=True,
+    )
     return stacked_experts(c, x, scores, "mlp.experts.") + shared
 
 
 def shared_expert(c: Any, x: Data) -> Data:
-    gate, up = (fused(x, name + "_proj", {"shared_experts." + name: c.d_expert}, suffixes=("", ""))[0] for name in ("gate", "up"))
+    gate, up = (
+        fused(x, name + "_proj", {"shared_experts." + name: c.d_expert}, suffixes=("", ""))[0]
+        for name in ("gate", "up")
+    )
     return fused(activate(gate, "silu") * up, "down_proj", {"shared_experts.down": c.d_model}, suffixes=("", ""))[0]

@@ -45,5 +45,7 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 def attention(c: Any, x: Data) -> Data:
     few = (c.n_kv_heads, c.d_head)
-    q, k, v = fused(x, "attention.wqkv", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": few, "qkv.v": few}, bias=c.attention_bias)
+    q, k, v = fused(
+        x, "attention.wqkv", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": few, "qkv.v": few}, bias=c.attention_bias
+    )
     return linear(attend(rope(q), rope(k), v), "attention.wo", "output_projection", c.d_model, bias=c.attention_bias)

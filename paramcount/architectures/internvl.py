@@ -24,7 +24,9 @@ def sides(js: Mapping[str, Any], key: str, absent: int) -> tuple[int, int]:
     value = js.get(key, absent)
     both = (value, value) if type(value) is int else tuple(value) if isinstance(value, (list, tuple)) else ()
     if len(both) != 2 or not all(type(side) is int and side > 0 for side in both):
-        raise ParamcountError(f"= {describe_value(value)}", where=f"vision_config.{key}", expected="an integer, or height and width")
+        raise ParamcountError(
+            f"= {describe_value(value)}", where=f"vision_config.{key}", expected="an integer, or height and width"
+        )
     return both[0], both[1]
 
 
@@ -85,7 +87,9 @@ def seen(c: Any) -> Data:
     eyes = c.vision
     pixels = given("pixels", "patches", eyes.n_channels, eyes.patch_height, eyes.patch_width)
     image = block(pixels, "vision_tower.", lambda x: tower(eyes, x), part="vision")
-    return block(image, "multi_modal_projector.", lambda x: merge(c, x, ("layer_norm", "linear_1", "linear_2")), part="projector")
+    return block(
+        image, "multi_modal_projector.", lambda x: merge(c, x, ("layer_norm", "linear_1", "linear_2")), part="projector"
+    )
 
 
 def tower(c: Any, x: Data) -> Data:
@@ -97,7 +101,9 @@ def tower(c: Any, x: Data) -> Data:
     x = elementwise(x, "class token", "embeddings.cls_token", "embedding", 1, 1, c.d_model)
     if c.absolute_positions:
         x = elementwise(x, "positions", "embeddings.position_embeddings", "position", 1, c.n_patches + 1, c.d_model)
-    x = layers(x, "encoder.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: scaled_layer(c, x, attention, LAYER))
+    x = layers(
+        x, "encoder.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: scaled_layer(c, x, attention, LAYER)
+    )
     return norm(x, "layernorm", bias=True) if c.last_norm else x
 
 

@@ -22,7 +22,9 @@ def no_adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The published code wraps either half in LoRA layers if the config asks for them, which no release does."""
     for key in ("use_backbone_lora", "use_llm_lora"):
         if js.get(key):
-            raise ParamcountError(f"= {describe_value(js[key])} adds LoRA layers, which are not supported", where=key, expected="0")
+            raise ParamcountError(
+                f"= {describe_value(js[key])} adds LoRA layers, which are not supported", where=key, expected="0"
+            )
 
 
 class InternViT(Sizes):
@@ -89,7 +91,9 @@ def vision_encoder(c: Any, x: Data) -> Data:
     x = elementwise(x, "class token", "embeddings.class_embedding", "embedding", 1, 1, c.d_model)
     x = elementwise(x, "positions", "embeddings.position_embedding", "position", 1, c.n_patches + 1, c.d_model)
     names = ("norm1", "norm2", "ls1", "ls2")
-    return layers(x, "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: scaled_layer(c, x, attention, names))
+    return layers(
+        x, "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: scaled_layer(c, x, attention, names)
+    )
 
 
 def attention(c: Any, x: Data) -> Data:

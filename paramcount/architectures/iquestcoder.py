@@ -14,14 +14,22 @@ from paramcount.sizes.conditions import padding_in_table
 def plain_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("clip_qkv") is not None or js.get("use_sliding_window"):
         key = "use_sliding_window" if js.get("use_sliding_window") else "clip_qkv"
-        raise ParamcountError(f"= {describe_value(js[key])}", where=key, expected="no such key: the reference does not support it")
+        raise ParamcountError(
+            f"= {describe_value(js[key])}", where=key, expected="no such key: the reference does not support it"
+        )
 
 
 class IQuestCoder(Llama):
     """Source: configuration_iquestcoder.py of the reference, which builds a LlamaForCausalLM."""
 
     conditions: ClassVar[tuple[Condition, ...]] = (plain_attention, padding_in_table(None))
-    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 76800, "d_model": 5120, "n_layers": 80, "n_heads": 40, "d_ff": 27648}
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "vocab_size": 76800,
+        "d_model": 5120,
+        "n_layers": 80,
+        "n_heads": 40,
+        "d_ff": 27648,
+    }
 
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=128, null=d_model_per_head)

@@ -11,7 +11,20 @@ from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.state_space import mamba
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes import (
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import dt_rank, expand_d_model, if_no_attention, list_unused_fields, no_key, null_counts
@@ -19,9 +32,14 @@ from paramcount.sizes.mixers import dt_rank, expand_d_model, if_no_attention, li
 
 def each(js: Mapping[str, Any], kind: str, period: int, offset: int) -> tuple[int, int]:
     """How often a kind of layer comes, and where first."""
-    period, offset = check_no_types(js, f"{kind}_layer_period", period), check_no_types(js, f"{kind}_layer_offset", offset)
+    period, offset = (
+        check_no_types(js, f"{kind}_layer_period", period),
+        check_no_types(js, f"{kind}_layer_offset", offset),
+    )
     if offset >= period:
-        raise ParamcountError(f"= {offset} is not below the period {period}", where=f"{kind}_layer_offset", expected=f"below {period}")
+        raise ParamcountError(
+            f"= {offset} is not below the period {period}", where=f"{kind}_layer_offset", expected=f"below {period}"
+        )
     return period, offset
 
 
@@ -51,7 +69,11 @@ class Jamba(Sizes):
     """Source: arXiv:2403.19887, section 3."""
 
     reference: ClassVar[str] = "JambaForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), no_key("layer_types", "layers_block_type", "layers_num_experts"), experts_are_numbered)
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        padding_in_table(0),
+        no_key("layer_types", "layers_block_type", "layers_num_experts"),
+        experts_are_numbered,
+    )
 
     vocab_size: Positive = hf(absent=65536)
     d_model: Positive = hf(absent=4096)
@@ -74,7 +96,13 @@ class Jamba(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers), names=("embed_tokens", "layers", "final_layernorm"))
+        return decoder(
+            c,
+            tokens,
+            layer,
+            typed_layers(c.layer_types, c.dense_layers),
+            names=("embed_tokens", "layers", "final_layernorm"),
+        )
 
     def unused_fields(c) -> tuple[str, ...]:
         experts = ("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()

@@ -44,7 +44,9 @@ def attention(c: Any, x: Data) -> Data:
     scores = linear(x, "self_attention.experts.router.layer", "router", c.n_routed_experts)
     heads = (c.n_kv_heads, c.d_head)
     k, v = fused(x, "self_attention.kv_proj", {"qkv.k": heads, "qkv.v": heads})
-    q = visited(c, x, scores, (c.n_heads, c.d_head), lambda x: linear(x, "input_linear", "qkv.q", c.n_kv_heads * c.d_head))
+    q = visited(
+        c, x, scores, (c.n_heads, c.d_head), lambda x: linear(x, "input_linear", "qkv.q", c.n_kv_heads * c.d_head)
+    )
     a = attend(rope(q), rope(k), v)
     a = Data("a part for each expert", (a,), (*x.shape[:1], c.n_kv_heads * c.d_head))
     out = visited(c, a, scores, (c.d_model,), lambda a: linear(a, "output_linear", "output_projection", c.d_model))

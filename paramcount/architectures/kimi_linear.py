@@ -31,7 +31,11 @@ def listed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
         for i in config[key]:
             words[i - 1] = word
     if "" in words:
-        raise ParamcountError(f"leaves out layer {words.index('') + 1}", where="linear_attn_config", expected="lists that name every layer")
+        raise ParamcountError(
+            f"leaves out layer {words.index('') + 1}",
+            where="linear_attn_config",
+            expected="lists that name every layer",
+        )
     return tuple(words)
 
 
@@ -44,7 +48,11 @@ class KimiLinear(Sizes):
     """Source: arXiv:2510.26692, section 4. The released names of the MLP in the first layer differ from those the reference saves."""
 
     reference: ClassVar[str] = "KimiLinearForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(163839), latent_heads, grouped_routing(1, 1, ("num_expert_group", "n_group")))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        padding_in_table(163839),
+        latent_heads,
+        grouped_routing(1, 1, ("num_expert_group", "n_group")),
+    )
 
     vocab_size: Positive = hf(absent=163840)
     d_model: Positive = hf(absent=2304)
@@ -64,7 +72,9 @@ class KimiLinear(Sizes):
     d_expert: Positive = hf(absent=1024)
     n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=256, null=unused)
     n_active_experts: Positive = hf("num_experts_per_token", "num_experts_per_tok", absent=8, null=unused)
-    n_shared_experts: Natural = hf("num_shared_experts", "n_shared_experts", absent=1, null=needed("num_shared_experts"))
+    n_shared_experts: Natural = hf(
+        "num_shared_experts", "n_shared_experts", absent=1, null=needed("num_shared_experts")
+    )
     attention_bias: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
@@ -100,8 +110,19 @@ def delta_attention(c: Any, x: Data, prefix: str) -> Data:
     """
     heads, width = (c.n_linear_heads, c.d_linear_head), c.n_linear_heads * c.d_linear_head
     q, k, v = streams_apart(c, x, prefix, heads, heads)
-    step = to_heads(linear(linear(x, prefix + "f_a_proj", "mixer.step", c.d_linear_head), prefix + "f_b_proj", "mixer.step", width), *heads)
+    step = to_heads(
+        linear(linear(x, prefix + "f_a_proj", "mixer.step", c.d_linear_head), prefix + "f_b_proj", "mixer.step", width),
+        *heads,
+    )
     beta = activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
-    held = Weight(prefix + "A_log", "mixer.state", (1, 1, c.n_linear_heads, 1)), Weight(prefix + "dt_bias", "mixer.state", (width,))
-    z = to_heads(linear(linear(x, prefix + "g_a_proj", "mixer.gate", c.d_linear_head), prefix + "g_b_proj", "mixer.gate", width), *heads)
-    return gated_output(delta_rule(q, k, v, step, beta, *held), z, prefix + "o_norm", prefix + "o_proj", c.d_model, activation="sigmoid")
+    held = (
+        Weight(prefix + "A_log", "mixer.state", (1, 1, c.n_linear_heads, 1)),
+        Weight(prefix + "dt_bias", "mixer.state", (width,)),
+    )
+    z = to_heads(
+        linear(linear(x, prefix + "g_a_proj", "mixer.gate", c.d_linear_head), prefix + "g_b_proj", "mixer.gate", width),
+        *heads,
+    )
+    return gated_output(
+        delta_rule(q, k, v, step, beta, *held), z, prefix + "o_norm", prefix + "o_proj", c.d_model, activation="sigmoid"
+    )

@@ -24,7 +24,9 @@ def merged(axis: int) -> Derivation:
     def size(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
         kernel = js.get("merge_kernel_size", (2, 2))
         if not isinstance(kernel, (list, tuple)) or len(kernel) != 2:
-            raise ParamcountError(f"= {describe_value(kernel)}", where="vision_config.merge_kernel_size", expected="a height and a width")
+            raise ParamcountError(
+                f"= {describe_value(kernel)}", where="vision_config.merge_kernel_size", expected="a height and a width"
+            )
         return kernel[axis]
 
     return size
@@ -92,4 +94,10 @@ def attention(c: Any, x: Data) -> Data:
 def project(c: Any, x: Data) -> Data:
     width = c.vision.merged_rows * c.vision.merged_columns * c.vision.d_model
     x = Data("merge", (norm(x, "pre_norm", bias=True),), ("image", width))
-    return linear(activate(linear(x, "linear_1", "projector", width, bias=True), "gelu"), "linear_2", "projector", c.language.d_model, bias=True)
+    return linear(
+        activate(linear(x, "linear_1", "projector", width, bias=True), "gelu"),
+        "linear_2",
+        "projector",
+        c.language.d_model,
+        bias=True,
+    )

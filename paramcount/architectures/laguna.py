@@ -10,7 +10,20 @@ from paramcount.flow import Data, activate, linear, norm
 from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    derived,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import dense_by_type
 from paramcount.sizes.rotary import rotary_width_of
@@ -22,8 +35,16 @@ def heads_by_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ..
     found = js.get("num_attention_heads_per_layer")
     if found is None:
         return ()
-    if not isinstance(found, (list, tuple)) or len(found) != c["n_layers"] or not all(type(n) is int and n > 0 for n in found):
-        raise ParamcountError(f"= {describe_value(found)}", where="num_attention_heads_per_layer", expected="a positive integer for each layer")
+    if (
+        not isinstance(found, (list, tuple))
+        or len(found) != c["n_layers"]
+        or not all(type(n) is int and n > 0 for n in found)
+    ):
+        raise ParamcountError(
+            f"= {describe_value(found)}",
+            where="num_attention_heads_per_layer",
+            expected="a positive integer for each layer",
+        )
     return () if set(found) == {c["n_heads"]} else tuple(found[i] for i in per_layer(c))
 
 
@@ -79,8 +100,13 @@ class Laguna(Sizes):
                 found, expected = f"= {n} with n_kv_heads = {c.n_kv_heads}", f"a multiple of {c.n_kv_heads}"
                 raise ParamcountError(found, where=f"heads_by_layer.{i}", expected=expected, sizes=(n, c.n_kv_heads))
         if c.heads_by_layer and len(c.heads_by_layer) != c.n_layers:
-            found, sizes = f"has {len(c.heads_by_layer)} items for n_layers = {c.n_layers}", (len(c.heads_by_layer), c.n_layers)
-            raise ParamcountError(found, where="heads_by_layer", expected="one number per layer, or an empty list", sizes=sizes)
+            found, sizes = (
+                f"has {len(c.heads_by_layer)} items for n_layers = {c.n_layers}",
+                (len(c.heads_by_layer), c.n_layers),
+            )
+            raise ParamcountError(
+                found, where="heads_by_layer", expected="one number per layer, or an empty list", sizes=sizes
+            )
         if SLIDING[1] in c.layer_types:
             check_at_most(c, "d_rope", "d_head")
         if SLIDING[0] in c.layer_types:
@@ -94,7 +120,9 @@ def layer(c: Any, kind: tuple[str, str, Any], x: Data) -> Data:
     word, feed_forward, n_heads = kind
     heads = Heads(c.n_heads if n_heads is None else n_heads, c.n_kv_heads, c.d_head)
     moe_or_none = (lambda h: moe(c, h)) if feed_forward == "moe" else None
-    return usual_layer(c, x, moe_or_none, attend=lambda c, h, prefix: look(c, heads, h, prefix, slides=word == SLIDING[0]))
+    return usual_layer(
+        c, x, moe_or_none, attend=lambda c, h, prefix: look(c, heads, h, prefix, slides=word == SLIDING[0])
+    )
 
 
 def look(c: Any, heads: Heads, x: Data, prefix: str, *, slides: bool) -> Data:
@@ -108,10 +136,12 @@ def look(c: Any, heads: Heads, x: Data, prefix: str, *, slides: bool) -> Data:
         open_ = activate(linear(x, prefix + "g_proj", "qkv.gate", width), "softplus")
         return Data("scale", (a, open_), a.shape) if c.gate_per_head else a * open_
 
-    return attention(heads, x, prefix, bias=c.attention_bias, prepare=prepare, gate=gate, window=c.window if slides else None)
+    return attention(
+        heads, x, prefix, bias=c.attention_bias, prepare=prepare, gate=gate, window=c.window if slides else None
+    )
 
 
 def moe(c: Any, x: Data) -> Data:
-    return mixture(c, x, "mlp.", correct=correction(c, "mlp.experts.e_score_correction_bias", role="parameter")) + gated_mlp(
-        x, "mlp.shared_expert.", "shared_experts", c.d_shared_expert
-    )
+    return mixture(
+        c, x, "mlp.", correct=correction(c, "mlp.experts.e_score_correction_bias", role="parameter")
+    ) + gated_mlp(x, "mlp.shared_expert.", "shared_experts", c.d_shared_expert)

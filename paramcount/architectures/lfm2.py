@@ -11,7 +11,19 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.state_space import short_convolution
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    Flag,
+    Indices,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import if_no_attention
@@ -25,7 +37,9 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """full_attn_idxs names the layers of attention; without it all are."""
     indices = js.get("full_attn_idxs")
     if indices is not None and not (isinstance(indices, list) and all(type(i) is int for i in indices)):
-        raise ParamcountError(f"= {describe_value(indices)}", where="full_attn_idxs", expected="a list of layer indices")
+        raise ParamcountError(
+            f"= {describe_value(indices)}", where="full_attn_idxs", expected="a list of layer indices"
+        )
     return tuple(KINDS[indices is None or i in indices] for i in per_layer(c))
 
 
@@ -60,7 +74,9 @@ class Lfm2(Sizes):
     tie_word_embeddings: Flag = hf("tie_embedding", "tie_word_embeddings", absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types], names=("embed_tokens", "layers", "embedding_norm"))
+        return decoder(
+            c, tokens, layer, [(word, 1) for word in c.layer_types], names=("embed_tokens", "layers", "embedding_norm")
+        )
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")
@@ -77,14 +93,22 @@ class Lfm2MoE(Lfm2):
     d_model: Positive = hf(absent=2048)
     layer_types: Words = hf()
     d_ff: Positive = hf(absent=7168)
-    dense_layers: Indices = derived(lambda js, c: tuple(range(min(check_no_types(js, "num_dense_layers", 2), c["n_layers"]))))
+    dense_layers: Indices = derived(
+        lambda js, c: tuple(range(min(check_no_types(js, "num_dense_layers", 2), c["n_layers"])))
+    )
     d_expert: Positive = hf(absent=1792)
     n_routed_experts: Positive = hf("num_experts", absent=32)
     n_active_experts: Positive = hf(absent=4)
     expert_bias: Flag = hf("use_expert_bias", absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, moe_layer, typed_layers(c.layer_types, c.dense_layers), names=("embed_tokens", "layers", "embedding_norm"))
+        return decoder(
+            c,
+            tokens,
+            moe_layer,
+            typed_layers(c.layer_types, c.dense_layers),
+            names=("embed_tokens", "layers", "embedding_norm"),
+        )
 
     def unused_fields(c) -> tuple[str, ...]:
         attention = () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")
@@ -99,7 +123,9 @@ def moe_layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
     word, density = kind
     correct = correction(c, "feed_forward.expert_bias") if c.expert_bias else None
     moe = lambda h: mixture(c, h, "feed_forward.", names=NAMES, correct=correct)  # noqa: E731
-    return pre_norm(x, lambda h: mixer(c, word, h), moe if density == "moe" else lambda h: mlp(c, h), ("operator_norm", "ffn_norm"))
+    return pre_norm(
+        x, lambda h: mixer(c, word, h), moe if density == "moe" else lambda h: mlp(c, h), ("operator_norm", "ffn_norm")
+    )
 
 
 def mixer(c: Any, word: str, x: Data) -> Data:

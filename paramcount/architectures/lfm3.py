@@ -19,7 +19,9 @@ KINDS = ("conv", "full_attention", "sliding_attention", "attention")  # the last
 
 
 def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple("full_attention" if i % 4 == 2 else "sliding_attention" if i and i % 4 == 0 else "conv" for i in per_layer(c))
+    return tuple(
+        "full_attention" if i % 4 == 2 else "sliding_attention" if i and i % 4 == 0 else "conv" for i in per_layer(c)
+    )
 
 
 class Lfm3(Sizes):
@@ -46,7 +48,9 @@ class Lfm3(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types], names=("embed_tokens", "layers", "embedding_norm"))
+        return decoder(
+            c, tokens, layer, [(word, 1) for word in c.layer_types], names=("embed_tokens", "layers", "embedding_norm")
+        )
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")
@@ -54,7 +58,9 @@ class Lfm3(Sizes):
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         if c.window is None and "sliding_attention" in c.layer_types:
-            raise ParamcountError("= null, but layers look back over one", where="window", expected="a positive integer")
+            raise ParamcountError(
+                "= null, but layers look back over one", where="window", expected="a positive integer"
+            )
 
 
 def layer(c: Any, word: str, x: Data) -> Data:
@@ -62,10 +68,20 @@ def layer(c: Any, word: str, x: Data) -> Data:
         if word == "conv":
             return short_convolution(h, "conv.", c.d_conv, bias=c.mixer_bias)
         window = c.window if word == "sliding_attention" else None
-        return attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True, window=window, gate=gate if c.attention_gate else None)
+        return attention(
+            c,
+            h,
+            "self_attn.",
+            bias=c.attention_bias,
+            qk_norm=True,
+            window=window,
+            gate=gate if c.attention_gate else None,
+        )
 
     if c.norms_behind:
-        return sandwich(x, mixer, lambda h: mlp(c, h), ("operator_norm", "post_operator_norm", "ffn_norm", "post_ffn_norm"))
+        return sandwich(
+            x, mixer, lambda h: mlp(c, h), ("operator_norm", "post_operator_norm", "ffn_norm", "post_ffn_norm")
+        )
     return pre_norm(x, mixer, lambda h: mlp(c, h), ("operator_norm", "ffn_norm"))
 
 

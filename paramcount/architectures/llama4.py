@@ -13,7 +13,19 @@ from paramcount.parts.decoders import decoder, pre_norm, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    Flag,
+    Indices,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_indices, check_layer_types, check_rotated_in_pairs
 
@@ -52,7 +64,9 @@ class Llama4Text(Sizes):
     n_heads: Positive = hf(absent=40)
     n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = hf(absent=128)
-    unrotated_layers: Indices = derived(lambda js, c: tuple(i for i, turned in zip(per_layer(c), rotates(js, c)) if not turned))
+    unrotated_layers: Indices = derived(
+        lambda js, c: tuple(i for i, turned in zip(per_layer(c), rotates(js, c)) if not turned)
+    )
     layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[not turned] for turned in rotates(js, c)), null=ABSENT)
     window: Positive = hf("attention_chunk_size", absent=8192)  # the most that a token of a chunk looks back over
     qk_norm: Flag = hf("use_qk_norm", absent=True)
@@ -108,9 +122,16 @@ class Llama4(Llama4TextOf):
     def forward(c, tokens: Data) -> Data:
         pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
         image = block(pixels, "vision_model.", lambda pixels: see(c.vision, pixels), part="vision")
-        image = block(image, "multi_modal_projector.", lambda x: matrix(x, "linear_1", "projector", c.vision.d_out, c.d_model), part="projector")
+        image = block(
+            image,
+            "multi_modal_projector.",
+            lambda x: matrix(x, "linear_1", "projector", c.vision.d_out, c.d_model),
+            part="projector",
+        )
         head = "language_model.lm_head"
-        return decoder(c, tokens, layer, kinds(c), prefix="language_model.model.", head_name=head, enter=lambda x: insert(x, image))
+        return decoder(
+            c, tokens, layer, kinds(c), prefix="language_model.model.", head_name=head, enter=lambda x: insert(x, image)
+        )
 
 
 def kinds(c: Any) -> list[tuple[tuple[str, bool, str], int]]:

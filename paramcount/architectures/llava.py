@@ -20,7 +20,9 @@ def n_views(absent: int) -> Any:
         named = js.get("vision_feature_layer", absent)
         several = [named] if type(named) is int else named
         if not isinstance(several, (list, tuple)) or not all(type(i) is int for i in several):
-            raise ParamcountError(f"= {describe_value(named)}", where="vision_feature_layer", expected="an integer or a list of integers")
+            raise ParamcountError(
+                f"= {describe_value(named)}", where="vision_feature_layer", expected="an integer or a list of integers"
+            )
         return len(several)
 
     return derived(number)

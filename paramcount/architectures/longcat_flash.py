@@ -18,7 +18,11 @@ from paramcount.sizes.rules import check_rotated_in_pairs
 
 def layers_of(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """The reference reads num_hidden_layers, where it stands, as a number of attentions: two in a layer."""
-    return check_no_types(js, "num_hidden_layers", 56) // 2 if "num_hidden_layers" in js else check_no_types(js, "num_layers", 28)
+    return (
+        check_no_types(js, "num_hidden_layers", 56) // 2
+        if "num_hidden_layers" in js
+        else check_no_types(js, "num_layers", 28)
+    )
 
 
 def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -53,7 +57,11 @@ class LongcatFlash(Sizes):
     linear_by_component: ClassVar[bool] = False
     float32_if_float16: ClassVar[tuple[str, ...]] = ("classifier.weight",)
     rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (heads_are_rotated_whole, latent_heads_stay_whole(None), padding_in_table(None))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        heads_are_rotated_whole,
+        latent_heads_stay_whole(None),
+        padding_in_table(None),
+    )
 
     vocab_size: Positive = hf(absent=131072)
     d_model: Positive = hf(absent=6144)
@@ -87,7 +95,10 @@ class LongcatFlash(Sizes):
             return found
         n = c.n_routed_experts + c.n_identity_experts
         biases = layers(
-            x, "model.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: elementwise(x, "add bias", "mlp.router.classifier.bias", "router", n)
+            x,
+            "model.layers.{layer}.",
+            [("layer", c.n_layers)],
+            lambda kind, x: elementwise(x, "add bias", "mlp.router.classifier.bias", "router", n),
         )
         return (*found, Unreachable(biases, "the router multiplies with its weight alone"))
 

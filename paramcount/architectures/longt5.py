@@ -54,7 +54,10 @@ def local_bias(c: Any, x: Data) -> Data:
 def wide_bias(c: Any, x: Data) -> Data:
     """For the tokens around, and beside it for the blocks."""
     prefix = "TransientGlobalSelfAttention."
-    near, far = relative_bias(c, x, prefix + "relative_attention_bias"), relative_bias(c, x, prefix + "global_relative_attention_bias")
+    near, far = (
+        relative_bias(c, x, prefix + "relative_attention_bias"),
+        relative_bias(c, x, prefix + "global_relative_attention_bias"),
+    )
     return Data("tokens and blocks", (near, far), near.shape)
 
 

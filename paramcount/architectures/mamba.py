@@ -32,7 +32,9 @@ class Mamba(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, lambda c, kind, x: x + mamba(c, norm(x, "norm"), "mixer."), prefix="backbone.", names=NAMES)
+        return decoder(
+            c, tokens, lambda c, kind, x: x + mamba(c, norm(x, "norm"), "mixer."), prefix="backbone.", names=NAMES
+        )
 
 
 class FalconMamba(Mamba):

@@ -16,7 +16,10 @@ class Mamba2(Sizes):
 
     reference: ClassVar[str] = "Mamba2ForCausalLM"
     unused_keys: ClassVar[tuple[str, ...]] = ("time_step_rank",)
-    conditions: ClassVar[tuple[Condition, ...]] = (no_key("layer_types"), lambda js, c: check_mixer_fills(c, expand_d_model("expand")(js, c)))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        no_key("layer_types"),
+        lambda js, c: check_mixer_fills(c, expand_d_model("expand")(js, c)),
+    )
 
     vocab_size: Positive = hf(absent=32768)
     d_model: Positive = hf(absent=4096)

@@ -47,7 +47,9 @@ class MarianDecoder(Decoder):
 
     def forward(c, tokens: Data) -> Data:
         tied = c.tie_word_embeddings
-        return decoder_alone(c, tokens, LAYOUT, vocabulary=(c.target_vocab_size, c.target_vocab_size if tied else c.vocab_size))
+        return decoder_alone(
+            c, tokens, LAYOUT, vocabulary=(c.target_vocab_size, c.target_vocab_size if tied else c.vocab_size)
+        )
 
 
 def tables(c: Any) -> Tables:

@@ -54,4 +54,11 @@ class Mellum(Sizes):
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
     attention, feed_forward = kind
     window = c.window if attention == SLIDING[0] else None
-    return usual_layer(c, x, (lambda h: mixture(c, h, "mlp.")) if feed_forward == "moe" else None, bias=c.attention_bias, qk_norm=True, window=window)
+    return usual_layer(
+        c,
+        x,
+        (lambda h: mixture(c, h, "mlp.")) if feed_forward == "moe" else None,
+        bias=c.attention_bias,
+        qk_norm=True,
+        window=window,
+    )

@@ -18,7 +18,13 @@ class MiMo(Qwen2):
 
     def mtp(c, tokens: Data) -> Data:
         hidden, token = given("hidden", "tokens", c.d_model), given("next token", "tokens", c.d_model)
-        return layers(hidden, "model.mtp_layers.{layer}.", [("mtp", c.n_mtp_layers)], lambda kind, x, t: predict(c, x, t), reads=(token,))
+        return layers(
+            hidden,
+            "model.mtp_layers.{layer}.",
+            [("mtp", c.n_mtp_layers)],
+            lambda kind, x, t: predict(c, x, t),
+            reads=(token,),
+        )
 
 
 def predict(c: MiMo, x: Data, token: Data) -> Data:

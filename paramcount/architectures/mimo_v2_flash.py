@@ -10,7 +10,20 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import correction, mixture
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    derived,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
 from paramcount.sizes.rotary import rotary_width_of
@@ -28,7 +41,11 @@ class MiMoV2Flash(Sizes):
     """Source: arXiv:2601.02780, section 2."""
 
     reference: ClassVar[str] = "MiMoV2FlashForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), not_null("n_routed_experts"), padding_in_table(None))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        grouped_routing(1, 1),
+        not_null("n_routed_experts"),
+        padding_in_table(None),
+    )
 
     vocab_size: Positive = hf(absent=152576)
     d_model: Positive = hf(absent=4096)
@@ -37,7 +54,9 @@ class MiMoV2Flash(Sizes):
     n_kv_heads: Positive = hf(absent=4)  # of a layer that sees everything
     d_head: Positive = hf(absent=192)
     d_v: Positive = hf(absent=128)
-    layer_types: Words = hf(absent=lambda js, c: tuple(SLIDING[i == 0 or (i + 1) % 6 == 0] for i in per_layer(c)), null=ABSENT)
+    layer_types: Words = hf(
+        absent=lambda js, c: tuple(SLIDING[i == 0 or (i + 1) % 6 == 0] for i in per_layer(c)), null=ABSENT
+    )
     window: Positive = derived(looks_back)
     d_rope: Natural = derived(rotary_width_of(SLIDING[1], 0.334, 0.334))
     d_rope_sliding: Natural = derived(rotary_width_of(SLIDING[0], 0.334, 0.334))
@@ -56,14 +75,18 @@ class MiMoV2Flash(Sizes):
         check_sliding_or_full(c)
         if SLIDING[0] in c.layer_types and c.n_heads % (2 * c.n_kv_heads):
             found = f"= {c.n_kv_heads}, and 2 × {c.n_kv_heads} does not divide n_heads = {c.n_heads}"
-            raise ParamcountError(found, where="n_kv_heads", expected="half of a divisor", sizes=(c.n_kv_heads, c.n_heads))
+            raise ParamcountError(
+                found, where="n_kv_heads", expected="half of a divisor", sizes=(c.n_kv_heads, c.n_heads)
+            )
         check_at_most(c, "d_rope", "d_head")
         check_at_most(c, "d_rope_sliding", "d_head")
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
     word, feed_forward = kind
-    return usual_layer(c, x, (lambda h: moe(c, h)) if feed_forward == "moe" else None, attend=look, slides=word == SLIDING[0])
+    return usual_layer(
+        c, x, (lambda h: moe(c, h)) if feed_forward == "moe" else None, attend=look, slides=word == SLIDING[0]
+    )
 
 
 def look(c: Any, x: Data, prefix: str, *, slides: bool) -> Data:

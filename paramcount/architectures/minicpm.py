@@ -53,7 +53,9 @@ class MiniCPM(Sizes):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, (lambda h: mixture(c, h)) if c.n_routed_experts is not None else None, bias=c.attention_bias)
+    return usual_layer(
+        c, x, (lambda h: mixture(c, h)) if c.n_routed_experts is not None else None, bias=c.attention_bias
+    )
 
 
 def mixture(c: Any, x: Data) -> Data:

@@ -35,7 +35,11 @@ class MiniCPM3(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         return decoder(
-            c, tokens, layer, enter=lambda x: activate(x, "times scale_emb"), leave=lambda x: activate(norm(x, "model.norm"), "times dim_model_base / d_model")
+            c,
+            tokens,
+            layer,
+            enter=lambda x: activate(x, "times scale_emb"),
+            leave=lambda x: activate(norm(x, "model.norm"), "times dim_model_base / d_model"),
         )
 
     def check(c) -> None:
@@ -43,7 +47,9 @@ class MiniCPM3(Sizes):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, attend=latent_attention, arrange=scaled_pre_norm, mlp_bias=c.mlp_bias, bias=c.attention_bias)
+    return usual_layer(
+        c, x, attend=latent_attention, arrange=scaled_pre_norm, mlp_bias=c.mlp_bias, bias=c.attention_bias
+    )
 
 
 def scaled_pre_norm(x: Data, attention: Any, feed_forward: Any, *, bias: bool) -> Data:

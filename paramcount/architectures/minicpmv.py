@@ -53,7 +53,9 @@ class MiniCPMV(Sizes):
     def check(c) -> None:
         d_model = c.language.d_model  # type: ignore[attr-defined]
         if type(d_model) is int and d_model % 128:
-            raise ParamcountError(f"= {d_model}", where="language.d_model", expected="a multiple of 128", sizes=(d_model,))
+            raise ParamcountError(
+                f"= {d_model}", where="language.d_model", expected="a multiple of 128", sizes=(d_model,)
+            )
 
 
 def resample(c: Any, x: Data) -> Data:

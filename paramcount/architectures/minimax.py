@@ -40,7 +40,9 @@ class MiniMax(Sizes):
     d_expert: Positive = hf("intermediate_size", absent=14336)
     n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=8)
     n_active_experts: Positive = hf(absent=2)
-    block_size: Positive = hf("block_size", absent=256)  # tokens that lightning attention takes together; its decays are stored for them
+    block_size: Positive = hf(
+        "block_size", absent=256
+    )  # tokens that lightning attention takes together; its decays are stored for them
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:

@@ -53,8 +53,16 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def prepare(c: Any, q: Data, k: Data) -> tuple[Data, Data]:
-    return partial_rope(wide_norm(q, "self_attn.q_norm"), c.d_rope), partial_rope(wide_norm(k, "self_attn.k_norm"), c.d_rope)
+    return partial_rope(wide_norm(q, "self_attn.q_norm"), c.d_rope), partial_rope(
+        wide_norm(k, "self_attn.k_norm"), c.d_rope
+    )
 
 
 def moe(c: Any, x: Data) -> Data:
-    return mixture(c, x, "block_sparse_moe.", names=("w1", "w3", "w2"), correct=correction(c, "block_sparse_moe.e_score_correction_bias"))
+    return mixture(
+        c,
+        x,
+        "block_sparse_moe.",
+        names=("w1", "w3", "w2"),
+        correct=correction(c, "block_sparse_moe.e_score_correction_bias"),
+    )

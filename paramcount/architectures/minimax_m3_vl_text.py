@@ -81,7 +81,11 @@ class MiniMaxM3Text(Sizes):
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
     word, mlp = kind
-    feed_forward = (lambda h: moe(c, h)) if mlp == "moe" else (lambda h: fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation="swiglu-oai"))
+    feed_forward = (
+        (lambda h: moe(c, h))
+        if mlp == "moe"
+        else (lambda h: fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation="swiglu-oai"))
+    )
     return usual_layer(c, x, feed_forward, attend=look, sparse=word == KINDS[1])
 
 
@@ -96,7 +100,9 @@ def look(c: Any, x: Data, prefix: str, *, sparse: bool) -> Data:
     if sparse:
         index_q = normed("indexer.q", "other", c.n_index_heads, c.d_index, c.d_index_rope)
         index_k = normed("indexer.k", "other", 1, c.d_index, c.d_index_rope)
-        chosen = Data("choose blocks", (index_q, index_k), (x.shape[0], c.n_index_heads, c.n_chosen_blocks, c.block_size))
+        chosen = Data(
+            "choose blocks", (index_q, index_k), (x.shape[0], c.n_index_heads, c.n_chosen_blocks, c.block_size)
+        )
         k, v, kept = Data("choose", (k, chosen), k.shape), Data("choose", (v, chosen), v.shape), (k, v, index_k)
     return linear(attend(q, k, v, cached=kept), prefix + "o_proj", "output_projection", c.d_model)
 

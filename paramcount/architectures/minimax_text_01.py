@@ -39,7 +39,9 @@ class MiniMaxText01(Sizes):
     d_expert: Positive = hf("intermediate_size", absent=14336)
     n_routed_experts: Positive = hf("num_local_experts", absent=8)
     n_active_experts: Positive = hf(absent=2)
-    shared_mlp: Flag = derived(lambda js, c: js.get("shared_intermediate_size", 0) > 0)  # its width is d_expert whatever that says
+    shared_mlp: Flag = derived(
+        lambda js, c: js.get("shared_intermediate_size", 0) > 0
+    )  # its width is d_expert whatever that says
     norm_in_residual: Flag = hf("postnorm", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
@@ -51,7 +53,11 @@ class MiniMaxText01(Sizes):
         check_at_most(c, "d_rope", "d_head")
         check_even(c, "d_rope")
         if c.n_layers == 1:
-            raise ParamcountError("= 1, by which the decays of lightning attention cannot be told apart", where="n_layers", expected="2 or more")
+            raise ParamcountError(
+                "= 1, by which the decays of lightning attention cannot be told apart",
+                where="n_layers",
+                expected="2 or more",
+            )
 
 
 class MiniMaxM1(MiniMaxText01):
@@ -62,7 +68,11 @@ class MiniMaxM1(MiniMaxText01):
 
 def layer(c: Any, kind: str, x: Data) -> Data:
     h = norm(x, "input_layernorm")
-    a = lightning_attention(c, h, "self_attn.") if kind == "linear_attention" else attention(c, h, "self_attn.", prepare=lambda q, k: rotated(c, q, k))
+    a = (
+        lightning_attention(c, h, "self_attn.")
+        if kind == "linear_attention"
+        else attention(c, h, "self_attn.", prepare=lambda q, k: rotated(c, q, k))
+    )
     x = (h if c.norm_in_residual else x) + a
     h = norm(x, "post_attention_layernorm")
     return (h if c.norm_in_residual else x) + feed_forward(c, h)
@@ -78,4 +88,6 @@ def feed_forward(c: Any, x: Data) -> Data:
     if not c.shared_mlp:
         return routed
     share = activate(linear(x, "coefficient", "router", 1), "sigmoid")
-    return scale(routed, activate(share, "1 − x")) + scale(gated_mlp(x, "shared_mlp.", "shared_experts", c.d_expert), share)
+    return scale(routed, activate(share, "1 − x")) + scale(
+        gated_mlp(x, "shared_mlp.", "shared_experts", c.d_expert), share
+    )

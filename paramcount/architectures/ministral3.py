@@ -26,4 +26,6 @@ class Ministral3(Mistral):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, window=c.window, prepare=lambda q, k: (activate(rope(q), "times a number for each position"), rope(k)))
+    return usual_layer(
+        c, x, window=c.window, prepare=lambda q, k: (activate(rope(q), "times a number for each position"), rope(k))
+    )

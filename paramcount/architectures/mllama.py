@@ -29,7 +29,9 @@ def crossing_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, .
     said = js.get("cross_attention_layers")
     said = list(range(3, 40, 5)) if said is None else said
     if not isinstance(said, (list, tuple)) or not all(type(i) is int and i >= 0 for i in said):
-        raise ParamcountError(f"= {describe_value(said)}", where="cross_attention_layers", expected="non-negative integers")
+        raise ParamcountError(
+            f"= {describe_value(said)}", where="cross_attention_layers", expected="non-negative integers"
+        )
     return tuple(sorted({i for i in said if i < c["n_layers"]}))
 
 
@@ -82,7 +84,9 @@ class MllamaText(Sizes):
 
     def check(c) -> None:
         if c.tie_word_embeddings:
-            raise ParamcountError("= true, but the table has eight rows more than the head", where="tie_word_embeddings", expected="false")
+            raise ParamcountError(
+                "= true, but the table has eight rows more than the head", where="tie_word_embeddings", expected="false"
+            )
 
 
 class MllamaTextOf(MllamaText):
@@ -102,25 +106,45 @@ class Mllama(MllamaTextOf):
     def forward(c, tokens: Data) -> Data:
         pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
         ratio = given("aspect ratio")
-        image = block(pixels, "vision_model.", lambda pixels, ratio: vision(c.vision, pixels, ratio), reads=(ratio,), part="vision")
-        image = block(image, "", lambda x: linear(x, "multi_modal_projector", "projector", c.d_model, bias=True), part="projector")
+        image = block(
+            pixels,
+            "vision_model.",
+            lambda pixels, ratio: vision(c.vision, pixels, ratio),
+            reads=(ratio,),
+            part="vision",
+        )
+        image = block(
+            image, "", lambda x: linear(x, "multi_modal_projector", "projector", c.d_model, bias=True), part="projector"
+        )
         return language(c, tokens, image, "language_model.")
 
 
 def language(c: Any, tokens: Data, image: Data, prefix: str) -> Data:
     crossing = set(c.cross_attention_layers)
     kinds = [("cross" if i in crossing else "self", 1) for i in range(c.n_layers)]
-    return decoder(c, tokens, layer, kinds, prefix=prefix + "model.", head_name=prefix + "lm_head", extra_rows=8, reads=(image,))
+    return decoder(
+        c, tokens, layer, kinds, prefix=prefix + "model.", head_name=prefix + "lm_head", extra_rows=8, reads=(image,)
+    )
 
 
 def layer(c: Any, kind: str, x: Data, image: Data) -> Data:
     if kind == "self":
         return usual_layer(c, x)
-    return pre_norm(x, lambda h: gated(look(c, h, image), "cross_attn_attn_gate"), lambda h: gated(gated_mlp(h, "mlp.", "mlp", c.d_ff), "cross_attn_mlp_gate"))
+    return pre_norm(
+        x,
+        lambda h: gated(look(c, h, image), "cross_attn_attn_gate"),
+        lambda h: gated(gated_mlp(h, "mlp.", "mlp", c.d_ff), "cross_attn_mlp_gate"),
+    )
 
 
 def look(c: Any, x: Data, image: Data) -> Data:
-    return block(x, "cross_attn.", lambda x, image: attention(c, x, "", qk_norm=True, memory=image), reads=(image,), part="cross_attention")
+    return block(
+        x,
+        "cross_attn.",
+        lambda x, image: attention(c, x, "", qk_norm=True, memory=image),
+        reads=(image,),
+        part="cross_attention",
+    )
 
 
 def gated(x: Data, name: str) -> Data:
@@ -136,11 +160,18 @@ def vision(c: Any, pixels: Data, ratio: Data) -> Data:
     x = elementwise(x, "class token", "class_embedding", "embedding", d)
     x = elementwise(x, "positions", "gated_positional_embedding.embedding", "position", c.n_patches + 1, d)
     x = gated(x, "gated_positional_embedding.gate")
-    x = x + lookup_tiles(x, ratio, "gated_positional_embedding.tile_embedding", c.n_aspect_ratios + 1, c.n_tiles * (c.n_patches + 1) * d)
+    x = x + lookup_tiles(
+        x, ratio, "gated_positional_embedding.tile_embedding", c.n_aspect_ratios + 1, c.n_tiles * (c.n_patches + 1) * d
+    )
     x = norm(x, "layernorm_pre", bias=True)
     local = layers(x, "transformer.layers.{layer}.", [("local", c.n_layers)], lambda kind, x: vision_layer(c, kind, x))
     x = tile_positions(c, norm(local, "layernorm_post", bias=True), ratio, "post_tile_positional_embedding")
-    x = layers(x, "global_transformer.layers.{layer}.", [("global", c.n_global_layers)], lambda kind, x: vision_layer(c, kind, x))
+    x = layers(
+        x,
+        "global_transformer.layers.{layer}.",
+        [("global", c.n_global_layers)],
+        lambda kind, x: vision_layer(c, kind, x),
+    )
     return Data("join", (x, local), ("patches", (len(c.intermediate_layers) + 1) * d))
 
 
@@ -161,7 +192,10 @@ def vision_layer(c: Any, kind: str, x: Data) -> Data:
 
     return pre_norm(
         x,
-        lambda h: gate(multi_head(c, h, "self_attn.", ("q_proj", "k_proj", "v_proj", "o_proj"), cached=False, bias=False), "gate_attn"),
+        lambda h: gate(
+            multi_head(c, h, "self_attn.", ("q_proj", "k_proj", "v_proj", "o_proj"), cached=False, bias=False),
+            "gate_attn",
+        ),
         lambda h: gate(plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True), "gate_ffn"),
         bias=True,
     )

@@ -9,7 +9,20 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, fused, layers, linear, lookup, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    Condition,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
 
@@ -25,7 +38,9 @@ def half_window(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
     if "sliding_window" in js:
         window = js["sliding_window"]
         if type(window) is not int or window < -1:
-            raise ParamcountError(f"= {describe_value(window)}", where="sliding_window", expected="an integer of at least 0, or -1")
+            raise ParamcountError(
+                f"= {describe_value(window)}", where="sliding_window", expected="an integer of at least 0, or -1"
+            )
         return None if window == -1 else window
     span = js.get("local_attention", 128)
     if span is not None and type(span) is not int:
@@ -57,7 +72,13 @@ class ModernBertDecoder(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         h = activate(linear(states(c, tokens), "lm_head.dense", "other", c.d_model, bias=c.transform_bias), "gelu")
-        return head(c, norm(h, "lm_head.norm", bias=c.norm_bias), "model.embeddings.tok_embeddings.weight", "decoder", bias=c.lm_head_bias)
+        return head(
+            c,
+            norm(h, "lm_head.norm", bias=c.norm_bias),
+            "model.embeddings.tok_embeddings.weight",
+            "decoder",
+            bias=c.lm_head_bias,
+        )
 
     def body(c, tokens: Data) -> Data:
         return states(c, tokens)
@@ -78,7 +99,9 @@ def states(c: Any, tokens: Data) -> Data:
 def layer(c: Any, kind: str, x: Data) -> Data:
     first, _, word = kind.rpartition(" ")
     h = x if first else norm(x, "attn_norm", bias=c.norm_bias)
-    x = x + attention(c, h, "attn.", bias=c.attention_bias, o_name="Wo", window=c.window if word == SLIDING[0] else None)
+    x = x + attention(
+        c, h, "attn.", bias=c.attention_bias, o_name="Wo", window=c.window if word == SLIDING[0] else None
+    )
     return x + mlp(c, norm(x, "mlp_norm", bias=c.norm_bias))
 
 

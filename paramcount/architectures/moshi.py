@@ -55,7 +55,9 @@ class Moshi(Sizes):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, names=("fc1", "fc2")), attend=attention)
+    return usual_layer(
+        c, x, lambda h: fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, names=("fc1", "fc2")), attend=attention
+    )
 
 
 def attention(c: Any, x: Data, prefix: str) -> Data:

@@ -41,7 +41,13 @@ def prompted(c: Any, tokens: Data, head: bool) -> Data:
     keys = prompt(c, places, "model.decoder.self_attn_prompt.")
     sources = block(places, "model.decoder.cross_attn_prompt.", lambda p: prompt(c, p, ""), part="cross_attention")
     kinds, reads = [("layer", c.n_decoder_layers)], (keys, memory, sources)
-    x = layers(x, "model.decoder.layers.{layer}.", kinds, lambda kind, x, *reads: layer(decoder_stack(c), x, *reads), reads=reads)
+    x = layers(
+        x,
+        "model.decoder.layers.{layer}.",
+        kinds,
+        lambda kind, x, *reads: layer(decoder_stack(c), x, *reads),
+        reads=reads,
+    )
     return biased_logits(x, tables) if head else x
 
 
@@ -55,7 +61,9 @@ def prompt(c: Any, places: Data, prefix: str) -> Data:
 def layer(c: Stack, x: Data, keys: Data, memory: Data, sources: Data) -> Data:
     """BART's, with its prompts in front of what is looked at."""
     x = norm_behind(x, lambda h: multi_head(c, h, "self_attn.", turn=in_front(keys)), "self_attn_layer_norm")
-    x = crossing(x, "", lambda x, m, p: norm_behind(x, lambda h: cross(c, h, m, p), "encoder_attn_layer_norm"), memory, sources)
+    x = crossing(
+        x, "", lambda x, m, p: norm_behind(x, lambda h: cross(c, h, m, p), "encoder_attn_layer_norm"), memory, sources
+    )
     return norm_behind(x, lambda h: plain_mlp(h, ("fc1", "fc2"), "mlp", c.d_ff, bias=True), "final_layer_norm")
 
 

@@ -22,7 +22,9 @@ def rotated_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     if js.get("partial_rotary_factor", 0.5) is None and rope.get("partial_rotary_factor") is None:
         raise ParamcountError("= null", where="partial_rotary_factor", expected="a number, or no such key")
     width: int = rotary_width(0.5)(js, c)
-    return 1 if width == 2 and c["d_head"] == 1 else width  # it meets its pair of angles by broadcasting, so the reference runs it
+    return (
+        1 if width == 2 and c["d_head"] == 1 else width
+    )  # it meets its pair of angles by broadcasting, so the reference runs it
 
 
 class Nemotron(Sizes):
@@ -51,7 +53,9 @@ class Nemotron(Sizes):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: mlp(c, h), norm_bias=True, bias=c.attention_bias, prepare=lambda q, k: rotated(c, q, k))
+    return usual_layer(
+        c, x, lambda h: mlp(c, h), norm_bias=True, bias=c.attention_bias, prepare=lambda q, k: rotated(c, q, k)
+    )
 
 
 def rotated(c: Any, q: Data, k: Data) -> tuple[Data, Data]:

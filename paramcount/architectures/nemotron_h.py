@@ -25,7 +25,9 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     pattern = js.get("hybrid_override_pattern", "ME*-")
     for letter in pattern:
         if letter not in LETTERS:
-            raise ParamcountError(f"= {describe_value(pattern)}", where="hybrid_override_pattern", expected=" ".join(LETTERS))
+            raise ParamcountError(
+                f"= {describe_value(pattern)}", where="hybrid_override_pattern", expected=" ".join(LETTERS)
+            )
     return tuple(LETTERS[letter] for letter in pattern)
 
 
@@ -74,7 +76,9 @@ class NemotronH(Sizes):
     n_active_experts: Positive = hf(absent=2)
     d_expert: Positive = hf(absent=7688)
     d_shared_expert: Positive = hf("moe_shared_expert_intermediate_size", absent=7688)
-    d_expert_latent: Positive | None = hf("moe_latent_size", absent=None)  # what the routed experts read and write instead of d_model
+    d_expert_latent: Positive | None = hf(
+        "moe_latent_size", absent=None
+    )  # what the routed experts read and write instead of d_model
 
     def forward(c, tokens: Data) -> Data:
         kinds = [(kind, 1) for kind in c.layer_types]
@@ -83,7 +87,11 @@ class NemotronH(Sizes):
     def unused_fields(c) -> tuple[str, ...]:
         return (
             *list_unused_fields(c.layer_types),
-            *(() if "moe" in c.layer_types else ("n_routed_experts", "n_active_experts", "d_expert", "d_shared_expert")),
+            *(
+                ()
+                if "moe" in c.layer_types
+                else ("n_routed_experts", "n_active_experts", "d_expert", "d_shared_expert")
+            ),
         )
 
     def check(c) -> None:
@@ -100,14 +108,22 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def plain(c: Any, x: Data, prefix: str, component: str, width: Any) -> Data:
-    return plain_mlp(x, (prefix + "up_proj", prefix + "down_proj"), component, width, activation="relu²", bias=c.mlp_bias)
+    return plain_mlp(
+        x, (prefix + "up_proj", prefix + "down_proj"), component, width, activation="relu²", bias=c.mlp_bias
+    )
 
 
 def moe(c: Any, x: Data) -> Data:
     """Experts without gates, which may work in a latent that all of them share, beside one of every token."""
     scores = correction(c, "mixer.gate.e_score_correction_bias")(linear(x, "mixer.gate", "router", c.n_routed_experts))
-    latent = x if c.d_expert_latent is None else linear(x, "mixer.fc1_latent_proj", "other", c.d_expert_latent, bias=c.mlp_bias)
-    y = experts(latent, scores, "mixer.experts.{expert}.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x))
+    latent = (
+        x
+        if c.d_expert_latent is None
+        else linear(x, "mixer.fc1_latent_proj", "other", c.d_expert_latent, bias=c.mlp_bias)
+    )
+    y = experts(
+        latent, scores, "mixer.experts.{expert}.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x)
+    )
     if c.d_expert_latent is not None:
         y = linear(y, "mixer.fc2_latent_proj", "other", x.shape[-1], bias=c.mlp_bias)
     return y + plain(c, x, "mixer.shared_experts.", "shared_experts", c.d_shared_expert)

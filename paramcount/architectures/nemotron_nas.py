@@ -11,7 +11,19 @@ from paramcount.flow import Data, linear, norm
 from paramcount.parts.attentions import Heads, attention
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Derivation, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, flag, hf, per_layer
+from paramcount.sizes import (
+    Derivation,
+    Flag,
+    Indices,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    flag,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
 
@@ -24,14 +36,20 @@ def halves(js: Mapping[str, Any], c: Mapping[str, Any], name: str) -> Iterator[t
     blocks = js.get("block_configs")
     if not isinstance(blocks, (list, tuple)) or len(blocks) != c["n_layers"]:
         found = f"has {len(blocks)} blocks" if isinstance(blocks, (list, tuple)) else "is missing"
-        raise ParamcountError(f"{found} for {c['n_layers']} layers", where="block_configs", expected="one block a layer")
+        raise ParamcountError(
+            f"{found} for {c['n_layers']} layers", where="block_configs", expected="one block a layer"
+        )
     for i in per_layer(c):
         half, where = (blocks[i] or {}).get(name), f"block_configs.{i}.{name}"
         if not isinstance(half, Mapping):
-            raise ParamcountError("is missing" if half is None else f"= {describe_value(half)}", where=where, expected="a mapping")
+            raise ParamcountError(
+                "is missing" if half is None else f"= {describe_value(half)}", where=where, expected="a mapping"
+            )
         for key in LATER:
             if half.get(key) is not None:
-                raise ParamcountError("is of later modelling code, which is not supported", where=f"{where}.{key}", expected="null")
+                raise ParamcountError(
+                    "is of later modelling code, which is not supported", where=f"{where}.{key}", expected="null"
+                )
         yield where, half
 
 
@@ -56,14 +74,19 @@ def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     for word, (where, half) in zip(c["layer_types"], halves(js, c, "attention")):
         group = check_no_types(half, "n_heads_in_group", 0) if word == "full_attention" else 0
         if word == "full_attention" and (not group or c["n_heads"] % group):
-            raise ParamcountError(f"= {group} for {c['n_heads']} heads", where=f"{where}.n_heads_in_group", expected="a divisor of them")
+            raise ParamcountError(
+                f"= {group} for {c['n_heads']} heads", where=f"{where}.n_heads_in_group", expected="a divisor of them"
+            )
         found.append(c["n_heads"] // group if group else 0)
     return tuple(found)
 
 
 def windows(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """How far each layer looks back; 0 for all the way. Empty where all do."""
-    found = tuple(0 if half.get("window_length") is None else check_no_types(half, "window_length", 0) for _, half in halves(js, c, "attention"))
+    found = tuple(
+        0 if half.get("window_length") is None else check_no_types(half, "window_length", 0)
+        for _, half in halves(js, c, "attention")
+    )
     return found if any(found) else ()
 
 
@@ -73,7 +96,11 @@ def widths(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     for word, (where, half) in zip(c["mlp_types"], halves(js, c, "ffn")):
         share: Any = half.get("ffn_mult") if word == "gated" else 0
         if word == "gated" and (type(share) not in (int, float) or not 0 < share < 1e6):
-            raise ParamcountError("is missing" if share is None else f"= {describe_value(share)}", where=f"{where}.ffn_mult", expected="a number above 0")
+            raise ParamcountError(
+                "is missing" if share is None else f"= {describe_value(share)}",
+                where=f"{where}.ffn_mult",
+                expected="a number above 0",
+            )
         found.append(-(-int(2 * round(share, 6) * c["d_model"] / 3) // 256) * 256)
     return tuple(found)
 
@@ -110,7 +137,10 @@ class NemotronNAS(Sizes):
         check_layer_types(c, "mlp_types", "n_layers", ("gated", NO_OP, LINEAR))
         for i, (word, n) in enumerate(zip(c.layer_types, listed(c, "n_kv_heads_by_layer"))):
             if (word == "full_attention") != bool(n) or (n and c.n_heads % n):
-                found, expected = f"= {n} for {word} with n_heads = {c.n_heads}", "a divisor of n_heads if the layer has attention, else 0"
+                found, expected = (
+                    f"= {n} for {word} with n_heads = {c.n_heads}",
+                    "a divisor of n_heads if the layer has attention, else 0",
+                )
                 raise ParamcountError(found, where=f"n_kv_heads_by_layer.{i}", expected=expected, sizes=(n, c.n_heads))
         for i, (word, n) in enumerate(zip(c.mlp_types, listed(c, "d_ff_by_layer"))):
             if (word == "gated") != bool(n):
@@ -135,8 +165,14 @@ def layer(c: Any, kind: tuple[str, int, int, str, int], x: Data) -> Data:
         if attends == LINEAR:
             x = x + linear(h, "self_attn.linear_attn", "other", c.d_model)
         else:
-            x = x + attention(Heads(c.n_heads, n_kv_heads, c.d_head), h, "self_attn.", bias=c.attention_bias, window=window or None)
+            x = x + attention(
+                Heads(c.n_heads, n_kv_heads, c.d_head), h, "self_attn.", bias=c.attention_bias, window=window or None
+            )
     if feeds != NO_OP:
         h = norm(x, "post_attention_layernorm")
-        x = x + (linear(h, "mlp.linear_mlp", "mlp", c.d_model) if feeds == LINEAR else gated_mlp(h, "mlp.", "mlp", d_ff, bias=c.mlp_bias))
+        x = x + (
+            linear(h, "mlp.linear_mlp", "mlp", c.d_model)
+            if feeds == LINEAR
+            else gated_mlp(h, "mlp.", "mlp", d_ff, bias=c.mlp_bias)
+        )
     return x

@@ -41,6 +41,8 @@ def layer(c: Any, kind: str, x: Data) -> Data:
     return usual_layer(c, x, arrange=bare_pre_norm, bias=c.attention_bias)
 
 
-def bare_pre_norm(x: Data, attention: Callable[[Data], Data], feed_forward: Callable[[Data], Data], *, bias: bool) -> Data:
+def bare_pre_norm(
+    x: Data, attention: Callable[[Data], Data], feed_forward: Callable[[Data], Data], *, bias: bool
+) -> Data:
     x = x + attention(bare_norm(x))
     return x + feed_forward(bare_norm(x))

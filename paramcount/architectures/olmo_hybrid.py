@@ -11,7 +11,19 @@ from paramcount.parts.attentions import attention, wide_norm, wide_qk_norm
 from paramcount.parts.decoders import decoder, post_norm, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import decay, delta_rule, gated_output, streams_apart, to_heads
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    Flag,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.mixers import list_unused_fields
 from paramcount.sizes.rules import check_layer_types
@@ -69,16 +81,27 @@ class OlmoHybrid(Sizes):
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         if len({word in ("linear_attention", "mamba") for word in c.layer_types}) < 2:
-            raise ParamcountError("names layers of one kind", where="layer_types", expected="some of linear_attention and some of full_attention")
+            raise ParamcountError(
+                "names layers of one kind",
+                where="layer_types",
+                expected="some of linear_attention and some of full_attention",
+            )
 
 
 def layer(c: Any, word: str, x: Data) -> Data:
     """The second norm is saved under one name, though it stands before the MLP in the one kind and behind the attention in the other."""
     if word in ("linear_attention", "mamba"):
-        return pre_norm(x, lambda h: delta_net(c, h, "linear_attn."), lambda h: mlp(c, h), ("attention_layer_norm", "feedforward_layer_norm"))
+        return pre_norm(
+            x,
+            lambda h: delta_net(c, h, "linear_attn."),
+            lambda h: mlp(c, h),
+            ("attention_layer_norm", "feedforward_layer_norm"),
+        )
     prepare = wide_qk_norm if c.positions else unrotated
     names = ("feedforward_layer_norm", "post_feedforward_layernorm")
-    return post_norm(x, lambda h: attention(c, h, "self_attn.", bias=c.attention_bias, prepare=prepare), lambda h: mlp(c, h), names)
+    return post_norm(
+        x, lambda h: attention(c, h, "self_attn.", bias=c.attention_bias, prepare=prepare), lambda h: mlp(c, h), names
+    )
 
 
 def unrotated(q: Data, k: Data) -> tuple[Data, Data]:
@@ -94,5 +117,7 @@ def delta_net(c: Any, x: Data, prefix: str) -> Data:
     step = linear(x, prefix + "a_proj", "mixer.step", c.n_linear_v_heads)
     beta = activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_v_heads), "sigmoid")
     y = delta_rule(q, k, v, step, beta, *decay(prefix, c.n_linear_v_heads))
-    z = to_heads(linear(x, prefix + "g_proj", "mixer.gate", c.n_linear_v_heads * c.d_linear_v), c.n_linear_v_heads, c.d_linear_v)
+    z = to_heads(
+        linear(x, prefix + "g_proj", "mixer.gate", c.n_linear_v_heads * c.d_linear_v), c.n_linear_v_heads, c.d_linear_v
+    )
     return gated_output(y, z, prefix + "o_norm", prefix + "o_proj", c.d_model)

@@ -41,10 +41,18 @@ class OPT(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         prefix = "model.decoder."
-        x = lookup(tokens, prefix + "embed_tokens.weight", "embedding", c.vocab_size, c.d_model if c.d_token is None else c.d_token)
+        x = lookup(
+            tokens,
+            prefix + "embed_tokens.weight",
+            "embedding",
+            c.vocab_size,
+            c.d_model if c.d_token is None else c.d_token,
+        )
         if c.d_token is not None:
             x = linear(x, prefix + "project_in", "other", c.d_model)
-        x = x + lookup(tokens, prefix + "embed_positions.weight", "position", c.n_positions + POSITION_OFFSET, c.d_model)
+        x = x + lookup(
+            tokens, prefix + "embed_positions.weight", "position", c.n_positions + POSITION_OFFSET, c.d_model
+        )
         x = layers(x, prefix + "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
         if c.last_norm:
             x = normed(c, x, prefix + "final_layer_norm")

@@ -43,7 +43,9 @@ def layer(c: Any, kind: str, x: Data) -> Data:
     return pre_norm(
         x,
         lambda h: attention(c, h),
-        lambda h: plain_mlp(h, ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"), "mlp", c.d_ff, activation="relu2", bias=True),
+        lambda h: plain_mlp(
+            h, ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"), "mlp", c.d_ff, activation="relu2", bias=True
+        ),
         bias=True,
     )
 

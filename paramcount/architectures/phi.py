@@ -9,7 +9,19 @@ from paramcount.flow import Data, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, parallel, usual_layer
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary_part
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    rotary_part,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most
 
@@ -33,7 +45,9 @@ class Phi(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, names=("embed_tokens", "layers", "final_layernorm"), norm_bias=True, head_bias=True)
+        return decoder(
+            c, tokens, layer, names=("embed_tokens", "layers", "final_layernorm"), norm_bias=True, head_bias=True
+        )
 
     def check(c) -> None:
         check_at_most(c, "d_rope", "d_head")
@@ -45,7 +59,9 @@ def heads_fill_evenly(c: Any) -> None:
     """The reference makes the norms of queries and keys as wide as d_model / n_heads, whatever head_dim says."""
     if c.d_model // c.n_heads != c.d_head:
         expected, sizes = c.d_model // c.n_heads, (c.d_head, c.d_model // c.n_heads)
-        raise ParamcountError(f"= {c.d_head} is not the size of its norm", where="d_head", expected=f"{expected}", sizes=sizes)
+        raise ParamcountError(
+            f"= {c.d_head} is not the size of its norm", where="d_head", expected=f"{expected}", sizes=sizes
+        )
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

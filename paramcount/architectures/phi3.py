@@ -9,7 +9,19 @@ from paramcount.flow import Data, attend, fused, linear
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary_part
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    rotary_part,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most
 

@@ -16,8 +16,17 @@ from paramcount.sizes import Condition
 
 VISION = "model.vision_embed_tokens."
 RELEASED: Mapping[str, Mapping[str, Any]] = {
-    "img_processor": {"name": "clip_vision_model", "model_name": "openai/clip-vit-large-patch14-336", "image_dim_out": 1024},
-    "embd_layer": {"embedding_cls": "image", "projection_cls": "mlp", "use_hd_transform": True, "with_learnable_separator": True},
+    "img_processor": {
+        "name": "clip_vision_model",
+        "model_name": "openai/clip-vit-large-patch14-336",
+        "image_dim_out": 1024,
+    },
+    "embd_layer": {
+        "embedding_cls": "image",
+        "projection_cls": "mlp",
+        "use_hd_transform": True,
+        "with_learnable_separator": True,
+    },
 }
 
 
@@ -35,7 +44,9 @@ def as_released(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 @cache
 def clip() -> ClipVision:
     """Source: CLIP_VIT_LARGE_PATCH14_336_CONFIG of image_embedding_phi3_v.py."""
-    return ClipVision(d_model=1024, n_layers=24, n_heads=16, d_head=64, d_ff=4096, n_channels=3, patch_size=14, n_patches=24 * 24)
+    return ClipVision(
+        d_model=1024, n_layers=24, n_heads=16, d_head=64, d_ff=4096, n_channels=3, patch_size=14, n_patches=24 * 24
+    )
 
 
 class Phi3V(Phi3):

@@ -25,7 +25,13 @@ class Phi4Vision(SiglipVision):
 
     unused_keys: ClassVar[tuple[str, ...]] = ("crop_size",)
     conditions: ClassVar[tuple[Condition, ...]] = ()
-    defaults: ClassVar[Mapping[str, Any]] = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304, "patch_size": 14}
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "d_model": 1152,
+        "n_layers": 27,
+        "n_heads": 16,
+        "d_ff": 4304,
+        "patch_size": 14,
+    }
 
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
     pooling_head: Flag = derived(lambda js, c: True)
@@ -35,7 +41,9 @@ def halvings(js: Mapping[str, Any]) -> int:
     """How often the convolutions halve time and frequency."""
     reduction = js.get("time_reduction", 8)
     if type(reduction) is not int or reduction < 1 or reduction % 2:
-        raise ParamcountError(f"= {describe_value(reduction)}", where="audio_config.time_reduction", expected="an even number")
+        raise ParamcountError(
+            f"= {describe_value(reduction)}", where="audio_config.time_reduction", expected="an even number"
+        )
     return int(log2(reduction))
 
 
@@ -48,7 +56,11 @@ def bands_left(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 
 def one_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Widths that the reference lets a config set, though its tower runs only where they are equal."""
-    for key, fits in (("ext_pw_out_channel", c["d_model"]), ("depthwise_separable_out_channel", c["d_model"]), ("downsample_rate", 1)):
+    for key, fits in (
+        ("ext_pw_out_channel", c["d_model"]),
+        ("depthwise_separable_out_channel", c["d_model"]),
+        ("downsample_rate", 1),
+    ):
         if (found := js.get(key, 1 if key == "downsample_rate" else 1024)) != fits:
             raise ParamcountError(f"= {describe_value(found)}", where=f"audio_config.{key}", expected=f"{fits}")
 
@@ -69,9 +81,13 @@ class Phi4Audio(Sizes):
     n_multiples: Positive = hf("depthwise_multiplier", absent=1)  # of each channel in the convolution over time
     n_bands: Positive = hf("input_size", absent=80)
     n_channels: Positive = hf("nemo_conv_channels", absent=1024)
-    later_halvings: Indices = derived(lambda js, c: tuple(2 + 3 * i for i in range(halvings(js) - 1)))  # their places in the stack
+    later_halvings: Indices = derived(
+        lambda js, c: tuple(2 + 3 * i for i in range(halvings(js) - 1))
+    )  # their places in the stack
     n_bands_left: Natural = derived(bands_left)
-    n_distances: Positive = derived(lambda js, c: check_no_types(js, "bias_max_distance", 1000) * (1 if js.get("bias_symmetric", False) else 2))
+    n_distances: Positive = derived(
+        lambda js, c: check_no_types(js, "bias_max_distance", 1000) * (1 if js.get("bias_symmetric", False) else 2)
+    )
 
 
 class Phi4Multimodal(Phi3):
@@ -91,8 +107,16 @@ class Phi4Multimodal(Phi3):
         image = block(pixels, prefix + "image_embed.img_processor.", lambda x: siglip(c.vision, x), part="vision")
         image = Data("hidden state of an inner layer", (image,), image.shape)
         image = block(image, prefix + "image_embed.", lambda x: project_image(c, x), part="projector")
-        sound = block(given("mel bands", "frames", c.audio.n_bands), prefix + "audio_embed.encoder.", lambda x: audio(c.audio, x), part="audio")
-        ways = [block(sound, prefix + "audio_embed.", lambda x, way=way: project_sound(c, x, way), part="projector") for way in ("speech", "vision_speech")]
+        sound = block(
+            given("mel bands", "frames", c.audio.n_bands),
+            prefix + "audio_embed.encoder.",
+            lambda x: audio(c.audio, x),
+            part="audio",
+        )
+        ways = [
+            block(sound, prefix + "audio_embed.", lambda x, way=way: project_sound(c, x, way), part="projector")
+            for way in ("speech", "vision_speech")
+        ]
         return decoder(c, tokens, layer, enter=lambda x: insert(x, image, Data("one of", tuple(ways), ways[0].shape)))
 
 
@@ -119,18 +143,38 @@ def audio(c: Any, x: Data) -> Data:
         x = convolve(x, f"embed.conv.{at + 1}", (c.n_channels, c.n_channels, 1, 1), "frames", c.n_channels)
     x = Data("flatten", (activate(x, "relu"),), ("frames", c.n_channels * c.n_bands_left))
     x = linear(x, "embed.out", "embedding", c.d_model, bias=True)
-    bias = lookup(Data("distances", (x,), ("distances",)), "relative_attention_bias_layer.bias_values.weight", "position", c.n_distances, c.n_heads)
-    return layers(x, "encoders.{layer}.", [("layer", c.n_layers)], lambda kind, x, bias: conformer(c, x, bias), reads=(bias,))
+    bias = lookup(
+        Data("distances", (x,), ("distances",)),
+        "relative_attention_bias_layer.bias_values.weight",
+        "position",
+        c.n_distances,
+        c.n_heads,
+    )
+    return layers(
+        x, "encoders.{layer}.", [("layer", c.n_layers)], lambda kind, x, bias: conformer(c, x, bias), reads=(bias,)
+    )
 
 
 def convolve(x: Data, name: str, weight: tuple[Any, ...], *shape: Any, component: str = "embedding") -> Data:
-    return Data("convolve", (x,), shape, (Weight(name + ".weight", component, weight), Weight(name + ".bias", component, weight[:1])))
+    return Data(
+        "convolve",
+        (x,),
+        shape,
+        (Weight(name + ".weight", component, weight), Weight(name + ".bias", component, weight[:1])),
+    )
 
 
 def conformer(c: Any, x: Data, bias: Data) -> Data:
     x = x + activate(mlp(c, x, "feed_forward_in."), "times ½")
     h = norm(x, "layer_norm_att", bias=True)
-    x = x + multi_head(c, h, "self_attn.", ("q_proj", "k_proj", "v_proj", "o_proj"), cached=False, turn=lambda q, k, v: (relative(q, bias), k, v))
+    x = x + multi_head(
+        c,
+        h,
+        "self_attn.",
+        ("q_proj", "k_proj", "v_proj", "o_proj"),
+        cached=False,
+        turn=lambda q, k, v: (relative(q, bias), k, v),
+    )
     x = x + convolution(c, x)
     x = x + activate(mlp(c, x, "feed_forward_out."), "times ½")
     return norm(x, "layer_norm", bias=True)
@@ -143,9 +187,26 @@ def mlp(c: Any, x: Data, prefix: str) -> Data:
 def convolution(c: Any, x: Data) -> Data:
     """A gated matrix, a convolution over time channel by channel, two matrices."""
     d, wide = c.d_model, c.n_multiples * c.d_model
-    h = convolve(norm(x, "conv.layer_norm", bias=True), "conv.glu.ext_pw_conv_1d", (2 * d, d, 1), "frames", 2 * d, component="mixer")
+    h = convolve(
+        norm(x, "conv.layer_norm", bias=True),
+        "conv.glu.ext_pw_conv_1d",
+        (2 * d, d, 1),
+        "frames",
+        2 * d,
+        component="mixer",
+    )
     kept, gate = (Data("split", (h,), ("frames", d)) for _ in range(2))
-    kept, gate = elementwise(kept, "shift", "conv.glu.b1", "mixer", 1, d, 1), elementwise(gate, "shift", "conv.glu.b2", "mixer", 1, d, 1)
-    h = convolve(kept * activate(gate, "silu"), "conv.dw_sep_conv_1d.dw_conv", (wide, 1, c.d_conv), "frames", wide, component="mixer")
+    kept, gate = (
+        elementwise(kept, "shift", "conv.glu.b1", "mixer", 1, d, 1),
+        elementwise(gate, "shift", "conv.glu.b2", "mixer", 1, d, 1),
+    )
+    h = convolve(
+        kept * activate(gate, "silu"),
+        "conv.dw_sep_conv_1d.dw_conv",
+        (wide, 1, c.d_conv),
+        "frames",
+        wide,
+        component="mixer",
+    )
     h = activate(convolve(h, "conv.dw_sep_conv_1d.pw_conv", (d, wide, 1), "frames", d, component="mixer"), "silu")
     return convolve(h, "conv.ext_pw_conv_1d", (d, d, 1), "frames", d, component="mixer")

@@ -8,7 +8,17 @@ from typing import Any, ClassVar
 from paramcount.architectures.bart import share
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Unreachable, block, given, layers, linear, lookup, norm
-from paramcount.parts.classic import Stack, crossing, decoder_stack, encoder_stack, multi_head, norm_behind, positions, source_states, unread_table
+from paramcount.parts.classic import (
+    Stack,
+    crossing,
+    decoder_stack,
+    encoder_stack,
+    multi_head,
+    norm_behind,
+    positions,
+    source_states,
+    unread_table,
+)
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_inside
@@ -25,7 +35,11 @@ def looks_at_the_encoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 def layers_by_stack(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if "num_hidden_layers" in js:
-        raise ParamcountError("is refused by the reference", where="num_hidden_layers", expected="num_encoder_layers and num_decoder_layers")
+        raise ParamcountError(
+            "is refused by the reference",
+            where="num_hidden_layers",
+            expected="num_encoder_layers and num_decoder_layers",
+        )
 
 
 CONDITIONS = (padding_inside(0, places=3), layers_by_stack)  # the streams look one place further than the text
@@ -129,9 +143,15 @@ def decoder(c: Any, stack: Stack, x: Data, tokens: Data, *memory: Data) -> Data:
     What comes out are the streams."""
     prefix, places = ROOT + "decoder.", ROOT + "decoder.position_embeddings"
     x = positions(x, tokens, places, c.n_positions)
-    streams = lookup(given("streams", "tokens"), prefix + "ngram_embeddings.weight", "other_embedding", c.n_streams, c.d_model)
-    streams = streams + lookup(tokens, places + ".weight", "position", c.n_positions, c.d_model, tied_to=places + ".weight")
-    x = norm(Data("beside", (x, streams), ("tokens and streams", c.d_model)), prefix + "embeddings_layer_norm", bias=True)
+    streams = lookup(
+        given("streams", "tokens"), prefix + "ngram_embeddings.weight", "other_embedding", c.n_streams, c.d_model
+    )
+    streams = streams + lookup(
+        tokens, places + ".weight", "position", c.n_positions, c.d_model, tied_to=places + ".weight"
+    )
+    x = norm(
+        Data("beside", (x, streams), ("tokens and streams", c.d_model)), prefix + "embeddings_layer_norm", bias=True
+    )
     kinds = [("layer", stack.n_layers)]
     x = layers(x, prefix + "layers.{layer}.", kinds, lambda kind, x, *m: decoder_layer(c, stack, x, *m), reads=memory)
     return Data("streams", (x,), ("tokens", c.d_model))
@@ -140,9 +160,22 @@ def decoder(c: Any, stack: Stack, x: Data, tokens: Data, *memory: Data) -> Data:
 def decoder_layer(c: Any, stack: Stack, x: Data, *memory: Data) -> Data:
     def look(h: Data) -> Data:
         relative = linear(h, "self_attn.relative_pos_embeddings", "position", (c.n_buckets, stack.n_heads), bias=True)
-        return multi_head(stack, h, "self_attn.", MATRICES, turn=lambda q, k, v: (Data("relative positions", (q, relative), q.shape), k, v))
+        return multi_head(
+            stack,
+            h,
+            "self_attn.",
+            MATRICES,
+            turn=lambda q, k, v: (Data("relative positions", (q, relative), q.shape), k, v),
+        )
 
     x = norm_behind(x, look, "self_attn_layer_norm")
     for source in memory:
-        x = crossing(x, "", lambda x, m: norm_behind(x, lambda h: multi_head(stack, h, "cross_attn.", MATRICES, memory=m), "cross_attn_layer_norm"), source)
+        x = crossing(
+            x,
+            "",
+            lambda x, m: norm_behind(
+                x, lambda h: multi_head(stack, h, "cross_attn.", MATRICES, memory=m), "cross_attn_layer_norm"
+            ),
+            source,
+        )
     return norm_behind(x, lambda h: feed_forward(stack, h), "feed_forward_layer_norm")

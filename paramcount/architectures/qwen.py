@@ -34,7 +34,12 @@ class Qwen(Sizes):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(x, lambda h: attention(c, h), lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff, names=("w2", "w1", "c_proj")), ("ln_1", "ln_2"))
+    return pre_norm(
+        x,
+        lambda h: attention(c, h),
+        lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff, names=("w2", "w1", "c_proj")),
+        ("ln_1", "ln_2"),
+    )
 
 
 def attention(c: Any, x: Data) -> Data:

@@ -17,7 +17,9 @@ from paramcount.sizes.conditions import one_of
 class Qwen2AudioEars(Ears):
     """The sizes of the encoder."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = (one_of("model_type", ("qwen2_audio_encoder",), "qwen2_audio_encoder"),)
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        one_of("model_type", ("qwen2_audio_encoder",), "qwen2_audio_encoder"),
+    )
 
     d_model: Positive = hf("hidden_size", "d_model", absent=1280)
     n_layers: Positive = hf("num_hidden_layers", "encoder_layers", absent=32)

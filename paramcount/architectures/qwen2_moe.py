@@ -9,7 +9,17 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, activate, linear, scale
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
+from paramcount.sizes import (
+    Condition,
+    Flag,
+    Indices,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    hf,
+    scattered_dense_layers,
+)
 from paramcount.sizes.conditions import attention_words, padding_in_table
 
 
@@ -24,7 +34,11 @@ class Qwen2MoE(Sizes):
     reference: ClassVar[str] = "Qwen2MoeForCausalLM"
     linear_routers: ClassVar[tuple[str, ...]] = (".shared_expert_gate.weight",)
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (attention_words("full_attention", "sliding_attention"), window_is_given, padding_in_table(None))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        attention_words("full_attention", "sliding_attention"),
+        window_is_given,
+        padding_in_table(None),
+    )
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=2048)

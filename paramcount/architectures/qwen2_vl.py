@@ -27,7 +27,14 @@ class Qwen2VLText(Qwen2):
     reference: ClassVar[str] = "Qwen2VLForConditionalGeneration"
     base_model: ClassVar[str | None] = "Qwen2VLTextModel"
     conditions: ClassVar[tuple[Condition, ...]] = (*Qwen2.conditions, sections_fill(16, 24, 24))
-    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 152064, "d_model": 8192, "n_layers": 80, "n_heads": 64, "n_kv_heads": 8, "d_ff": 29568}
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "vocab_size": 152064,
+        "d_model": 8192,
+        "n_layers": 80,
+        "n_heads": 64,
+        "n_kv_heads": 8,
+        "d_ff": 29568,
+    }
 
     d_head: Positive = derived(d_model_per_head)
     d_rope: Positive = derived(lambda js, c: js.get("head_dim") or c["d_head"])  # which the heads do not ask
@@ -36,7 +43,12 @@ class Qwen2VLText(Qwen2):
     def check(c) -> None:
         check_heads_fill(c)
         if c.d_rope != c.d_head > 1:
-            raise ParamcountError(f"= {c.d_rope} for heads of {c.d_head}", where="head_dim", expected=f"{c.d_head}", sizes=(c.d_rope, c.d_head))
+            raise ParamcountError(
+                f"= {c.d_rope} for heads of {c.d_head}",
+                where="head_dim",
+                expected=f"{c.d_head}",
+                sizes=(c.d_rope, c.d_head),
+            )
 
 
 class Qwen2_5VLText(Qwen2VLText):
@@ -105,17 +117,32 @@ def around(c: Any, tokens: Data, tower_layer: Any, *, norm_bias: bool) -> Data:
     eyes = c.vision
 
     def tower(x: Data) -> Data:
-        return layers(cubes(eyes, x), "blocks.{layer}.", [("layer", eyes.n_layers)], lambda kind, x: tower_layer(eyes, x))
+        return layers(
+            cubes(eyes, x), "blocks.{layer}.", [("layer", eyes.n_layers)], lambda kind, x: tower_layer(eyes, x)
+        )
 
     image = block(pixels(eyes), "visual.", tower, part="vision")
-    image = block(image, "visual.merger.", lambda x: widen(eyes, merge(eyes, norm(x, "ln_q", bias=norm_bias)), ("mlp.0", "mlp.2")), part="projector")
+    image = block(
+        image,
+        "visual.merger.",
+        lambda x: widen(eyes, merge(eyes, norm(x, "ln_q", bias=norm_bias)), ("mlp.0", "mlp.2")),
+        part="projector",
+    )
     return decoder(c.language, tokens, layer, enter=lambda x: insert(x, image))
 
 
 def old_layer(c: Any, x: Data) -> Data:
     names = ("norm1", "norm2")
-    return pre_norm(x, lambda h: tower_attention(c, h), lambda h: plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True), names, bias=True)
+    return pre_norm(
+        x,
+        lambda h: tower_attention(c, h),
+        lambda h: plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True),
+        names,
+        bias=True,
+    )
 
 
 def new_layer(c: Any, x: Data) -> Data:
-    return pre_norm(x, lambda h: tower_attention(c, h), lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff, bias=True), ("norm1", "norm2"))
+    return pre_norm(
+        x, lambda h: tower_attention(c, h), lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff, bias=True), ("norm1", "norm2")
+    )

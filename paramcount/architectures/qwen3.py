@@ -15,7 +15,11 @@ class Qwen3(Sizes):
 
     reference: ClassVar[str] = "Qwen3ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (attention_words("full_attention", "sliding_attention"), sliding_layers_have_a_window, padding_in_table(None))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        attention_words("full_attention", "sliding_attention"),
+        sliding_layers_have_a_window,
+        padding_in_table(None),
+    )
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=4096)

@@ -8,7 +8,17 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
+from paramcount.sizes import (
+    Condition,
+    Flag,
+    Indices,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    hf,
+    scattered_dense_layers,
+)
 from paramcount.sizes.conditions import padding_in_table
 
 
@@ -38,7 +48,9 @@ class Qwen3MoE(Sizes):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, (lambda h: mixture(c, h, "mlp.")) if kind == "moe" else None, bias=c.attention_bias, qk_norm=True)
+    return usual_layer(
+        c, x, (lambda h: mixture(c, h, "mlp.")) if kind == "moe" else None, bias=c.attention_bias, qk_norm=True
+    )
 
 
 class Qwen3OmniMoeText(Qwen3MoE):

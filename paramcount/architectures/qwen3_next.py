@@ -11,7 +11,20 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import gated_delta_net
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer, scattered_dense_layers
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    derived,
+    hf,
+    per_layer,
+    scattered_dense_layers,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import list_unused_fields, rotated_share
@@ -79,7 +92,10 @@ class Qwen3Next(GatedDeltaHybrid):
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
     def unused_fields(c) -> tuple[str, ...]:
-        return (*list_unused_fields(c.layer_types), *(("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()))
+        return (
+            *list_unused_fields(c.layer_types),
+            *(("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()),
+        )
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
@@ -101,4 +117,10 @@ def doubled_attention(c: Any, x: Data, prefix: str) -> Data:
     k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
     v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
     q, k = partial_rope(norm(q, prefix + "q_norm"), c.d_rope), partial_rope(norm(k, prefix + "k_norm"), c.d_rope)
-    return linear(attend(q, k, v) * activate(gate, "sigmoid"), prefix + "o_proj", "output_projection", x.shape[-1], bias=c.attention_bias)
+    return linear(
+        attend(q, k, v) * activate(gate, "sigmoid"),
+        prefix + "o_proj",
+        "output_projection",
+        x.shape[-1],
+        bias=c.attention_bias,
+    )

@@ -86,7 +86,9 @@ class Qwen3VL(Sizes):
 
     language: SerializeAsAny[Sizes]
     vision: Qwen3VLVision
-    seen_layers: Indices = derived(lambda js, c: tuple(range(min(len(c["vision"]["deep_layers"]), c["language"].n_layers))))
+    seen_layers: Indices = derived(
+        lambda js, c: tuple(range(min(len(c["vision"]["deep_layers"]), c["language"].n_layers)))
+    )
 
     def forward(c, tokens: Data) -> Data:
         image = block(pixels(c.vision), "model.visual.", lambda x: tower(c.vision, x), part="vision")
@@ -98,7 +100,10 @@ class Qwen3VLMoE(Qwen3VL):
     """The same around experts, whose matrices released files hold the other way round."""
 
     reference: ClassVar[str] = "Qwen3VLMoeForConditionalGeneration"
-    transposable: ClassVar[tuple[str, ...]] = (".mlp.experts.gate_up_proj", ".mlp.experts.down_proj")  # conversion_mapping.py: check_dims
+    transposable: ClassVar[tuple[str, ...]] = (
+        ".mlp.experts.gate_up_proj",
+        ".mlp.experts.down_proj",
+    )  # conversion_mapping.py: check_dims
 
 
 def spoken(c: Any, tokens: Data, *image: Data, seen: Sequence[int] = (), prefix: str = "model.") -> Data:
@@ -139,7 +144,13 @@ def tower(c: Any, x: Data) -> Data:
 
 
 def tower_layer(c: Any, x: Data) -> Data:
-    return pre_norm(x, lambda h: tower_attention(c, h), lambda h: plain_mlp(h, MLP, "mlp", c.d_ff, bias=True), ("norm1", "norm2"), bias=True)
+    return pre_norm(
+        x,
+        lambda h: tower_attention(c, h),
+        lambda h: plain_mlp(h, MLP, "mlp", c.d_ff, bias=True),
+        ("norm1", "norm2"),
+        bias=True,
+    )
 
 
 def project(c: Any, x: Data) -> Data:
@@ -147,5 +158,8 @@ def project(c: Any, x: Data) -> Data:
     last, *views = split(x, *[c.d_model] * (1 + len(c.deep_layers)))
     image = widen(c, merge(c, norm(last, "merger.norm", bias=True)), ("merger.linear_fc1", "merger.linear_fc2"))
     names = [f"deepstack_merger_list.{i}." for i in range(len(views))]
-    deep = [widen(c, norm(merge(c, view), name + "norm", bias=True), (name + "linear_fc1", name + "linear_fc2")) for name, view in zip(names, views)]
+    deep = [
+        widen(c, norm(merge(c, view), name + "norm", bias=True), (name + "linear_fc1", name + "linear_fc2"))
+        for name, view in zip(names, views)
+    ]
     return Data("tuple", (image, *deep), image.shape)

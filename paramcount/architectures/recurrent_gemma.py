@@ -12,7 +12,20 @@ from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import to_heads
 from paramcount.parts.state_space import RecurrentState, convolve
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    Condition,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import if_no_attention, no_key, rotated_share
@@ -22,8 +35,16 @@ from paramcount.sizes.rules import check_at_most, check_divides
 def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """block_types again and again, at most a hundred times; what is not recurrent is attention."""
     words = js.get("block_types", ("recurrent", "recurrent", "attention"))
-    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words) or 100 * len(words) < c["n_layers"]:
-        raise ParamcountError(f"= {describe_value(words)} for {c['n_layers']} layers", where="block_types", expected="words that fill the layers")
+    if (
+        not isinstance(words, (list, tuple))
+        or not all(isinstance(word, str) for word in words)
+        or 100 * len(words) < c["n_layers"]
+    ):
+        raise ParamcountError(
+            f"= {describe_value(words)} for {c['n_layers']} layers",
+            where="block_types",
+            expected="words that fill the layers",
+        )
     return tuple("recurrent" if words[i % len(words)] == "recurrent" else "attention" for i in per_layer(c))
 
 
@@ -51,7 +72,14 @@ class RecurrentGemma(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         kinds = [(word, 1) for word in c.layer_types]
-        return decoder(c, tokens, layer, kinds, names=("embed_tokens", "layers", "final_norm"), enter=lambda x: activate(x, "times √d_model"))
+        return decoder(
+            c,
+            tokens,
+            layer,
+            kinds,
+            names=("embed_tokens", "layers", "final_norm"),
+            enter=lambda x: activate(x, "times √d_model"),
+        )
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if "attention" in c.layer_types else ("n_kv_heads",)
@@ -67,7 +95,13 @@ def layer(c: Any, word: str, x: Data) -> Data:
         if word == "recurrent":
             return recurrence(c, h, "temporal_block.")
         options = {"bias": c.attention_bias, "o_bias": True, "window": c.window}
-        return attention(c, h, "temporal_block.", prepare=lambda q, k: (partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)), **options)
+        return attention(
+            c,
+            h,
+            "temporal_block.",
+            prepare=lambda q, k: (partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)),
+            **options,
+        )
 
     names = ("temporal_pre_norm", "channel_pre_norm")
     return pre_norm(x, mixer, lambda h: gated_mlp(h, "mlp_block.", "mlp", c.d_ff, bias=True, activation="gelu"), names)
@@ -93,4 +127,6 @@ def rg_lru(c: Any, u: Data, prefix: str) -> Data:
         return activate(Data("linear by head", (heads,), heads.shape, (weight, bias)), "sigmoid")
 
     decay = Weight(prefix + "recurrent_param", "mixer.state", (c.d_inner,))
-    return Data("scan", (u, gate("input_gate"), gate("recurrent_gate")), u.shape, (decay,), detail=RecurrentState((c.d_inner,)))
+    return Data(
+        "scan", (u, gate("input_gate"), gate("recurrent_gate")), u.shape, (decay,), detail=RecurrentState((c.d_inner,))
+    )

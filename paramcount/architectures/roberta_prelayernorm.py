@@ -17,4 +17,6 @@ class RobertaPreLayerNorm(Roberta):
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         norms = ("LayerNorm", "intermediate.LayerNorm")
-        return masked_lm(c, tokens, head, "roberta_prelayernorm.", ROBERTA_HEAD, norms=norms, before=True, last_norm="LayerNorm")
+        return masked_lm(
+            c, tokens, head, "roberta_prelayernorm.", ROBERTA_HEAD, norms=norms, before=True, last_norm="LayerNorm"
+        )

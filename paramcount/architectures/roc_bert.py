@@ -35,9 +35,14 @@ class RoCBert(Bert):
     shapes: Flag = derived(looked_up("enable_shape", "d_shape"))
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        off = [("shape_embed", c.n_shapes, c.d_shape)] * (not c.shapes) + [("pronunciation_embed", c.n_sounds, c.d_sound)] * (not c.sounds)
+        off = [("shape_embed", c.n_shapes, c.d_shape)] * (not c.shapes) + [
+            ("pronunciation_embed", c.n_sounds, c.d_sound)
+        ] * (not c.sounds)
         tables = [lookup(tokens, f"{PREFIX}{name}.weight", "other_embedding", rows, width) for name, rows, width in off]
-        return (*super().unreachable(tokens), *(Unreachable(table, "shapes or sounds are switched off") for table in tables))
+        return (
+            *super().unreachable(tokens),
+            *(Unreachable(table, "shapes or sounds are switched off") for table in tables),
+        )
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         return masked_lm(
@@ -45,7 +50,9 @@ class RoCBert(Bert):
             tokens,
             head,
             "roc_bert.",
-            embed=lambda tokens, segments, *seen: joined(c, tokens, segments, seen) if c.inputs_joined else averaged(c, tokens, segments, seen),
+            embed=lambda tokens, segments, *seen: (
+                joined(c, tokens, segments, seen) if c.inputs_joined else averaged(c, tokens, segments, seen)
+            ),
             inputs=("segments", *(("shapes",) if c.shapes else ()), *(("sounds",) if c.sounds else ())),
         )
 

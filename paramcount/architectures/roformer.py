@@ -36,7 +36,9 @@ class RoFormer(Encoder):
                 x = linear(x, "roformer.embeddings_project", "other", c.d_model, bias=True)
             angles = lookup(tokens, "roformer.encoder.embed_positions.weight", "position", c.n_positions, c.d_head)
             kinds, reads = [("layer", c.n_layers)], (angles, *memory)
-            x = layers(x, "roformer.encoder.layer.{layer}.", kinds, lambda kind, *inputs: layer(c, *inputs), reads=reads)
+            x = layers(
+                x, "roformer.encoder.layer.{layer}.", kinds, lambda kind, *inputs: layer(c, *inputs), reads=reads
+            )
             return masked_head(c, x, "roformer.embeddings.word_embeddings", width=c.d_embedding) if head else x
 
         return whole(c, tokens, build)

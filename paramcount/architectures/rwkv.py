@@ -26,12 +26,16 @@ class Rwkv(Sizes):
 
     def check(c) -> None:
         if c.n_layers < 2:  # how much each layer mixes is initialised by its depth over n_layers - 1
-            raise ParamcountError("= 1, which the reference cannot initialise", where="n_layers", expected="an integer of at least 2")
+            raise ParamcountError(
+                "= 1, which the reference cannot initialise", where="n_layers", expected="an integer of at least 2"
+            )
 
     def forward(c, tokens: Data) -> Data:
         table = "rwkv.embeddings.weight"
         x = lookup(tokens, table, "embedding", c.vocab_size, c.d_model)
-        x = layers(x, "rwkv.blocks.{layer}.", [("first", 1), ("later", c.n_layers - 1)], lambda kind, x: layer(c, kind, x))
+        x = layers(
+            x, "rwkv.blocks.{layer}.", [("first", 1), ("later", c.n_layers - 1)], lambda kind, x: layer(c, kind, x)
+        )
         return head(c, norm(x, "rwkv.ln_out", bias=True), table, "head")
 
 
@@ -61,12 +65,16 @@ def time_mixing(c: Any, x: Data, prefix: str) -> Data:
 
     k, v, r = stream("key"), stream("value"), activate(stream("receptance"), "sigmoid")
     held = tuple(Weight(prefix + name, "mixer.state", (c.d_inner,)) for name in ("time_decay", "time_first"))
-    y = Data("scan", (k, v), v.shape, held, detail=RecurrentState((3, c.d_inner)))  # weighted values, their weights, the largest exponent
+    y = Data(
+        "scan", (k, v), v.shape, held, detail=RecurrentState((3, c.d_inner))
+    )  # weighted values, their weights, the largest exponent
     return linear(r * y, prefix + "output", "mixer.out", x.shape[-1])
 
 
 def channel_mixing(c: Any, x: Data, prefix: str) -> Data:
     before = token_before(x)
     k = linear(mixed(x, before, prefix + "time_mix_key", "mlp.mix"), prefix + "key", "mlp.up", c.d_ff)
-    r = linear(mixed(x, before, prefix + "time_mix_receptance", "mlp.mix"), prefix + "receptance", "mlp.gate", x.shape[-1])
+    r = linear(
+        mixed(x, before, prefix + "time_mix_receptance", "mlp.mix"), prefix + "receptance", "mlp.gate", x.shape[-1]
+    )
     return activate(r, "sigmoid") * linear(activate(k, "relu²"), prefix + "value", "mlp.down", x.shape[-1])

@@ -9,7 +9,22 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    Condition,
+    Flag,
+    Indices,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    equal_to,
+    flag,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_sliding_or_full
 
@@ -19,7 +34,11 @@ def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int,
     rotates = js.get("no_rope_layers")
     if rotates is None:
         return tuple(i for i in per_layer(c) if (i + 1) % js.get("no_rope_layer_interval", 4) == 0)
-    if not isinstance(rotates, (list, tuple)) or len(rotates) < c["n_layers"] or not all(type(n) is int for n in rotates):
+    if (
+        not isinstance(rotates, (list, tuple))
+        or len(rotates) < c["n_layers"]
+        or not all(type(n) is int for n in rotates)
+    ):
         raise ParamcountError(f"= {describe_value(rotates)}", where="no_rope_layers", expected="one integer per layer")
     return tuple(i for i in per_layer(c) if not rotates[i])
 
@@ -62,4 +81,6 @@ class SmolLM3(Sizes):
 def layer(c: Any, kind: tuple[str, bool], x: Data) -> Data:
     word, rotated = kind
     window = c.window if word == "sliding_attention" else None
-    return usual_layer(c, x, bias=c.attention_bias, mlp_bias=c.mlp_bias, window=window, prepare=None if rotated else unrotated)
+    return usual_layer(
+        c, x, bias=c.attention_bias, mlp_bias=c.mlp_bias, window=window, prepare=None if rotated else unrotated
+    )

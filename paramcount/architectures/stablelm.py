@@ -43,7 +43,9 @@ class StableLm(Sizes):
 
 def layer(c: Any, kind: str, x: Data) -> Data:
     arrange = parallel if c.parallel_residual else pre_norm
-    return usual_layer(c, x, arrange=arrange, norm_bias=True, bias=c.qkv_bias, o_bias=False, prepare=lambda q, k: prepare(c, q, k))
+    return usual_layer(
+        c, x, arrange=arrange, norm_bias=True, bias=c.qkv_bias, o_bias=False, prepare=lambda q, k: prepare(c, q, k)
+    )
 
 
 def prepare(c: Any, q: Data, k: Data) -> tuple[Data, Data]:

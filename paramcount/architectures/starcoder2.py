@@ -34,4 +34,11 @@ class Starcoder2(Sizes):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, bias=c.bias), norm_bias=True, bias=c.bias, window=c.window)
+    return usual_layer(
+        c,
+        x,
+        lambda h: plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, bias=c.bias),
+        norm_bias=True,
+        bias=c.bias,
+        window=c.window,
+    )

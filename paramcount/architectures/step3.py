@@ -13,13 +13,28 @@ from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, dense_or_moe, post_norm, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.vision import cut_into_patches, insert
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes import (
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    hf,
+    per_layer,
+)
 from paramcount.sizes.rules import check_heads_fill
 
 
 def one_kv_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("num_attention_groups", 1) != 1:
-        raise ParamcountError(f"= {describe_value(js['num_attention_groups'])} is not supported", where="num_attention_groups", expected="1")
+        raise ParamcountError(
+            f"= {describe_value(js['num_attention_groups'])} is not supported",
+            where="num_attention_groups",
+            expected="1",
+        )
 
 
 def layers_without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -101,7 +116,9 @@ def decode(c: Any, tokens: Data, *image: Data) -> Data:
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(x, lambda h: attention(c, h), lambda h: mixture(c, h) if kind == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff))
+    return pre_norm(
+        x, lambda h: attention(c, h), lambda h: mixture(c, h) if kind == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff)
+    )
 
 
 def attention(c: Any, x: Data) -> Data:
@@ -157,5 +174,8 @@ def project(c: Any, x: Data) -> Data:
 
 
 def shrink(x: Data, name: str, width: Size, kernel: int) -> Data:
-    weights = (Weight(name + ".weight", "projector", (width, x.shape[-1], kernel, kernel)), Weight(name + ".bias", "projector", (width,)))
+    weights = (
+        Weight(name + ".weight", "projector", (width, x.shape[-1], kernel, kernel)),
+        Weight(name + ".bias", "projector", (width,)),
+    )
     return Data("convolve", (x,), ("image", width), weights)

@@ -21,7 +21,11 @@ def every_so_often(field: str, layers_key: str, sparse_key: str, step_key: str) 
     sparse layer it is as long as the stack, so that the reference builds one all the same. Where config.json has the step, it counts."""
 
     def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-        n = check_no_types(js, layers_key, 12) if js.get(layers_key, 12) is not None else check_no_types(js, "num_layers", 12)
+        n = (
+            check_no_types(js, layers_key, 12)
+            if js.get(layers_key, 12) is not None
+            else check_no_types(js, "num_layers", 12)
+        )
         n_sparse = js.get(sparse_key, 3)
         step = js.get(step_key, n // n_sparse if n_sparse > 0 else n)
         return tuple(KINDS[step > 0 and (step == 1 or i % step == 1)] for i in per_layer({"n_layers": c[field]}))
@@ -39,15 +43,26 @@ class SwitchTransformers(T5):
     n_decoder_layers: Positive = hf("num_decoder_layers", absent=12, null=decoder_layers(12))
     d_head: Positive = hf("d_kv", absent=64)
     gated: Flag = derived(lambda js, c: False)
-    encoder_kinds: Words = derived(every_so_often("n_layers", "num_layers", "num_sparse_encoder_layers", "encoder_sparse_step"))
-    decoder_kinds: Words = derived(every_so_often("n_decoder_layers", "num_decoder_layers", "num_sparse_decoder_layers", "decoder_sparse_step"))
+    encoder_kinds: Words = derived(
+        every_so_often("n_layers", "num_layers", "num_sparse_encoder_layers", "encoder_sparse_step")
+    )
+    decoder_kinds: Words = derived(
+        every_so_often("n_decoder_layers", "num_decoder_layers", "num_sparse_decoder_layers", "decoder_sparse_step")
+    )
     n_routed_experts: Positive = hf("num_experts", absent=8)
     router_bias: Flag = hf("router_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
     scaled: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True))
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, encoded(c, source_tokens()), apart=not c.tie_word_embeddings, kinds=c.decoder_kinds, feed_forward=feed_forward)
+        return decoder(
+            c,
+            tokens,
+            encoded(c, source_tokens()),
+            apart=not c.tie_word_embeddings,
+            kinds=c.decoder_kinds,
+            feed_forward=feed_forward,
+        )
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         return () if c.tie_word_embeddings else unread_table(c, tokens, "shared.weight", c.vocab_size)
@@ -75,7 +90,9 @@ def feed_forward(c: Any, kind: str, x: Data, prefix: str) -> Data:
     if kind.endswith("dense"):
         return mlp(c, x, prefix + "mlp.", "mlp")
     scores = linear(x, prefix + "mlp.router.classifier", "router", c.n_routed_experts, bias=c.router_bias)
-    return experts(x, scores, prefix + "mlp.experts.expert_{expert}.", c.n_routed_experts, 1, lambda x: mlp(c, x, "", "experts"))
+    return experts(
+        x, scores, prefix + "mlp.experts.expert_{expert}.", c.n_routed_experts, 1, lambda x: mlp(c, x, "", "experts")
+    )
 
 
 def mlp(c: Any, x: Data, prefix: str, component: str) -> Data:

@@ -24,7 +24,11 @@ def gated(js: Mapping[str, Any], c: Mapping[str, Any], absent: str = "relu") -> 
     word = js.get("feed_forward_proj", absent)
     first, *rest = word.split("-") if isinstance(word, str) else ("", "", "")
     if len(rest) > 1 or (rest and first != "gated"):
-        raise ParamcountError(f"= {describe_value(word)}", where="feed_forward_proj", expected="an activation, or gated- and an activation")
+        raise ParamcountError(
+            f"= {describe_value(word)}",
+            where="feed_forward_proj",
+            expected="an activation, or gated- and an activation",
+        )
     return bool(first == "gated")
 
 
@@ -94,12 +98,16 @@ def source_tokens() -> Data:
 
 
 def self_attention(c: Any, x: Data, bias: Data, *, cached: bool = False) -> Data:
-    return multi_head(c, x, "layer.0.SelfAttention.", QKVO, bias=False, cached=cached, turn=lambda q, k, v: (relative(q, bias), k, v))
+    return multi_head(
+        c, x, "layer.0.SelfAttention.", QKVO, bias=False, cached=cached, turn=lambda q, k, v: (relative(q, bias), k, v)
+    )
 
 
 def relative_bias(c: Any, x: Data, name: str = "SelfAttention.relative_attention_bias") -> Data:
     """A bias for each pair of tokens and each head, looked up by distance: far ones share a row."""
-    return lookup(Data("distances", (x,), (x.shape[0], x.shape[0])), f"layer.0.{name}.weight", "position", c.n_buckets, c.n_heads)
+    return lookup(
+        Data("distances", (x,), (x.shape[0], x.shape[0])), f"layer.0.{name}.weight", "position", c.n_buckets, c.n_heads
+    )
 
 
 def feed_forward(c: Any, kind: str, x: Data, prefix: str) -> Data:
@@ -143,5 +151,7 @@ def stack(
         x = x + feed_forward(c, kind, norm(x, last + "layer_norm"), last)
         return x if table_each else (x, biases)
 
-    x = layers(x, prefix + "block.{layer}.", spans, layer, reads=memory, carry=() if table_each else ((x.shape[0], c.n_heads),))
+    x = layers(
+        x, prefix + "block.{layer}.", spans, layer, reads=memory, carry=() if table_each else ((x.shape[0], c.n_heads),)
+    )
     return norm(x, prefix + "final_layer_norm")

@@ -11,7 +11,12 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head, sandwich
 from paramcount.sizes import Flag, hf
 
-NORMS = ("pre_self_attn_layernorm", "post_self_attn_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm")
+NORMS = (
+    "pre_self_attn_layernorm",
+    "post_self_attn_layernorm",
+    "pre_feedforward_layernorm",
+    "post_feedforward_layernorm",
+)
 
 
 class T5GemmaEncoder(Gemma2Layers):
@@ -31,11 +36,22 @@ class T5Gemma(Gemma2Layers):
     encoder: T5GemmaEncoder
 
     def forward(c, tokens: Data) -> Data:
-        memory = block(given("source tokens", "source"), "model.encoder.", lambda tokens: encoder(c.encoder, tokens), part="encoder")
+        memory = block(
+            given("source tokens", "source"),
+            "model.encoder.",
+            lambda tokens: encoder(c.encoder, tokens),
+            part="encoder",
+        )
         table = "model.decoder.embed_tokens.weight"
         x = enlarge(lookup(tokens, table, "other_embedding", c.vocab_size, c.d_model))
         kinds = [(kind, 1) for kind in c.layer_types]
-        x = layers(x, "model.decoder.layers.{layer}.", kinds, lambda kind, x, memory: decoder_layer(c, kind, x, memory), reads=(memory,))
+        x = layers(
+            x,
+            "model.decoder.layers.{layer}.",
+            kinds,
+            lambda kind, x, memory: decoder_layer(c, kind, x, memory),
+            reads=(memory,),
+        )
         return head(c, norm(x, "model.decoder.norm"), table, "lm_head.out_proj")
 
 
@@ -61,4 +77,10 @@ def decoder_layer(c: Any, kind: str, x: Data, memory: Data) -> Data:
 
 def look(c: Any, x: Data, memory: Data) -> Data:
     """At the encoder's output, whose width is its own."""
-    return block(x, "cross_attn.", lambda x, memory: attention(c, x, "", bias=c.attention_bias, memory=memory), reads=(memory,), part="cross_attention")
+    return block(
+        x,
+        "cross_attn.",
+        lambda x, memory: attention(c, x, "", bias=c.attention_bias, memory=memory),
+        reads=(memory,),
+        part="cross_attention",
+    )

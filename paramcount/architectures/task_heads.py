@@ -25,17 +25,25 @@ def count_labels(js: Mapping[str, Any], usual: int = USUAL_LABELS) -> int:
     """How many labels a config has, as PreTrainedConfig works it out: num_labels counts more than id2label."""
     names, n = js.get("id2label"), js.get("num_labels")
     if names is not None and not isinstance(names, Mapping):
-        raise ParamcountError(f"= {describe_value(names)}", where="id2label", expected="a mapping from numbers to names")
+        raise ParamcountError(
+            f"= {describe_value(names)}", where="id2label", expected="a mapping from numbers to names"
+        )
     if names is not None:
         for key, name in names.items():
             if not isinstance(name, str) or not is_whole(key):
-                raise ParamcountError(f"has {describe_value(key)}: {describe_value(name)}", where="id2label", expected="a mapping from numbers to names")
+                raise ParamcountError(
+                    f"has {describe_value(key)}: {describe_value(name)}",
+                    where="id2label",
+                    expected="a mapping from numbers to names",
+                )
     if "num_labels" in js and (type(n) is not int or n < 0):
         raise ParamcountError(f"= {describe_value(n)}", where="num_labels", expected="a non-negative integer")
     named = usual if names is None else len({int(key) for key in names})
     counted: int = named if n is None else n
     if js.get("problem_type") == "single_label_classification" and (counted if names is None else named) == 1:
-        raise ParamcountError("= 1 with problem_type = single_label_classification", where="num_labels", expected="2 or more")
+        raise ParamcountError(
+            "= 1 with problem_type = single_label_classification", where="num_labels", expected="2 or more"
+        )
     return counted
 
 
@@ -54,7 +62,9 @@ def labels(usual: int = USUAL_LABELS) -> Fields:
 def two_labels(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The reference cuts the outputs into a start and an end."""
     if (n := count_labels(js)) != 2:
-        raise ParamcountError(f"= {n} cannot be split into the start and the end of an answer", where="num_labels", expected="2")
+        raise ParamcountError(
+            f"= {n} cannot be split into the start and the end of an answer", where="num_labels", expected="2"
+        )
 
 
 def summarised(*, to_labels: bool = False, projected: bool = True) -> Fields:
@@ -81,7 +91,11 @@ def summary_as_wide_as(wanted: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         size = c["n_labels"] if c["summary_projected"] and c["summary_to_labels"] else c["d_model"]
         if size != c[wanted]:
-            raise ParamcountError(f"leads to {size} values, and the next matrix takes {c[wanted]}", where="summary_proj_to_labels", expected="another value")
+            raise ParamcountError(
+                f"leads to {size} values, and the next matrix takes {c[wanted]}",
+                where="summary_proj_to_labels",
+                expected="another value",
+            )
 
     return condition
 
@@ -89,12 +103,16 @@ def summary_as_wide_as(wanted: str) -> Condition:
 def two_segments(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The class itself tells the question from its text."""
     if c["n_token_types"] < 2:
-        raise ParamcountError(f"= {c['n_token_types']}, and the class uses two", where="type_vocab_size", expected="2 or more")
+        raise ParamcountError(
+            f"= {c['n_token_types']}, and the class uses two", where="type_vocab_size", expected="2 or more"
+        )
 
 
 def both_stacks(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if not flag(js, "is_encoder_decoder", absent=True):
-        raise ParamcountError("= false: the encoder alone is not supported", where="is_encoder_decoder", expected="true")
+        raise ParamcountError(
+            "= false: the encoder alone is not supported", where="is_encoder_decoder", expected="true"
+        )
 
 
 class TaskHead(NamedTuple):
@@ -132,7 +150,13 @@ def under_other_names(out: Data, moved: tuple[str, str]) -> Data:
             if not data.inputs:
                 sources[id(data)] = data
     outside = tuple(Data(source.op, (), source.shape) for source in sources.values())
-    return Data("block", outside, out.shape, bodies=(Body(Repeat("use", 1, 1, moved=moved), tuple(sources.values()), out),), part=out.part)
+    return Data(
+        "block",
+        outside,
+        out.shape,
+        bodies=(Body(Repeat("use", 1, 1, moved=moved), tuple(sources.values()), out),),
+        part=out.part,
+    )
 
 
 def audio_encoder(c: Any, tokens: Data) -> Data:
@@ -154,7 +178,12 @@ NEXT_SENTENCE = TaskHead(heads.follow_pooled, {})
 PRE_TRAINING = TaskHead(heads.follow_pooled, {}, beside_lm_head=True)
 FIRST = TaskHead(heads.classify_first, LABELS)
 END = TaskHead(heads.classify_end, LABELS)
-BERT = {"ForTokenClassification": TOKENS, "ForQuestionAnswering": SPAN_OF_LABELS, "ForMultipleChoice": CHOICE, "ForSequenceClassification": POOLED}
+BERT = {
+    "ForTokenClassification": TOKENS,
+    "ForQuestionAnswering": SPAN_OF_LABELS,
+    "ForMultipleChoice": CHOICE,
+    "ForSequenceClassification": POOLED,
+}
 ROBERTA = BERT | {"ForSequenceClassification": FIRST}
 SENTENCES = {"ForNextSentencePrediction": NEXT_SENTENCE, "ForPreTraining": PRE_TRAINING}
 SCORED = {"ForSequenceClassification": SCORE}
@@ -165,7 +194,11 @@ GENERIC_MOVED = GENERIC | {"ForQuestionAnswering": MOVED_SPAN}
 GPT = SCORED | {"ForTokenClassification": TOKENS}
 GPT_SPAN = GPT | {"ForQuestionAnswering": SPAN}
 BART = {"ForSequenceClassification": END, "ForQuestionAnswering": SPAN}
-SECOND_CHOICE = {"DoubleHeadsModel": TaskHead(heads.choose_by_summary, summarised(to_labels=True), (summary_of_one_position,), beside_lm_head=True)}
+SECOND_CHOICE = {
+    "DoubleHeadsModel": TaskHead(
+        heads.choose_by_summary, summarised(to_labels=True), (summary_of_one_position,), beside_lm_head=True
+    )
+}
 SUMMARISED = LABELS | summarised()
 SUMMARISED_TO_LABELS = LABELS | summarised(to_labels=True)
 OF_D_MODEL = (summary_of_one_position, summary_as_wide_as("d_model"))
@@ -190,7 +223,11 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "bert": ("Bert", BERT | SENTENCES),
     "big_bird": (
         "BigBird",
-        ROBERTA | {"ForPreTraining": PRE_TRAINING, "ForQuestionAnswering": TaskHead(heads.classify_bigbird_span, {}, (two_segments,))},
+        ROBERTA
+        | {
+            "ForPreTraining": PRE_TRAINING,
+            "ForQuestionAnswering": TaskHead(heads.classify_bigbird_span, {}, (two_segments,)),
+        },
     ),
     "bigbird_pegasus": ("BigBirdPegasus", BART),
     "biogpt": ("BioGpt", GPT),
@@ -277,7 +314,9 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
         "RoFormer",
         ROBERTA
         | {
-            "ForMultipleChoice": TaskHead(heads.summarise_then("classifier", lambda c: 1), LABELS | summarised(projected=False), OF_D_MODEL),
+            "ForMultipleChoice": TaskHead(
+                heads.summarise_then("classifier", lambda c: 1), LABELS | summarised(projected=False), OF_D_MODEL
+            ),
             "ForQuestionAnswering": SPAN,
         },
     ),
@@ -288,7 +327,10 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "t5": ("T5", t5("t5.T5EncoderModel")),
     "t5gemma": (
         "T5Gemma",
-        dict.fromkeys(("ForSequenceClassification", "ForTokenClassification"), TaskHead(heads.score_projected, LABELS, (both_stacks,))),
+        dict.fromkeys(
+            ("ForSequenceClassification", "ForTokenClassification"),
+            TaskHead(heads.score_projected, LABELS, (both_stacks,)),
+        ),
     ),
     "umt5": ("UMT5", t5("umt5.UMT5EncoderModel")),
     "whisper": (
@@ -324,7 +366,9 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "xlnet": (
         "XLNet",
         {
-            "ForSequenceClassification": TaskHead(heads.summarise_then("logits_proj", lambda c: c.n_labels), SUMMARISED, OF_D_MODEL),
+            "ForSequenceClassification": TaskHead(
+                heads.summarise_then("logits_proj", lambda c: c.n_labels), SUMMARISED, OF_D_MODEL
+            ),
             "ForMultipleChoice": TaskHead(heads.summarise_then("logits_proj", lambda c: 1), SUMMARISED, OF_D_MODEL),
             "ForTokenClassification": TOKENS,
             "ForQuestionAnsweringSimple": SPAN_OF_LABELS,

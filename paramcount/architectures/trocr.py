@@ -33,4 +33,6 @@ class TrOCR(Decoder):
 
     def forward(c, tokens: Data) -> Data:
         layout = Layout(extra_places=2, tables_normed=c.tables_normed)
-        return decoder_alone(c, tokens, layout, head_name="output_projection", places=c.learned_places, d_memory=c.d_memory)
+        return decoder_alone(
+            c, tokens, layout, head_name="output_projection", places=c.learned_places, d_memory=c.d_memory
+        )

@@ -88,5 +88,8 @@ def heard(c: Any, x: Data) -> Data:
     """Frames through two convolutions of three frames each, the second of which takes every other one."""
     for name, width in (("conv1", c.n_mels), ("conv2", c.d_model)):
         kernel = Weight(name + ".weight", "mixer", (c.d_model, width, 3))
-        x = activate(Data("convolve", (x,), ("frames", c.d_model), (kernel, Weight(name + ".bias", "mixer", (c.d_model,)))), "gelu")
+        x = activate(
+            Data("convolve", (x,), ("frames", c.d_model), (kernel, Weight(name + ".bias", "mixer", (c.d_model,)))),
+            "gelu",
+        )
     return x

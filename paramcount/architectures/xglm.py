@@ -32,7 +32,13 @@ class XGLM(Sizes):
     def forward(c, tokens: Data) -> Data:
         x = activate(lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model), "add positions")
         memory = (source_states(c.d_model),) if c.cross_attention else ()
-        x = layers(x, "model.layers.{layer}.", [("layer", c.n_layers)], lambda kind, *inputs: fairseq_layer(c, *inputs), reads=memory)
+        x = layers(
+            x,
+            "model.layers.{layer}.",
+            [("layer", c.n_layers)],
+            lambda kind, *inputs: fairseq_layer(c, *inputs),
+            reads=memory,
+        )
         return head(c, norm(x, "model.layer_norm", bias=True), "model.embed_tokens.weight")
 
     def check(c) -> None:

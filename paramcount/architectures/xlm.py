@@ -18,7 +18,9 @@ from paramcount.sizes.rules import check_heads_fill
 def plain_encoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     for key, wanted in (("is_encoder", True), ("asm", False)):
         if flag(js, key, wanted) is not wanted:
-            raise ParamcountError(f"= {describe_value(js[key])} is not supported", where=key, expected=describe_value(wanted))
+            raise ParamcountError(
+                f"= {describe_value(js[key])} is not supported", where=key, expected=describe_value(wanted)
+            )
 
 
 class XLM(Sizes):
@@ -45,7 +47,9 @@ class XLM(Sizes):
             x = states(c, tokens, languages)
             return head(c, x, "transformer.embeddings.weight", "pred_layer.proj", bias=True) if to_logits else x
 
-        return block(tokens, "", build, reads=(given("languages", "tokens"),), part="decoder" if c.causal else "encoder")
+        return block(
+            tokens, "", build, reads=(given("languages", "tokens"),), part="decoder" if c.causal else "encoder"
+        )
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, to_logits=False)
@@ -59,11 +63,22 @@ def states(c: Any, tokens: Data, languages: Data) -> Data:
     x = positions(x, tokens, "transformer.position_embeddings", c.n_positions)
     if c.has_languages:
         x = x + lookup(languages, "transformer.lang_embeddings.weight", "other_embedding", c.n_langs, c.d_model)
-    return layers(norm(x, "transformer.layer_norm_emb", bias=True), "transformer.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
+    return layers(
+        norm(x, "transformer.layer_norm_emb", bias=True),
+        "transformer.",
+        [("layer", c.n_layers)],
+        lambda kind, x: layer(c, x),
+    )
 
 
 def layer(c: Any, x: Data) -> Data:
     """What belongs to a layer is stored in four lists side by side."""
     ffn = "ffns.{layer}."
-    x = norm_behind(x, lambda h: multi_head(c, h, "attentions.{layer}.", ("q_lin", "k_lin", "v_lin", "out_lin"), cached=c.causal), "layer_norm1.{layer}")
-    return norm_behind(x, lambda h: plain_mlp(h, (ffn + "lin1", ffn + "lin2"), "mlp", c.d_ff, bias=True), "layer_norm2.{layer}")
+    x = norm_behind(
+        x,
+        lambda h: multi_head(c, h, "attentions.{layer}.", ("q_lin", "k_lin", "v_lin", "out_lin"), cached=c.causal),
+        "layer_norm1.{layer}",
+    )
+    return norm_behind(
+        x, lambda h: plain_mlp(h, (ffn + "lin1", ffn + "lin2"), "mlp", c.d_ff, bias=True), "layer_norm2.{layer}"
+    )

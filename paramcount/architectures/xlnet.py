@@ -16,7 +16,9 @@ from paramcount.sizes.rules import check_even, check_heads_fill
 
 def without_limit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if "max_position_embeddings" in js:
-        raise ParamcountError("is given to a model without a limit", where="max_position_embeddings", expected="no such key")
+        raise ParamcountError(
+            "is given to a model without a limit", where="max_position_embeddings", expected="no such key"
+        )
 
 
 class XLNet(Sizes):
@@ -69,4 +71,9 @@ def attention(c: Any, x: Data) -> Data:
 
 def project(c: Any, x: Data, name: str, component: str) -> Data:
     """A matrix stored [in, heads, width of a head]."""
-    return Data("linear", (x,), (*x.shape[:1], c.n_heads, c.d_head), (Weight(f"rel_attn.{name}", component, (c.d_model, c.n_heads, c.d_head)),))
+    return Data(
+        "linear",
+        (x,),
+        (*x.shape[:1], c.n_heads, c.d_head),
+        (Weight(f"rel_attn.{name}", component, (c.d_model, c.n_heads, c.d_head)),),
+    )

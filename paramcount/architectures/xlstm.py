@@ -38,7 +38,11 @@ def rounded_up(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 def one_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     width = js.get("embedding_dim")
     if width is not None and width != c["d_model"]:
-        raise ParamcountError(f"= {describe_value(width)} beside hidden_size = {c['d_model']}", where="embedding_dim", expected=f"{c['d_model']}")
+        raise ParamcountError(
+            f"= {describe_value(width)} beside hidden_size = {c['d_model']}",
+            where="embedding_dim",
+            expected=f"{c['d_model']}",
+        )
 
 
 class XLSTM(Sizes):
@@ -46,7 +50,11 @@ class XLSTM(Sizes):
 
     reference: ClassVar[str] = "xLSTMForCausalLM"
     # weight_mode = "fused" cannot run: the reference fails to initialise the gates, adding a bias for both gates to one of half its size
-    conditions: ClassVar[tuple[Condition, ...]] = (one_width, not_null("num_hidden_layers"), one_of("weight_mode", ("single",), "single"))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        one_width,
+        not_null("num_hidden_layers"),
+        one_of("weight_mode", ("single",), "single"),
+    )
 
     vocab_size: Positive = hf(absent=50304)
     d_model: Positive = hf(absent=4096)
@@ -75,13 +83,18 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 def mlstm(c: Any, x: Data, prefix: str) -> Data:
     """Source: arXiv:2405.04517, section 2.3."""
-    q, k, v = (linear(x, prefix + name, "mixer." + name, d, bias=c.bias) for name, d in (("q", c.d_qk), ("k", c.d_qk), ("v", c.d_inner)))
+    q, k, v = (
+        linear(x, prefix + name, "mixer." + name, d, bias=c.bias)
+        for name, d in (("q", c.d_qk), ("k", c.d_qk), ("v", c.d_inner))
+    )
     out = linear(x, prefix + "ogate_preact", "mixer.output_gate", c.d_inner, bias=c.bias)
     i = linear(x, prefix + "igate_preact", "mixer.input_gate", c.n_heads, bias=True)
     f = linear(x, prefix + "fgate_preact", "mixer.forget_gate", c.n_heads, bias=True)
     i, f = activate(i, "soft cap"), activate(f, "soft cap")
     q, k, v = to_heads(q, c.n_heads, c.d_qk_head), to_heads(k, c.n_heads, c.d_qk_head), to_heads(v, c.n_heads, c.d_head)
-    kept = RecurrentState((c.n_heads, c.d_qk_head, c.d_head), ((c.n_heads, c.d_qk_head), (c.n_heads, 1)))  # with their normalizer and its scale
+    kept = RecurrentState(
+        (c.n_heads, c.d_qk_head, c.d_head), ((c.n_heads, c.d_qk_head), (c.n_heads, 1))
+    )  # with their normalizer and its scale
     y = Data("scan", (q, k, v, i, f), v.shape, detail=kept)
     y = normed_by_head(c, y, prefix + "multihead_norm") * to_heads(activate(out, "sigmoid"), c.n_heads, c.d_head)
     return linear(y, prefix + "out_proj", "mixer.out", c.d_model, bias=c.bias)

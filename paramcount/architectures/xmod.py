@@ -41,7 +41,9 @@ class Xmod(Roberta):
     def forward(c, tokens: Data, head: bool = True) -> Data:
         def build(tokens: Data, segments: Data, language: Data, *memory: Data) -> Data:
             x = embeddings(c, tokens, segments, "roberta.", c.d_model)
-            x = layers(x, PREFIX, [("layer", c.n_layers)], lambda kind, *inputs: layer(c, *inputs), reads=(language, *memory))
+            x = layers(
+                x, PREFIX, [("layer", c.n_layers)], lambda kind, *inputs: layer(c, *inputs), reads=(language, *memory)
+            )
             if c.norms_before:
                 x = norm(x, "roberta.encoder.LayerNorm", bias=True)
             if c.pooled:
@@ -70,7 +72,9 @@ def layer(c: Any, x: Data, language: Data, *memory: Data) -> Data:
 def renorm(x: Data) -> Data:
     """The layer's last norm a second time."""
     names = ("output.LayerNorm.weight", "output.LayerNorm.bias")
-    return Data("norm", (x,), x.shape, tuple(Weight(name, "norm", x.shape[-1:], tied_to=PREFIX + name) for name in names))
+    return Data(
+        "norm", (x,), x.shape, tuple(Weight(name, "norm", x.shape[-1:], tied_to=PREFIX + name) for name in names)
+    )
 
 
 def adapters(c: Any, x: Data, language: Data) -> Data:

@@ -16,7 +16,11 @@ class Youtu(Sizes):
 
     reference: ClassVar[str] = "YoutuForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (not_null("num_key_value_heads"), latent_heads_stay_whole(16), padding_in_table(None))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        not_null("num_key_value_heads"),
+        latent_heads_stay_whole(16),
+        padding_in_table(None),
+    )
 
     vocab_size: Positive = hf(absent=128256)
     d_model: Positive = hf(absent=2048)

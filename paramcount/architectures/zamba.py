@@ -6,7 +6,21 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, Weight, activate, attend, block, fused, join, layers, linear, lookup, norm, split
+from paramcount.flow import (
+    Data,
+    Size,
+    Weight,
+    activate,
+    attend,
+    block,
+    fused,
+    join,
+    layers,
+    linear,
+    lookup,
+    norm,
+    split,
+)
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import RecurrentState, convolve
@@ -43,7 +57,9 @@ def widened(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The shared block reads hidden state and embedding side by side and nothing else."""
     width = js.get("attention_hidden_size") or 2 * c["d_model"]
     if width != 2 * c["d_model"] and "hybrid" in c["layer_types"]:
-        raise ParamcountError(f"= {describe_value(width)}", where="attention_hidden_size", expected=f"{2 * c['d_model']}")
+        raise ParamcountError(
+            f"= {describe_value(width)}", where="attention_hidden_size", expected=f"{2 * c['d_model']}"
+        )
 
 
 def doubled_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -57,7 +73,12 @@ class Zamba(Sizes):
 
     reference: ClassVar[str] = "ZambaForCausalLM"
     linear_by_component: ClassVar[bool] = False
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), widened, null_counts("layer_types"), null_counts("head_dim", "hybrid"))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        padding_in_table(0),
+        widened,
+        null_counts("layer_types"),
+        null_counts("head_dim", "hybrid"),
+    )
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=3712)
@@ -89,14 +110,22 @@ class Zamba(Sizes):
         owned(c)
         check_divides(c, "n_mamba_heads", "d_inner")
         if len(c.owners) == 1 and c.tie_word_embeddings:  # it finds nothing to tie and stops
-            raise ParamcountError("has one hybrid layer, which shares its block with none", where="layer_types", expected="none, or several")
+            raise ParamcountError(
+                "has one hybrid layer, which shares its block with none",
+                where="layer_types",
+                expected="none, or several",
+            )
 
 
 def owned(c: Any) -> None:
     """Every hybrid layer has the block of one that is no later."""
     hybrid = [i for i, word in enumerate(c.layer_types) if word == "hybrid"]
     if len(c.owners) != len(hybrid):
-        raise ParamcountError(f"names {len(c.owners)} layers for {len(hybrid)} hybrid ones", where="owners", expected="one for each hybrid layer")
+        raise ParamcountError(
+            f"names {len(c.owners)} layers for {len(hybrid)} hybrid ones",
+            where="owners",
+            expected="one for each hybrid layer",
+        )
     for use, (i, owner) in enumerate(zip(hybrid, c.owners)):
         if owner > i or owner not in hybrid:
             raise ParamcountError(f"= {owner}", where=f"owners.{use}", expected=f"a hybrid layer up to {i}")
@@ -141,12 +170,19 @@ def mamba_by_head(c: Any, x: Data, prefix: str) -> Data:
     """Mamba 1 reshaped to heads, each with matrices of its own for step, B and C. The halves of in_proj are stored row by row in turn."""
     heads: tuple[Size, Size] = (c.n_mamba_heads, c.d_mamba_head)
     u, z = fused(x, prefix + "in_proj", {"mixer.x": c.d_inner, "mixer.gate": c.d_inner}, bias=c.mixer_bias)
-    u = Data("to heads", (activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"),), (*x.shape[:1], *heads))
+    u = Data(
+        "to heads",
+        (activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"),),
+        (*x.shape[:1], *heads),
+    )
     parts = (("mixer.step", c.dt_rank), ("mixer.b", c.d_state), ("mixer.c", c.d_state))
     d_out = c.dt_rank + 2 * c.d_state
     by_head = Weight(prefix + "x_proj_weight", "mixer.step", (c.n_mamba_heads, d_out, c.d_mamba_head), parts, 1)
     dt, b, out = split(Data("linear by head", (u,), (*u.shape[:2], d_out), (by_head,)), c.dt_rank, c.d_state, c.d_state)
-    step = (Weight(prefix + "dt_proj_weight", "mixer.step", (*heads, c.dt_rank)), Weight(prefix + "dt_proj_bias", "mixer.step", heads))
+    step = (
+        Weight(prefix + "dt_proj_weight", "mixer.step", (*heads, c.dt_rank)),
+        Weight(prefix + "dt_proj_bias", "mixer.step", heads),
+    )
     dt = Data("linear by head", (dt,), u.shape, step)
     state = (Weight(prefix + "A_log", "mixer.state", (*heads, c.d_state)), Weight(prefix + "D", "mixer.state", heads))
     y = Data("scan", (u, dt, b, out), u.shape, state, detail=RecurrentState((*heads, c.d_state)))

@@ -7,7 +7,21 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, owned, sharing_decoder, use_of, widened
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, Unreachable, activate, attend, block, fused, given, join, linear, norm, rope, split
+from paramcount.flow import (
+    Data,
+    Size,
+    Unreachable,
+    activate,
+    attend,
+    block,
+    fused,
+    given,
+    join,
+    linear,
+    norm,
+    rope,
+    split,
+)
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
@@ -15,7 +29,15 @@ from paramcount.sizes.mixers import check_mixer_fills, expand_d_model, null_coun
 from paramcount.sizes.rules import check_layer_types
 
 MAMBA, HYBRID = KINDS[0], KINDS[1]
-RELEASED = (MAMBA, *(*(MAMBA,) * 5, HYBRID) * 7, *(MAMBA,) * 4, HYBRID, *(MAMBA,) * 3, HYBRID, *(MAMBA,) * 2)  # of Zamba2-2.7B
+RELEASED = (
+    MAMBA,
+    *(*(MAMBA,) * 5, HYBRID) * 7,
+    *(MAMBA,) * 4,
+    HYBRID,
+    *(MAMBA,) * 3,
+    HYBRID,
+    *(MAMBA,) * 2,
+)  # of Zamba2-2.7B
 
 
 def if_no_hybrid(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
@@ -40,7 +62,9 @@ def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
 
 def hybrid_ids(js: Mapping[str, Any]) -> Any:
     """The reference takes hybrid_layer_ids from layers_block_type, also where the other name of that key counts for the layers."""
-    return js.get("hybrid_layer_ids", [i for i, word in enumerate(js.get("layers_block_type") or RELEASED) if word == "hybrid"])
+    return js.get(
+        "hybrid_layer_ids", [i for i, word in enumerate(js.get("layers_block_type") or RELEASED) if word == "hybrid"]
+    )
 
 
 def adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -49,11 +73,17 @@ def adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     found = []
     for use, i in enumerate(i for i, word in enumerate(c["layer_types"]) if word == "hybrid"):
         if not isinstance(ids, list) or i not in ids:
-            raise ParamcountError(f"= {describe_value(ids)}, without hybrid layer {i}", where="hybrid_layer_ids", expected="the hybrid layers")
+            raise ParamcountError(
+                f"= {describe_value(ids)}, without hybrid layer {i}",
+                where="hybrid_layer_ids",
+                expected="the hybrid layers",
+            )
         place, n = len(ids) - 1 - ids[::-1].index(i), block_count(c)
         if place % n != use % n:
             raise ParamcountError(
-                f"= {describe_value(ids)}: its block has no adapters for layer {i}", where="hybrid_layer_ids", expected="the hybrid layers, in order"
+                f"= {describe_value(ids)}: its block has no adapters for layer {i}",
+                where="hybrid_layer_ids",
+                expected="the hybrid layers, in order",
             )
         found.append(place)
     return tuple(found)
@@ -89,7 +119,9 @@ class Zamba2(Sizes):
     attention_adapters: Flag = hf("use_shared_attention_adapter", absent=False)
     positions: Flag = hf("use_mem_rope", absent=False)
     n_mamba_heads: Positive = hf("n_mamba_heads", absent=8)
-    d_mamba_head: Positive = hf("mamba_headdim", absent=lambda js, c: expand_d_model("mamba_expand")(js, c) // c["n_mamba_heads"])
+    d_mamba_head: Positive = hf(
+        "mamba_headdim", absent=lambda js, c: expand_d_model("mamba_expand")(js, c) // c["n_mamba_heads"]
+    )
     n_groups: Positive = hf("mamba_ngroups", absent=1)
     d_state: Positive = hf(absent=64)
     d_conv: Positive = hf(absent=4)
@@ -119,7 +151,10 @@ class Zamba2(Sizes):
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         owned(c)
         if len(c.adapters) != len(c.owners):
-            found, sizes = f"has {len(c.adapters)} items for {len(c.owners)} hybrid layers", (len(c.adapters), len(c.owners))
+            found, sizes = (
+                f"has {len(c.adapters)} items for {len(c.owners)} hybrid layers",
+                (len(c.adapters), len(c.owners)),
+            )
             raise ParamcountError(found, where="adapters", expected="one per hybrid layer", sizes=sizes)
         if c.owners and c.attention_adapters and not c.n_kv_heads * c.d_head == c.n_heads * c.d_head == 2 * c.d_model:
             found = f"= {c.n_heads} × {c.d_head}, {c.n_kv_heads} × {c.d_head}"
@@ -131,7 +166,9 @@ def layer(c: Any, kind: Any, x: Data, embedded: Data) -> Data:
     if kind == "mamba":
         return x + mamba2(c, norm(x, "input_layernorm"), "mamba.")
     tied_to = None if kind.first else f"model.layers.{kind.owner}.shared_transformer."
-    t = block(x, "shared_transformer.", lambda x, embedded: shared(c, kind, x, embedded), reads=(embedded,), tied_to=tied_to)
+    t = block(
+        x, "shared_transformer.", lambda x, embedded: shared(c, kind, x, embedded), reads=(embedded,), tied_to=tied_to
+    )
     t = linear(t, "linear", "other", c.d_model)
     return x + mamba2(c, norm(x + t, "mamba_decoder.input_layernorm"), "mamba_decoder.mamba.")
 
@@ -139,7 +176,10 @@ def layer(c: Any, kind: Any, x: Data, embedded: Data) -> Data:
 def shared(c: Any, use: Use, x: Data, embedded: Data) -> Data:
     """Attention and an MLP, one after the other, without residuals. Adapters are stored with the block, one for each of its uses."""
     h = norm(join(x, embedded), "input_layernorm")
-    q, k, v = (projected(c, h, use, name, heads) for name, heads in (("q", c.n_heads), ("k", c.n_kv_heads), ("v", c.n_kv_heads)))
+    q, k, v = (
+        projected(c, h, use, name, heads)
+        for name, heads in (("q", c.n_heads), ("k", c.n_kv_heads), ("v", c.n_kv_heads))
+    )
     if c.positions:
         q, k = rope(q), rope(k)
     a = linear(attend(q, k, v), "self_attn.o_proj", "output_projection", c.d_model)
@@ -150,12 +190,20 @@ def projected(c: Any, h: Data, use: Use, name: str, n_heads: Size) -> Data:
     y = linear(h, f"self_attn.{name}_proj", f"qkv.{name}", (n_heads, c.d_head))
     if not c.attention_adapters:
         return y
-    return y + adapter(c, h, f"{stored(use)}self_attn.linear_{name}_adapter_list.{c.adapters[use.use]}.", "qkv.adapter", (n_heads, c.d_head))
+    return y + adapter(
+        c,
+        h,
+        f"{stored(use)}self_attn.linear_{name}_adapter_list.{c.adapters[use.use]}.",
+        "qkv.adapter",
+        (n_heads, c.d_head),
+    )
 
 
 def mlp(c: Any, use: Use, h: Data) -> Data:
     both = fused(h, "feed_forward.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff}, bias=c.mixer_bias)
-    own = adapter(c, h, f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{c.adapters[use.use]}.", "mlp.adapter", 2 * c.d_ff)
+    own = adapter(
+        c, h, f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{c.adapters[use.use]}.", "mlp.adapter", 2 * c.d_ff
+    )
     gate, up = split(join(*both) + own, c.d_ff, c.d_ff)
     return linear(activate(gate, "gelu") * up, "feed_forward.down_proj", "mlp.down", c.d_model, bias=c.mixer_bias)
 
@@ -170,6 +218,16 @@ def adapter(c: Any, h: Data, prefix: str, component: str, width: Any) -> Data:
 
 def unused_adapters(c: Any, use: Use, place: int) -> Data:
     h, names = given("hidden states", "tokens", 2 * c.d_model), "qkv" if c.attention_adapters else ""
-    attention = [adapter(c, h, f"{stored(use)}self_attn.linear_{name}_adapter_list.{place}.", "qkv.adapter", 2 * c.d_model) for name in names]
+    attention = [
+        adapter(c, h, f"{stored(use)}self_attn.linear_{name}_adapter_list.{place}.", "qkv.adapter", 2 * c.d_model)
+        for name in names
+    ]
     x = given("hidden states", "tokens", c.d_model)
-    return Data("beside", (*attention, adapter(c, x, f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{place}.", "mlp.adapter", 2 * c.d_ff)), x.shape)
+    return Data(
+        "beside",
+        (
+            *attention,
+            adapter(c, x, f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{place}.", "mlp.adapter", 2 * c.d_ff),
+        ),
+        x.shape,
+    )

@@ -39,7 +39,9 @@ class Zaya(Sizes):
     n_heads: Positive = hf(absent=8)
     n_kv_heads: Positive = hf(absent=2)
     d_head: Positive = hf(absent=128)
-    d_late: Positive = derived(lambda js, c: c["n_kv_heads"] * c["d_head"] // 2)  # the half of all values that comes from the token before
+    d_late: Positive = derived(
+        lambda js, c: c["n_kv_heads"] * c["d_head"] // 2
+    )  # the half of all values that comes from the token before
     n_before: Positive = hf("cca_time0", absent=2)  # how far each number's convolution reaches, and then each head's
     n_before_in_head: Positive = hf("cca_time1", absent=2)
     layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[0] for _ in per_layer(c)), null=ABSENT)
@@ -56,13 +58,17 @@ class Zaya(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         kinds = [((word, i == 0), 1) for i, word in enumerate(c.layer_types)]
-        return decoder(c, tokens, layer, kinds, enter=lambda x: enter(c, x), carry=(c.d_router,), head_bias=c.lm_head_bias)
+        return decoder(
+            c, tokens, layer, kinds, enter=lambda x: enter(c, x), carry=(c.d_router,), head_bias=c.lm_head_bias
+        )
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         if 2 * c.d_late != c.n_kv_heads * c.d_head:
             found = f"= {c.d_late} is not half of n_kv_heads × d_head = {c.n_kv_heads} × {c.d_head}"
-            raise ParamcountError(found, where="d_late", expected="half of an even size", sizes=(c.d_late, c.n_kv_heads, c.d_head))
+            raise ParamcountError(
+                found, where="d_late", expected="half of an even size", sizes=(c.d_late, c.n_kv_heads, c.d_head)
+            )
         for word, width in zip(KINDS, ("d_rope", "d_rope_sliding")):
             if word in c.layer_types:
                 check_at_most(c, width, "d_head")
@@ -72,22 +78,42 @@ class Zaya(Sizes):
 
 def enter(c: Any, x: Data) -> Data:
     return elementwise(
-        elementwise(x, "add", "model.input_hidden_states_bias", "other", c.d_model), "scale", "model.input_hidden_states_scale", "other", c.d_model
+        elementwise(x, "add", "model.input_hidden_states_bias", "other", c.d_model),
+        "scale",
+        "model.input_hidden_states_scale",
+        "other",
+        c.d_model,
     )
 
 
 def layer(c: Any, kind: tuple[str, bool], x: Data, router_state: Data) -> tuple[Data, Data]:
     word, first = kind
-    x = residual(c, attention(c, norm(x, "input_layernorm"), slides=word == KINDS[1]), x, "post_attention_residual_scale.")
+    x = residual(
+        c, attention(c, norm(x, "input_layernorm"), slides=word == KINDS[1]), x, "post_attention_residual_scale."
+    )
     h = norm(x, "post_attention_layernorm")
     scores, router_state = route(c, h, None if first else router_state)
-    return residual(c, stacked_experts(c, h, scores, "mlp.experts.", at_least=0), x, "post_mlp_residual_scale."), router_state
+    return residual(
+        c, stacked_experts(c, h, scores, "mlp.experts.", at_least=0), x, "post_mlp_residual_scale."
+    ), router_state
 
 
 def residual(c: Any, y: Data, x: Data, prefix: str) -> Data:
     """x + y, each moved and scaled element-wise before."""
-    y = elementwise(elementwise(y, "add", prefix + "hidden_states_bias", "other", c.d_model), "scale", prefix + "hidden_states_scale", "other", c.d_model)
-    return y + elementwise(elementwise(x, "add", prefix + "residual_bias", "other", c.d_model), "scale", prefix + "residual_scale", "other", c.d_model)
+    y = elementwise(
+        elementwise(y, "add", prefix + "hidden_states_bias", "other", c.d_model),
+        "scale",
+        prefix + "hidden_states_scale",
+        "other",
+        c.d_model,
+    )
+    return y + elementwise(
+        elementwise(x, "add", prefix + "residual_bias", "other", c.d_model),
+        "scale",
+        prefix + "residual_scale",
+        "other",
+        c.d_model,
+    )
 
 
 def attention(c: Any, x: Data, *, slides: bool) -> Data:
@@ -97,8 +123,15 @@ def attention(c: Any, x: Data, *, slides: bool) -> Data:
     k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
     n = c.n_heads + c.n_kv_heads
     both = convolve(Data("join", (q, k), (x.shape[0], n * c.d_head)), prefix + "conv_qk_depthwise", c.n_before)
-    weight = Weight(prefix + "conv_qk_grouped.weight", "mixer.convolution", (n * c.d_head, c.d_head, c.n_before_in_head))
-    both = Data("convolve", (both,), both.shape, (weight, Weight(prefix + "conv_qk_grouped.bias", "mixer.convolution", (n * c.d_head,))))
+    weight = Weight(
+        prefix + "conv_qk_grouped.weight", "mixer.convolution", (n * c.d_head, c.d_head, c.n_before_in_head)
+    )
+    both = Data(
+        "convolve",
+        (both,),
+        both.shape,
+        (weight, Weight(prefix + "conv_qk_grouped.bias", "mixer.convolution", (n * c.d_head,))),
+    )
     mean_q = Data("mean with its key", (q, k), q.shape)
     mean_k = Data("mean of its queries", (mean_q,), k.shape)
     q, k = Data("split", (both,), q.shape) + mean_q, Data("split", (both,), k.shape) + mean_k
@@ -106,7 +139,10 @@ def attention(c: Any, x: Data, *, slides: bool) -> Data:
     v = join(linear(x, prefix + "v_proj_current", "qkv.v", c.d_late, bias=bias), late)
     v = Data("to heads", (v,), k.shape)
     d_rope = c.d_rope_sliding if slides else c.d_rope
-    q, k = activate(q, "l2 norm"), elementwise(activate(k, "l2 norm"), "scale", "self_attn.qk_norm.temp", "other", c.n_kv_heads)
+    q, k = (
+        activate(q, "l2 norm"),
+        elementwise(activate(k, "l2 norm"), "scale", "self_attn.qk_norm.temp", "other", c.n_kv_heads),
+    )
     a = attend(partial_rope(q, d_rope), partial_rope(k, d_rope), v, window=c.window if slides else None)
     return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias)
 

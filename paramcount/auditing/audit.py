@@ -17,7 +17,15 @@ from paramcount.auditing.claim_tables import Line, Table, Tables
 from paramcount.auditing.consistency import Doubt, find_doubts
 from paramcount.auditing.facts import list_truths
 from paramcount.auditing.headings import COUNTS, Heading
-from paramcount.auditing.verdicts import Judgement, count_verdicts, describe_verdict, explain_claim, find_worst, format_true, judge
+from paramcount.auditing.verdicts import (
+    Judgement,
+    count_verdicts,
+    describe_verdict,
+    explain_claim,
+    find_worst,
+    format_true,
+    judge,
+)
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, find_nearest, make_printable
 from paramcount.formats.files import expand_home
@@ -54,7 +62,9 @@ class Cell:
     @property
     def verdict_text(self) -> str:
         """The verdict in words, with the correct value if it is wrong."""
-        detail = f"correct: {self.true_text}" if self.verdict == "wrong" else self.note if self.verdict == "rounded" else ""
+        detail = (
+            f"correct: {self.true_text}" if self.verdict == "wrong" else self.note if self.verdict == "rounded" else ""
+        )
         return f"{describe_verdict(self.verdict)} ({detail})" if detail else describe_verdict(self.verdict)
 
     @property
@@ -104,7 +114,10 @@ class Audit:
     def summary(self) -> dict[str, dict[str, int]]:
         """{rows or cells: {verdict: number}}; cells without a claim are counted as `no claim`."""
         claims = [cell.verdict for cell in self.cells if not cell.empty]
-        return {"rows": count_verdicts(row.verdict for row in self.rows), "cells": count_verdicts(claims) | {"no claim": len(self.cells) - len(claims)}}
+        return {
+            "rows": count_verdicts(row.verdict for row in self.rows),
+            "cells": count_verdicts(claims) | {"no claim": len(self.cells) - len(claims)},
+        }
 
     @property
     def ok(self) -> bool:
@@ -160,7 +173,9 @@ def read_tables(source: object) -> Tables:
 def judge_row(table: Table, line: Line, budget: Iterator[int]) -> Row:
     """The verdicts for one line of a table. `budget`: one item per name or number that may still be explained."""
     name = make_printable(clean_text(line.cells[table.model]), LONGEST)
-    columns = [(text, heading) for text, heading in zip(line.cells, table.headings) if heading.kind not in (None, "model")]
+    columns = [
+        (text, heading) for text, heading in zip(line.cells, table.headings) if heading.kind not in (None, "model")
+    ]
     found = [(make_printable(text.strip(), LONGEST), heading, read_cell(text, heading)) for text, heading in columns]
     id, note, own = find_entry(name, [text for text, heading in columns if heading.kind == "total"])
     model = load_cached_entry(id) if id else None
@@ -173,10 +188,21 @@ def judge_row(table: Table, line: Line, budget: Iterator[int]) -> Row:
             continue
         for claim in claims:
             verdict, true, why = judge(claim, heading, model, own) if model else Judgement("not checkable", None, note)
-            if verdict == "wrong" and model and claim.kind in COUNTS and claim.amount and claim.relation == "=" and next(budget, None) is not None:
+            if (
+                verdict == "wrong"
+                and model
+                and claim.kind in COUNTS
+                and claim.amount
+                and claim.relation == "="
+                and next(budget, None) is not None
+            ):
                 why = why or explain_claim(claim.amount, int(true or 0), model)
-            cells.append(Cell(claim.kind, heading.text, heading._replace(kind=claim.kind).label, text, verdict, true, why))
-    claims_of_row = [(claim, heading) for _, heading, claims in found if not isinstance(claims, str) for claim in claims]
+            cells.append(
+                Cell(claim.kind, heading.text, heading._replace(kind=claim.kind).label, text, verdict, true, why)
+            )
+    claims_of_row = [
+        (claim, heading) for _, heading, claims in found if not isinstance(claims, str) for claim in claims
+    ]
     return Row(table.place, line.number, name, id, note, tuple(cells), find_doubts(claims_of_row, has_experts(id)))
 
 

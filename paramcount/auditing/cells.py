@@ -19,9 +19,13 @@ GROUPED = re.compile(r"(?!0)\d{1,3}(?:([,_'’])\d{3})(?:\1\d{3})*(?:\.\d+)?")
 DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # 1.557.611.200
 # An unambiguous number: 7,61 and 0,249 and 1.234,5 and 1.234.567, or the same with points and commas exchanged.
 MARKED = r"(?<![\d.,])(?:\d+{point}(?!\d{{3}}(?!\d))\d+|0{point}\d+|\d{{1,3}}(?:{comma}\d{{3}})+{point}\d+|\d{{1,3}}(?:{comma}\d{{3}}){{2,}})(?![\d.,])"
-DECIMAL_COMMA, DECIMAL_POINT = (re.compile(MARKED.format(point=point, comma=comma)) for point, comma in ((",", r"\."), (r"\.", ",")))
+DECIMAL_COMMA, DECIMAL_POINT = (
+    re.compile(MARKED.format(point=point, comma=comma)) for point, comma in ((",", r"\."), (r"\.", ","))
+)
 EXCHANGED = str.maketrans(",.", ".,")
-MARKUP = re.compile(r"\*+|`+|__|~~|</?[a-zA-Z][^<>]*>|(?<=\S)\[\^?\w{1,8}\](?!\()|[†‡§]|\\(?=[^\w\s])|(?<=[^\W\d_])[¹²³]")
+MARKUP = re.compile(
+    r"\*+|`+|__|~~|</?[a-zA-Z][^<>]*>|(?<=\S)\[\^?\w{1,8}\](?!\()|[†‡§]|\\(?=[^\w\s])|(?<=[^\W\d_])[¹²³]"
+)
 LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 LARGEST = 10**30
 NO_CLAIM = "no claim"
@@ -121,7 +125,12 @@ def parse_claims(text: str, heading: Heading) -> tuple[Claim, ...]:
         return (Claim(kind, None, "some"),)
     if not any(character.isdigit() for character in plain):
         raise UnreadableClaim("no number")
-    if kind == "bytes" and not heading.dtype and heading.unit == 1 and not any(word in DECIMAL or word in BINARY for word in split_words(plain)):
+    if (
+        kind == "bytes"
+        and not heading.dtype
+        and heading.unit == 1
+        and not any(word in DECIMAL or word in BINARY for word in split_words(plain))
+    ):
         return parse_claims(text, heading._replace(kind="total"))  # a column named size that holds 7B
     return tuple(RULES.get(kind, claim_one)(kind, parse_numbers(plain, heading)))
 
@@ -165,12 +174,18 @@ def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
             unit = parse_unit(following, heading)
             i += unit is not None
             value = parse_amount(number, power, unit, heading)
-            found.append(LabelledNumber(value._replace(digits=-value.digits) if negative else value, unit, label, relation, between))
+            found.append(
+                LabelledNumber(
+                    value._replace(digits=-value.digits) if negative else value, unit, label, relation, between
+                )
+            )
             negative = False
             relation, label, between, after_number = "=", "", "", True
             continue
         if symbol:
-            relation = RELATIONS.get(symbol, "≥≤"["><".index(relation)] if symbol == "=" and relation in "><" else relation)
+            relation = RELATIONS.get(
+                symbol, "≥≤"["><".index(relation)] if symbol == "=" and relation in "><" else relation
+            )
             if symbol in DASHES and not after_number and is_sign_position(text, tokens[i - 1].start()):
                 if negative or not (i < len(tokens) and tokens[i][1] and tokens[i].start() == tokens[i - 1].end()):
                     raise UnreadableClaim("a dash before the number")
@@ -187,7 +202,9 @@ def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
             raise UnreadableClaim("a number of experts times a size, not a parameter count")
         if word in HEDGES:
             continue
-        if word in RELATIONS and (word not in COMPARING or (i < len(tokens) and (tokens[i][3] or "").casefold() == "than")):
+        if word in RELATIONS and (
+            word not in COMPARING or (i < len(tokens) and (tokens[i][3] or "").casefold() == "than")
+        ):
             relation = RELATIONS[word]
         elif word == "a" and i < len(tokens) and tokens[i][1] and tokens[i].start() == tokens[i - 1].end():
             label, between = "active", between + "A"  # 30B-A3B
@@ -196,7 +213,11 @@ def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
         elif word == "k" and after_number and tokens[i - 1].start() == tokens[i - 2].end():
             raise UnreadableClaim(f"{quote(tokens[i - 2][0] + 'K')} is not a number of {heading.text}")
         elif word in LABELS:
-            if after_number and not (i < len(tokens) and tokens[i][4] in (":", "=")) and not (word == "top" or (between and between[-1] in ",;")):
+            if (
+                after_number
+                and not (i < len(tokens) and tokens[i][4] in (":", "="))
+                and not (word == "top" or (between and between[-1] in ",;"))
+            ):
                 found[-1] = found[-1]._replace(label=LABELS[word])
             else:
                 label, between = LABELS[word], between.rstrip("-")
@@ -276,7 +297,12 @@ def parse_digits(number: str) -> tuple[int, int]:
 
 def claim_one(kind: str, found: Sequence[LabelledNumber]) -> Iterator[Claim]:
     """One number, or a range."""
-    if len(found) == 2 and not any(one.label for one in found) and found[1].before.strip() in {*DASHES} and all(one.relation == "=" for one in found):
+    if (
+        len(found) == 2
+        and not any(one.label for one in found)
+        and found[1].before.strip() in {*DASHES}
+        and all(one.relation == "=" for one in found)
+    ):
         low, high = found
         shared = low.unit is None and high.unit is not None  # 7–13B
         least = Amount(low.amount.digits, 0, high.amount.unit, high.amount.loose) if shared else low.amount
@@ -302,19 +328,31 @@ def build_rule(
             return
         claimed = [kinds.get(one.label) or (kind if one.label in ("", OWN.get(kind)) else "") for one in found]
         if not all(claimed) or len(set(claimed)) < len(claimed):
-            raise UnreadableClaim(f"{len(found)} numbers without labels" if len(found) > 1 else f"a label that does not fit {kind}")
+            raise UnreadableClaim(
+                f"{len(found)} numbers without labels" if len(found) > 1 else f"a label that does not fit {kind}"
+            )
         yield from (Claim(name, one.amount, one.relation) for name, one in zip(claimed, found))
 
     return claims
 
 
-OWN = {"n_kv_heads": "kv", "n_active_experts": "active", "n_shared_experts": "shared", "active": "active", "non_embedding": "non"}
+OWN = {
+    "n_kv_heads": "kv",
+    "n_active_experts": "active",
+    "n_shared_experts": "shared",
+    "active": "active",
+    "non_embedding": "non",
+}
 
 
 def label_kv_heads(found: Sequence[LabelledNumber]) -> Sequence[LabelledNumber] | None:
     """28/4: query heads and KV heads."""
     first, second = found
-    return (first, second._replace(label="kv")) if second.before in ("/", ",", "(", " / ") and second.amount.value <= first.amount.value else None
+    return (
+        (first, second._replace(label="kv"))
+        if second.before in ("/", ",", "(", " / ") and second.amount.value <= first.amount.value
+        else None
+    )
 
 
 def label_active_experts(found: Sequence[LabelledNumber]) -> Sequence[LabelledNumber] | None:
@@ -343,7 +381,9 @@ RULES: dict[str, Callable[[str, Sequence[LabelledNumber]], Iterator[Claim]]] = {
     "non_embedding": build_rule({}, label_nothing),
     "n_heads": build_rule({"q": "n_heads", "kv": "n_kv_heads"}, label_kv_heads),
     "n_kv_heads": build_rule({"q": "n_heads", "kv": "n_kv_heads"}, label_nothing),
-    "n_routed_experts": build_rule({"routed": "n_routed_experts", "active": "n_active_experts", "shared": "n_shared_experts"}, label_active_experts),
+    "n_routed_experts": build_rule(
+        {"routed": "n_routed_experts", "active": "n_active_experts", "shared": "n_shared_experts"}, label_active_experts
+    ),
     "n_active_experts": build_rule({"active": "n_active_experts", "shared": "n_shared_experts"}, label_nothing),
     "bytes": claim_bytes,
 }

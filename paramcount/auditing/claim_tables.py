@@ -47,7 +47,11 @@ class Table(NamedTuple):
     @property
     def left_out(self) -> tuple[str, ...]:
         """The unrecognised columns."""
-        return tuple(h.text for i, h in enumerate(self.headings) if (h.kind is None and h.text) or (h.kind == "model" and i != self.model))
+        return tuple(
+            h.text
+            for i, h in enumerate(self.headings)
+            if (h.kind is None and h.text) or (h.kind == "model" and i != self.model)
+        )
 
 
 class Tables(NamedTuple):
@@ -83,7 +87,9 @@ def from_text(text: str, place: str) -> Tables:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if bad := CONTROL.search(text):
         number = text.count("\n", 0, bad.start()) + 1
-        raise ParamcountError(f"contains the control character {quote(bad[0])}", where=f"{place}, line {number}", expected=KIND_OF_FILE)
+        raise ParamcountError(
+            f"contains the control character {quote(bad[0])}", where=f"{place}, line {number}", expected=KIND_OF_FILE
+        )
     lines = text.split("\n")
     grids = list(parse_markdown(lines, place)) if is_markdown(lines) else [parse_csv(lines, place)]
     return select_tables([grid for grid in grids if grid], place)
@@ -95,12 +101,19 @@ def from_rows(rows: Iterable[Mapping[Any, Any]]) -> Tables:
     columns: dict[str, None] = {}
     for row in rows:
         if not isinstance(row, Mapping):
-            raise ParamcountError(f"the row is of type {type(row).__name__}", where=f"row {len(found) + 1}", expected="mappings of columns to values")
+            raise ParamcountError(
+                f"the row is of type {type(row).__name__}",
+                where=f"row {len(found) + 1}",
+                expected="mappings of columns to values",
+            )
         found.append(row)
         columns |= dict.fromkeys(map(str, row))
         check_size(len(columns), len(found) * len(columns), "rows")
     texts = [{str(name): format_cell(value) for name, value in row.items()} for row in found]
-    return select_tables([[(0, list(columns)), *((i, [row.get(name, "") for name in columns]) for i, row in enumerate(texts, 1))]], "rows")
+    return select_tables(
+        [[(0, list(columns)), *((i, [row.get(name, "") for name in columns]) for i, row in enumerate(texts, 1))]],
+        "rows",
+    )
 
 
 def format_cell(value: object) -> str:
@@ -130,7 +143,13 @@ def select_tables(grids: Sequence[Grid], place: str) -> Tables:
         elif not lines:
             skipped.append(f"{where}: skipped a table without rows")
         else:
-            claims.append(Table(place, set_decimal_commas(headings, lines), tuple(Line(number, tuple(cells)) for number, cells in lines)))
+            claims.append(
+                Table(
+                    place,
+                    set_decimal_commas(headings, lines),
+                    tuple(Line(number, tuple(cells)) for number, cells in lines),
+                )
+            )
     if not claims:
         found = "contains no table of claims" if grids else "contains no table"
         columns = f": its columns are {list_headings(grids[0][0][1])}" if len(grids) == 1 else ""
@@ -170,7 +189,9 @@ def parse_csv(lines: Sequence[str], place: str) -> Grid:
     separator = max(SEPARATORS, key=lambda mark: count_recognized(lines[first], mark, place))
     grid: Grid = []
     cells = 0
-    reader = csv.reader((f"{line}\n" for line in lines[first:]), delimiter=separator, skipinitialspace=True, strict=True)
+    reader = csv.reader(
+        (f"{line}\n" for line in lines[first:]), delimiter=separator, skipinitialspace=True, strict=True
+    )
     try:
         for row in reader:
             number = first + reader.line_num
@@ -181,7 +202,11 @@ def parse_csv(lines: Sequence[str], place: str) -> Grid:
             cells += len(row)
             check_size(len(row), cells, place)
             if grid and len(row) != len(grid[0][1]):
-                raise ParamcountError(f"has {len(row):,} cells", where=f"{place}, line {number}", expected=f"{len(grid[0][1]):,}, as in the first line")
+                raise ParamcountError(
+                    f"has {len(row):,} cells",
+                    where=f"{place}, line {number}",
+                    expected=f"{len(grid[0][1]):,}, as in the first line",
+                )
             grid.append((number, row))
     except csv.Error as error:
         raise ParamcountError(f"is not valid CSV: {error}", where=f"{place}, line {first + reader.line_num}") from None
@@ -240,7 +265,11 @@ def parse_markdown(lines: Sequence[str], place: str) -> Iterator[Grid]:
             row = split_row(lines[i])
             i += 1
             if len(row) > len(headings):
-                raise ParamcountError(f"has {len(row):,} cells", where=f"{place}, line {i}", expected=f"at most {len(headings):,}, as in the header")
+                raise ParamcountError(
+                    f"has {len(row):,} cells",
+                    where=f"{place}, line {i}",
+                    expected=f"at most {len(headings):,}, as in the header",
+                )
             cells += len(headings)
             check_size(len(headings), cells, place)
             grid.append((i, [*row, *[""] * (len(headings) - len(row))]))

@@ -53,7 +53,12 @@ def list_ranges(claims: Sequence[tuple[Claim, Heading]]) -> Iterator[tuple[str, 
     """The range of each claim with a number. Quantities that are claimed twice are ignored."""
     kinds = [claim.kind for claim, _ in claims if claim.kind != "bytes"]
     for claim, _ in claims:
-        if claim.amount is not None and claim.relation == "=" and kinds.count(claim.kind) == 1 and claim.amount.digits > 0:
+        if (
+            claim.amount is not None
+            and claim.relation == "="
+            and kinds.count(claim.kind) == 1
+            and claim.amount.digits > 0
+        ):
             yield claim.kind, find_bounds(claim.amount)
 
 
@@ -78,7 +83,10 @@ def find_contradictions(row: Row) -> Iterator[Doubt]:
     whole = row.ranges.get("non_embedding")
     if total and whole and whole[0] >= total[1]:
         yield Doubt("impossible", "more non-embedding than total parameters")
-    for part, of, words in (("n_active_experts", "n_routed_experts", "active experts"), ("n_kv_heads", "n_heads", "KV heads")):
+    for part, of, words in (
+        ("n_active_experts", "n_routed_experts", "active experts"),
+        ("n_kv_heads", "n_heads", "KV heads"),
+    ):
         few, many = row.exact(part), row.exact(of)
         if few and many and few > many:
             yield Doubt("impossible", f"{few:,} {words}, but only {many:,} in total")
@@ -121,7 +129,11 @@ def describe_unequal_heads(row: Row) -> str:
 
 def describe_narrow_mlp(row: Row) -> str:
     model, inner = row.exact("d_model"), row.exact("d_ff")
-    return f"d_ff = {inner:,} is smaller than d_model = {model:,}" if model and inner and inner < model and not row.mixture else ""
+    return (
+        f"d_ff = {inner:,} is smaller than d_model = {model:,}"
+        if model and inner and inner < model and not row.mixture
+        else ""
+    )
 
 
 def describe_models(ids: Sequence[str]) -> str:
@@ -146,21 +158,34 @@ def find_odd_totals(row: Row) -> Iterator[Doubt]:
         yield Doubt("unlikely", f"{text}, possible only if layers share weights")
     elif total[1] <= least * square:
         text = f"less than {format_tenths(total[1] / square)} parameters per layer × d_model² ({product})"
-        yield Doubt("unlikely", f"{text}; none of the zoo's {every} models has less than {format_tenths(least)} ({thinnest})")
+        yield Doubt(
+            "unlikely", f"{text}; none of the zoo's {every} models has less than {format_tenths(least)} ({thinnest})"
+        )
     elif total[0] > most * square:
         text = f"at least {format_tenths(total[0] / square)} parameters per layer × d_model² ({product})"
         kind = "mixtures of experts" if row.mixture else "dense models"
-        more = "" if row.mixture is not None or total[0] > most_of_all * square else "; a mixture of experts may have more"
-        yield Doubt("unlikely", f"{text}; none of the zoo's {kind} has more than {format_tenths(most)} ({thickest}){more}")
+        more = (
+            "" if row.mixture is not None or total[0] > most_of_all * square else "; a mixture of experts may have more"
+        )
+        yield Doubt(
+            "unlikely", f"{text}; none of the zoo's {kind} has more than {format_tenths(most)} ({thickest}){more}"
+        )
     rows = row.exact("vocab_size")
     if rows and rows * model >= total[1]:
-        yield Doubt("unlikely", f"the token embedding of {rows:,} × {model:,} = {format_count(rows * model)} alone exceeds the total, unless it is factorised")
+        yield Doubt(
+            "unlikely",
+            f"the token embedding of {rows:,} × {model:,} = {format_count(rows * model)} alone exceeds the total, unless it is factorised",
+        )
 
 
 @lru_cache(maxsize=2)
 def find_extremes(mixture: bool) -> tuple[tuple[Fraction, str], tuple[Fraction, str], tuple[Fraction, str]]:
     """Parameters per layer × d_model² in the zoo: the minimum, the maximum with or without experts, and the overall maximum."""
-    found = [(divide_by_square(row), row.id, bool(row.mixture)) for row in list_zoo_rows() if row.exact("n_layers") and row.exact("d_model")]
+    found = [
+        (divide_by_square(row), row.id, bool(row.mixture))
+        for row in list_zoo_rows()
+        if row.exact("n_layers") and row.exact("d_model")
+    ]
     alike = [ratio for ratio in found if ratio[2] == mixture]
     return min(found)[:2], max(alike)[:2], max(found)[:2]
 
@@ -194,4 +219,8 @@ def list_zoo_rows() -> tuple[Row, ...]:
 def build_row(row: Mapping[str, object]) -> Row:
     """A zoo model from its row of a comparison table."""
     sizes = {name: value for name, value in row.items() if type(value) is int and value}
-    return Row({name: (Fraction(value), Fraction(value + 1)) for name, value in sizes.items()}, bool(sizes.get("n_routed_experts")), str(row["id"]))
+    return Row(
+        {name: (Fraction(value), Fraction(value + 1)) for name, value in sizes.items()},
+        bool(sizes.get("n_routed_experts")),
+        str(row["id"]),
+    )

@@ -42,7 +42,9 @@ def list_truths(id: str) -> Mapping[str, Truth]:
             found[name] = Truth(row["d_expert"])
         else:
             found[name] = Truth(
-                value if value or name.endswith("experts") else None, "the model has no such size", tuple(list_alternatives(name, value, row, sizes, model))
+                value if value or name.endswith("experts") else None,
+                "the model has no such size",
+                tuple(list_alternatives(name, value, row, sizes, model)),
             )
     if not row["n_shared_experts"] and row["d_shared_expert"]:
         found["n_shared_experts"] = Truth(None, f"the shared experts are one block of size {row['d_shared_expert']:,}")
@@ -51,7 +53,9 @@ def list_truths(id: str) -> Mapping[str, Truth]:
     return found
 
 
-def list_alternatives(name: str, value: int, row: Mapping[str, int | None], sizes: object, model: Model) -> Iterator[tuple[int, str]]:
+def list_alternatives(
+    name: str, value: int, row: Mapping[str, int | None], sizes: object, model: Model
+) -> Iterator[tuple[int, str]]:
     """Other values that a column may mean, each with its description."""
 
     def size(other: str) -> int:
@@ -80,7 +84,11 @@ def count_entry(id: str) -> Count:
 def count_bytes(id: str, width: int) -> Truth:
     """Bytes of all parameters, or of all values in the released files. `width`: bytes per value."""
     count = count_entry(id)
-    released = [(width * count.checkpoint, f"of the {count.checkpoint:,} values in the released files")] if count.checkpoint not in (None, count.total) else []
+    released = (
+        [(width * count.checkpoint, f"of the {count.checkpoint:,} values in the released files")]
+        if count.checkpoint not in (None, count.total)
+        else []
+    )
     return Truth(width * count.total, "", tuple(released))
 
 

@@ -24,22 +24,37 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
         "non-embedding",
         "nonembedding nonembeddingparams nonembeddingparameters paramsnonembedding parametersnonembedding nonemb nonembparams nonembparameters",
     ),
-    "n_layers": ("layers", "layers layer hiddenlayers depth blocks transformerlayers transformerblocks decoderlayers decoderblocks modellayers"),
+    "n_layers": (
+        "layers",
+        "layers layer hiddenlayers depth blocks transformerlayers transformerblocks decoderlayers decoderblocks modellayers",
+    ),
     "d_model": (
         "d_model",
         "dmodel hidden hiddensize hiddendim hiddendimension hiddendimensions hiddenwidth hiddenunits dhidden modeldim modeldimension dim dimension embd "
         "embddim embeddim embedsize dembed embeddingdim embeddingdimension embeddingsize embeddingwidth width modelwidth",
     ),
-    "n_heads": ("heads", "heads head attentionheads attentionhead attnheads queryheads qheads headsqkv headsqandkv attentionheadsqkv selfattentionheads"),
-    "n_kv_heads": ("KV heads", "kvheads kvhead keyvalueheads keyvaluehead headskv kvattentionheads attentionheadskv querygroups kvgroups"),
-    "d_head": ("d_head", "dhead headdim headsize headdimension headwidth dimhead kvchannels attentionheaddim attentionheadsize"),
+    "n_heads": (
+        "heads",
+        "heads head attentionheads attentionhead attnheads queryheads qheads headsqkv headsqandkv attentionheadsqkv selfattentionheads",
+    ),
+    "n_kv_heads": (
+        "KV heads",
+        "kvheads kvhead keyvalueheads keyvaluehead headskv kvattentionheads attentionheadskv querygroups kvgroups",
+    ),
+    "d_head": (
+        "d_head",
+        "dhead headdim headsize headdimension headwidth dimhead kvchannels attentionheaddim attentionheadsize",
+    ),
     "d_ff": (
         "d_ff",
         "dff dffn ffn ffndim ffnsize ffnwidth ffndimension ffnhiddensize ffnhiddendim ffnintermediatesize ffdim ffsize intermediate intermediatesize "
         "intermediatedim intermediatedimension mlpdim mlpsize mlpwidth mlpdimension mlphiddensize mlphiddendim dmlp feedforward feedforwarddim feedforwardsize "
         "feedforwarddimension feedforwardwidth feedforwardhiddensize inner innerdim dinner",
     ),
-    "n_routed_experts": ("experts", "experts routedexperts localexperts totalexperts expertstotal moeexperts expertstotalactive expertstotalactivated"),
+    "n_routed_experts": (
+        "experts",
+        "experts routedexperts localexperts totalexperts expertstotal moeexperts expertstotalactive expertstotalactivated",
+    ),
     "n_active_experts": (
         "active experts",
         "activeexperts activatedexperts topk topkexperts expertsactive expertsactivated expertspertok expertspertoken selectedexperts moetopk",
@@ -56,8 +71,14 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
         "context contextlength contextlen contextwindow contextsize contexttokens maxcontext maxcontextlength ctx ctxlen ctxlength ctxsize window maxlength "
         "maxlen maxseqlen maxseqlength maxsequencelength sequencelength seqlen seqlength maxpositionembeddings positions blocksize modelmaxlength",
     ),
-    "tied": ("tied", "tied tieembedding tieembeddings tiedembedding tiedembeddings tiewordembeddings tiedwordembeddings weighttying"),
-    "bytes": ("size", "size modelsize filesize memory mem weights weight weightsize disk disksize diskspace storage footprint memoryfootprint checkpointsize"),
+    "tied": (
+        "tied",
+        "tied tieembedding tieembeddings tiedembedding tiedembeddings tiewordembeddings tiedwordembeddings weighttying",
+    ),
+    "bytes": (
+        "size",
+        "size modelsize filesize memory mem weights weight weightsize disk disksize diskspace storage footprint memoryfootprint checkpointsize",
+    ),
 }
 LABELS = {kind: label for kind, (label, _) in COLUMNS.items()}
 KINDS = {word: kind for kind, (_, words) in COLUMNS.items() if kind != "bytes" for word in words.split()}
@@ -68,7 +89,19 @@ BYTES = {  # per value
     "fp32": 4, "float32": 4, "f32": 4, "32bit": 4, "fp16": 2, "float16": 2, "f16": 2, "bf16": 2, "bfloat16": 2, "half": 2, "16bit": 2,
     "fp8": 1, "float8": 1, "f8": 1, "int8": 1, "8bit": 1,
 }  # fmt: skip
-PACKED = ("int4", "4bit", "nf4", "fp4", "mxfp4", "nvfp4", "q4", "q8", "gptq", "awq", "gguf")  # files also contain scales
+PACKED = (
+    "int4",
+    "4bit",
+    "nf4",
+    "fp4",
+    "mxfp4",
+    "nvfp4",
+    "q4",
+    "q8",
+    "gptq",
+    "awq",
+    "gguf",
+)  # files also contain scales
 DECIMAL = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 BINARY = {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 UNITS = {
@@ -76,7 +109,19 @@ UNITS = {
     "billion": 10**9, "billions": 10**9, "t": 10**12, "tn": 10**12, "trillion": 10**12, "trillions": 10**12,
 }  # fmt: skip
 NUMBERING = frozenset({"n", "num", "number", "no", "nr", "of", "the", "count"})
-FILLING = NUMBERING | {"in", "per", "each", "token", "tok", "tokens", "approx", "approximate", "est", "estimated", "total"}
+FILLING = NUMBERING | {
+    "in",
+    "per",
+    "each",
+    "token",
+    "tok",
+    "tokens",
+    "approx",
+    "approximate",
+    "est",
+    "estimated",
+    "total",
+}
 ASIDE = FILLING | {"q", "kv", "gqa", "mha", "mqa"}  # may be in brackets without changing the meaning
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
@@ -166,4 +211,6 @@ def split_words(text: str) -> list[str]:
 
 def describe_expected() -> str:
     """The recognised columns, for an error message."""
-    return "a column named model and others such as " + ", ".join(label for kind, label in LABELS.items() if kind not in ("model", "tied"))
+    return "a column named model and others such as " + ", ".join(
+        label for kind, label in LABELS.items() if kind not in ("model", "tied")
+    )

@@ -39,7 +39,11 @@ def has_models_in_first_column(headings: Sequence[Heading], lines: Grid) -> bool
     if any(map(is_model, names)):
         return True
     n_recognized = sum(heading.kind is not None for heading in headings)
-    return headings[0].kind is None and n_recognized >= MIN_RECOGNIZED and any(character.isalpha() for name in names for character in name)
+    return (
+        headings[0].kind is None
+        and n_recognized >= MIN_RECOGNIZED
+        and any(character.isalpha() for name in names for character in name)
+    )
 
 
 def merge_heading_lines(upper: Sequence[Heading], texts: Sequence[str]) -> tuple[Heading, ...]:
@@ -69,7 +73,9 @@ def transpose_grid(number: int, texts: Sequence[str], lines: Grid) -> tuple[tupl
         return None
     transposed = [(number, [text, *(cells[i] for _, cells in lines)]) for i, text in enumerate(texts) if i]
     columns = [i for i, heading in enumerate(headings, 1) if heading.kind]
-    return (MODEL, *headings), [(line, cells) for line, cells in transposed if any(clean_text(cells[i]) not in EMPTY for i in columns)]
+    return (MODEL, *headings), [
+        (line, cells) for line, cells in transposed if any(clean_text(cells[i]) not in EMPTY for i in columns)
+    ]
 
 
 def is_model(text: str) -> bool:

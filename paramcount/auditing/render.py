@@ -17,7 +17,13 @@ COLOURS = {"right": "green", "matches when rounded": "green", "wrong": "red", "n
 
 def build_table(audit: Audit, format: str) -> Table:
     """An audit as the table for an output format."""
-    result = build_text_table(audit) if format == "table" else build_csv_table(audit) if format == "csv" else build_document_table(audit)
+    result = (
+        build_text_table(audit)
+        if format == "table"
+        else build_csv_table(audit)
+        if format == "csv"
+        else build_document_table(audit)
+    )
     return result._replace(data=audit.to_dict() if format == "json" else None, below=summarize_audit(audit))
 
 
@@ -61,14 +67,27 @@ def list_findings(row: Row) -> list[str]:
     """The findings of a row: wrong claims, claims that could not be checked, the number of right ones, and contradictions."""
     claims = [cell for cell in row.cells if not cell.empty]
     lines = [row.note] if row.note else []
-    lines += [f"{cell.label} {cell.plain} (correct: {cell.true_text}){format_note(cell.note)}" for cell in claims if cell.verdict == "wrong"]
+    lines += [
+        f"{cell.label} {cell.plain} (correct: {cell.true_text}){format_note(cell.note)}"
+        for cell in claims
+        if cell.verdict == "wrong"
+    ]
     unchecked = [cell for cell in claims if cell.verdict == "not checkable" and cell.note != row.note]
     for note, cells in group_by_note(unchecked).items():
         lines.append(note if len(cells) == len(claims) else f"{name_cells(cells)} not checkable: {note}")
     counts = count_verdicts(cell.verdict for cell in claims)
-    lines.append(", ".join(count_verdict(counts[verdict], verdict) for verdict in ("right", "rounded") if counts[verdict]))
+    lines.append(
+        ", ".join(count_verdict(counts[verdict], verdict) for verdict in ("right", "rounded") if counts[verdict])
+    )
     fits = row.id is not None and row.verdict != "wrong"
-    return [line for line in (*lines, *(describe_doubt(doubt) for doubt in row.doubts if not (fits and doubt.grade == "unusual"))) if line]
+    return [
+        line
+        for line in (
+            *lines,
+            *(describe_doubt(doubt) for doubt in row.doubts if not (fits and doubt.grade == "unusual")),
+        )
+        if line
+    ]
 
 
 def group_by_note(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
@@ -90,13 +109,23 @@ def describe_doubt(doubt: Doubt) -> str:
 def build_document_table(audit: Audit) -> Table:
     """Every cell with its verdict, in the columns of the audited tables."""
     labels = tuple(dict.fromkeys(label for row in audit.rows for label in group_by_column(row)))
-    columns = [Column("model", "model", right=False, show=format_text), *(Column(label, label, right=False, show=format_text) for label in labels)]
+    columns = [
+        Column("model", "model", right=False, show=format_text),
+        *(Column(label, label, right=False, show=format_text) for label in labels),
+    ]
     columns += [Column("verdict", "verdict", right=False), Column("remarks", "notes", right=False, show=format_text)]
     rows = []
     for row in audit.rows:
         found = group_by_column(row)
         remarks = "; ".join([*list_notes(row), *map(describe_doubt, row.doubts)])
-        rows.append([row.model or "–", *("; ".join(found.get(label, ())) for label in labels), describe_verdict(row.verdict), remarks])
+        rows.append(
+            [
+                row.model or "–",
+                *("; ".join(found.get(label, ())) for label in labels),
+                describe_verdict(row.verdict),
+                remarks,
+            ]
+        )
     return Table(columns, rows, None)
 
 
@@ -113,7 +142,10 @@ def list_notes(row: Row) -> list[str]:
     claims = [cell for cell in row.cells if not cell.empty]
     notes = group_by_note(cell for cell in claims if cell.note not in ("", row.note) and cell.verdict != "rounded")
     lines = [row.note] if row.note else []
-    return lines + [note if len(cells) == len(claims) else f"{join_words(cell.label for cell in cells)}{format_note(note)}" for note, cells in notes.items()]
+    return lines + [
+        note if len(cells) == len(claims) else f"{join_words(cell.label for cell in cells)}{format_note(note)}"
+        for note, cells in notes.items()
+    ]
 
 
 def format_note(note: str) -> str:
@@ -127,6 +159,8 @@ def build_csv_table(audit: Audit) -> Table:
     rows: list[Sequence[object]] = []
     for row in audit.rows:
         facts = [row.source, row.line, row.model, row.id, row.verdict]
-        rows += [[*facts, cell.column, cell.heading, cell.claim, cell.verdict, cell.true, cell.note] for cell in row.cells]
+        rows += [
+            [*facts, cell.column, cell.heading, cell.claim, cell.verdict, cell.true, cell.note] for cell in row.cells
+        ]
         rows += [[*facts, "consistency", None, None, doubt.grade, None, doubt.text] for doubt in row.doubts]
     return Table([Column(name, name, right=False) for name in names], rows, None)

@@ -39,7 +39,12 @@ def judge(claim: Claim, heading: Heading, model: Model, own: bool = True) -> Jud
     elif heading.width is not None:
         truth = count_bytes(model.id, heading.width)
     else:
-        truth = Truth(None, f"a file in {heading.dtype.upper()} also holds scales" if heading.dtype else "the heading names no number format")
+        truth = Truth(
+            None,
+            f"a file in {heading.dtype.upper()} also holds scales"
+            if heading.dtype
+            else "the heading names no number format",
+        )
     if truth.value is None:
         return Judgement("not checkable", note=truth.why)
     judgement = compare_claim(claim, truth)
@@ -59,7 +64,11 @@ def compare_claim(claim: Claim, truth: Truth) -> Judgement:
     if claim.relation != "=":
         if not any(is_satisfied(claim, value) for value, _ in ((true, ""), *truth.others)):
             return Judgement("wrong", true)
-        return Judgement("not checkable", true, f"the {'range' if claim.relation == 'to' else 'bound'} holds, but is not an exact value")
+        return Judgement(
+            "not checkable",
+            true,
+            f"the {'range' if claim.relation == 'to' else 'bound'} holds, but is not an exact value",
+        )
     for value, words in ((true, ""), *truth.others):
         if fit := match_amount(value, claim.amount):
             verdict, note = fit
@@ -131,7 +140,9 @@ def judge_context(claim: Claim, judgement: Judgement, model: Model, own: bool) -
 def judge_vocabulary(claim: Claim, judgement: Judgement, model: Model, own: bool) -> Judgement:
     """The verdict on a different vocabulary size: not checkable if it may be the tokenizer's, without padding."""
     if claim.amount and judgement.true and 0 < judgement.true - claim.amount.value < PADDING:
-        return Judgement("not checkable", judgement.true, f"{judgement.true:,} rows with padding; the tokenizer may have fewer")
+        return Judgement(
+            "not checkable", judgement.true, f"{judgement.true:,} rows with padding; the tokenizer may have fewer"
+        )
     return judgement
 
 
@@ -152,9 +163,15 @@ def explain_claim(amount: Amount, true: int, model: Model) -> str:
         return ""
     if len(answer.accounts) == 1:
         (account,) = answer.accounts
-        return f"= {account.base} {account.count:,} {account.terms}".rstrip() + {"exact": "", "rounded": ", rounded", "truncated": ", truncated"}[account.fit]
+        return (
+            f"= {account.base} {account.count:,} {account.terms}".rstrip()
+            + {"exact": "", "rounded": ", rounded", "truncated": ", truncated"}[account.fit]
+        )
     in_tens = (
-        letter and amount.digits % 10 == 0 and not amount.decimals and match_figure(true, Figure(amount.digits * amount.unit, 10 * amount.unit)) == "rounded"
+        letter
+        and amount.digits % 10 == 0
+        and not amount.decimals
+        and match_figure(true, Figure(amount.digits * amount.unit, 10 * amount.unit)) == "rounded"
     )
     tens = f"rounded to the nearest 10 {letter}" if in_tens else ""
     return "; ".join(filter(None, (tens, f"published by {answer.source}" if answer.source else "")))
@@ -162,7 +179,15 @@ def explain_claim(amount: Amount, true: int, model: Model) -> str:
 
 def format_true(kind: str, true: int) -> str:
     """A correct value as text."""
-    return format_bytes(true) if kind == "bytes" else ("no", "yes")[true] if kind == "tied" else f"{true:,}" if true or not kind.endswith("experts") else "none"
+    return (
+        format_bytes(true)
+        if kind == "bytes"
+        else ("no", "yes")[true]
+        if kind == "tied"
+        else f"{true:,}"
+        if true or not kind.endswith("experts")
+        else "none"
+    )
 
 
 def find_worst(verdicts: Iterable[str]) -> str:

@@ -44,7 +44,9 @@ class Checkpoint:
     remarks: tuple[str, ...] = ()  # harmless notes, such as which files were read if the path names one of several
     total_size: int | None = None  # bytes of all values according to the index
     metadata: Mapping[str, Any] = field(default_factory=dict)  # GGUF only: general.architecture and other scalar values
-    quantization_config: Mapping[str, Any] | None = None  # from config.json or quantize_config.json in the same directory
+    quantization_config: Mapping[str, Any] | None = (
+        None  # from config.json or quantize_config.json in the same directory
+    )
 
     @cached_property
     def has_all_shapes(self) -> bool:
@@ -75,4 +77,6 @@ def sum_dtypes(checkpoint: Checkpoint) -> tuple[Type, ...]:
             sums[0] += 1
             sums[1] += prod(tensor.shape)
             sums[2] += tensor.size or 0
-    return tuple(sorted((Type(dtype, *sums) for dtype, sums in found.items()), key=lambda type: (-type.bytes, type.dtype)))
+    return tuple(
+        sorted((Type(dtype, *sums) for dtype, sums in found.items()), key=lambda type: (-type.bytes, type.dtype))
+    )

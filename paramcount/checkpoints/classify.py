@@ -10,18 +10,38 @@ from paramcount.checkpoints.writers.gguf_tables import ADDED
 
 # Patterns of names; the first class with a match wins. Names are in lower case and have {} for each index.
 WORDS = (
-    ("adapter", (r"lora_[ab]\b", r"lora_(embedding|magnitude)", r"(^|\.)(adapters?|ia3|prefix_encoder|prompt_encoder)\b")),
-    ("buffer", (r"\b(inv_freq|masked_bias|position_ids|token_type_ids|relative_position_index|num_batches_tracked)$", r"\b((cos|sin)_cached|rope\.freqs)$")),
-    ("quantisation scale or zero point", (r"_scales?(_inv|_2)?$", r"\b(scales?|absmax|input_scale|scb|qzeros|zeros|g_idx|(weight_)?zero_point)$")),
-    ("packed weights", (r"\b(qweight|weight_packed|weight_shape|packed)$", r"_(blocks|packed|quantized)$", r"quant_(state|map)")),
+    (
+        "adapter",
+        (r"lora_[ab]\b", r"lora_(embedding|magnitude)", r"(^|\.)(adapters?|ia3|prefix_encoder|prompt_encoder)\b"),
+    ),
+    (
+        "buffer",
+        (
+            r"\b(inv_freq|masked_bias|position_ids|token_type_ids|relative_position_index|num_batches_tracked)$",
+            r"\b((cos|sin)_cached|rope\.freqs)$",
+        ),
+    ),
+    (
+        "quantisation scale or zero point",
+        (r"_scales?(_inv|_2)?$", r"\b(scales?|absmax|input_scale|scb|qzeros|zeros|g_idx|(weight_)?zero_point)$"),
+    ),
+    (
+        "packed weights",
+        (r"\b(qweight|weight_packed|weight_shape|packed)$", r"_(blocks|packed|quantized)$", r"quant_(state|map)"),
+    ),
     ("MTP layer", (r"(^|\.)mtp(_|\.)", r"\b(nextn|eh_proj|enorm|hnorm|shared_head)\b")),
     ("vision tower", (r"vision|visual|image|video", r"(^|\.)(vit|v|mm|vpm|sam_model)\.", r"patch_embed")),
     ("audio tower", (r"audio|speech|whisper|conformer|acoustic|semantic_tokenizer",)),
-    ("head of another task", (r"(^|\.)(classifier|classification_head|pre_classifier|regression_head|score|qa_outputs)\b",)),
+    (
+        "head of another task",
+        (r"(^|\.)(classifier|classification_head|pre_classifier|regression_head|score|qa_outputs)\b",),
+    ),
     ("projector", (r"projector|multi_?modal|connector|aligner", r"(^|\.)(mlp1|patch_merge_mlp|resampler)\.")),
 )
 BY_NAME = tuple((re.compile("|".join(patterns)), what) for what, patterns in WORDS)
-ANY = re.compile("|".join(pattern for _, patterns in WORDS for pattern in patterns))  # rules out most names with one search
+ANY = re.compile(
+    "|".join(pattern for _, patterns in WORDS for pattern in patterns)
+)  # rules out most names with one search
 
 HARMLESS = ("buffer",)  # not part of the model, but not learned either
 NOT_COUNTED = ("vision tower", "audio tower", "projector")  # expected in the file if only the language model is counted

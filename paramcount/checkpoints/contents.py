@@ -83,7 +83,20 @@ class StoredCount:
 
     def to_dict(self) -> dict[str, Any]:
         """The contents as plain data for JSON."""
-        plain = ("path", "format", "files", "tensors", "whole", "total", "by", "untold", "scheme", "elements", "bytes", "experts")
+        plain = (
+            "path",
+            "format",
+            "files",
+            "tensors",
+            "whole",
+            "total",
+            "by",
+            "untold",
+            "scheme",
+            "elements",
+            "bytes",
+            "experts",
+        )
         rows = ("types", "copies", "patterns")
         return {
             "schema_version": SCHEMA_VERSION,
@@ -102,7 +115,11 @@ def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
     meanings = read_meanings({name: logical.shape for name, logical in content.tensors.items()})
     found = identify(checkpoint, content, meanings)
     copies = find_copies(checkpoint, content, meanings)
-    what = classify_declared(found.compared) if found.compared else dict(meanings.what) | {copy.name: DUPLICATE for copy in copies if copy.same}
+    what = (
+        classify_declared(found.compared)
+        if found.compared
+        else dict(meanings.what) | {copy.name: DUPLICATE for copy in copies if copy.same}
+    )
     known = {name: prod(logical.shape) for name, logical in content.tensors.items() if logical.shape is not None}
     components, beside = sum_components(what, known, content, checkpoint)
     if found.verification and len(known) in (0, len(content.tensors)):  # which splits fused tensors by component
@@ -130,7 +147,10 @@ def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
         experts=meanings.experts,
         copies=copies,
         faults=(*checkpoint.faults, *content.faults),
-        notes=(*(found.verification.notes if found.verification else checkpoint.remarks), *collect_notes(len(known), content, found.ids, patterns)),
+        notes=(
+            *(found.verification.notes if found.verification else checkpoint.remarks),
+            *collect_notes(len(known), content, found.ids, patterns),
+        ),
         patterns=patterns,
         shapes=count_shapes(what, content),
     )
@@ -139,8 +159,13 @@ def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
 def classify_declared(found: Comparison) -> dict[str, str]:
     """{tensor: its component in the model (of a fused tensor the first), or its class if it is not a parameter}"""
     tensors = dict(found.matches.matching) | dict(found.matches.by_shape)
-    components = {tensor: locate_component(tensor.part, split_by_component(tensor)[0][0])[0] for tensor in tensors.values()}
-    return {name: finding.what if (finding := found.findings.get(name)) else components[tensors[name]] for name in found.content.tensors}
+    components = {
+        tensor: locate_component(tensor.part, split_by_component(tensor)[0][0])[0] for tensor in tensors.values()
+    }
+    return {
+        name: finding.what if (finding := found.findings.get(name)) else components[tensors[name]]
+        for name in found.content.tensors
+    }
 
 
 def sum_components(
@@ -162,19 +187,25 @@ def sum_components(
 
 def find_copies(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> tuple[Copy, ...]:
     """Embeddings and heads with the shape of the token embedding, and whether each is a copy of it."""
-    tables = [name for name in meanings.tables if (shape := content.tensors[name].shape) and len(shape) == 2][:MOST_TABLES]
+    tables = [name for name in meanings.tables if (shape := content.tensors[name].shape) and len(shape) == 2][
+        :MOST_TABLES
+    ]
     if not tables:
         return ()
     original, *candidates = tables
     shape = content.tensors[original].shape or ()
     candidates = [name for name in candidates if content.tensors[name].shape == shape]
-    return tuple(Copy(name, original, are_copies(checkpoint, content, name, original), prod(shape)) for name in candidates)
+    return tuple(
+        Copy(name, original, are_copies(checkpoint, content, name, original), prod(shape)) for name in candidates
+    )
 
 
 def are_copies(checkpoint: Checkpoint, content: Unpacked, a: str, b: str) -> bool | None:
     """Whether sampled values of two tensors are equal; None if they cannot be compared."""
     one, other = content.tensors[a].names_in_file(a), content.tensors[b].names_in_file(b)
-    if any(checkpoint.tensors[x].dtype != checkpoint.tensors[y].dtype for x, y in zip(one, other)) or len(one) != len(other):
+    if any(checkpoint.tensors[x].dtype != checkpoint.tensors[y].dtype for x, y in zip(one, other)) or len(one) != len(
+        other
+    ):
         return None
     found = [have_same_samples(checkpoint, x, y) for x, y in zip(one, other)]
     return False if False in found else None if None in found else True
@@ -189,7 +220,9 @@ def count_shapes(what: Mapping[str, str], content: Unpacked) -> dict[str, Counte
     return found
 
 
-def build_patterns(checkpoint: Checkpoint, content: Unpacked, what: Mapping[str, str], known: Mapping[str, int]) -> tuple[Pattern, ...]:
+def build_patterns(
+    checkpoint: Checkpoint, content: Unpacked, what: Mapping[str, str], known: Mapping[str, int]
+) -> tuple[Pattern, ...]:
     """All tensors of the files, grouped by component, type, shape and pattern of names."""
     values = {logical.names_in_file(name)[0]: name for name, logical in content.tensors.items()}
     alike: dict[tuple[str, str | None, tuple[int, ...] | None], list[str]] = {}
@@ -222,7 +255,13 @@ def collect_notes(known: int, content: Unpacked, ids: Sequence[str], patterns: I
     """Notes on tensors that were not counted and on adapters. `ids`: zoo models in the file."""
     lines, n_tensors = [], len(content.tensors)
     if known < n_tensors:
-        lines.append(f"{f'{n_tensors - known:,} of {n_tensors:,} tensors have' if known else 'all tensors have'} unknown shapes and are not counted")
-    if not ids and (n := sum(pattern.tensors for pattern in patterns if classify_tensor(pattern.pattern, pattern.shape) == "adapter")):
+        lines.append(
+            f"{f'{n_tensors - known:,} of {n_tensors:,} tensors have' if known else 'all tensors have'} unknown shapes and are not counted"
+        )
+    if not ids and (
+        n := sum(
+            pattern.tensors for pattern in patterns if classify_tensor(pattern.pattern, pattern.shape) == "adapter"
+        )
+    ):
         lines.append(f"{n:,} tensors belong to an adapter; its base model is not in this checkpoint")
     return lines

@@ -16,7 +16,9 @@ from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.counting.count import Count
 from paramcount.counting.tensors import Tensor, list_unreachable
 
-COPIES = {"encoder.embed_tokens.weight": "shared.weight"}  # of the embedding shared by T5's encoder and decoder, in older files
+COPIES = {
+    "encoder.embed_tokens.weight": "shared.weight"
+}  # of the embedding shared by T5's encoder and decoder, in older files
 BIAS_OF_PACKED = "zero bias of packed weights"
 
 
@@ -27,7 +29,9 @@ class Finding(NamedTuple):
     """The result of checking a tensor; equal for all tensors of the same kind."""
 
     kind: str  # missing | wrong shape | differs | unexpected | beside
-    what: str  # component if missing or wrong shape; else the class: tied duplicate, buffer, MTP layer, scale, unknown …
+    what: (
+        str  # component if missing or wrong shape; else the class: tied duplicate, buffer, MTP layer, scale, unknown …
+    )
     declared_shape: Shape | None = None
     file_shape: Shape | None = None
     note: str = ""
@@ -80,7 +84,9 @@ def fold_findings(findings: Mapping[str, Finding]) -> tuple[Line, ...]:
     return tuple(sorted(lines, key=lambda line: line.finding.ok))
 
 
-def _find_problems(matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count) -> Iterator[tuple[str, Finding]]:
+def _find_problems(
+    matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count
+) -> Iterator[tuple[str, Finding]]:
     file_tensors = content.tensors
     for name, tensor in matches.missing.items():
         yield name, Finding("missing", describe_role(tensor), tensor.shape)
@@ -90,16 +96,31 @@ def _find_problems(matches: Matches, checkpoint: Checkpoint, content: Unpacked, 
     unreachable = _unreachable_shapes(count) if matches.unexpected else {}
     for name in matches.unexpected:
         finding = _classify_unexpected(name, matches, checkpoint, content, count, unreachable)
-        yield name, finding._replace(note=f"same shape as the missing {likely[name]}") if name in likely and not finding.ok else finding
+        yield (
+            name,
+            finding._replace(note=f"same shape as the missing {likely[name]}")
+            if name in likely and not finding.ok
+            else finding,
+        )
 
 
 def _unreachable_shapes(count: Count) -> dict[str, tuple[int, ...]]:
     """{name, with and without the model's own prefix: shape} of tensors that the reference allocates but never uses."""
-    found = {name: tensor.shape for name, tensor in expand_names(tensor for tensor, _ in list_unreachable(count.sizes, count.head)).items()}
+    found = {
+        name: tensor.shape
+        for name, tensor in expand_names(tensor for tensor, _ in list_unreachable(count.sizes, count.head)).items()
+    }
     return {name.partition(".")[2]: shape for name, shape in found.items()} | found
 
 
-def _classify_unexpected(name: str, matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count, unreachable: Mapping[str, Shape]) -> Finding:
+def _classify_unexpected(
+    name: str,
+    matches: Matches,
+    checkpoint: Checkpoint,
+    content: Unpacked,
+    count: Count,
+    unreachable: Mapping[str, Shape],
+) -> Finding:
     """The finding for a tensor that the model does not have."""
     shape = content.tensors[name].shape
     if shape is not None and 0 in shape:
@@ -107,7 +128,12 @@ def _classify_unexpected(name: str, matches: Matches, checkpoint: Checkpoint, co
     if (original := matches.matching.get(COPIES.get(name, ""))) and shape in (None, original.shape):
         return _check_copy(name, original._replace(tied_to=COPIES[name]), checkpoint, shape)
     what = classify_tensor(strip_indices(name), shape)
-    if what == "unknown" and name.endswith(".bias") and (weight := content.tensors.get(f"{name.removesuffix('.bias')}.weight")) and len(weight.file_names) > 1:
+    if (
+        what == "unknown"
+        and name.endswith(".bias")
+        and (weight := content.tensors.get(f"{name.removesuffix('.bias')}.weight"))
+        and len(weight.file_names) > 1
+    ):
         return Finding("beside", BIAS_OF_PACKED, None, shape)
     if name in unreachable and shape in (None, unreachable[name]):
         return Finding("beside", "never read", None, shape)
@@ -127,7 +153,10 @@ def _find_extras(matches: Matches, checkpoint: Checkpoint, content: Unpacked) ->
         if tensor.tied_to and tensor.part != "mtp":
             yield name, _check_copy(name, tensor, checkpoint, shape)
         elif not is_counted(tensor):
-            yield name, Finding("beside", "MTP layer" if tensor.part == "mtp" else describe_role(tensor), tensor.shape, shape)
+            yield (
+                name,
+                Finding("beside", "MTP layer" if tensor.part == "mtp" else describe_role(tensor), tensor.shape, shape),
+            )
     for name, what in content.beside.items():
         yield name, Finding("beside", what, None, checkpoint.tensors[name].shape)
 
@@ -135,10 +164,22 @@ def _find_extras(matches: Matches, checkpoint: Checkpoint, content: Unpacked) ->
 def _check_copy(name: str, tensor: Tensor, checkpoint: Checkpoint, shape: tuple[int, ...] | None) -> Finding:
     """The finding for a tied tensor, whose values must equal those of the original."""
     original = str(tensor.tied_to)
-    same = have_same_samples(checkpoint, name, original) if name in checkpoint.tensors and original in checkpoint.tensors else None
+    same = (
+        have_same_samples(checkpoint, name, original)
+        if name in checkpoint.tensors and original in checkpoint.tensors
+        else None
+    )
     if same is False:
-        return Finding("differs", "tied duplicate", tensor.shape, shape, f"differs from {original}, but the config ties them")
-    return Finding("beside", "tied duplicate", tensor.shape, shape, f"of {original}, {'sampled values are equal' if same else 'values not compared'}")
+        return Finding(
+            "differs", "tied duplicate", tensor.shape, shape, f"differs from {original}, but the config ties them"
+        )
+    return Finding(
+        "beside",
+        "tied duplicate",
+        tensor.shape,
+        shape,
+        f"of {original}, {'sampled values are equal' if same else 'values not compared'}",
+    )
 
 
 def describe_role(tensor: Tensor) -> str:

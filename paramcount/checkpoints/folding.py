@@ -73,7 +73,12 @@ def split_name(name: str) -> tuple[tuple[str, ...], Indices]:
 def format_pattern(words: Sequence[str], block: Sequence[Indices]) -> str:
     """A pattern in which several indices are in braces."""
     safe = [word.replace("{", "{{").replace("}", "}}") for word in words]
-    sets = ["{" + ",".join(format_ranges(join_ranges((i, 1) for i in indices), "-")) + "}" if len(indices) > 1 else f"{indices[0]}" for indices in block]
+    sets = [
+        "{" + ",".join(format_ranges(join_ranges((i, 1) for i in indices), "-")) + "}"
+        if len(indices) > 1
+        else f"{indices[0]}"
+        for indices in block
+    ]
     return safe[0] + "".join([f"{indices}{word}" for indices, word in zip(sets, safe[1:])])
 
 

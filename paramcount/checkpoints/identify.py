@@ -48,7 +48,9 @@ def identify(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> I
         model = zoo.load_entry(id)
         if len(content.tensors) > MAX_RATIO * sum(tensor.copies for tensor in count_model(model).tensors):
             continue
-        alike = (found for other, found in tried if (other.architecture, other.sizes) == (model.architecture, model.sizes))
+        alike = (
+            found for other, found in tried if (other.architecture, other.sizes) == (model.architecture, model.sizes)
+        )
         found = next(alike, None) or try_comparison(model, checkpoint, content)
         if found is None:
             continue
@@ -57,7 +59,9 @@ def identify(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> I
         if not differing:
             ids.append(id)
             first = first or (model, found)
-        elif differing * MIN_TENSORS_PER_DIFFERENCE <= len(checkpoint.tensors) and (nearest is None or differing < nearest.differing):
+        elif differing * MIN_TENSORS_PER_DIFFERENCE <= len(checkpoint.tensors) and (
+            nearest is None or differing < nearest.differing
+        ):
             nearest = Nearest(id, differing)
     if first:
         return Identification(tuple(ids), first[1], build_verification(*first), None)
@@ -68,7 +72,9 @@ def find_zoo_models(checkpoint: Checkpoint, content: Unpacked) -> tuple[str, ...
     """Ids of the zoo models in a checkpoint. `content`: the unpacked checkpoint."""
     if len(content.tensors) > MOST_TENSORS:
         return ()
-    return identify(checkpoint, content, read_meanings({name: logical.shape for name, logical in content.tensors.items()})).ids
+    return identify(
+        checkpoint, content, read_meanings({name: logical.shape for name, logical in content.tensors.items()})
+    ).ids
 
 
 def try_comparison(model: zoo.Model, checkpoint: Checkpoint, content: Unpacked) -> Comparison | None:
@@ -88,9 +94,13 @@ def find_candidates(checkpoint: Checkpoint, content: Unpacked, meanings: Meaning
             continue
         embedding = row["vocab_size"] * row["d_model"]
         if not shapes:
-            if checkpoint.total_size in [width * (row["total"] + buffers) for width in WIDTHS for buffers in (0, row["buffers"])]:
+            if checkpoint.total_size in [
+                width * (row["total"] + buffers) for width in WIDTHS for buffers in (0, row["buffers"])
+            ]:
                 yield id
-        elif {row["vocab_size"], row["d_model"]} in tables and fit_groups(values, row["language_model"], row["total"] + row["mtp"] + 2 * embedding):
+        elif {row["vocab_size"], row["d_model"]} in tables and fit_groups(
+            values, row["language_model"], row["total"] + row["mtp"] + 2 * embedding
+        ):
             yield id
 
 

@@ -52,20 +52,30 @@ def explain_total_size(matches: Matches, content: Unpacked, checkpoint: Checkpoi
     more = {name: count_values(name, packed) for name in matches.unexpected}
     values = sum(n * prod(tensor.shape) for tensor, n in plain) + sum(filter(None, more.values()))
     unknown = sum(n is None for n in more.values())
-    packed_counts = Counter((tensor.shape, tuple([part.rpartition(".")[2] for part in file_tensors[name].file_names])) for name, tensor in packed.items())
+    packed_counts = Counter(
+        (tensor.shape, tuple([part.rpartition(".")[2] for part in file_tensors[name].file_names]))
+        for name, tensor in packed.items()
+    )
     sizes = list(dict.fromkeys(enumerate_packed_sizes(packed_counts, scheme)))
     if unknown or None in sizes:
         if total < values + min((size for size in sizes if size), default=0):
-            raise ParamcountError(f"total_size {total:,} is too small for {values:,} values", expected="at least 1 byte per value")
+            raise ParamcountError(
+                f"total_size {total:,} is too small for {values:,} values", expected="at least 1 byte per value"
+            )
         formats = sorted({file_tensors[name].format or "weights" for name in packed})
-        reason = f"the shapes of {unknown:,} tensors are unknown" if unknown else f"the packing of {', '.join(formats)} is unknown"
+        reason = (
+            f"the shapes of {unknown:,} tensors are unknown"
+            if unknown
+            else f"the packing of {', '.join(formats)} is unknown"
+        )
         return f"total_size {total:,} was not checked: {reason}"
     for size in sizes:
         for width, other_types in enumerate_widths(plain):
             if (size or 0) + values * width + sum(n * (other - width) for n, other in other_types) == total:
                 return f"total_size {total:,} is {describe_sum(size or 0, values, width, other_types)}"
     raise ParamcountError(
-        f"total_size {total:,} does not match {values:,} values{' plus packed weights' if packed else ''}", expected="1, 2, 4 or 8 bytes per value"
+        f"total_size {total:,} does not match {values:,} values{' plus packed weights' if packed else ''}",
+        expected="1, 2, 4 or 8 bytes per value",
     )
 
 
@@ -86,10 +96,19 @@ def count_values(name: str, packed: Mapping[str, Tensor]) -> int | None:
 def enumerate_widths(plain: Sequence[tuple[Tensor, int]]) -> Iterator[tuple[int, tuple[OtherType, ...]]]:
     """Bytes per value and the tensors of another type, the simplest combination first."""
     values_of_kind: Counter[str] = Counter()
-    mixers = tuple({strip_indices(tensor.name).rpartition(".")[0] + "." for tensor, _ in plain if tensor.component.startswith("mixer")})
+    mixers = tuple(
+        {
+            strip_indices(tensor.name).rpartition(".")[0] + "."
+            for tensor, _ in plain
+            if tensor.component.startswith("mixer")
+        }
+    )
     for tensor, n in plain:
         values_of_kind[classify_value_type(tensor, mixers)] += n * prod(tensor.shape)
-    masks, others = values_of_kind.pop("masks", 0), sorted({n for kind, n in values_of_kind.items() if kind})[-MOST_OTHER_TYPES:]
+    masks, others = (
+        values_of_kind.pop("masks", 0),
+        sorted({n for kind, n in values_of_kind.items() if kind})[-MOST_OTHER_TYPES:],
+    )
     for n in range(len(others) + 1):
         for chosen in combinations(others, n):
             other_types = tuple(OtherType(count, WIDE) for count in chosen)
@@ -122,17 +141,24 @@ def describe_sum(packed: int, values: int, width: int, other_types: Iterable[Oth
 # ---- packed tensors, from their names
 
 
-def enumerate_packed_sizes(packed_counts: Mapping[tuple[tuple[int, ...], tuple[str, ...]], int], scheme: QuantizationScheme) -> Iterator[int | None]:
+def enumerate_packed_sizes(
+    packed_counts: Mapping[tuple[tuple[int, ...], tuple[str, ...]], int], scheme: QuantizationScheme
+) -> Iterator[int | None]:
     """Possible bytes of packed tensors including scales; None if the packing is unknown. `packed_counts`: number of tensors per shape and
     last words of their names.
     """
     for scale in SCALES:
         for transposed in (False, True):
-            sizes = [(compute_packed_size(shape, names, scheme, scale, transposed), n) for (shape, names), n in packed_counts.items()]
+            sizes = [
+                (compute_packed_size(shape, names, scheme, scale, transposed), n)
+                for (shape, names), n in packed_counts.items()
+            ]
             yield None if any(size is None for size, _ in sizes) else sum((size or 0) * n for size, n in sizes)
 
 
-def compute_packed_size(shape: tuple[int, ...], names: tuple[str, ...], scheme: QuantizationScheme, scale: str, transposed: bool) -> int | None:
+def compute_packed_size(
+    shape: tuple[int, ...], names: tuple[str, ...], scheme: QuantizationScheme, scale: str, transposed: bool
+) -> int | None:
     """Bytes of a packed tensor. `transposed`: the model stores its matrices transposed, as GPT-2 does."""
     packing = infer_packing(names, scheme, scale)
     if packing is None or len(shape) < 2:
@@ -152,7 +178,9 @@ def infer_packing(names: tuple[str, ...], scheme: QuantizationScheme, scale: str
         layout = scheme.layout or ("gptq" if "g_idx" in names else None)
         if layout not in ("gptq", "awq") or scheme.bits is None or scheme.group is None or scheme.various:
             return None
-        return Packing(layout, "I32", scheme.bits, (1, scheme.group), "F16", zeros="qzeros" in names, indexed="g_idx" in names)
+        return Packing(
+            layout, "I32", scheme.bits, (1, scheme.group), "F16", zeros="qzeros" in names, indexed="g_idx" in names
+        )
     if names[0].endswith("blocks"):
         return Packing("mxfp4", "U8", scale="U8")
     if len(names) == 2 and names[1].endswith("_scale_inv"):

@@ -27,7 +27,9 @@ class Matches:
     missing: Mapping[str, Tensor]
     optional: Mapping[str, Tensor]  # not in the file, and not required: tied copies, legacy buffers, omitted MTP layers
     unexpected: tuple[str, ...]
-    by_shape: Mapping[str, Tensor] = field(default_factory=dict)  # unfamiliar names in the file, each with a tensor of its shape
+    by_shape: Mapping[str, Tensor] = field(
+        default_factory=dict
+    )  # unfamiliar names in the file, each with a tensor of its shape
 
 
 def expand_names(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
@@ -45,7 +47,9 @@ def expand_names(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for tensor in tensors:
         for name in iterate_names(tensor):
-            if name not in found or (found[name].tied_to and not tensor.tied_to):  # prefer the declaration that is not tied
+            if name not in found or (
+                found[name].tied_to and not tensor.tied_to
+            ):  # prefer the declaration that is not tied
                 found[name] = tensor
     return found
 
@@ -83,7 +87,12 @@ def match_tensors(declared: Mapping[str, Tensor], file_tensors: Names, not_saved
 
 def is_optional(tensor: Tensor, mtp: bool, not_saved: tuple[str, ...] = ()) -> bool:
     """Whether a file may omit a tensor. `mtp`: whether the file has MTP layers."""
-    return tensor.tied_to is not None or tensor.role == "legacy_buffer" or (tensor.part == "mtp" and not mtp) or tensor.name.endswith(not_saved)
+    return (
+        tensor.tied_to is not None
+        or tensor.role == "legacy_buffer"
+        or (tensor.part == "mtp" and not mtp)
+        or tensor.name.endswith(not_saved)
+    )
 
 
 def match_by_shape(found: Matches, file_tensors: Names) -> Matches:

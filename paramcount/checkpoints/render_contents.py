@@ -23,7 +23,10 @@ MOST_ROWS = 400  # of a text table
 
 def build_table(found: StoredCount) -> Table:
     """A row per component with parameters, without empty components."""
-    columns = [Column("component", "component", right=False, show=format_component), Column("tensors", "tensors", only="csv")]
+    columns = [
+        Column("component", "component", right=False, show=format_component),
+        Column("tensors", "tensors", only="csv"),
+    ]
     tensors = Counter[str]()
     for pattern in found.patterns:
         tensors[pattern.what] += pattern.tensors
@@ -32,13 +35,25 @@ def build_table(found: StoredCount) -> Table:
         columns[1] = Column("tensors", "tensors")
         return Table(columns, rows, found.to_dict(), above=[format_headline(found)], below=list_details(found))
     shapes = {name: format_shapes(found.shapes.get(name, {}), n) for name, n in found.components.items()}
-    rows = [[name, tensors[name], n, format_share(n, found.total), shapes[name]] for name, n in found.components.items() if n]
+    rows = [
+        [name, tensors[name], n, format_share(n, found.total), shapes[name]]
+        for name, n in found.components.items()
+        if n
+    ]
     columns += [
         Column("parameters", "parameters"),
         Column("share", "share", only="people"),
         Column("shapes", "shapes", right=False, only="people"),
     ]
-    return Table(columns, rows, found.to_dict(), above=[format_headline(found)], below=list_details(found), headings=False, wraps=True)
+    return Table(
+        columns,
+        rows,
+        found.to_dict(),
+        above=[format_headline(found)],
+        below=list_details(found),
+        headings=False,
+        wraps=True,
+    )
 
 
 def build_tensor_table(found: StoredCount, *, full: bool) -> Table:
@@ -52,7 +67,11 @@ def build_tensor_table(found: StoredCount, *, full: bool) -> Table:
         Column("parameters", "parameters"),
         Column("component", "component", right=False, show=format_component),
     ]
-    below = [] if len(rows) == len(found.patterns) else [f"… and {len(found.patterns) - len(rows):,} more; --csv and --json list them all"]
+    below = (
+        []
+        if len(rows) == len(found.patterns)
+        else [f"… and {len(found.patterns) - len(rows):,} more; --csv and --json list them all"]
+    )
     return Table(columns, rows, found.to_dict(), above=[format_headline(found)], below=below)
 
 
@@ -67,7 +86,11 @@ def build_row(pattern: Pattern) -> list[object]:
 
 def format_headline(found: StoredCount) -> str:
     name = make_printable(Path(found.path).name or found.path)
-    counted = f"{found.total:,} parameters ({format_count(found.total)})" if found.total is not None else f"{found.tensors:,} tensors, shapes unknown"
+    counted = (
+        f"{found.total:,} parameters ({format_count(found.total)})"
+        if found.total is not None
+        else f"{found.tensors:,} tensors, shapes unknown"
+    )
     models = f"   {'contains' if found.whole else 'lists'} the tensors of {', '.join(found.zoo)}" if found.zoo else ""
     return f"{name}   {counted}{models}"
 
@@ -81,8 +104,13 @@ def format_shapes(shapes: Mapping[tuple[int, ...], int], n: int) -> str:
     if sum(prod(sizes) * times for sizes, times in shapes.items()) != n:
         return ""
     ordered = sorted(shapes.items(), key=lambda item: -prod(item[0]) * item[1])
-    terms = [f"{times:,} × {format_known_shape(sizes)}" if times > 1 else format_known_shape(sizes) for sizes, times in ordered[:MOST_SHAPES]]
-    return " + ".join([*terms, *([f"{len(ordered) - MOST_SHAPES:,} more shapes"] if len(ordered) > MOST_SHAPES else [])])
+    terms = [
+        f"{times:,} × {format_known_shape(sizes)}" if times > 1 else format_known_shape(sizes)
+        for sizes, times in ordered[:MOST_SHAPES]
+    ]
+    return " + ".join(
+        [*terms, *([f"{len(ordered) - MOST_SHAPES:,} more shapes"] if len(ordered) > MOST_SHAPES else [])]
+    )
 
 
 def list_details(found: StoredCount) -> list[str]:
@@ -92,7 +120,11 @@ def list_details(found: StoredCount) -> list[str]:
         lines.append(format_not_included(found.beside))
     lines += [describe_copy(copy) for copy in found.copies]
     if found.by == "names" or found.total is None:
-        unrecognized = f"; {found.untold:,} unrecognised tensor{'s' if found.untold > 1 else ''} counted as other" if found.untold else ""
+        unrecognized = (
+            f"; {found.untold:,} unrecognised tensor{'s' if found.untold > 1 else ''} counted as other"
+            if found.untold
+            else ""
+        )
         lines.append(f"components inferred from tensor names{unrecognized}")
     else:
         lines.append(f"components from {found.zoo[0]}")
@@ -112,7 +144,10 @@ def describe_storage(found: StoredCount) -> list[str]:
     if found.scheme:
         texts.append(found.scheme)
     bytes = sum(type.bytes for type in found.types)
-    types = [type.dtype if len(found.types) == 1 else f"{type.dtype} {format_share(type.bytes, bytes) or '0.0%'}" for type in found.types]
+    types = [
+        type.dtype if len(found.types) == 1 else f"{type.dtype} {format_share(type.bytes, bytes) or '0.0%'}"
+        for type in found.types
+    ]
     texts += [", ".join(shorten(types))] if types else []
     return texts + format_bits(found.bits)
 
@@ -120,7 +155,10 @@ def describe_storage(found: StoredCount) -> list[str]:
 def describe_structure(found: StoredCount) -> list[str]:
     """Numbers of layers and experts."""
     stacks = shorten([f"{n:,} in {make_printable(name, 40)}" for name, n in found.stacks.items() if n > 1])
-    return [*([f"layers: {', '.join(stacks)}"] if stacks else []), *([f"{found.experts:,} experts"] if found.experts else [])]
+    return [
+        *([f"layers: {', '.join(stacks)}"] if stacks else []),
+        *([f"{found.experts:,} experts"] if found.experts else []),
+    ]
 
 
 def describe_copy(copy: Copy) -> str:

@@ -24,8 +24,14 @@ def build_table(found: Verification, others: Sequence[str] = (), format: str = "
         counts["unexpected"] = (0, unexpected)
     counts["total"] = (sum(n for n, _ in counts.values()), sum(n for _, n in counts.values()))
     differences = [[name, n, found_n, found_n - n] for name, (n, found_n) in counts.items()]
-    columns = [Column("component", "component", right=False), Column("expected", "expected"), Column("found", "found by name" if found.only_names else "found")]
-    columns.append(Column("difference", "difference", show=format_difference, style=lambda text: "" if text == "0" else "red"))
+    columns = [
+        Column("component", "component", right=False),
+        Column("expected", "expected"),
+        Column("found", "found by name" if found.only_names else "found"),
+    ]
+    columns.append(
+        Column("difference", "difference", show=format_difference, style=lambda text: "" if text == "0" else "red")
+    )
     below = [*describe_empty(found), *list_problems(found), *describe_other_models(others), *list_notes(found)]
     data = found.to_dict() | {"zoo": list(others)} if format == "json" else {}
     return Table(columns, differences, data, above=[format_headline(found)], below=below, bold=("total",))
@@ -45,7 +51,9 @@ def describe_other_models(models: Sequence[str]) -> list[str]:
 def build_rows(found: Verification) -> Table:
     """All findings as rows of one table: components, then folded tensors, then faults."""
     names = ("finding", "what", "pattern", "tensors", "declared", "held", "expected", "found", "note")
-    components = [["component", name, None, None, None, None, n, found.found[name], None] for name, n in found.expected.items()]
+    components = [
+        ["component", name, None, None, None, None, n, found.found[name], None] for name, n in found.expected.items()
+    ]
     tensors = [
         [
             *(line.finding.kind, line.finding.what, line.pattern, line.tensors),
@@ -74,7 +82,11 @@ def list_problems(found: Verification, most: int = MOST_LINES, where: str = "--j
 
 def describe_line(line: Line) -> str:
     """A problem as text."""
-    finding, times, pattern = line.finding, f"{line.tensors:,} × " if line.tensors > 1 else "", make_printable(line.pattern)
+    finding, times, pattern = (
+        line.finding,
+        f"{line.tensors:,} × " if line.tensors > 1 else "",
+        make_printable(line.pattern),
+    )
     what = get_display_name(finding.what).replace("_", " ")
     match finding.kind:
         case "wrong shape":
@@ -93,7 +105,11 @@ def list_notes(found: Verification) -> list[str]:
         what = get_display_name(line.finding.what)
         found_lines.append(f"{make_printable(line.pattern)}: {what} {make_printable(line.finding.note)}")
     if not found.shapes_checked:
-        found_lines.append("shapes not checked: an index has names only" if found.only_names else "shapes not checked for tensors in missing files")
+        found_lines.append(
+            "shapes not checked: an index has names only"
+            if found.only_names
+            else "shapes not checked for tensors in missing files"
+        )
     return [*found_lines, *describe_size(found), *found.notes]
 
 
@@ -115,7 +131,9 @@ def describe_size(found: Verification) -> list[str]:
 def format_not_included(values: Mapping[str, int | None]) -> str:
     """Values that are not included in the total, by class."""
     names = {get_display_name(what): n for what, n in values.items()}
-    return f"not included in the total: {' · '.join(name if n is None else f'{name} {n:,}' for name, n in names.items())}"
+    return (
+        f"not included in the total: {' · '.join(name if n is None else f'{name} {n:,}' for name, n in names.items())}"
+    )
 
 
 def format_bits(each: Fraction | None) -> list[str]:

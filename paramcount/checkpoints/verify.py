@@ -79,12 +79,34 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """The verification as plain data for JSON."""
-        plain = ("id", "name", "path", "format", "ok", "files", "tensors", "scheme", "shapes_checked", "only_names", "by_shape", "beside", "faults", "remarks")
+        plain = (
+            "id",
+            "name",
+            "path",
+            "format",
+            "ok",
+            "files",
+            "tensors",
+            "scheme",
+            "shapes_checked",
+            "only_names",
+            "by_shape",
+            "beside",
+            "faults",
+            "remarks",
+        )
         lines = [line.to_dict() for line in self.lines]
         counts = {"expected": dict(self.expected), "found": dict(self.found)}
         totals = {f"{name}_total": sum(components.values()) for name, components in counts.items()}
         sizes = {"size": self.size._asdict(), "totals": self.totals.to_dict()}
-        return {"schema_version": SCHEMA_VERSION} | {name: getattr(self, name) for name in plain} | counts | totals | sizes | {"lines": lines}
+        return (
+            {"schema_version": SCHEMA_VERSION}
+            | {name: getattr(self, name) for name in plain}
+            | counts
+            | totals
+            | sizes
+            | {"lines": lines}
+        )
 
 
 @dataclass(frozen=True)
@@ -109,8 +131,20 @@ def compare_tensors(model: Model, checkpoint: Checkpoint, content: Unpacked | No
     except ParamcountError as error:
         raise error.add_location(make_printable(model.id)) from None
     matches = match_tensors(declared, content.tensors, count.sizes.not_saved)
-    notes += [f"{make_printable(name)} is not in the file; the reference recomputes it" for name in matches.optional if name.endswith(count.sizes.not_saved)]
-    return Comparison(checkpoint, count, content, tensors, matches, collect_findings(matches, checkpoint, content, count), tuple(notes))
+    notes += [
+        f"{make_printable(name)} is not in the file; the reference recomputes it"
+        for name in matches.optional
+        if name.endswith(count.sizes.not_saved)
+    ]
+    return Comparison(
+        checkpoint,
+        count,
+        content,
+        tensors,
+        matches,
+        collect_findings(matches, checkpoint, content, count),
+        tuple(notes),
+    )
 
 
 def verify_checkpoint(model: Model, checkpoint: Checkpoint) -> Verification:
@@ -196,8 +230,16 @@ def predict_bytes(found: Comparison) -> int | None:
     """Bytes of the model's tensors and other expected ones, each packed as in the file, or as similar tensors are if missing; None if
     unknown."""
     matches, file_tensors = found.matches, found.content.tensors
-    sizes = [file_tensors[name].size(tensor.shape) for tensors in (matches.matching, matches.wrong_shape, matches.by_shape) for name, tensor in tensors.items()]
-    sizes += [file_tensors[name].size(shape) for name in matches.unexpected if found.findings[name].ok and (shape := file_tensors[name].shape) is not None]
+    sizes = [
+        file_tensors[name].size(tensor.shape)
+        for tensors in (matches.matching, matches.wrong_shape, matches.by_shape)
+        for name, tensor in tensors.items()
+    ]
+    sizes += [
+        file_tensors[name].size(shape)
+        for name in matches.unexpected
+        if found.findings[name].ok and (shape := file_tensors[name].shape) is not None
+    ]
     if matches.missing:
         by_pattern = {strip_indices(name): logical for name, logical in file_tensors.items()}
         largest = max(by_pattern.values(), key=lambda logical: prod(logical.shape or ()), default=None)

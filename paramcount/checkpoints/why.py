@@ -51,10 +51,24 @@ CAUSES_BY_CLASS = {
     "scale": SCALES, "zero point": ZEROS, "group index": INDICES, "activation scale": ACTIVATIONS,
     BIAS_OF_PACKED: BIASES, "never read": UNREAD, "buffer": OTHERS,
 }  # fmt: skip
-ITEMS = ("", "as stored", "as expected", OWN_TENSORS, BUFFERS, DUPLICATES, MAIN_LAYERS, MTP_LAYERS)  # sorted before all others
+ITEMS = (
+    "",
+    "as stored",
+    "as expected",
+    OWN_TENSORS,
+    BUFFERS,
+    DUPLICATES,
+    MAIN_LAYERS,
+    MTP_LAYERS,
+)  # sorted before all others
 CAUSES_WITH_NOTE = (MTP_LAYER, LEFT_OUT, PARTS, UNEXPECTED)  # causes with their items as note
 MOST_SHAPES = 40  # of one sum
-METHODS = {"fp8": "FP8 scales", "fp4": "FP4 scales", "mxfp4": "MXFP4 scales", "gptq": "GPTQ scales"}  # by layout; AWQ for all others
+METHODS = {
+    "fp8": "FP8 scales",
+    "fp4": "FP4 scales",
+    "mxfp4": "MXFP4 scales",
+    "gptq": "GPTQ scales",
+}  # by layout; AWQ for all others
 
 
 class Part(NamedTuple):
@@ -110,7 +124,11 @@ class CheckpointExplanation:
         if not self.types or self.values is None:
             return []
         found = [f"bytes: {' + '.join(map(describe_dtype, self.types))} = {bytes:,}"]
-        return [*found, f"files: {self.size:,} bytes = values {bytes:,} + headers {self.size - bytes:,}"] if self.size is not None else found
+        return (
+            [*found, f"files: {self.size:,} bytes = values {bytes:,} + headers {self.size - bytes:,}"]
+            if self.size is not None
+            else found
+        )
 
     @property
     def verdict(self) -> str:
@@ -125,7 +143,10 @@ class CheckpointExplanation:
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data for JSON."""
         plain = {name: getattr(self, name) for name in ("id", "name", "path", "values", "verdict", "ok", "left_over")}
-        checked = {name: to_plain(getattr(self.verification, name)) for name in ("format", "files", "tensors", "scheme", "faults", "remarks")}
+        checked = {
+            name: to_plain(getattr(self.verification, name))
+            for name in ("format", "files", "tensors", "scheme", "faults", "remarks")
+        }
         own = {name: to_plain(getattr(self, name)) for name in ("account", "unknown", "types", "size")}
         return plain | own | {"bytes": self.verification.size.found} | checked
 
@@ -183,7 +204,13 @@ def find_omitted(found: Comparison) -> Iterator[Cause]:
     for name in declared:
         if written[name] != declared[name]:
             partly = f"{written[name]:,} − {declared[name]:,}"
-            items.append(Item(name, written[name] - declared[name], partly if written[name] else format_arithmetic(found.count)[name]))
+            items.append(
+                Item(
+                    name,
+                    written[name] - declared[name],
+                    partly if written[name] else format_arithmetic(found.count)[name],
+                )
+            )
     if items:
         yield build_cause(LEFT_OUT, LEFT_OUT, items)
 
@@ -226,7 +253,13 @@ def classify_uncounted(tensor: Tensor) -> tuple[str, str]:
 def classify_packing(found: Comparison, name: str | None, other: str, tensor: Tensor | None) -> Part:
     """A scale, zero point or other tensor that belongs to packed values."""
     cause = CAUSES_BY_CLASS[found.content.beside[other]]
-    return Part(cause, MTP_LAYERS if tensor and tensor.part == "mtp" else MAIN_LAYERS, 1, other, found.checkpoint.tensors[other].shape)
+    return Part(
+        cause,
+        MTP_LAYERS if tensor and tensor.part == "mtp" else MAIN_LAYERS,
+        1,
+        other,
+        found.checkpoint.tensors[other].shape,
+    )
 
 
 def build_causes(found: Comparison, parts: Sequence[Part]) -> Iterator[Cause]:
@@ -237,7 +270,9 @@ def build_causes(found: Comparison, parts: Sequence[Part]) -> Iterator[Cause]:
             causes.setdefault(part.cause, {}).setdefault((part.item, part.sign), []).append(part)
     for cause in sorted(causes, key=ORDER.index):
         items = []
-        for (name, sign), group in sorted(causes[cause].items(), key=lambda item: ITEMS.index(item[0][0]) if item[0][0] in ITEMS else len(ITEMS)):
+        for (name, sign), group in sorted(
+            causes[cause].items(), key=lambda item: ITEMS.index(item[0][0]) if item[0][0] in ITEMS else len(ITEMS)
+        ):
             items.append(Item(name, sign * sum(prod(part.shape or ()) for part in group), format_parts(group)))
         if sum(item.units for item in items):
             yield build_cause(cause, name_cause(found, cause), items)
@@ -246,17 +281,31 @@ def build_causes(found: Comparison, parts: Sequence[Part]) -> Iterator[Cause]:
 def build_cause(cause: str, name: str, items: Sequence[Item]) -> Cause:
     """A cause with its items. `name`: its display name."""
     note = ", ".join(item.name for item in items) if cause in CAUSES_WITH_NOTE else ""
-    return Cause(name, sum(item.units for item in items), note, tuple(item if len(items) > 1 else item._replace(name="") for item in items))
+    return Cause(
+        name,
+        sum(item.units for item in items),
+        note,
+        tuple(item if len(items) > 1 else item._replace(name="") for item in items),
+    )
 
 
 def name_cause(found: Comparison, cause: str) -> str:
     """The display name of a cause: scales by their method, MTP layers with their number."""
     if cause == MTP_LAYER:
-        return name_mtp_layers(tensor for tensor in found.matches.matching.values() if tensor.part == "mtp" and is_own(tensor))
+        return name_mtp_layers(
+            tensor for tensor in found.matches.matching.values() if tensor.part == "mtp" and is_own(tensor)
+        )
     if cause == SCALES:
-        layouts = {logical.packing.layout for logical in found.content.tensors.values() if logical.packing and len(logical.file_names) > 1}
+        layouts = {
+            logical.packing.layout
+            for logical in found.content.tensors.values()
+            if logical.packing and len(logical.file_names) > 1
+        }
         scheme = re.match(r"\w+", found.content.scheme or "")  # if only names are known
-        return " and ".join(sorted({METHODS.get(layout, "AWQ scales") for layout in layouts})) or f"{scheme[0] if scheme else ''} {SCALES}".lstrip()
+        return (
+            " and ".join(sorted({METHODS.get(layout, "AWQ scales") for layout in layouts}))
+            or f"{scheme[0] if scheme else ''} {SCALES}".lstrip()
+        )
     return cause
 
 
@@ -266,7 +315,11 @@ def is_own(tensor: Tensor) -> bool:
 
 def format_parts(parts: Sequence[Part]) -> str:
     """The arithmetic of tensors; only their number if they have too many shapes."""
-    return f"{len(parts):,} tensors" if len({part.shape for part in parts}) > MOST_SHAPES else format_sum(rebuild_rows(parts))
+    return (
+        f"{len(parts):,} tensors"
+        if len({part.shape for part in parts}) > MOST_SHAPES
+        else format_sum(rebuild_rows(parts))
+    )
 
 
 def rebuild_rows(parts: Iterable[Part]) -> Iterator[Tensor]:
@@ -277,5 +330,11 @@ def rebuild_rows(parts: Iterable[Part]) -> Iterator[Tensor]:
         kinds.setdefault((words, part.shape or ()), []).append(indices)
     for (words, shape), places in kinds.items():
         counts = [len(set(axis)) for axis in zip(*places)]
-        axes = [("layer" if i == 0 else "expert", n) for i, n in enumerate(counts)] if prod(counts) == len(places) else [("layer", len(places))]
-        yield Tensor("#".join(words), shape, "", "", "", tuple(Repeat(axis, n, n) for axis, n in axes if n > 1), (), None)
+        axes = (
+            [("layer" if i == 0 else "expert", n) for i, n in enumerate(counts)]
+            if prod(counts) == len(places)
+            else [("layer", len(places))]
+        )
+        yield Tensor(
+            "#".join(words), shape, "", "", "", tuple(Repeat(axis, n, n) for axis, n in axes if n > 1), (), None
+        )

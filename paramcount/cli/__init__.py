@@ -149,7 +149,9 @@ def translate_click_error(error: click.ClickException) -> ParamcountError:
             is_option = isinstance(parameter, click.Option)
             where = max(parameter.opts, key=len) if is_option else parameter.human_readable_name
             return ParamcountError(error.message.rstrip("."), where=where)
-    message = lower_first(error.format_message()).rstrip(".").replace("got unexpected extra argument", "unexpected argument")
+    message = (
+        lower_first(error.format_message()).rstrip(".").replace("got unexpected extra argument", "unexpected argument")
+    )
     return ParamcountError(f"{message}; run {command_help}")
 
 

@@ -225,7 +225,10 @@ def table(
     below = [f"{id}: {source}" for id, source in dict.fromkeys((row[8], row[7]) for row in rows) if id and id != source]
     for model, figures, files in zip(models, answers, contents):
         if not figures and not files:
-            below.append(f"{model.id}: no published figures" + ("; pass a NUMBER or a CHECKPOINT" if model.reading.origin else " in the zoo entry"))
+            below.append(
+                f"{model.id}: no published figures"
+                + ("; pass a NUMBER or a CHECKPOINT" if model.reading.origin else " in the zoo entry")
+            )
     data: dict[str, object] = {"schema_version": SCHEMA_VERSION}
     changes = [changes_to_dict(model) for model in models]
     data["figures"] = [why.to_dict() | change for change, figures in zip(changes, answers) for why in figures]

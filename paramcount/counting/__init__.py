@@ -6,4 +6,14 @@ This package knows sizes and flows; it knows nothing of files, names or the zoo.
 from paramcount.counting.count import COMPONENTS, PARTS, SCHEMA_VERSION, TABLES, Count, count_sizes
 from paramcount.counting.tensors import TOWERS, Tensor, list_tensors
 
-__all__ = ["COMPONENTS", "PARTS", "SCHEMA_VERSION", "TABLES", "TOWERS", "Count", "Tensor", "count_sizes", "list_tensors"]
+__all__ = [
+    "COMPONENTS",
+    "PARTS",
+    "SCHEMA_VERSION",
+    "TABLES",
+    "TOWERS",
+    "Count",
+    "Tensor",
+    "count_sizes",
+    "list_tensors",
+]

@@ -27,7 +27,11 @@ def format_arithmetic(count: Count) -> dict[str, str]:
     written = {}
     for name, tensors in rows.items():
         if any(tensor.parameters for tensor in tensors):
-            written[name] = format_sum(t for t in tensors if t.parameters) if name not in MANY_TENSORS else f"{sum(t.copies for t in tensors):,} tensors"
+            written[name] = (
+                format_sum(t for t in tensors if t.parameters)
+                if name not in MANY_TENSORS
+                else f"{sum(t.copies for t in tensors):,} tensors"
+            )
         else:
             written[name] = f"tied to {_find_component(tensors[0].tied_to, count.tensors)}"
     return written
@@ -52,7 +56,10 @@ def format_sum(tensors: Iterable[Tensor]) -> str:
     for (_, (experts, shape)), times in layers.items():
         alike = brackets.setdefault(times, {}).setdefault((experts, tuple(sorted(shape))), [])
         alike.append((experts, shape))
-    return " + ".join(_format_bracket(times, [_format_term(alike) for alike in bracket.values()]) for times, bracket in brackets.items())
+    return " + ".join(
+        _format_bracket(times, [_format_term(alike) for alike in bracket.values()])
+        for times, bracket in brackets.items()
+    )
 
 
 def _format_term(alike: list[Term]) -> str:

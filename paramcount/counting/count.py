@@ -187,12 +187,22 @@ class Count:
             "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16", "tied", "scope",
             "architecture", "reference",
         )  # fmt: skip
-        nested = ("components", "active_components", "details", "parts", "unreachable", "unreachable_reasons", "release")
+        nested = (
+            "components",
+            "active_components",
+            "details",
+            "parts",
+            "unreachable",
+            "unreachable_reasons",
+            "release",
+        )
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in names},
             "stored_bytes": self.stored_bytes,
-            "quantization": {name: value for name, value in self.storage._asdict().items() if name != "bytes"} if self.storage else None,
+            "quantization": {name: value for name, value in self.storage._asdict().items() if name != "bytes"}
+            if self.storage
+            else None,
             "not_counted": list(self.not_counted),
             "warnings": list(self.warnings),
             "notes": list(self.notes),

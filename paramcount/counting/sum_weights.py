@@ -124,7 +124,9 @@ class CompiledSums(NamedTuple):
     get_sizes: Callable[[Sizes], tuple[int, ...]]
     products: tuple[tuple[int, int], ...]
     polynomials: tuple[tuple[tuple[int, int], ...], ...]  # (coefficient, entry) of each term
-    sums: tuple[tuple[tuple[str, str], int, int], ...]  # (part, component), polynomials of its total and its active part
+    sums: tuple[
+        tuple[tuple[str, str], int, int], ...
+    ]  # (part, component), polynomials of its total and its active part
     tied: bool
 
     def evaluate(self, sizes: Sizes) -> Sums:

@@ -58,7 +58,15 @@ class Tensor(NamedTuple):
     @property
     def note(self) -> str:
         """Why it is not included in the total, in one word; empty if it is."""
-        return "tied" if self.tied_to else "MTP" if self.part == "mtp" else "" if self.role == "parameter" else self.role.replace("_", " ")
+        return (
+            "tied"
+            if self.tied_to
+            else "MTP"
+            if self.part == "mtp"
+            else ""
+            if self.role == "parameter"
+            else self.role.replace("_", " ")
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
@@ -101,7 +109,16 @@ def list_tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
     for out, part in list_flows(sizes, head):
         yield from list_flow_tensors(out, part)
     for name, shape, copies in sizes.legacy_buffers():
-        yield Tensor(name, shape, "other", "decoder", "legacy_buffer", (Repeat("layer", copies, copies, runs=((0, copies),)),), (), None)
+        yield Tensor(
+            name,
+            shape,
+            "other",
+            "decoder",
+            "legacy_buffer",
+            (Repeat("layer", copies, copies, runs=((0, copies),)),),
+            (),
+            None,
+        )
 
 
 def list_unreachable(sizes: Sizes, head: bool = True) -> Iterator[tuple[Tensor, str]]:
@@ -125,4 +142,14 @@ def list_flow_tensors(out: Data, part: str = "decoder") -> Iterator[Tensor]:
         weight, shape = record.weight, record.stored_shape
         single = tuple(r for r in record.repeats if r.axis != "use" and not r.stacked)
         if 0 not in shape:
-            yield Tensor(record.name, shape, weight.component, record.part, weight.role, single, weight.splits, record.tied_to, record.stacked)
+            yield Tensor(
+                record.name,
+                shape,
+                weight.component,
+                record.part,
+                weight.role,
+                single,
+                weight.splits,
+                record.tied_to,
+                record.stacked,
+            )

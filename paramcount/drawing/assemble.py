@@ -37,9 +37,15 @@ def make_row(band: Band, scale: float) -> tuple[Group, Point, Point]:
     return group, (inner.way_in[0] - left, inner.way_in[1] + down), (inner.way_out[0] - left, inner.way_out[1] + down)
 
 
-def make_section(section: Section, bands: Sequence[Band], steps: Sequence[Step], scale: float, parts: int, layer: int | None) -> PlacedSection:
+def make_section(
+    section: Section, bands: Sequence[Band], steps: Sequence[Step], scale: float, parts: int, layer: int | None
+) -> PlacedSection:
     """A section: heading, rows, and a frame around layers."""
-    rows = [Band("" if i else band.name, items) for band in bands for i, items in enumerate(split_rows(band.items, steps, scale))]
+    rows = [
+        Band("" if i else band.name, items)
+        for band in bands
+        for i, items in enumerate(split_rows(band.items, steps, scale))
+    ]
     framed = bool(section.layers)
     group, y = Group(), 0.0
     text = make_heading(section, steps, parts, layer)
@@ -63,7 +69,13 @@ def make_section(section: Section, bands: Sequence[Band], steps: Sequence[Step],
         here = one.move(left, y)
         way_in, way_out = (way_in[0] + left, way_in[1] + y), (way_out[0] + left, way_out[1] + y)
         if ways:
-            group = group.combine(Group(arrows=(make_return_arrow(ways[-1][1], way_in, right, y - APART / 2, left - TURN, row.items[0].step),)))
+            group = group.combine(
+                Group(
+                    arrows=(
+                        make_return_arrow(ways[-1][1], way_in, right, y - APART / 2, left - TURN, row.items[0].step),
+                    )
+                )
+            )
         group = group.combine(here)
         ways.append((way_in, way_out))
         right = here.box[2]
@@ -100,13 +112,17 @@ def assemble_sections(
             shift = 0.0 if before[0].group.frames and before[0].group.frames[0].role == "layer" else PAD
             start = (out[0] + shift, out[1] + before[1])
             end = (one.way_in[0] + left, one.way_in[1] + y)
-            arrow = make_return_arrow(start, end, before[0].right + shift, y - BETWEEN / 2, -TURN, bands[0].items[0].step)
+            arrow = make_return_arrow(
+                start, end, before[0].right + shift, y - BETWEEN / 2, -TURN, bands[0].items[0].step
+            )
             group = group.combine(Group(arrows=(arrow,)))
         group = group.combine(here)
         before = one, y
         y = here.box[3] + BETWEEN
     width = max((frame.width for frame in group.frames if frame.role == "layer"), default=0.0)
-    return group._replace(frames=tuple(frame._replace(width=width) if frame.role == "layer" else frame for frame in group.frames))
+    return group._replace(
+        frames=tuple(frame._replace(width=width) if frame.role == "layer" else frame for frame in group.frames)
+    )
 
 
 def measure_width(sections: Sequence[tuple[Section, Sequence[Band]]], scale: float) -> float:

@@ -90,7 +90,9 @@ def format_of(path: str) -> Format:
     return choose_by_extension(path, ENDINGS, "plot", where="--plot")
 
 
-def plot_rows(rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scale: Scale = "linear", paper: bool = True) -> bytes:
+def plot_rows(
+    rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scale: Scale = "linear", paper: bool = True
+) -> bytes:
     """The bar chart of rows from `views.compare.make_rows`. `paper`: white background, otherwise transparent."""
     for what, value, known in (("format", format, ENDINGS.values()), ("scale", scale, ("linear", "log"))):
         if value not in known:
@@ -170,7 +172,11 @@ class Axis(NamedTuple):
     def at(self, n: int) -> float:
         """The position of a sum."""
         if self.log:
-            return LONGEST_BAR * (math.log10(max(n, self.start)) - math.log10(self.start)) / (math.log10(self.end) - math.log10(self.start))
+            return (
+                LONGEST_BAR
+                * (math.log10(max(n, self.start)) - math.log10(self.start))
+                / (math.log10(self.end) - math.log10(self.start))
+            )
         return LONGEST_BAR * (n / self.end)
 
 
@@ -262,7 +268,9 @@ def _make_figure(rows: Sequence[Mapping[str, Any]], scale: Scale, *, drawn: bool
         from matplotlib.patches import Patch
 
         handles = [Patch(facecolor=COLOURS[part], label=part) for part in shown]
-        figure.legend(handles=handles, loc="upper left", ncols=LEGEND_COLUMNS, frameon=False, borderaxespad=0.4, handlelength=1.2)
+        figure.legend(
+            handles=handles, loc="upper left", ncols=LEGEND_COLUMNS, frameon=False, borderaxespad=0.4, handlelength=1.2
+        )
     return figure
 
 
@@ -310,5 +318,7 @@ def _measure_name(text: str) -> float:
     from matplotlib.textpath import text_to_path
 
     known = _list_letters()
-    width, _, _ = text_to_path.get_text_width_height_descent("".join(c if ord(c) in known else "W" for c in text), FontProperties(size=SMALL), ismath=False)
+    width, _, _ = text_to_path.get_text_width_height_descent(
+        "".join(c if ord(c) in known else "W" for c in text), FontProperties(size=SMALL), ismath=False
+    )
     return float(width) / 72

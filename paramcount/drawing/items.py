@@ -47,7 +47,9 @@ class Item(NamedTuple):
     left: str = ""  # shape of the left operand
 
 
-def list_items(steps: Sequence[Step], indices: Sequence[int], *, states: Mapping[int, Shape], inside: bool = False) -> tuple[Item, ...]:
+def list_items(
+    steps: Sequence[Step], indices: Sequence[int], *, states: Mapping[int, Shape], inside: bool = False
+) -> tuple[Item, ...]:
     """The items of some steps. `states`: {step: recurrent state}. `inside`: the steps are the body of an expert."""
     return Reader(steps, indices, states, inside).read_items()
 
@@ -55,7 +57,9 @@ def list_items(steps: Sequence[Step], indices: Sequence[int], *, states: Mapping
 class Reader:
     """One pass over the steps of a section."""
 
-    def __init__(self, steps: Sequence[Step], indices: Sequence[int], states: Mapping[int, Shape], inside: bool) -> None:
+    def __init__(
+        self, steps: Sequence[Step], indices: Sequence[int], states: Mapping[int, Shape], inside: bool
+    ) -> None:
         self.steps, self.indices, self.states, self.inside = steps, list(indices), states, inside
         self.within = set(indices)
         self.items: list[Item] = []
@@ -68,7 +72,9 @@ class Reader:
 
     def read_items(self) -> tuple[Item, ...]:
         self.fused = {i: product for i in self.indices if (product := self.find_fused_product(i))}
-        turned = {i: found for i in self.indices if self.steps[i].op == "join" and (found := self.find_partial_rotation(i))}
+        turned = {
+            i: found for i in self.indices if self.steps[i].op == "join" and (found := self.find_partial_rotation(i))
+        }
         self.rotations = {i: item for i, (item, _) in turned.items()}
         done = {j for _, steps in turned.values() for j in steps}
         for at, i in enumerate(self.indices):
@@ -80,7 +86,11 @@ class Reader:
             for j in () if self.steps[i].op in FROM_LENGTHS else self.steps[i].reads:
                 if j not in self.within and self.find_source(j) not in self.owner:
                     column = self.is_column(j)
-                    out = make_data(self.steps[i].inputs[0], j, column=column) if self.inside else make_output(self.steps[j], j, column=column)
+                    out = (
+                        make_data(self.steps[i].inputs[0], j, column=column)
+                        if self.inside
+                        else make_output(self.steps[j], j, column=column)
+                    )
                     self.add(Item("source", j, (OUTSIDE,) if self.inside else (), out))
             self.add_step(i)
         items = name_operands(self.items, self.owner)
@@ -105,7 +115,12 @@ class Reader:
     def add_step(self, i: int) -> None:
         """Add the item of a step, if it has one."""
         step = self.steps[i]
-        if i in self.fused or (step.op in (*RESHAPES, "split") and step.reads and step.reads[0] not in self.fused and has_equal_rows(step.inputs[0], step.out)):
+        if i in self.fused or (
+            step.op in (*RESHAPES, "split")
+            and step.reads
+            and step.reads[0] not in self.fused
+            and has_equal_rows(step.inputs[0], step.out)
+        ):
             self.alias_of[i] = step.reads[0]
         elif step.op == "split" and step.reads[0] in self.fused:
             self.add_slice(i, self.fused[step.reads[0]])
@@ -169,7 +184,13 @@ class Reader:
         reads = self.steps[i].reads
         before = self.find_source(reads[0])
         at = self.owner.get(before)
-        if at is not None and len(reads) == 1 and self.items[at].kind == "words" and self.count_readers(before) == 1 and len(self.items[at].words) < 3:
+        if (
+            at is not None
+            and len(reads) == 1
+            and self.items[at].kind == "words"
+            and self.count_readers(before) == 1
+            and len(self.items[at].words) < 3
+        ):
             self.items[at] = self.items[at]._replace(words=(*self.items[at].words, *words))
             self.alias_of[i] = before
         else:
@@ -188,7 +209,9 @@ class Reader:
         out = make_data(step.out, i)
         if step.product:
             shape = step.product.right if step.heads > 1 else weight.shape
-            right = make_stack(step.heads, shape, "weight", i, step.text, weight.name)._replace(tied=weight.tied_to is not None)
+            right = make_stack(step.heads, shape, "weight", i, step.text, weight.name)._replace(
+                tied=weight.tied_to is not None
+            )
             biases, left = tuple(make_bias(bias, right) for bias in others), format_shape(step.product.left)
         else:
             right, left = make_weight(weight, i, step.op, step.text), format_shape(step.inputs[0])
@@ -233,7 +256,11 @@ class Reader:
         copies = given[-2] if len(given) > 2 and isinstance(given[-2], int) else 1
         scores = step.op == "QKᵀ"
         right = make_stack(copies, product.right, "data", i, "Kᵀ" if scores else "V")
-        out = make_stack(step.heads, product.out, "data", i, "attention scores") if scores else make_data(step.out, i, flat=True)
+        out = (
+            make_stack(step.heads, product.out, "data", i, "attention scores")
+            if scores
+            else make_data(step.out, i, flat=True)
+        )
         self.add(Item("product", i, step.reads, out, right, operand=step.reads[-1], left=format_shape(product.left)))
 
     # ---- softmax, state, experts
@@ -247,7 +274,9 @@ class Reader:
         masking = self.steps[step.reads[0]]
         before = self.owner[step.reads[0]]
         weights = tuple(make_weight(weight, i, step.op) for weight in step.weights)
-        self.items[before] = self.items[before]._replace(kind="operation" if weights else "words", words=("mask", "softmax"), weights=weights)
+        self.items[before] = self.items[before]._replace(
+            kind="operation" if weights else "words", words=("mask", "softmax"), weights=weights
+        )
         out = make_stack(step.heads, step.out[-2:], "data", i, "attention weights")
         if masking.mask:
             causal, window = masking.mask
@@ -267,7 +296,11 @@ class Reader:
                 return None
             passed.append(j)
             sources.add(self.steps[j].reads[0])
-        if len(sources) != 1 or len(rotated) != 1 or not has_equal_rows(self.steps[min(sources)].out, self.steps[i].out):
+        if (
+            len(sources) != 1
+            or len(rotated) != 1
+            or not has_equal_rows(self.steps[min(sources)].out, self.steps[i].out)
+        ):
             return None
         words = (f"{self.steps[rotated[0]].text} {self.steps[rotated[0]].out[-1]}", f"of {self.steps[i].out[-1]}")
         return Item("words", i, (min(sources),), words=words), [*passed, *rotated]
@@ -275,7 +308,13 @@ class Reader:
     def is_elementwise(self, i: int) -> bool:
         """Whether it is an element-wise operation without weights."""
         step = self.steps[i]
-        return i in self.within and len(step.reads) == 1 and not step.weights and step.op != "split" and has_equal_rows(step.inputs[0], step.out)
+        return (
+            i in self.within
+            and len(step.reads) == 1
+            and not step.weights
+            and step.op != "split"
+            and has_equal_rows(step.inputs[0], step.out)
+        )
 
     def add_experts(self, at: int) -> set[int]:
         """Add all steps of one expert as one item, and return the steps."""
@@ -302,13 +341,17 @@ def name_operands(items: Sequence[Item], owner: dict[int, int]) -> tuple[Item, .
     found = list(items)
     for item in items:
         if item.kind == "product" and item.operand is not None and item.right is not None:
-            letters = zip((item.reads[0], item.operand), ("Q", "K")) if item.right.label == "Kᵀ" else ((item.operand, "V"),)
+            letters = (
+                zip((item.reads[0], item.operand), ("Q", "K")) if item.right.label == "Kᵀ" else ((item.operand, "V"),)
+            )
             for step, letter in letters:
                 at = find_maker(items, owner, step)
                 if at is not None:
                     found[at] = add_letter(found[at], letter)
     return tuple(
-        item._replace(right=item.right._replace(label=item.words[0])) if item.kind == "product" and item.right and item.words and not item.right.label else item
+        item._replace(right=item.right._replace(label=item.words[0]))
+        if item.kind == "product" and item.right and item.words and not item.right.label
+        else item
         for item in found
     )
 

@@ -74,15 +74,23 @@ def spread_items(items: Sequence[Item], scale: float, *, inside: bool = False) -
     return Spread(pieces, edges, lanes, shift_lanes(pieces, edges, lanes, xs))
 
 
-def shift_lanes(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequence[int], xs: Sequence[float]) -> list[float]:
+def shift_lanes(
+    pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequence[int], xs: Sequence[float]
+) -> list[float]:
     """x positions with lanes shifted to the right where that makes way for arrows to the lanes below."""
     found = list(xs)
     for lane in range(1, max(lanes, default=0)):
         members = [i for i in range(len(pieces)) if lanes[i] == lane]
-        below = [e.end for e in edges if lanes[e.start] < lane < lanes[e.end] and not e.operand and xs[e.end] > xs[e.start]]
+        below = [
+            e.end for e in edges if lanes[e.start] < lane < lanes[e.end] and not e.operand and xs[e.end] > xs[e.start]
+        ]
         need = max((found[i] for i in below if found[i] < found[members[0]] + 200), default=0.0) - found[members[0]]
         time = min(
-            (found[e.end] - found[e.start] - pieces[e.start].width - GAP for e in edges if lanes[e.start] == lane != lanes[e.end]),
+            (
+                found[e.end] - found[e.start] - pieces[e.start].width - GAP
+                for e in edges
+                if lanes[e.start] == lane != lanes[e.end]
+            ),
             default=0.0,
         )
         if need > 0 and time > 0:
@@ -97,7 +105,11 @@ def lay_out(items: Sequence[Item], scale: float, *, inside: bool = False) -> Lay
     ys = choose_heights(pieces, edges, lanes, xs)
     placed = [p.group.move(x, ys[lane]) for p, x, lane in zip(pieces, xs, lanes)]
     lines = Lines(placed)
-    straight = {edge for edge in edges if not edge.operand and lanes[edge.start] == lanes[edge.end] and is_next_in_lane(edge, lanes, xs)}
+    straight = {
+        edge
+        for edge in edges
+        if not edge.operand and lanes[edge.start] == lanes[edge.end] and is_next_in_lane(edge, lanes, xs)
+    }
     for edge in sorted(edges, key=lambda e: (e not in straight, abs(xs[e.end] - xs[e.start]), e.end)):
         start, end = pieces[edge.start], pieces[edge.end]
         here = shift_point(start.way_out, xs[edge.start], ys[lanes[edge.start]])
@@ -130,7 +142,9 @@ def choose_gap(before: Piece, after: Piece) -> float:
     return CLOSE if after.item.kind == "words" else GAP - 4 if before.item.kind == "words" else GAP
 
 
-def choose_heights(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequence[int], xs: Sequence[float]) -> list[float]:
+def choose_heights(
+    pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequence[int], xs: Sequence[float]
+) -> list[float]:
     """The y of each lane, as high as the lanes above allow."""
     above: list[tuple[float, float, float]] = []  # left, right, bottom of all in the lanes above
     found: list[float] = []
@@ -236,4 +250,6 @@ def find_crossing_steps(items: Sequence[Item], cut: int) -> set[int]:
 
 def is_good_cut(items: Sequence[Item], cut: int) -> bool:
     """Whether later items read this one and are worth a row of their own."""
-    return items[cut].step in find_crossing_steps(items, cut) and any(item.kind in ("product", "experts") for item in items[cut + 1 :])
+    return items[cut].step in find_crossing_steps(items, cut) and any(
+        item.kind in ("product", "experts") for item in items[cut + 1 :]
+    )

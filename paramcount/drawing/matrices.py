@@ -89,12 +89,16 @@ def make_weight(weight: WeightUse, step: int, op: str, label: str = "") -> Matri
     if len(shape) == 3 and op == "linear by head" and isinstance(shape[0], int):
         return make_stack(shape[0], shape[1:], "weight", step, label, weight.name)._replace(tied=tied)
     rows = shape[0] if shape else 1
-    return Matrix(rows, multiply_sizes(shape[1:]), "weight", format_shape(weight.shape), step, label, weight.name, tied=tied)
+    return Matrix(
+        rows, multiply_sizes(shape[1:]), "weight", format_shape(weight.shape), step, label, weight.name, tied=tied
+    )
 
 
 def make_bias(weight: WeightUse, right: Matrix) -> Matrix:
     """A bias, as wide as its matrix."""
-    return make_stack(right.copies, (1, right.cols), "weight", right.step, name=weight.name)._replace(shape=right.times(f"[{right.cols}]"))
+    return make_stack(right.copies, (1, right.cols), "weight", right.step, name=weight.name)._replace(
+        shape=right.times(f"[{right.cols}]")
+    )
 
 
 def has_equal_rows(a: Shape, b: Shape) -> bool:

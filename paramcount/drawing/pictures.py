@@ -125,7 +125,9 @@ def list_rows(trace: Trace, found: Sequence[Section], chosen: Sequence[Section],
     return [
         (
             section,
-            in_section if after and is_linked((section, in_section), after, trace.steps) else end_with_data(in_section, trace.steps),
+            in_section
+            if after and is_linked((section, in_section), after, trace.steps)
+            else end_with_data(in_section, trace.steps),
         )
         for (section, in_section), after in zip(rows, [*following, None])
     ]
@@ -152,8 +154,20 @@ def choose_scale(rows: Rows) -> float:
 def find_longest_side(rows: Rows) -> int:
     """The longest side of a weight in a layer, or of any weight if there are no layers."""
     for layers in (True, False):
-        items = [item for section, found in rows if bool(section.layers) == layers for band in found for item in list_all_items(band.items)]
-        matrices = [m for item in items if item.kind != "lookup" for m in (item.right, *item.weights) if m is not None and m.role == "weight"]
+        items = [
+            item
+            for section, found in rows
+            if bool(section.layers) == layers
+            for band in found
+            for item in list_all_items(band.items)
+        ]
+        matrices = [
+            m
+            for item in items
+            if item.kind != "lookup"
+            for m in (item.right, *item.weights)
+            if m is not None and m.role == "weight"
+        ]
         sides = [n for m in matrices for n in (m.rows, m.cols) if isinstance(n, int)]
         if sides:
             return max(sides)
@@ -213,7 +227,9 @@ def make_legend(body: Group, scale: float, coloured: bool) -> Group:
     frames, texts = [], []
     for i, (role, width, text, _) in enumerate(entry for entry in entries if entry[-1]):
         y = 18.0 * i
-        frames.append(Frame(SWATCHES - width, y - (10 if role != "rule" else 7), width, 12 if role != "rule" else 6, role))
+        frames.append(
+            Frame(SWATCHES - width, y - (10 if role != "rule" else 7), width, 12 if role != "rule" else 6, role)
+        )
         texts.append(Text(SWATCHES + 8, y, text, 11, "start", "legend"))
     return Group(texts=tuple(texts), frames=tuple(frames))
 

@@ -49,7 +49,10 @@ def make_rectangle(matrix: Matrix, scale: float) -> Rectangle:
     """A matrix as a rectangle centred at (0, 0)."""
     (height, of_rows), (width, of_cols) = choose_length(matrix.rows, scale), choose_length(matrix.cols, scale)
     cards = min(matrix.copies, CARDS)
-    marks = {mark: tuple(axis for axis, found in (("rows", of_rows), ("cols", of_cols)) if found == mark) for mark in ("broken", "thin", "unknown")}
+    marks = {
+        mark: tuple(axis for axis, found in (("rows", of_rows), ("cols", of_cols)) if found == mark)
+        for mark in ("broken", "thin", "unknown")
+    }
     return Rectangle(
         -width / 2,
         -height / 2,
@@ -92,7 +95,9 @@ def split_shape(shape: str, room: float) -> list[str]:
     return [f"{copies} ×", one]
 
 
-def make_cell(matrix: Matrix, scale: float, *, all_above: bool = False, biases: tuple[Matrix, ...] = (), note: str = "") -> Group:
+def make_cell(
+    matrix: Matrix, scale: float, *, all_above: bool = False, biases: tuple[Matrix, ...] = (), note: str = ""
+) -> Group:
     """A rectangle with its name above and its shape below. `biases` are drawn right below it."""
     front = make_rectangle(matrix, scale)
     strips, bottom = [], front.y + front.height
@@ -238,7 +243,10 @@ def make_operation(item: Item, scale: float) -> Piece:
     box = row.group.box
     middle, room = (box[0] + box[2]) / 2, max(box[2] - box[0], WRAP)
     lines = [line for word in item.words for line in wrap_text(word, room, NAME)]
-    texts = tuple(Text(middle, box[1] - NEAR - 1 - (len(lines) - 1 - i) * LINE, line, NAME, role="name") for i, line in enumerate(lines))
+    texts = tuple(
+        Text(middle, box[1] - NEAR - 1 - (len(lines) - 1 - i) * LINE, line, NAME, role="name")
+        for i, line in enumerate(lines)
+    )
     named = row.group.combine(Group(texts=texts))
     row = Row()
     row.put(named)

@@ -109,7 +109,9 @@ def render_svg(drawing: Drawing, id: str = "drawing") -> str:
     for rectangle in drawing.rectangles:
         lines += ["<g>", *draw_rectangle(rectangle, drawing.colours), "</g>"]
     lines += [f'<circle class="joint" cx="{fmt(s.x)}" cy="{fmt(s.y)}" r="{fmt(s.radius)}"/>' for s in drawing.signs]
-    lines += [f'<text class="name" x="{fmt(s.x)}" y="{fmt(s.y + 4)}">{escape_text(s.text)}</text>' for s in drawing.signs]
+    lines += [
+        f'<text class="name" x="{fmt(s.x)}" y="{fmt(s.y + 4)}">{escape_text(s.text)}</text>' for s in drawing.signs
+    ]
     lines += [draw_text(text, drawing.colours) for text in drawing.texts]
     lines.append("</svg>")
     return "\n".join(lines) + "\n"
@@ -154,7 +156,9 @@ def trace_outline(r: Rectangle) -> str:
     """The outline of a rectangle and its cards; one outline per card if they do not overlap."""
     x, y, w, h, o, behind = r.x, r.y, r.width, r.height, r.offset, r.cards - 1
     if behind and (w <= o or h <= o):
-        return "".join(f"M{fmt(x + o * i)} {fmt(y - o * i)}h{fmt(w)}v{fmt(h)}h{fmt(-w)}z" for i in range(behind, -1, -1))
+        return "".join(
+            f"M{fmt(x + o * i)} {fmt(y - o * i)}h{fmt(w)}v{fmt(h)}h{fmt(-w)}z" for i in range(behind, -1, -1)
+        )
     up = f"h{fmt(o)}v{fmt(-o)}" * behind
     down = f"h{fmt(-o)}v{fmt(o)}" * behind
     return f"M{fmt(x)} {fmt(y)}{up}h{fmt(w)}v{fmt(h)}{down}h{fmt(-w)}z"
@@ -225,7 +229,9 @@ def draw_text(text: Text, colours: dict[int, int]) -> str:
     side = "" if text.anchor == "middle" else f" {text.anchor}"
     content = escape_text(text.text)
     if text.role == "shape":
-        content = re.sub(r"(?<=[\[ ])(?<!· )\d+(?=[,\]])", lambda m: color_number(m[0], colours), content)  # sizes of axes, not numbers of heads
+        content = re.sub(
+            r"(?<=[\[ ])(?<!· )\d+(?=[,\]])", lambda m: color_number(m[0], colours), content
+        )  # sizes of axes, not numbers of heads
     content = content.replace("ᵀ", '<tspan dy="-4" style="font-size:75%">T</tspan>')  # few fonts have this letter
     return f'<text class="{text.role}{side}" x="{fmt(text.x)}" y="{fmt(text.y)}"{size}>{content}</text>'
 
@@ -268,9 +274,15 @@ def render_png(drawing: Drawing) -> bytes:
     try:
         import resvg_py
     except ImportError:
-        raise ParamcountError("a PNG needs the [plot] extra", expected="pip install 'paramcount[plot]', or an .svg") from None
+        raise ParamcountError(
+            "a PNG needs the [plot] extra", expected="pip install 'paramcount[plot]', or an .svg"
+        ) from None
     zoom = max(1, min(2, int(MOST_PIXELS // max(drawing.width, drawing.height))))
-    return bytes(resvg_py.svg_to_bytes(svg_string=render_svg(drawing), zoom=zoom, font_files=find_fonts(), sans_serif_family="DejaVu Sans"))
+    return bytes(
+        resvg_py.svg_to_bytes(
+            svg_string=render_svg(drawing), zoom=zoom, font_files=find_fonts(), sans_serif_family="DejaVu Sans"
+        )
+    )
 
 
 def find_fonts() -> list[str]:
@@ -279,7 +291,9 @@ def find_fonts() -> list[str]:
 
     found = find_spec("matplotlib")
     folder = Path(found.origin).parent / "mpl-data" / "fonts" / "ttf" if found and found.origin else None
-    return [str(path) for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf") if folder and (path := folder / name).is_file()]
+    return [
+        str(path) for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf") if folder and (path := folder / name).is_file()
+    ]
 
 
 def format_of(path: str) -> str:

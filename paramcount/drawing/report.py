@@ -154,7 +154,10 @@ def make_chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Ch
 def list_published(model: Model, count: Count) -> list[tuple[Check, str]]:
     """The reference count and each published figure, with an explanation if it differs from the count."""
     answers = iter(explain_figures(model) if model.published else ())
-    return [(check, "" if check.what == "reference" else describe_reason(next(answers))) for check in run_checks(model, count)]
+    return [
+        (check, "" if check.what == "reference" else describe_reason(next(answers)))
+        for check in run_checks(model, count)
+    ]
 
 
 def describe_reason(why: Why) -> str:
@@ -193,7 +196,10 @@ def _finalize(value: Any, safe: type[Markup]) -> Any:
 def _mark_inner(text: str, safe: type[Markup]) -> Markup:
     """Shapes with the inner dimensions of products highlighted."""
     marked = safe('<b class="inner">{}</b>')
-    pieces = [marked.format(piece[1:-1]) if piece.startswith("‹") else piece for piece in re.split("(‹[^‹›]*›)", make_printable(text, LONGEST))]
+    pieces = [
+        marked.format(piece[1:-1]) if piece.startswith("‹") else piece
+        for piece in re.split("(‹[^‹›]*›)", make_printable(text, LONGEST))
+    ]
     return safe("").join(pieces)
 
 
@@ -202,7 +208,9 @@ def _draw_bars(rows: Sequence[dict[str, Any]], safe: Callable[[str], Markup]) ->
     from paramcount.drawing.bars import plot_rows
 
     totals = [row["total"] for row in rows if not row["estimate"]]
-    root = ET.fromstring(plot_rows(rows, scale="log" if max(totals) > FAR_APART * min(totals) else "linear", paper=False))  # noqa: S314
+    root = ET.fromstring(
+        plot_rows(rows, scale="log" if max(totals) > FAR_APART * min(totals) else "linear", paper=False)
+    )  # noqa: S314
     for element in list(root.iter()):
         element.tag = element.tag.rpartition("}")[2]
         element.attrib = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}

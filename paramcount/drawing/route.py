@@ -47,7 +47,9 @@ class Lines:
         least, best = float("inf"), tuple[Point, ...]((start,))
         for around in (False, True):
             for rank, port in enumerate(ports):
-                for points in list_detours(start, port, self.channels(start, port)) if around else list_direct_paths(start, port):
+                for points in (
+                    list_detours(start, port, self.channels(start, port)) if around else list_direct_paths(start, port)
+                ):
                     cost = self.cost(points, step, least - rank / 2) + rank / 2
                     if cost < least:
                         least, best = cost, points
@@ -62,7 +64,12 @@ class Lines:
 
     def channels(self, start: Point, port: Port) -> list[float]:
         """y positions for long lines: above and below everything, and right above and below single shapes."""
-        between = {y for left, top, right, bottom in self.boxes if right > start[0] and left < port.x for y in (top - 7, bottom + 7)}
+        between = {
+            y
+            for left, top, right, bottom in self.boxes
+            if right > start[0] and left < port.x
+            for y in (top - 7, bottom + 7)
+        }
         near = sorted(between, key=lambda y: (abs(y - port.y) + abs(y - start[1]), y))[:NEAREST]
         return [
             *(self.top - OUT - i * STEP for i in range(TRACKS)),
@@ -84,8 +91,14 @@ class Lines:
             else:
                 found += BLOCKED * sum(1 for x, y, x2, y2 in self.boxes if y < at < y2 and low < x2 and x < high)
             along, across = self.used[upright], self.used[not upright]
-            found += ALONG * sum(1 for other, start, end, begun in along if abs(at - other) < STEP - 1 and low < end and start < high and begun != step)
-            found += ACROSS * sum(1 for other, start, end, begun in across if low < other < high and start < at < end and begun != step)
+            found += ALONG * sum(
+                1
+                for other, start, end, begun in along
+                if abs(at - other) < STEP - 1 and low < end and start < high and begun != step
+            )
+            found += ACROSS * sum(
+                1 for other, start, end, begun in across if low < other < high and start < at < end and begun != step
+            )
         return found
 
 

@@ -156,7 +156,9 @@ def is_linked(before: tuple[Section, Sequence[Band]], after: Sequence[Band], ste
     """Whether the data with which a section ends are those with which the next begins."""
     section, bands = before
     first = after[0].items[0]
-    given = first.kind == "source" and bool(steps[first.step].reads or steps[first.step].weights)  # no input of the model
+    given = first.kind == "source" and bool(
+        steps[first.step].reads or steps[first.step].weights
+    )  # no input of the model
     return given and first.step in (bands[-1].items[-1].step, *section.ends)
 
 
@@ -176,16 +178,27 @@ class Band(NamedTuple):
     items: tuple[Item, ...]
 
 
-def list_bands(trace: Trace, section: Section, carried: Mapping[int, Shape], origins: Mapping[int, str], *, layers: int = 1) -> list[Band]:
+def list_bands(
+    trace: Trace, section: Section, carried: Mapping[int, Shape], origins: Mapping[int, str], *, layers: int = 1
+) -> list[Band]:
     """The bands of a section: a new one after each residual sum.
 
     `origins`: labels of data from other sections. `layers`: number of layers that the section represents.
     """
-    items = [label_source(item, trace.steps, origins)._replace(layers=layers) for item in list_items(trace.steps, section.indices, states=carried)]
+    items = [
+        label_source(item, trace.steps, origins)._replace(layers=layers)
+        for item in list_items(trace.steps, section.indices, states=carried)
+    ]
     found: list[list[Item]] = [[]]
     for i, item in enumerate(items):
         found[-1].append(item)
-        if item.kind == "sign" and item.words == ("+",) and has_matrices(found[-1]) and has_matrices(items[i + 1 :]) and is_bottleneck(items, i):
+        if (
+            item.kind == "sign"
+            and item.words == ("+",)
+            and has_matrices(found[-1])
+            and has_matrices(items[i + 1 :])
+            and is_bottleneck(items, i)
+        ):
             found.append([Item("source", item.step, (), make_output(trace.steps[item.step], item.step))])
     return [Band(name_band(band, trace.steps), tuple(band)) for band in found if band]
 
@@ -199,7 +212,9 @@ def label_source(item: Item, steps: Sequence[Step], origins: Mapping[int, str]) 
     return item._replace(out=item.out._replace(label=label))
 
 
-def describe_origins(found: Sequence[Section], steps: Sequence[Step], section: Section, before: Section | None) -> dict[int, str]:
+def describe_origins(
+    found: Sequence[Section], steps: Sequence[Step], section: Section, before: Section | None
+) -> dict[int, str]:
     """{step: label} of data from other sections, except the preceding one, which has an arrow."""
     first = steps[section.indices[0]].reads[:1]
     known = before.ends if before and set(first) & set(before.ends) else ()
@@ -241,7 +256,12 @@ def name_band(items: Sequence[Item], steps: Sequence[Step]) -> str:
     """The name of a band, from its operations."""
     found = []
     ops = {steps[item.step].op for item in items if item.kind != "source"}
-    held = {weight.component.partition(".")[0] for item in items if item.kind != "source" for weight in steps[item.step].weights}
+    held = {
+        weight.component.partition(".")[0]
+        for item in items
+        if item.kind != "source"
+        for weight in steps[item.step].weights
+    }
     if "QKᵀ" in ops or any(item.operand is not None for item in items):
         crossing = any(steps[item.step].part == "cross_attention" for item in items if item.operand is not None)
         found.append("cross-attention" if crossing else "attention")

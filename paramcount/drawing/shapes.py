@@ -215,7 +215,11 @@ class Group(NamedTuple):
 
 
 # Widths of letters in hundredths of an em, for a wide font, so that texts fit in any font
-LETTERS = {c: width for letters, width in ((" .,:;|'!iIjlt", 40), ('()[]{}/fr-"', 46), ("mwMW×%@…—→≠=+−", 100)) for c in letters}
+LETTERS = {
+    c: width
+    for letters, width in ((" .,:;|'!iIjlt", 40), ('()[]{}/fr-"', 46), ("mwMW×%@…—→≠=+−", 100))
+    for c in letters
+}
 OTHER, CAPITAL, FOREIGN = 65, 80, 110
 
 
@@ -226,5 +230,7 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     >>> text_width("[768, 64]", 10)
     49.703125
     """
-    hundredths = sum(LETTERS.get(c) or (FOREIGN if ord(c) > 0x2200 else CAPITAL if c.isupper() else OTHER) for c in text)
+    hundredths = sum(
+        LETTERS.get(c) or (FOREIGN if ord(c) > 0x2200 else CAPITAL if c.isupper() else OTHER) for c in text
+    )
     return snap(hundredths * size * (112 if bold else 100) / 10_000)

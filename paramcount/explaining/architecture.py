@@ -38,7 +38,9 @@ FLAG = Kind("flag", "True or False", (False, True))
 WORDS = Kind("words", "a string for each layer", (("?",), ()))
 INDICES = Kind("indices", "a list of integers", ((0,), (1,), ()))
 WORD = Kind("word", "a string", ("?", "!"))
-LANGUAGE = Kind("language", "the name of an architecture", ("llama",))  # any architecture shows which other fields are needed
+LANGUAGE = Kind(
+    "language", "the name of an architecture", ("llama",)
+)  # any architecture shows which other fields are needed
 TOWER = Kind("tower", f"one of {', '.join(ENCODERS)}", (next(iter(ENCODERS)),))
 PART = Kind("part", "None, or True if it exists", (None, True))
 SIZE = Kind("size", "None, True if it exists, or an integer", (None, True))
@@ -294,7 +296,9 @@ def check_structure(cls: type[Sizes], structure: Mapping[str, Any]) -> dict[str,
 def make_field_error(owner: type[Sizes], path: str, name: str) -> ParamcountError:
     within = path.removesuffix(name)
     names = [within + field for field in owner.model_fields]
-    return ParamcountError(f"unknown size {make_printable(path, 60)}", expected=list_names(names, path), nearest=find_nearest(path, names))
+    return ParamcountError(
+        f"unknown size {make_printable(path, 60)}", expected=list_names(names, path), nearest=find_nearest(path, names)
+    )
 
 
 def check_value(owner: type[Sizes], name: str, path: str, value: Any) -> None:

@@ -60,7 +60,9 @@ class Candidate(NamedTuple):
 
     @property
     def cause(self) -> Cause:
-        items = tuple(Item(name, self.sign * count_elements(tensors), format_sum(tensors)) for name, tensors in self.items)
+        items = tuple(
+            Item(name, self.sign * count_elements(tensors), format_sum(tensors)) for name, tensors in self.items
+        )
         return Cause(self.name, self.units, self.note, items)
 
 

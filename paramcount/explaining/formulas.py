@@ -70,7 +70,9 @@ def model_formula(model: Model, of: str, structure: Mapping[str, object]) -> Pol
     wanted = dict(flatten_changes(structure))
     if wanted:
         model = change_sizes(model, wanted)
-    found = walk_model(model.sizes, model.reading.head, frozenset(path for path, value in wanted.items() if type(value) is int))
+    found = walk_model(
+        model.sizes, model.reading.head, frozenset(path for path, value in wanted.items() if type(value) is int)
+    )
     return select_count(sum_weights(found.c, model.reading.head), found.c, type(model.sizes), of, model.sizes)
 
 

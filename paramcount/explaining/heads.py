@@ -62,7 +62,10 @@ def explain_head(model: Model, walk: Walk, layer: int | str | None) -> Explanati
         (shared if matrix.heads is None else biases if is_bias else own).append(line)
         if matrix.heads is not None and walk.at(matrix.heads) != heads and not is_bias:
             groups.setdefault(walk.at(matrix.heads), []).append(name)
-    pieces = [Piece("", matrix.component, attention.part, "parameter", None, (), matrix.each, "", None, None) for matrix in matrices]
+    pieces = [
+        Piece("", matrix.component, attention.part, "parameter", None, (), matrix.each, "", None, None)
+        for matrix in matrices
+    ]
     total = sum(line.value for line in own)
     return Explanation(
         id=model.id,
@@ -75,7 +78,11 @@ def explain_head(model: Model, walk: Walk, layer: int | str | None) -> Explanati
         fixed_sizes=tuple(make_size(model, name, value) for name, value in walk.fixed.items()),
         components=tuple(group_lines(own)),
         expert_groups=(),
-        not_included=tuple(sum_component(name, tuple(lines)) for name, lines in (("biases of the head", biases), ("shared by all heads", shared)) if lines),
+        not_included=tuple(
+            sum_component(name, tuple(lines))
+            for name, lines in (("biases of the head", biases), ("shared by all heads", shared))
+            if lines
+        ),
         changes=tuple(describe_changes(model)),
         notes=tuple(describe_sharing(names, heads, n) for n, names in groups.items()),
     )
@@ -125,7 +132,12 @@ def find_attention(
 
     Raises: ParamcountError if the layer has none.
     """
-    found = [(attention, stack, stack.kinds.index(attention.layer)) for stack in stacks for attention in attentions if attention.stack == stack.name]
+    found = [
+        (attention, stack, stack.kinds.index(attention.layer))
+        for stack in stacks
+        for attention in attentions
+        if attention.stack == stack.name
+    ]
     if layer is None:
         attention, stack, kind = found[0]
         return attention, stack, min(stack.runs[kind])[0], kind
@@ -143,7 +155,11 @@ def find_attention(
 def list_matrices(attention: Attention) -> Iterator[Matrix]:
     """The share of one head in the weights that make queries, keys and values, and in the output projection."""
     scores = attention.scores
-    outputs = [data for data in attention.steps if any(weight.component == OUTPUT for weight in data.weights) and id(scores) in find_sources(data.inputs)]
+    outputs = [
+        data
+        for data in attention.steps
+        if any(weight.component == OUTPUT for weight in data.weights) and id(scores) in find_sources(data.inputs)
+    ]
     before = find_sources([scores, *(source for data in outputs for source in data.inputs)])
     for data in attention.steps:
         if id(data) in before:

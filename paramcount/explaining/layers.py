@@ -59,7 +59,11 @@ def explain_layer(model: Model, walk: Walk, layer: int | str) -> Explanation:
     stacks = list_stacks(walk)
     stack, index, i = find_layer(model, stacks, layer)
     kind = stack.kinds[i]
-    pieces = [piece._replace(stack="", layer=None) for piece in walk.pieces if (piece.stack, piece.layer, piece.role) == (stack.name, kind, "parameter")]
+    pieces = [
+        piece._replace(stack="", layer=None)
+        for piece in walk.pieces
+        if (piece.stack, piece.layer, piece.role) == (stack.name, kind, "parameter")
+    ]
     outside = " (not included in the total)" if all(piece.part == "mtp" for piece in pieces) else ""
     subject = f"layer {index} of {stack.title}{outside}: {stack.describe_kind(i)}"
     names = [f"{other.title}.{other.first} (of {other.indices})" for other in stacks if other is not stack]

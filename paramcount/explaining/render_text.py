@@ -122,7 +122,9 @@ def paint_title(rows: list[str], n: int) -> list[str]:
 def wrap_line(line: str, width: int) -> list[str]:
     """A line in as many rows as it needs, broken first at gaps of three blanks."""
     pieces = line.split("   ") if len(line) > width else [line]
-    return [row for piece in pieces for row in textwrap.wrap(piece, width, subsequent_indent="  ", break_on_hyphens=False)]
+    return [
+        row for piece in pieces for row in textwrap.wrap(piece, width, subsequent_indent="  ", break_on_hyphens=False)
+    ]
 
 
 def make_size_table(sizes: Sequence[Size], width: int) -> Table:
@@ -177,7 +179,11 @@ class Layout(NamedTuple):
         if not line.formula:
             return [self.value_row(indent + labels[0], line.note, line.value)]
         room = LEFT - 1 - len(indent)
-        words = [piece for label in labels for piece in textwrap.wrap(label, room, break_long_words=False, break_on_hyphens=False)]
+        words = [
+            piece
+            for label in labels
+            for piece in textwrap.wrap(label, room, break_long_words=False, break_on_hyphens=False)
+        ]
         rows = [*fold_formula(line.formula, self.width - LEFT), *self.number_rows("= " + line.numbers, line.value)]
         if any(len(word) > room for word in words):  # a tensor's name
             return [indent + " ".join(words), *(" " * LEFT + row for row in rows)]
@@ -230,7 +236,10 @@ def render_markdown(e: Explanation) -> str:
     for line in e.changes:
         lines += [escape_markdown(line), ""]
     if e.sizes:
-        sizes = [[code(size.name), group_digits(size.value), code(size.key), escape_markdown(size.meaning)] for size in e.sizes]
+        sizes = [
+            [code(size.name), group_digits(size.value), code(size.key), escape_markdown(size.meaning)]
+            for size in e.sizes
+        ]
         lines += [*make_pipe_table(["size", "value", "config.json", "meaning"], sizes, 1), ""]
     rows = [row for component in e.components for row in make_cells(component, component.name)]
     lines += make_pipe_table(head, [*rows, ["**total**", "", "", f"**{e.total:,}**"]], 3)
@@ -277,7 +286,9 @@ def make_pipe_table(head: list[str], rows: Sequence[Sequence[str]], right: int) 
 
 def render_latex(e: Explanation) -> str:
     """Aligned equations: the sizes, the formulas with their numbers and values, the total."""
-    sizes = [rf"{latex_name(size.name)} &= {latex_number(size.value)} && {upright(explain_size(size))}" for size in e.sizes]
+    sizes = [
+        rf"{latex_name(size.name)} &= {latex_number(size.value)} && {upright(explain_size(size))}" for size in e.sizes
+    ]
     formulas = []
     for component in e.components:
         for line in component.lines:
@@ -290,7 +301,10 @@ def render_latex(e: Explanation) -> str:
                 formulas.append(rf"{label} &= 0 && {upright(line.note)}")
     blocks = [sizes, [*formulas, rf"{upright('total')} &= {latex_number(e.total)}"]]
     for group in e.expert_groups:
-        sums = [rf"{upright(name_sum(group, label))} &= {format_products(terms)} = {latex_number(n)}" for label, terms, n in list_expert_sums(group)]
+        sums = [
+            rf"{upright(name_sum(group, label))} &= {format_products(terms)} = {latex_number(n)}"
+            for label, terms, n in list_expert_sums(group)
+        ]
         blocks.append(sums)
     if e.expert_groups:
         total = format_products(format_active_sum(e))

@@ -5,7 +5,18 @@ drawings read the operations. A declaration only adds, subtracts and multiplies 
 alike. This package knows nothing of configs, names or files.
 """
 
-from paramcount.flow.graph import Body, Data, Repeat, Size, Unreachable, Weight, Width, check_same_shape, last_size, multiply
+from paramcount.flow.graph import (
+    Body,
+    Data,
+    Repeat,
+    Size,
+    Unreachable,
+    Weight,
+    Width,
+    check_same_shape,
+    last_size,
+    multiply,
+)
 from paramcount.flow.operations import (
     AttentionDetail,
     activate,

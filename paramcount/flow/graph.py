@@ -48,7 +48,9 @@ class Repeat(NamedTuple):
         kind = self.kind
         if isinstance(kind, tuple):
             names = getattr(kind, "_fields", None)
-            return " ".join(f"{name} {value}" for name, value in zip(names, kind)) if names else " ".join(map(str, kind))
+            return (
+                " ".join(f"{name} {value}" for name, value in zip(names, kind)) if names else " ".join(map(str, kind))
+            )
         return str(kind)
 
     @property
@@ -74,7 +76,9 @@ class Data:
     part: str | None = None
     detail: Any = None
 
-    def __init__(self, op: str, inputs: tuple[Data, ...], shape: tuple[Size, ...], weights: tuple[Weight, ...] = (), **more: Any) -> None:
+    def __init__(
+        self, op: str, inputs: tuple[Data, ...], shape: tuple[Size, ...], weights: tuple[Weight, ...] = (), **more: Any
+    ) -> None:
         self.op, self.inputs, self.shape, self.weights = op, inputs, shape, weights
         if more:
             self.__dict__.update(more)

@@ -9,7 +9,18 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Body, Data, Repeat, Size, Weight, Width, as_axes, check_same_shape, last_size, multiply
+from paramcount.flow.graph import (
+    Body,
+    Data,
+    Repeat,
+    Size,
+    Weight,
+    Width,
+    as_axes,
+    check_same_shape,
+    last_size,
+    multiply,
+)
 
 
 def given(name: str, *shape: Size) -> Data:
@@ -21,12 +32,23 @@ def lookup(x: Data, name: str, component: str, rows: Size, width: Size, *, tied_
     return Data("lookup", (x,), (*x.shape, width), (Weight(name, component, (rows, width), tied_to=tied_to),))
 
 
-def linear(x: Data, name: str, component: str, width: Width, *, bias: bool = False, transposed: bool = False, tied_to: str | None = None) -> Data:
+def linear(
+    x: Data,
+    name: str,
+    component: str,
+    width: Width,
+    *,
+    bias: bool = False,
+    transposed: bool = False,
+    tied_to: str | None = None,
+) -> Data:
     """A linear layer over all axes but the first. The weight is stored as [out, in], or [in, out] if `transposed`."""
     out = as_axes(width)
     n, d_in = multiply(out), last_size(x)
     weight = Weight(name + ".weight", component, (d_in, n) if transposed else (n, d_in), (), 0, tied_to)
-    return Data("linear", (x,), x.shape[:1] + out, (weight, Weight(name + ".bias", component, (n,))) if bias else (weight,))
+    return Data(
+        "linear", (x,), x.shape[:1] + out, (weight, Weight(name + ".bias", component, (n,))) if bias else (weight,)
+    )
 
 
 def fused(
@@ -44,11 +66,15 @@ def fused(
     for _, width in splits[1:]:
         n = n + width
     d_in, first = last_size(x), splits[0][0]
-    weights: tuple[Weight, ...] = (Weight(name + suffixes[0], first, (d_in, n) if transposed else (n, d_in), splits, int(transposed)),)
+    weights: tuple[Weight, ...] = (
+        Weight(name + suffixes[0], first, (d_in, n) if transposed else (n, d_in), splits, int(transposed)),
+    )
     if bias:
         weights += (Weight(name + suffixes[1], first, (n,), splits),)
     y = Data("linear", (x,), (*x.shape[:1], n), weights)
-    return tuple(Data("split", (y,), x.shape[:1] + as_axes(width), detail=component) for component, width in parts.items())
+    return tuple(
+        Data("split", (y,), x.shape[:1] + as_axes(width), detail=component) for component, width in parts.items()
+    )
 
 
 def norm(x: Data, name: str, *, bias: bool = False) -> Data:
@@ -118,7 +144,9 @@ def attend(
     is true for self-attention with a cache. `keeps_all`: the cache keeps tokens outside of the window.
     """
     kept = (k, v) if cached is None else cached
-    detail = AttentionDetail(window, kept, bool(kept) and q.shape[0] is k.shape[0] if causal is None else causal, keeps_all)
+    detail = AttentionDetail(
+        window, kept, bool(kept) and q.shape[0] is k.shape[0] if causal is None else causal, keeps_all
+    )
     return Data("attend", (q, k, v), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else (), detail=detail)
 
 
@@ -166,7 +194,9 @@ def experts(
     inner = Data("input", (), x.shape)
     out = body(inner)
     check_same_shape(x, out)
-    repeat = Repeat("expert", count, active, runs=((first, count),), stacked=stacked or merged, merged=merged, least=at_least)
+    repeat = Repeat(
+        "expert", count, active, runs=((first, count),), stacked=stacked or merged, merged=merged, least=at_least
+    )
     return Data("experts", (x, scores), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),))
 
 
@@ -198,7 +228,9 @@ def layers(
         index, last = index + n, kind
     bodies = []
     for kind, spans in runs.items():
-        inputs = tuple(Data("input", (), r.shape) for r in (x, *reads)) + tuple(Data("input", (), x.shape[:1] + as_axes(c)) for c in carry)
+        inputs = tuple(Data("input", (), r.shape) for r in (x, *reads)) + tuple(
+            Data("input", (), x.shape[:1] + as_axes(c)) for c in carry
+        )
         out = body(kind, *inputs)
         if carry:
             out, *after = out

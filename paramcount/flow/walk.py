@@ -106,7 +106,9 @@ def list_steps(out: Data, part: str = "decoder") -> list[Step]:
             if id(before) not in seen:
                 visit(before, prefix, repeats, part, inputs)
         if inputs is not None and not data.inputs and data not in inputs:
-            raise ParamcountError(f"a body uses {data!r} from outside", expected="what it takes through `reads` or `carry`")
+            raise ParamcountError(
+                f"a body uses {data!r} from outside", expected="what it takes through `reads` or `carry`"
+            )
         found.append((data, prefix, repeats, part))
         for repeat, inner, body in data.bodies:
             visit(body, prefix + data.prefix, (*repeats, repeat), data.part or part, inner)
@@ -117,7 +119,11 @@ def list_steps(out: Data, part: str = "decoder") -> list[Step]:
 
 def list_weights(out: Data, part: str = "decoder") -> list[WeightRecord]:
     """All weights that `out` depends on, in execution order."""
-    return [locate_weight(weight, prefix, repeats, where) for data, prefix, repeats, where in list_steps(out, part) for weight in data.weights]
+    return [
+        locate_weight(weight, prefix, repeats, where)
+        for data, prefix, repeats, where in list_steps(out, part)
+        for weight in data.weights
+    ]
 
 
 def locate_weight(weight: Weight, prefix: str, repeats: tuple[Repeat, ...], part: str) -> WeightRecord:

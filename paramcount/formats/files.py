@@ -40,7 +40,9 @@ def get_file_state(file: BinaryIO) -> FileState:
 def check_unchanged(path: Path, file: BinaryIO, state: FileState) -> None:
     """Raises: ParamcountError if an open file differs from its earlier state."""
     if get_file_state(file) != state:
-        raise ParamcountError("is another file by now", where=make_printable(path), expected="a file that stays as it is")
+        raise ParamcountError(
+            "is another file by now", where=make_printable(path), expected="a file that stays as it is"
+        )
 
 
 @contextmanager

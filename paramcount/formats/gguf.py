@@ -20,7 +20,14 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError, describe_value, format_shape, make_printable, quote
 from paramcount.formats.files import KNOWN, FileState, get_file_state, open_regular
-from paramcount.formats.tensor_entries import LARGEST_HEADER, LARGEST_NUMBER, MOST_TENSORS, TensorEntry, check_layout, name_tensor
+from paramcount.formats.tensor_entries import (
+    LARGEST_HEADER,
+    LARGEST_NUMBER,
+    MOST_TENSORS,
+    TensorEntry,
+    check_layout,
+    name_tensor,
+)
 
 WHAT = "a GGUF file"
 MOST_METADATA = 65_536  # models have about fifty
@@ -63,7 +70,21 @@ REMOVED = {
 }  # fmt: skip
 
 # Types of metadata, by their numbers, and how single ones are unpacked.
-KINDS = ("UINT8", "INT8", "UINT16", "INT16", "UINT32", "INT32", "FLOAT32", "BOOL", "STRING", "ARRAY", "UINT64", "INT64", "FLOAT64")
+KINDS = (
+    "UINT8",
+    "INT8",
+    "UINT16",
+    "INT16",
+    "UINT32",
+    "INT32",
+    "FLOAT32",
+    "BOOL",
+    "STRING",
+    "ARRAY",
+    "UINT64",
+    "INT64",
+    "FLOAT64",
+)
 FORMATS = {
     "UINT8": "B", "UINT16": "H", "UINT32": "I", "UINT64": "Q", "INT8": "b", "INT16": "h", "INT32": "i", "INT64": "q",
     "FLOAT32": "f", "FLOAT64": "d", "BOOL": "B",
@@ -124,7 +145,11 @@ def values_size(dtype: str, shape: Sequence[int]) -> int:
         raise ParamcountError(f"= {format_shape(shape)}", where="shape", expected="fewer than 2^63 values")
     row = shape[-1] if shape else 1
     if row % values:
-        raise ParamcountError(f"= {format_shape(shape)} of {dtype}", where="shape", expected=f"rows, the last number, of a multiple of {values} values")
+        raise ParamcountError(
+            f"= {format_shape(shape)} of {dtype}",
+            where="shape",
+            expected=f"rows, the last number, of a multiple of {values} values",
+        )
     return prod(shape) // values * size
 
 
@@ -169,9 +194,13 @@ class _Front:
 
     def reach(self, n: int) -> None:
         if self.at + n > LARGEST_HEADER:
-            raise ParamcountError(f"takes the header to byte {self.at + n:,}", expected=f"a header of at most {LARGEST_HEADER:,} bytes")
+            raise ParamcountError(
+                f"takes the header to byte {self.at + n:,}", expected=f"a header of at most {LARGEST_HEADER:,} bytes"
+            )
         if self.at + n > self.size:
-            raise ParamcountError(f"the file ends after {self.size:,} bytes, within its header", expected="a whole file")
+            raise ParamcountError(
+                f"the file ends after {self.size:,} bytes, within its header", expected="a whole file"
+            )
 
     def _move(self, n: int) -> None:
         """Move the window to the next n bytes."""
@@ -212,7 +241,10 @@ def _order(front: _Front) -> str:
         known = [name for begin, name in KNOWN if start.startswith(begin)]
         if start[7:10] == b'\0{"':
             known = ["a safetensors file"]
-        raise ParamcountError(f"is {known[0]}" if known else f"begins with the bytes {start[:4].hex(' ')}", expected=f"{WHAT}, which begins with GGUF")
+        raise ParamcountError(
+            f"is {known[0]}" if known else f"begins with the bytes {start[:4].hex(' ')}",
+            expected=f"{WHAT}, which begins with GGUF",
+        )
     front.at = 0
     number = front.take(8)[4:]
     versions = {order: unpack(order + "I", number)[0] for order in "<>"}
@@ -267,7 +299,9 @@ def _value(front: _Front, kind: str) -> Single | Array:
 def _kind(front: _Front) -> str:
     (number,) = front.numbers("I")
     if number >= len(KINDS):
-        raise ParamcountError(f"is of type {number:,}", expected=", ".join(f"{i} {kind}" for i, kind in enumerate(KINDS)))
+        raise ParamcountError(
+            f"is of type {number:,}", expected=", ".join(f"{i} {kind}" for i, kind in enumerate(KINDS))
+        )
     return KINDS[number]
 
 
@@ -324,7 +358,9 @@ def _tensor(front: _Front) -> TensorEntry:
     *sizes, kind, start = front.numbers(f"{axes}QIQ")
     if kind not in TYPES:
         removed = f", {REMOVED[kind]}, which GGUF has no more" if kind in REMOVED else ""
-        raise ParamcountError(f"is of type {kind:,}{removed}", expected=", ".join(f"{i} {name}" for i, name in sorted(TYPES.items())))
+        raise ParamcountError(
+            f"is of type {kind:,}{removed}", expected=", ".join(f"{i} {name}" for i, name in sorted(TYPES.items()))
+        )
     shape = tuple(reversed(sizes))
     return TensorEntry(TYPES[kind], shape, start, start + values_size(TYPES[kind], shape))
 
@@ -332,7 +368,11 @@ def _tensor(front: _Front) -> TensorEntry:
 def _split(metadata: Mapping[str, Single]) -> Split | None:
     """The file's position in a split model; None for merged files, which have a count of 0."""
     files = _whole(metadata, "split.count", LARGEST_NUMBER) if "split.count" in metadata else 0
-    return Split(_whole(metadata, "split.no", files), files, _whole(metadata, "split.tensors.count", LARGEST_NUMBER)) if files else None
+    return (
+        Split(_whole(metadata, "split.no", files), files, _whole(metadata, "split.tensors.count", LARGEST_NUMBER))
+        if files
+        else None
+    )
 
 
 def _whole(metadata: Mapping[str, Single], key: str, below: int) -> int:

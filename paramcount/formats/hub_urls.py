@@ -10,7 +10,14 @@ from paramcount.errors import ParamcountError, quote
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://|(?:www\.)?(?:huggingface\.co|hf\.co)/", re.IGNORECASE)
 HUB_URL = re.compile(r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([^?#]*)", re.IGNORECASE)
 REVISION = re.compile(r"\w[\w.\-]{0,95}")
-NOT_MODELS = {"datasets": "a dataset", "spaces": "a Space", "collections": "a collection", "papers": "a paper", "docs": "documentation", "blog": "a blog post"}
+NOT_MODELS = {
+    "datasets": "a dataset",
+    "spaces": "a Space",
+    "collections": "a collection",
+    "papers": "a paper",
+    "docs": "documentation",
+    "blog": "a blog post",
+}
 HUB_VIEWS = ("blob", "tree", "resolve", "raw", "blame", "commits", "discussions")
 
 
@@ -40,7 +47,10 @@ def parse_hub_url(url: str) -> HubAddress:
     """
     found = HUB_URL.match(url)
     if not found:
-        raise ParamcountError(f"{quote(url)} is not on the Hugging Face Hub", expected="https://huggingface.co/ORG/NAME, or the path of a file")
+        raise ParamcountError(
+            f"{quote(url)} is not on the Hugging Face Hub",
+            expected="https://huggingface.co/ORG/NAME, or the path of a file",
+        )
     words = [word for word in found[1].split("/") if word]
     if words[:1] == ["models"]:
         words = words[1:]
@@ -52,7 +62,12 @@ def parse_hub_url(url: str) -> HubAddress:
         return HubAddress("/".join(words[: min(view or 2, 2)]))
     revision, *file = words[view + 1 :] or ["main"]
     if len(file) > 1 or (file and words[view] == "tree"):
-        raise ParamcountError(f"{quote(url)} is in a folder of the repository", expected="the repository, or the downloaded config.json as a file")
+        raise ParamcountError(
+            f"{quote(url)} is in a folder of the repository",
+            expected="the repository, or the downloaded config.json as a file",
+        )
     if not REVISION.fullmatch(revision):
-        raise ParamcountError(f"{quote(url)} names no revision that paramcount can read", expected="a branch, a tag or a commit")
+        raise ParamcountError(
+            f"{quote(url)} names no revision that paramcount can read", expected="a branch, a tag or a commit"
+        )
     return HubAddress("/".join(words[:view]), revision)

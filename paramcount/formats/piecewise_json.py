@@ -26,7 +26,10 @@ DECODER = JSONDecoder()
 
 
 def parse_members(
-    text: str, at: int, read: Callable[[str, int], tuple[T, int]], usual: Callable[[int], tuple[str, T, int] | None] | None = None
+    text: str,
+    at: int,
+    read: Callable[[str, int], tuple[T, int]],
+    usual: Callable[[int], tuple[str, T, int] | None] | None = None,
 ) -> tuple[dict[str, T], int]:
     """The members of the JSON object at position `at`, and the position after it.
 

@@ -18,7 +18,15 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from paramcount.errors import ParamcountError, describe_value, find_nearest, format_shape, make_choice_error, make_printable, quote
+from paramcount.errors import (
+    ParamcountError,
+    describe_value,
+    find_nearest,
+    format_shape,
+    make_choice_error,
+    make_printable,
+    quote,
+)
 from paramcount.formats.files import KNOWN, FileState, check_unchanged, get_file_state, open_regular
 from paramcount.formats.piecewise_json import expect_end, parse_members, parse_string
 from paramcount.formats.strict_json import parse_json
@@ -51,7 +59,9 @@ KEYS = ("dtype", "shape", "data_offsets")  # of a tensor's entry
 ENTRY = re.compile(rf"\{{[^{{}}]{{0,{LARGEST_ENTRY}}}\}}")
 NUMBER = "(?:0|[1-9][0-9]{0,17})"  # below 2^63 as it stands
 SHAPE = f"(?:{NUMBER}(?:, ?{NUMBER}){{0,{MOST_AXES - 1}}})?"
-USUAL = re.compile(rf'"([^"\\\x00-\x1f]*+)": ?\{{"dtype": ?"(\w+)", ?"shape": ?\[({SHAPE})\], ?"data_offsets": ?\[({NUMBER}), ?({NUMBER})\]\}}')
+USUAL = re.compile(
+    rf'"([^"\\\x00-\x1f]*+)": ?\{{"dtype": ?"(\w+)", ?"shape": ?\[({SHAPE})\], ?"data_offsets": ?\[({NUMBER}), ?({NUMBER})\]\}}'
+)
 
 
 class Header(NamedTuple):
@@ -95,16 +105,22 @@ def _header_length(data: bytes, size: int, place: str) -> int:
     if not size:
         raise ParamcountError("is empty", where=place, expected=WHAT)
     if len(data) < 8:
-        raise ParamcountError(f"ends after {len(data)} bytes, within the length of its header", where=place, expected=WHAT)
+        raise ParamcountError(
+            f"ends after {len(data)} bytes, within the length of its header", where=place, expected=WHAT
+        )
     length = int.from_bytes(data, "little")
     if length > LARGEST_HEADER:  # not for smaller lengths: a header of 640 bytes begins like a pickle
         known = [f"is {name}" for start, name in KNOWN if data.startswith(start[:8])]
         held = known[0] if known else f"says that its header has {length:,} bytes"
         raise ParamcountError(held, where=place, expected=f"{WHAT}, its header of at most {LARGEST_HEADER:,} bytes")
     if length < 2:
-        raise ParamcountError(f"says that its header has {length} bytes", where=place, expected=f"{WHAT}, its header a JSON object")
+        raise ParamcountError(
+            f"says that its header has {length} bytes", where=place, expected=f"{WHAT}, its header a JSON object"
+        )
     if length > size - 8:
-        raise ParamcountError(f"ends within its header, after {size - 8:,} of {length:,} bytes", where=place, expected="a whole file")
+        raise ParamcountError(
+            f"ends within its header, after {size - 8:,} of {length:,} bytes", where=place, expected="a whole file"
+        )
     return length
 
 
@@ -169,7 +185,11 @@ def _tensor(name: str, text: str, at: int) -> tuple[TensorEntry, int]:
     """The entry of a tensor at position `at`, and the position after it."""
     entry = ENTRY.match(text, at)
     if entry is None:
-        raise ParamcountError("is described by something else", where=name_tensor(name), expected='{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}')
+        raise ParamcountError(
+            "is described by something else",
+            where=name_tensor(name),
+            expected='{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}',
+        )
     try:
         return _make_entry(parse_json(entry[0])), entry.end()
     except ParamcountError as error:
@@ -187,16 +207,25 @@ def _make_entry(fields: Mapping[str, Any]) -> TensorEntry:
     if not isinstance(dtype, str) or dtype not in BITS:
         raise make_choice_error(dtype, BITS, where="dtype")
     if not isinstance(shape, list) or len(shape) > MOST_AXES or not all(map(_is_size, shape)):
-        raise ParamcountError(f"= {_format_list(shape)}", where="shape", expected=f"a list of at most {MOST_AXES} non-negative integers")
+        raise ParamcountError(
+            f"= {_format_list(shape)}", where="shape", expected=f"a list of at most {MOST_AXES} non-negative integers"
+        )
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_size, offsets)) or offsets[0] > offsets[1]:
-        raise ParamcountError(f"= {_format_list(offsets)}", where="data_offsets", expected="where its values begin and end, two non-negative integers")
+        raise ParamcountError(
+            f"= {_format_list(offsets)}",
+            where="data_offsets",
+            expected="where its values begin and end, two non-negative integers",
+        )
     if prod(n or 1 for n in shape) * BITS[dtype] >= 8 * LARGEST_NUMBER:  # NumPy applies its limit even if an axis is 0
         raise ParamcountError(f"= {_format_list(shape)} of {dtype}", where="shape", expected="fewer than 2^63 bytes")
     start, stop = offsets
     size, rest = divmod(prod(shape) * BITS[dtype], 8)
     if rest or size != stop - start:
         takes = "no whole number of bytes" if rest else f"{size:,} bytes"
-        raise ParamcountError(f"{dtype} {_format_list(shape)} takes {takes}, its offsets hold {stop - start:,}", expected="as many bytes as its values take")
+        raise ParamcountError(
+            f"{dtype} {_format_list(shape)} takes {takes}, its offsets hold {stop - start:,}",
+            expected="as many bytes as its values take",
+        )
     return TensorEntry(DTYPES[dtype], tuple(shape), start, stop)
 
 
@@ -205,7 +234,11 @@ def _is_size(value: object) -> bool:
 
 
 def _format_list(value: object) -> str:
-    return make_printable(format_shape(map(describe_value, value)), 80) if isinstance(value, list) else describe_value(value)
+    return (
+        make_printable(format_shape(map(describe_value, value)), 80)
+        if isinstance(value, list)
+        else describe_value(value)
+    )
 
 
 def map_bits(header: Header, name: str) -> Array:
@@ -222,7 +255,9 @@ def map_bits(header: Header, name: str) -> Array:
     with open_regular(header.path, WHAT) as file:
         check_unchanged(header.path, file, header.state)
         if stored.start == stored.stop:
-            return np.empty(stored.shape, NUMPY[stored.dtype])  # NumPy before 2.2 cannot map an empty range at a page boundary
+            return np.empty(
+                stored.shape, NUMPY[stored.dtype]
+            )  # NumPy before 2.2 cannot map an empty range at a page boundary
         return np.memmap(file, NUMPY[stored.dtype], "r", header.begins + stored.start, stored.shape).view(np.ndarray)
 
 

@@ -19,13 +19,21 @@ def convert_validation_error(error: ValidationError, schema: type[BaseModel]) ->
     steps, known = _locate(first, schema)
     where = ".".join(steps)
     if first["type"] == "extra_forbidden":
-        return ParamcountError("is not a field", where=where, expected=list_names(known, steps[-1]), nearest=find_nearest(steps[-1], known))
+        return ParamcountError(
+            "is not a field", where=where, expected=list_names(known, steps[-1]), nearest=find_nearest(steps[-1], known)
+        )
     if first["type"] == "missing":
         return ParamcountError("is missing", where=where, expected="every field written out")
     if first["type"] == "invalid_key":
         return ParamcountError("is not a field", where=where, expected="names of fields")
-    alike = [e for e in errors if _locate(e, schema)[0] == steps]  # a field of several types has an error for each of them
-    return ParamcountError(f"= {describe_value(first['input'])}", where=where, expected=" or ".join(dict.fromkeys(map(_describe_expected, alike))))
+    alike = [
+        e for e in errors if _locate(e, schema)[0] == steps
+    ]  # a field of several types has an error for each of them
+    return ParamcountError(
+        f"= {describe_value(first['input'])}",
+        where=where,
+        expected=" or ".join(dict.fromkeys(map(_describe_expected, alike))),
+    )
 
 
 def _locate(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], list[str]]:
@@ -34,7 +42,11 @@ def _locate(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], li
     block, known = schema, list(schema.model_fields)
     for step in error["loc"]:
         known = list(block.model_fields)
-        if isinstance(step, int) or step in block.model_fields or (step == error["loc"][-1] and error["type"] in ("extra_forbidden", "invalid_key")):
+        if (
+            isinstance(step, int)
+            or step in block.model_fields
+            or (step == error["loc"][-1] and error["type"] in ("extra_forbidden", "invalid_key"))
+        ):
             steps.append(str(step))
         if step in block.model_fields:
             annotation = block.model_fields[str(step)].annotation
@@ -61,7 +73,11 @@ def _describe_expected(error: ErrorDetails) -> str:
         case "string_unicode":
             return "a Unicode string"
         case "string_too_short":
-            return f"a string of at least {limits['min_length']} characters" if limits["min_length"] > 1 else "a string that is not empty"
+            return (
+                f"a string of at least {limits['min_length']} characters"
+                if limits["min_length"] > 1
+                else "a string that is not empty"
+            )
         case "string_too_long":
             return f"a string of at most {limits['max_length']} characters"
         case "too_long":

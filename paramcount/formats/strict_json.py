@@ -11,7 +11,9 @@ from paramcount.errors import ParamcountError, make_printable
 
 LONGEST_NUMBER = 100
 DEEPEST = 100  # levels; what Python itself takes differs from version to version
-TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # strings whole, so that brackets in them do not count
+TOKENS = re.compile(
+    r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL
+)  # strings whole, so that brackets in them do not count
 
 
 def parse_json(text: str) -> dict[str, Any]:
@@ -25,7 +27,9 @@ def parse_json(text: str) -> dict[str, Any]:
     if is_deeper_than(DEEPEST, text):
         raise ParamcountError("is nested too deep", expected=f"at most {DEEPEST} levels")
     try:
-        found = json.loads(text, object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_constant)
+        found = json.loads(
+            text, object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_constant
+        )
     except json.JSONDecodeError as error:
         raise describe_syntax_error(text, error) from None
     if not isinstance(found, dict):

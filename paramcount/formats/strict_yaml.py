@@ -49,7 +49,9 @@ def parse_yaml(text: str, until: str = "") -> dict[str, Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "is not YAML"
-        raise ParamcountError(f"is not YAML: {make_printable(problem, 80)}", where=_line(mark), expected="a mapping of fields") from None
+        raise ParamcountError(
+            f"is not YAML: {make_printable(problem, 80)}", where=_line(mark), expected="a mapping of fields"
+        ) from None
     if not isinstance(found, dict):
         raise ParamcountError("is empty" if found is None else "holds no mapping", expected="a mapping of fields")
     return found
@@ -92,7 +94,9 @@ def _document(text: str, until: str) -> Any:
                 if not isinstance(value, str) or not value:
                     raise ParamcountError("a key that is not a text", where=where, expected="the name of a field")
                 if value in target:
-                    raise ParamcountError(f"the key {make_printable(value, 60)} a second time", where=where, expected="every key once")
+                    raise ParamcountError(
+                        f"the key {make_printable(value, 60)} a second time", where=where, expected="every key once"
+                    )
                 if value == until and len(open_) == 2:
                     break
                 keys[-1] = value
@@ -114,7 +118,9 @@ def _scalar(text: str, where: str) -> Any:
     if not NUMBER.fullmatch(text):
         return text
     if len(text) > LONGEST_NUMBER:
-        raise ParamcountError(f"a number of {len(text):,} characters", where=where, expected=f"at most {LONGEST_NUMBER}")
+        raise ParamcountError(
+            f"a number of {len(text):,} characters", where=where, expected=f"at most {LONGEST_NUMBER}"
+        )
     if INTEGER.fullmatch(text):
         return int(text)
     if text.lstrip("+-").isdigit():

@@ -34,7 +34,9 @@ def check_layout(tensors: Mapping[str, TensorEntry], alignment: int = 1) -> int:
             behind = f"behind {quote(before)}" if before else "at first"
             multiple = f"a multiple of {alignment:,}, " if alignment > 1 else ""
             expected = f"byte {begins:,}, {behind}: {multiple}no gap, nothing twice"
-            raise ParamcountError(f"its values begin at byte {stored.start:,}", where=name_tensor(name), expected=expected)
+            raise ParamcountError(
+                f"its values begin at byte {stored.start:,}", where=name_tensor(name), expected=expected
+            )
         end, before = stored.stop, name
     return end
 

@@ -41,19 +41,30 @@ def tokenize_text(path: Path, text: str, *, most: int) -> Tokenized:
     Raises: ParamcountError if the library is missing, the file is invalid, or there are no tokens or too many.
     """
     if find_spec("tokenizers") is None:
-        raise ParamcountError("a text needs the tokenizers library, which is not installed", expected="pip install 'paramcount[tokenizers]'")
+        raise ParamcountError(
+            "a text needs the tokenizers library, which is not installed",
+            expected="pip install 'paramcount[tokenizers]'",
+        )
     if not text:
         raise ParamcountError("is empty", where="text", expected="a text of at least one token")
     if len(text) > LARGEST_TEXT:
         raise ParamcountError(f"has {len(text):,} characters", where="text", expected=f"at most {LARGEST_TEXT:,}")
     if any("\ud800" <= c <= "\udfff" for c in text):
         raise ParamcountError("holds bytes that are no text", where="text", expected="UTF-8")
-    found = _run_tokenizer({"tokenizer": read_text(path, WHAT, LARGEST_FILE), "text": text, "most": most}, make_printable(path))
+    found = _run_tokenizer(
+        {"tokenizer": read_text(path, WHAT, LARGEST_FILE), "text": text, "most": most}, make_printable(path)
+    )
     if "error" in found:
-        raise ParamcountError(f"the tokenizers library refuses it: {make_printable(found['error'], 200)}", where=make_printable(path), expected=WHAT)
+        raise ParamcountError(
+            f"the tokenizers library refuses it: {make_printable(found['error'], 200)}",
+            where=make_printable(path),
+            expected=WHAT,
+        )
     n = found.get("n", len(found.get("ids", ())))
     if not 1 <= n <= most:
-        raise ParamcountError(f"{n:,} tokens" if n else "gives no tokens", where="text", expected=f"1 to {most:,} tokens")
+        raise ParamcountError(
+            f"{n:,} tokens" if n else "gives no tokens", where="text", expected=f"1 to {most:,} tokens"
+        )
     show = decode_token if found["byte_level"] else str
     vocabulary = {id: show(token) for token, id in found["vocabulary"].items()}
     return Tokenized(tuple(found["ids"]), tuple(map(show, found["tokens"])), vocabulary)
@@ -62,16 +73,27 @@ def tokenize_text(path: Path, text: str, *, most: int) -> Tokenized:
 def _run_tokenizer(asked: dict[str, Any], place: str) -> dict[str, Any]:
     """The JSON answer of the subprocess."""
     quietly = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
-    command = [sys.executable, "-P", str(CHILD), str(MOST_MEMORY)]  # -P: import nothing from this directory or the current one
+    command = [
+        sys.executable,
+        "-P",
+        str(CHILD),
+        str(MOST_MEMORY),
+    ]  # -P: import nothing from this directory or the current one
     try:
-        ran = subprocess.run(command, input=json.dumps(asked).encode(), capture_output=True, timeout=PATIENCE, env=quietly)  # noqa: S603 a file of this package
+        ran = subprocess.run(
+            command, input=json.dumps(asked).encode(), capture_output=True, timeout=PATIENCE, env=quietly
+        )  # noqa: S603 a file of this package
         found: dict[str, Any] = json.loads(ran.stdout)
     except subprocess.TimeoutExpired:
-        raise ParamcountError(f"the tokenizers library takes longer than {PATIENCE} seconds with it", where=place, expected=WHAT) from None
+        raise ParamcountError(
+            f"the tokenizers library takes longer than {PATIENCE} seconds with it", where=place, expected=WHAT
+        ) from None
     except json.JSONDecodeError:
         lines = ran.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {ran.returncode}"]
         said = lines[-1 if lines[0].startswith("Traceback") else 0]
-        raise ParamcountError(f"the tokenizers library does not survive it: {make_printable(said, 100)}", where=place, expected=WHAT) from None
+        raise ParamcountError(
+            f"the tokenizers library does not survive it: {make_printable(said, 100)}", where=place, expected=WHAT
+        ) from None
     except OSError as error:
         raise ParamcountError(f"a process of its own cannot be started: {error.strerror}", where="tokenizers") from None
     return found

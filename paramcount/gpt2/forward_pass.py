@@ -37,7 +37,10 @@ def list_shapes(sizes: Any) -> dict[str, tuple[int, ...]]:
     Source: openai/gpt-2, src/model.py; matrices are stored [in, out].
     """
     d_model, d_ff = sizes.d_model, sizes.d_ff
-    found: dict[str, tuple[int, ...]] = {"wte.weight": (sizes.vocab_size, d_model), "wpe.weight": (sizes.n_positions, d_model)}
+    found: dict[str, tuple[int, ...]] = {
+        "wte.weight": (sizes.vocab_size, d_model),
+        "wpe.weight": (sizes.n_positions, d_model),
+    }
     for i in range(sizes.n_layers):
         found |= {
             f"h.{i}.ln_1.weight": (d_model,),
@@ -72,7 +75,9 @@ def make_weights(sizes: Any, *, seed: int = 0, dtype: type[np.float32 | np.float
     return arrays
 
 
-def forward(weights: Mapping[str, Array], token_ids: Iterable[int], *, n_heads: int, observe: Observe | None = None) -> Array:
+def forward(
+    weights: Mapping[str, Array], token_ids: Iterable[int], *, n_heads: int, observe: Observe | None = None
+) -> Array:
     """The next-token logits at every position.
 
     `weights`: arrays by the names of `list_shapes`, of one float dtype, which the logits have too; other names are
@@ -93,7 +98,11 @@ def forward(weights: Mapping[str, Array], token_ids: Iterable[int], *, n_heads: 
 
     def read(name: str) -> Array:
         if name not in weights:
-            raise ParamcountError(f"array {name} is missing", where="weights", expected="the names of the released checkpoint: wte.weight, h.0.ln_1.weight, …")
+            raise ParamcountError(
+                f"array {name} is missing",
+                where="weights",
+                expected="the names of the released checkpoint: wte.weight, h.0.ln_1.weight, …",
+            )
         return weights[name]
 
     def record(name: str, x: Array) -> Array:
@@ -126,7 +135,9 @@ def layer(x: Array, at: str, read: Read, n_heads: int, record: Record) -> Array:
         record(at + name, split_heads(part, n_heads)) for name, part in zip("qkv", np.split(y, 3, axis=-1), strict=True)
     )  # each [tokens, n_heads, d_head]
     y = record(at + "weighted values", attention(q, k, v, at, record))  # [tokens, n_heads, d_head]
-    y = record(at + "attention output", linear(y.reshape(x.shape), read, at + "attn.c_proj"))  # [tokens, d_model] → [tokens, d_model]
+    y = record(
+        at + "attention output", linear(y.reshape(x.shape), read, at + "attn.c_proj")
+    )  # [tokens, d_model] → [tokens, d_model]
     x = record(at + "after attention", x + y)  # [tokens, d_model]
     y = record(at + "norm 2", layer_norm(x, read, at + "ln_2"))  # [tokens, d_model]
     y = record(at + "mlp up", linear(y, read, at + "mlp.c_fc"))  # [tokens, d_model] → [tokens, d_ff]
@@ -138,11 +149,15 @@ def layer(x: Array, at: str, read: Read, n_heads: int, record: Record) -> Array:
 def attention(q: Array, k: Array, v: Array, at: str, record: Record) -> Array:
     """Causal attention, all heads at once. Shapes: three of [tokens, n_heads, d_head] → [tokens, n_heads, d_head]"""
     n_tokens, _, d_head = q.shape
-    scores = q.transpose(1, 0, 2) @ k.transpose(1, 2, 0)  # [n_heads, tokens, d_head] @ [n_heads, d_head, tokens] → [n_heads, tokens, tokens]
+    scores = q.transpose(1, 0, 2) @ k.transpose(
+        1, 2, 0
+    )  # [n_heads, tokens, d_head] @ [n_heads, d_head, tokens] → [n_heads, tokens, tokens]
     scores = record(at + "attention scores", scores / math.sqrt(d_head))  # [n_heads, tokens, tokens]
     past = np.tri(n_tokens, dtype=bool)  # [tokens, tokens], true if the column's token is not after the row's
     pattern = record(at + "attention weights", softmax(np.where(past, scores, -math.inf)))  # [n_heads, tokens, tokens]
-    y = pattern @ v.transpose(1, 0, 2)  # [n_heads, tokens, tokens] @ [n_heads, tokens, d_head] → [n_heads, tokens, d_head]
+    y = pattern @ v.transpose(
+        1, 0, 2
+    )  # [n_heads, tokens, tokens] @ [n_heads, tokens, d_head] → [n_heads, tokens, d_head]
     return y.transpose(1, 0, 2)  # [tokens, n_heads, d_head]
 
 
@@ -186,11 +201,17 @@ def softmax(x: Array) -> Array:
 def check_token_ids(token_ids: Iterable[int], vocab_size: int, n_positions: int) -> NDArray[np.int64]:
     """The token ids as an array. Shapes: [tokens]"""
     if not isinstance(token_ids, Iterable):
-        raise ParamcountError(f"{describe_value(token_ids)} is not a list", where="token_ids", expected=f"1 to {n_positions} token ids")
+        raise ParamcountError(
+            f"{describe_value(token_ids)} is not a list", where="token_ids", expected=f"1 to {n_positions} token ids"
+        )
     ids = list(token_ids)
     if not 1 <= len(ids) <= n_positions:
-        raise ParamcountError(f"{len(ids)} tokens" if ids else "is empty", where="token_ids", expected=f"1 to {n_positions} token ids")
+        raise ParamcountError(
+            f"{len(ids)} tokens" if ids else "is empty", where="token_ids", expected=f"1 to {n_positions} token ids"
+        )
     for i, id in enumerate(ids):
         if isinstance(id, bool) or not isinstance(id, int | np.integer) or not 0 <= id < vocab_size:
-            raise ParamcountError(f"token {i} is {describe_value(id)}", where="token_ids", expected=f"integers from 0 to {vocab_size - 1}")
+            raise ParamcountError(
+                f"token {i} is {describe_value(id)}", where="token_ids", expected=f"integers from 0 to {vocab_size - 1}"
+            )
     return np.array(ids, dtype=np.int64)

@@ -68,8 +68,18 @@ class Weights(Mapping[str, Array]):
         values: Array = found.astype(np.float32, copy=False)
         least, most = values.min(), values.max()
         if not np.isfinite(least) or not np.isfinite(most):
-            what = "NaN values" if np.isnan(least) else "infinite values" if np.isinf(found).any() else "values too large for float32"
-            raise ParamcountError(f"has {what}", where=f"{make_printable(self.header.path)}: tensor {self.names[name]}", expected="finite weights")
+            what = (
+                "NaN values"
+                if np.isnan(least)
+                else "infinite values"
+                if np.isinf(found).any()
+                else "values too large for float32"
+            )
+            raise ParamcountError(
+                f"has {what}",
+                where=f"{make_printable(self.header.path)}: tensor {self.names[name]}",
+                expected="finite weights",
+            )
         return values
 
     def __contains__(self, name: object) -> bool:
@@ -101,9 +111,15 @@ def predict_next(
     Raises: ParamcountError if the files, the text or the weights are invalid.
     """
     if type(top) is not int or not 1 <= top <= sizes.vocab_size:
-        raise ParamcountError(f"= {describe_value(top)}", where="top", expected=f"a positive integer to {sizes.vocab_size}")
+        raise ParamcountError(
+            f"= {describe_value(top)}", where="top", expected=f"a positive integer to {sizes.vocab_size}"
+        )
     if not sizes.tie_word_embeddings:
-        raise ParamcountError("= false", where="tie_word_embeddings", expected="true: the NumPy pass ties the LM head to the token embedding")
+        raise ParamcountError(
+            "= false",
+            where="tie_word_embeddings",
+            expected="true: the NumPy pass ties the LM head to the token embedding",
+        )
     _check_computation(config or {}, sizes, "config")
     beside = weights.parent / "config.json"
     header = read_header(weights)
@@ -122,7 +138,9 @@ def predict_next(
 
     def observe(name: str, x: Array) -> None:
         if not np.isfinite(x).all():
-            raise ParamcountError(f"{name} is not finite in float32", where=make_printable(weights), expected="weights of a trained model")
+            raise ParamcountError(
+                f"{name} is not finite in float32", where=make_printable(weights), expected="weights of a trained model"
+            )
         made.append((name, x.shape))
 
     with np.errstate(all="ignore"):  # `observe` checks for non-finite values
@@ -150,13 +168,21 @@ def _check_computation(config: Mapping[str, Any], sizes: Any, place: str) -> Non
     for key, expected in (COMPUTED | heads).items():
         if key in config and not any(type(config[key]) is type(value) and config[key] == value for value in expected):
             said = " or ".join(describe_value(value) if not isinstance(value, str) else value for value in expected)
-            raise ParamcountError(f"= {describe_value(config[key])}", where=f"{place}: {key}", expected=f"{said}, which the NumPy pass computes")
+            raise ParamcountError(
+                f"= {describe_value(config[key])}",
+                where=f"{place}: {key}",
+                expected=f"{said}, which the NumPy pass computes",
+            )
 
 
 def _find_tokenizer(weights: Path) -> Path:
     path = weights.parent / "tokenizer.json"
     if not path.exists():
-        raise ParamcountError("does not exist", where=make_printable(path), expected="a tokenizer.json next to the weights, or --tokenizer FILE")
+        raise ParamcountError(
+            "does not exist",
+            where=make_printable(path),
+            expected="a tokenizer.json next to the weights, or --tokenizer FILE",
+        )
     return path
 
 
@@ -164,7 +190,11 @@ def _check_memory(n_tokens: int, sizes: Any) -> None:
     """Check that no array of the pass is too large: attention scores, logits, MLP activations, queries, keys and values."""
     widest = max(sizes.n_heads * n_tokens, sizes.vocab_size, sizes.d_ff, 3 * sizes.d_model)
     if n_tokens * widest > LARGEST_INTERMEDIATE:
-        raise ParamcountError(f"{n_tokens:,} tokens need an array of {n_tokens * widest:,} values", where="text", expected=f"at most {LARGEST_INTERMEDIATE:,}")
+        raise ParamcountError(
+            f"{n_tokens:,} tokens need an array of {n_tokens * widest:,} values",
+            where="text",
+            expected=f"at most {LARGEST_INTERMEDIATE:,}",
+        )
 
 
 def match_tensors(header: Header, sizes: Any) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -178,32 +208,46 @@ def match_tensors(header: Header, sizes: Any) -> tuple[dict[str, str], tuple[str
     found: dict[str, str] = {}
     for name in header.tensors:
         if (short := name.removeprefix(PREFIX)) in found:
-            raise ParamcountError(f"has both {_format_names([found[short], name])}", where=place, expected="one of them")
+            raise ParamcountError(
+                f"has both {_format_names([found[short], name])}", where=place, expected="one of them"
+            )
         found[short] = name
     stored = {short: header.tensors[name] for short, name in found.items()}
     n_layers = sum(name.endswith(".ln_1.weight") for name in found)
     if TABLE in found and n_layers != sizes.n_layers:  # before building the names of all expected layers
         raise ParamcountError(f"has {n_layers:,} layers", where=place, expected=f"{sizes.n_layers:,}")
     if 6 * n_layers > len(found):
-        raise ParamcountError(f"most tensors of its {n_layers:,} layers are missing", where=place, expected="twelve per layer")
+        raise ParamcountError(
+            f"most tensors of its {n_layers:,} layers are missing", where=place, expected="twelve per layer"
+        )
     expected = list_shapes(sizes) if TABLE in found else {TABLE: (sizes.vocab_size, sizes.d_model)}
     if missing := [name for name in expected if name not in found]:
         raise ParamcountError(f"is missing {_format_names(missing)}", where=place, expected="the tensors of GPT-2")
     for name, shape in expected.items():
         _check_shape(place, found[name], stored[name].shape, shape)
         if stored[name].dtype not in FLOATS:
-            raise ParamcountError(f"has dtype {stored[name].dtype}", where=f"{place}: tensor {found[name]}", expected=", ".join(FLOATS))
+            raise ParamcountError(
+                f"has dtype {stored[name].dtype}", where=f"{place}: tensor {found[name]}", expected=", ".join(FLOATS)
+            )
     masks = {f"h.{i}.attn.bias": (1, 1, sizes.n_positions, sizes.n_positions) for i in range(sizes.n_layers)}
-    beside: dict[str, tuple[int, ...]] = masks | {f"h.{i}.attn.masked_bias": () for i in range(sizes.n_layers)} | {HEAD: expected[TABLE]}
+    beside: dict[str, tuple[int, ...]] = (
+        masks | {f"h.{i}.attn.masked_bias": () for i in range(sizes.n_layers)} | {HEAD: expected[TABLE]}
+    )
     others = [name for name in found if name not in expected]
     if unknown := [found[name] for name in others if name not in beside]:
         raise ParamcountError(
-            f"has unexpected tensors: {_format_names(unknown)}", where=place, expected="the tensors of GPT-2, its causal masks and a copy of its LM head"
+            f"has unexpected tensors: {_format_names(unknown)}",
+            where=place,
+            expected="the tensors of GPT-2, its causal masks and a copy of its LM head",
         )
     for name in others:
         _check_shape(place, found[name], stored[name].shape, beside[name])
     if HEAD in found and not _has_same_values(header, found[HEAD], found[TABLE]):
-        raise ParamcountError(f"{HEAD} differs from {found[TABLE]}", where=place, expected="a copy, because the LM head is tied to the token embedding")
+        raise ParamcountError(
+            f"{HEAD} differs from {found[TABLE]}",
+            where=place,
+            expected="a copy, because the LM head is tied to the token embedding",
+        )
     types = " and ".join(dict.fromkeys(stored[name].dtype for name in expected))
     notes = [f"weights stored as {types}, computed in float32"]
     if others:
@@ -220,7 +264,9 @@ def _format_names(names: list[str]) -> str:
 def _check_shape(place: str, name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     if shape != expected:
         order = ", [in, out]" if shape == expected[::-1] else ""
-        raise ParamcountError(f"has shape {list(shape)}", where=f"{place}: tensor {name}", expected=f"{list(expected)}{order}")
+        raise ParamcountError(
+            f"has shape {list(shape)}", where=f"{place}: tensor {name}", expected=f"{list(expected)}{order}"
+        )
 
 
 def _has_same_values(header: Header, one: str, other: str) -> bool:

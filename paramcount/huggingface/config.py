@@ -20,7 +20,14 @@ from paramcount.huggingface.key_warnings import (
     warn_missing_sections,
     warn_missing_sizes,
 )
-from paramcount.huggingface.multimodal import COMPOSITES, ENCODERS, PUBLISHED_CLASSES, WHOLE_CLASSES, Composite, get_encoder_type
+from paramcount.huggingface.multimodal import (
+    COMPOSITES,
+    ENCODERS,
+    PUBLISHED_CLASSES,
+    WHOLE_CLASSES,
+    Composite,
+    get_encoder_type,
+)
 from paramcount.sizes import LARGEST, Origin, Sizes
 from paramcount.sizes.reading import Reading
 from paramcount.sizes.rules import validate_sizes
@@ -33,7 +40,15 @@ TASK_ENDINGS = (
     "ForQuestionAnsweringSimple", "ForAudioClassification", "ForImageClassification", "ForDecision",
 )  # fmt: skip
 GENERATIVE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")  # classes that generate text
-REFERENCE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "WithLMHeadModel", "LMHeadModel", "ForMaskedLM", "Decoder", "MTModel")
+REFERENCE_ENDINGS = (
+    "ForCausalLM",
+    "ForConditionalGeneration",
+    "WithLMHeadModel",
+    "LMHeadModel",
+    "ForMaskedLM",
+    "Decoder",
+    "MTModel",
+)
 
 
 class Config(NamedTuple):
@@ -92,7 +107,9 @@ def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tu
     if model_type is None or (cls not in types and not is_supported(cls, model_type)):
         return document, ()
     state = "is missing" if given is None else f"= {make_printable(given, 60)} is unknown"
-    return {**document, "model_type": model_type}, (f"model_type {state}; counted as {cls}, which `architectures` names",)
+    return {**document, "model_type": model_type}, (
+        f"model_type {state}; counted as {cls}, which `architectures` names",
+    )
 
 
 def find_architecture(document: Mapping[str, Any]) -> tuple[type[Sizes], str, str]:
@@ -131,7 +148,9 @@ def list_equivalent_classes(sizes: type[Sizes]) -> list[str]:
 
 def list_task_heads(model_type: str) -> Collection[str]:
     """The classes of a model type that have the head of another task."""
-    from paramcount.architectures.task_heads import task_heads as declared_heads  # imported here because few configs need them
+    from paramcount.architectures.task_heads import (
+        task_heads as declared_heads,
+    )  # imported here because few configs need them
 
     return declared_heads(model_type)
 
@@ -152,9 +171,15 @@ def check_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
     if cls in list_equivalent_classes(architecture):
         return
     beginning = strip_class_ending(reference_class(architecture))
-    if (cls.startswith(beginning) or cls.endswith(TASK_ENDINGS)) and cls not in (supported := list_supported_classes(model_type)):
+    if (cls.startswith(beginning) or cls.endswith(TASK_ENDINGS)) and cls not in (
+        supported := list_supported_classes(model_type)
+    ):
         expected = " or ".join(dict.fromkeys([*find_nearest(cls, supported, 4), supported[0]]))
-        raise ParamcountError(f"= {make_printable(cls, 60)} is not supported for model_type {model_type}", where="architectures.0", expected=expected)
+        raise ParamcountError(
+            f"= {make_printable(cls, 60)} is not supported for model_type {model_type}",
+            where="architectures.0",
+            expected=expected,
+        )
 
 
 def read_config(document: Mapping[str, Any], id: str = "config.json", name: str = "") -> Config:
@@ -167,10 +192,15 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     composite = COMPOSITES.get(model_type)
     if composite and document.get(PER_LAYER) is not None:
         raise not_declared()
-    if composite and (has_unsupported_encoder(document, composite) or (model_type not in ARCHITECTURES and f"{model_type}.{cls}" not in ARCHITECTURES)):
+    if composite and (
+        has_unsupported_encoder(document, composite)
+        or (model_type not in ARCHITECTURES and f"{model_type}.{cls}" not in ARCHITECTURES)
+    ):
         counted, head = get_composite_class(model_type, cls)
         config, reading, registered = read_language_model_only(document, composite, counted, head)
-        reading = reading._replace(warnings=(*reading.warnings, *class_warnings(document, counted or reading.reference)))
+        reading = reading._replace(
+            warnings=(*reading.warnings, *class_warnings(document, counted or reading.reference))
+        )
     else:
         config, reading, registered = read_whole_model(document)
     check_settings(document, model_type)
@@ -202,26 +232,46 @@ def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     head = cls in ("", own, *architecture.equivalent_classes) or cls != base_model_class(architecture)
     if not head:
         reference, left_out = cls, ("lm_head",)
-    untraced = ("use_sliding_window = true",) if document.get("use_sliding_window") is True and "window" not in architecture.model_fields else ()
+    untraced = (
+        ("use_sliding_window = true",)
+        if document.get("use_sliding_window") is True and "window" not in architecture.model_fields
+        else ()
+    )
     warnings, repeated = unread_warnings(document, unread, used, readers, own)
     if not architecture.section and (missing := list_default_sizes(architecture, origin, used.union(repeated))):
         idle = config.unused_fields()
         warnings += warn_missing_sizes(architecture, [field for field in missing if field not in idle], own)
     check_second_text_config(str(document["model_type"]), unread)
     for part, sizes in config:
-        if isinstance(sizes, Sizes) and ("", type(sizes)) in readers.pairs:  # without a section its sizes stand at the top level
+        if (
+            isinstance(sizes, Sizes) and ("", type(sizes)) in readers.pairs
+        ):  # without a section its sizes stand at the top level
             within = {name: origin[f"{part}.{name}"] for name in type(sizes).model_fields if f"{part}.{name}" in origin}
             warnings += warn_missing_language_sizes(sizes, within, used, own)
     warnings += warn_missing_sections(document, readers, own)
     warnings += class_warnings(document, reference)
-    reading = Reading(reference, head, not_counted=left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread, untraced=untraced)
+    reading = Reading(
+        reference,
+        head,
+        not_counted=left_out,
+        warnings=warnings,
+        origin=origin,
+        document=document,
+        used=used,
+        unread=unread,
+        untraced=untraced,
+    )
     return config, reading, registered
 
 
-def warn_missing_language_sizes(sizes: Sizes, origin: Mapping[str, Origin], used: set[str], reference: str) -> tuple[str, ...]:
+def warn_missing_language_sizes(
+    sizes: Sizes, origin: Mapping[str, Origin], used: set[str], reference: str
+) -> tuple[str, ...]:
     """A warning if a composite without a section for its language model does not give that model's sizes either."""
     missing = list_default_sizes(type(sizes), origin, used)
-    return warn_missing_sizes(type(sizes), [field for field in missing if field not in sizes.unused_fields()], reference)
+    return warn_missing_sizes(
+        type(sizes), [field for field in missing if field not in sizes.unused_fields()], reference
+    )
 
 
 def check_second_text_config(model_type: str, unread: Mapping[str, Any]) -> None:
@@ -230,22 +280,36 @@ def check_second_text_config(model_type: str, unread: Mapping[str, Any]) -> None
     if reference.endswith(GENERATIVE_ENDINGS):
         for key in ("text_config", "decoder", "generator"):
             if unread.get(key) is not None:
-                raise ParamcountError(f"is set, but {reference} has no such section and cannot run with it", where=key, expected="sizes at the top level")
+                raise ParamcountError(
+                    f"is set, but {reference} has no such section and cannot run with it",
+                    where=key,
+                    expected="sizes at the top level",
+                )
 
 
 def class_warnings(document: Mapping[str, Any], reference: str) -> tuple[str, ...]:
     """A warning if `architectures` names no class, or none of the model type. `reference`: the class that is counted."""
     given, cls = document.get("architectures"), get_class_name(document)
     if not cls:
-        return (f"ignored architectures (expected a list of class names, found {describe_value(given)}); counted as {reference}",) if given else ()
-    if cls.casefold() == reference.casefold():  # PhiMoEForCausalLM of the publisher's code, PhimoeForCausalLM of the reference
+        return (
+            (
+                f"ignored architectures (expected a list of class names, found {describe_value(given)}); counted as {reference}",
+            )
+            if given
+            else ()
+        )
+    if (
+        cls.casefold() == reference.casefold()
+    ):  # PhiMoEForCausalLM of the publisher's code, PhimoeForCausalLM of the reference
         return ()
     from paramcount.architectures.classes import model_types
 
     model_type = make_printable(document["model_type"], 60)
     other = model_types().get(cls)
     whose = f"a class of model_type {other}" if other else "which is unknown"
-    return (f"architectures names {make_printable(cls, 60)}, {whose}, but model_type is {model_type}; counted as {reference}",)
+    return (
+        f"architectures names {make_printable(cls, 60)}, {whose}, but model_type is {model_type}; counted as {reference}",
+    )
 
 
 def unread_warnings(
@@ -256,7 +320,10 @@ def unread_warnings(
     blocks = find_ignored_blocks(unread, readers)
     if not mistakes and not blocks:
         return (), repeated
-    return (*warn_ignored_keys(mistakes, document, reference), *warn_ignored_blocks(blocks, readers, reference)), repeated
+    return (
+        *warn_ignored_keys(mistakes, document, reference),
+        *warn_ignored_blocks(blocks, readers, reference),
+    ), repeated
 
 
 def get_composite_class(model_type: str, cls: str) -> tuple[str, bool]:
@@ -266,7 +333,11 @@ def get_composite_class(model_type: str, cls: str) -> tuple[str, bool]:
     """
     if cls.endswith(TASK_ENDINGS):
         expected = "a class with an LM head or without a head"
-        raise ParamcountError(f"= {make_printable(cls, 60)} has a head that is not supported for this model type", where="architectures.0", expected=expected)
+        raise ParamcountError(
+            f"= {make_printable(cls, 60)} has a head that is not supported for this model type",
+            where="architectures.0",
+            expected=expected,
+        )
     if model_type in WHOLE_CLASSES:
         whole, base = WHOLE_CLASSES[model_type]
     else:
@@ -277,24 +348,42 @@ def get_composite_class(model_type: str, cls: str) -> tuple[str, bool]:
     return (whole if cls else ""), True
 
 
-def read_language_model_only(document: Mapping[str, Any], composite: Composite, cls: str, head: bool) -> tuple[Sizes, Reading, str]:
+def read_language_model_only(
+    document: Mapping[str, Any], composite: Composite, cls: str, head: bool
+) -> tuple[Sizes, Reading, str]:
     """The language model of a multimodal config whose other parts are not supported; `not_counted` names them."""
     if composite.wraps_composite:
         return read_nested_language_model(document, composite, cls, head)
     config, registered, (_, origin, used, readers) = read_language_model(document)
-    unread = list_unread_keys({key: value for key, value in document.items() if key not in composite.other_sections}, used, readers)
+    unread = list_unread_keys(
+        {key: value for key, value in document.items() if key not in composite.other_sections}, used, readers
+    )
     left_out = (*composite.other_sections, "projector", *([] if head else ["lm_head"]))
     reference = cls or f"{document['model_type']}, its language model as {config.reference}"
-    inside = {key: value for key, value in unread.items() if "." in key} if composite.section in document else unread  # the other keys describe other parts
+    inside = (
+        {key: value for key, value in unread.items() if "." in key} if composite.section in document else unread
+    )  # the other keys describe other parts
     warnings, _ = unread_warnings(document, inside, used, readers, config.reference.partition(" ")[0])
     if ("", type(config)) in readers.pairs:
         warnings += warn_missing_language_sizes(config, origin, used, reference_class(type(config)))
     warnings += warn_missing_sections(document, readers, reference_class(type(config)))
-    reading = Reading(reference, head, "language_model", left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread)
+    reading = Reading(
+        reference,
+        head,
+        "language_model",
+        left_out,
+        warnings=warnings,
+        origin=origin,
+        document=document,
+        used=used,
+        unread=unread,
+    )
     return config, reading, registered
 
 
-def read_nested_language_model(document: Mapping[str, Any], composite: Composite, cls: str, head: bool) -> tuple[Sizes, Reading, str]:
+def read_nested_language_model(
+    document: Mapping[str, Any], composite: Composite, cls: str, head: bool
+) -> tuple[Sizes, Reading, str]:
     """The language model of a composite within a composite, such as Qwen3-Omni's thinker."""
     where, section = composite.section, document.get(composite.section) or {}
     if not isinstance(section, Mapping):
@@ -321,9 +410,13 @@ def rename_to_keys(error: ParamcountError, origin: Mapping[str, Origin]) -> Para
     keys = {field: found.keys[0] for field, found in origin.items() if found.kind == "read"}
 
     block, dot, _ = error.where.rpartition(".")
-    inside = block + dot if any(field.startswith(block + dot) for field in origin) else ""  # names of an inner config are relative to it
+    inside = (
+        block + dot if any(field.startswith(block + dot) for field in origin) else ""
+    )  # names of an inner config are relative to it
 
     def renamed(text: str) -> str:
-        return re.sub(r"[\w.]+", lambda word: keys.get(word[0] if word[0].startswith(inside) else inside + word[0], word[0]), text)
+        return re.sub(
+            r"[\w.]+", lambda word: keys.get(word[0] if word[0].startswith(inside) else inside + word[0], word[0]), text
+        )
 
     return error.replace(found=renamed(error.found), where=renamed(error.where))

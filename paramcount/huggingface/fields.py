@@ -12,7 +12,20 @@ from paramcount.architectures import architecture as architecture_of
 from paramcount.errors import ParamcountError, describe_integer, describe_value, make_choice_error
 from paramcount.huggingface.key_warnings import Readers
 from paramcount.huggingface.multimodal import COMPOSITES, get_encoder_config, get_language_config
-from paramcount.sizes import ABSENT, DEFAULT, LARGEST, NULL, REQUIRED, Condition, Derivation, Origin, Sizes, Tower, get_key, inner_configs
+from paramcount.sizes import (
+    ABSENT,
+    DEFAULT,
+    LARGEST,
+    NULL,
+    REQUIRED,
+    Condition,
+    Derivation,
+    Origin,
+    Sizes,
+    Tower,
+    get_key,
+    inner_configs,
+)
 from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.single_layers import PER_LAYER, by_kind, not_declared
 
@@ -44,7 +57,9 @@ class ConfigValues(NamedTuple):
     def add_block(self, section: str) -> ConfigValues:
         """The same values with all keys in a section."""
         origin = {field: origin.add_block(section) for field, origin in self.origin.items()}
-        pairs = tuple((f"{section}.{inner}" if inner else section, architecture) for inner, architecture in self.readers.pairs)
+        pairs = tuple(
+            (f"{section}.{inner}" if inner else section, architecture) for inner, architecture in self.readers.pairs
+        )
         return ConfigValues(self.values, origin, {f"{section}.{key}" for key in self.used}, Readers(pairs))
 
 
@@ -108,7 +123,17 @@ def list_fields(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
         key = get_key(architecture, name)
         limits = [limit.ge for limit in get_limits(info) if hasattr(limit, "ge")]
         found.append(
-            ConfigField(name, key.spellings(name), key.absent, key.null, key.at_most, limits[0] if limits else None, None, type(None) in types, key.at_root)
+            ConfigField(
+                name,
+                key.spellings(name),
+                key.absent,
+                key.null,
+                key.at_most,
+                limits[0] if limits else None,
+                None,
+                type(None) in types,
+                key.at_root,
+            )
         )
     return tuple(found)
 
@@ -140,7 +165,9 @@ def check_layer_types(config: Mapping[str, Any], values: Mapping[str, Any]) -> N
     if words is not None and n is not None:
         if not isinstance(words, (list, tuple)) or len(words) != n:
             raise ParamcountError(
-                f"names {len(words) if isinstance(words, (list, tuple)) else 'no'} layers of {n}", where="layer_types", expected="one entry per layer"
+                f"names {len(words) if isinstance(words, (list, tuple)) else 'no'} layers of {n}",
+                where="layer_types",
+                expected="one entry per layer",
             )
         for i, word in enumerate(words):
             if not isinstance(word, str) or word not in LAYER_TYPES:
@@ -187,8 +214,16 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
             if value is None and null is not NULL:
                 absent, hidden = (absent, False) if null is ABSENT else (null, callable(null))
                 continue
-            if least is not None and not (optional and value is None) and (type(value) is not int or not least <= value <= LARGEST):
-                limit = describe_integer(least) if type(value) is not int or value < least else f"an integer of at most {LARGEST:,}"
+            if (
+                least is not None
+                and not (optional and value is None)
+                and (type(value) is not int or not least <= value <= LARGEST)
+            ):
+                limit = (
+                    describe_integer(least)
+                    if type(value) is not int or value < least
+                    else f"an integer of at most {LARGEST:,}"
+                )
                 raise ParamcountError(f"= {describe_value(value)}", where=key, expected=limit)
             if at_most is not None and value > values[at_most]:
                 value = values[at_most]
@@ -209,10 +244,15 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
             origin[field] = Origin("derived", looked_at)
             used.update([above + key for key in source.accessed] if above else source.accessed)
     for field, (value, where) in read_single_layers(architecture, document, config, values).items():
-        values[field], origin[field] = value, Origin("read", (start + where,)) if where else Origin("derived", (start + PER_LAYER,))
+        values[field], origin[field] = (
+            value,
+            Origin("read", (start + where,)) if where else Origin("derived", (start + PER_LAYER,)),
+        )
         used.add(start + PER_LAYER)
     watched.accessed = []
-    for condition in architecture.conditions if architecture.own_layer_types else (check_layer_types, *architecture.conditions):
+    for condition in (
+        architecture.conditions if architecture.own_layer_types else (check_layer_types, *architecture.conditions)
+    ):
         derive_value(condition, watched, values, "config.json")
     used.update([start + key for key in watched.accessed] if start else watched.accessed)
     return ConfigValues(values, origin, used, Readers(pairs))
@@ -228,7 +268,9 @@ def drop_replaced_keys(architecture: type[Sizes], config: Mapping[str, Any]) -> 
     """A config without the keys that per_layer_config replaces."""
     if PER_LAYER not in config or not architecture.layered:
         return config
-    replaced = {field for sizes in architecture.layered.values() for field in sizes.values()} - set(list_common_keys(architecture).values())
+    replaced = {field for sizes in architecture.layered.values() for field in sizes.values()} - set(
+        list_common_keys(architecture).values()
+    )
     dropped = {name for field in list_fields(architecture) if field.name in replaced for name in field.spellings}
     return {key: value for key, value in config.items() if key not in dropped}
 
@@ -237,14 +279,22 @@ def read_single_layers(
     architecture: type[Sizes], document: Mapping[str, Any], config: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, tuple[Any, str]]:
     """{field: (value, key)} from per_layer_config; only a section with layers may have it."""
-    outside = document if architecture.section else config if inner_configs(architecture) and "n_layers" not in architecture.model_fields else {}
+    outside = (
+        document
+        if architecture.section
+        else config
+        if inner_configs(architecture) and "n_layers" not in architecture.model_fields
+        else {}
+    )
     if outside.get(PER_LAYER) is not None:
         raise not_declared()
     if PER_LAYER not in config:
         return {}
     layered, common = architecture.layered, list_common_keys(architecture)
     try:
-        found: dict[str, tuple[Any, str]] = derive_value(lambda js, c: by_kind(js, c, layered, common), RecordingConfig(config), values, PER_LAYER)
+        found: dict[str, tuple[Any, str]] = derive_value(
+            lambda js, c: by_kind(js, c, layered, common), RecordingConfig(config), values, PER_LAYER
+        )
     except ParamcountError as error:
         raise error.add_block(architecture.section) if architecture.section else error from None
     return found
@@ -257,9 +307,15 @@ def read_language_model(document: Mapping[str, Any]) -> tuple[Sizes, str, Config
     inside = composite.section if document.get(composite.section) is not None or not composite.is_flat else ""
     try:
         part = architecture_of(language["model_type"])
-        said = document[inside].get(TIE_KEY, False) if inside and TIE_KEY in part.model_fields and document.get(inside) else False
+        said = (
+            document[inside].get(TIE_KEY, False)
+            if inside and TIE_KEY in part.model_fields and document.get(inside)
+            else False
+        )
         if type(said) is not bool and (said is not None or get_key(part, TIE_KEY).null is NULL):
-            raise ParamcountError(f"= {describe_value(said)}", where=TIE_KEY, expected="true or false")  # checked even if the top-level key decides
+            raise ParamcountError(
+                f"= {describe_value(said)}", where=TIE_KEY, expected="true or false"
+            )  # checked even if the top-level key decides
         within = read_values(part, language)
         sizes = validate_sizes(part, within.values)
     except ParamcountError as error:
@@ -297,7 +353,9 @@ def list_unread_keys(document: Mapping[str, Any], used: set[str], readers: Reade
     return unread
 
 
-def derive_value(derivation: Derivation | Condition, config: RecordingConfig, values: Mapping[str, Any], field: str) -> Any:
+def derive_value(
+    derivation: Derivation | Condition, config: RecordingConfig, values: Mapping[str, Any], field: str
+) -> Any:
     """The result of a derivation, with a one-line error if a value of the wrong type breaks it."""
     try:
         return derivation(config, values)
@@ -305,12 +363,18 @@ def derive_value(derivation: Derivation | Condition, config: RecordingConfig, va
         raise
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
         looked_at = ", ".join(dict.fromkeys(config.accessed)) or "the other sizes"
-        raise ParamcountError(f"cannot be derived from {looked_at}", where=field, expected="a config that the reference can build") from None
+        raise ParamcountError(
+            f"cannot be derived from {looked_at}", where=field, expected="a config that the reference can build"
+        ) from None
 
 
 def list_default_sizes(architecture: type[Sizes], origin: Mapping[str, Origin], used: Set[str]) -> list[str]:
     """The fields of sizes that every model has and that the config does not give, not even as null."""
-    return [field.name for field in list_core_sizes(architecture) if origin[field.name] is DEFAULT and used.isdisjoint(field.spellings)]
+    return [
+        field.name
+        for field in list_core_sizes(architecture)
+        if origin[field.name] is DEFAULT and used.isdisjoint(field.spellings)
+    ]
 
 
 @cache

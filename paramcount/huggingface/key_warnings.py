@@ -113,7 +113,11 @@ def list_key_names(readers: Readers) -> frozenset[str]:
 def unused_keys(readers: Readers) -> set[str]:
     """Paths of keys that the reference or releases have but that no parameter depends on."""
     found = {join_path(section, name) for section, architecture in readers.pairs for name in architecture.unused_keys}
-    latent = {join_path(section, "head_dim") for section, architecture in readers.pairs if "d_nope" in architecture.model_fields}
+    latent = {
+        join_path(section, "head_dim")
+        for section, architecture in readers.pairs
+        if "d_nope" in architecture.model_fields
+    }
     return found | latent  # MLA heads have qk_nope_head_dim + qk_rope_head_dim
 
 
@@ -122,7 +126,9 @@ def join_path(section: str, name: str) -> str:
     return name[1:] if name[0] == "/" else f"{section}.{name}" if section else name
 
 
-def find_ignored_keys(document: Mapping[str, Any], unread: Mapping[str, Any], used: set[str], readers: Readers) -> tuple[list[Suspect], list[str]]:
+def find_ignored_keys(
+    document: Mapping[str, Any], unread: Mapping[str, Any], used: set[str], readers: Readers
+) -> tuple[list[Suspect], list[str]]:
     """Ignored keys that look like mistakes, and known keys whose value an ignored key repeats.
 
     A key looks like a mistake if it resembles a known key, or if it looks like a size and has a numeric value. It does
@@ -152,7 +158,9 @@ def find_suspects(readers: Readers, used: frozenset[str], unread: frozenset[str]
     found = []
     for path in sorted(unread - unused):
         name = path.rpartition(".")[2]
-        misspelt = next((by_variant[variant] for variant in spell_variants(path[:MAX_KEY_LENGTH]) if variant in by_variant), None)
+        misspelt = next(
+            (by_variant[variant] for variant in spell_variants(path[:MAX_KEY_LENGTH]) if variant in by_variant), None
+        )
         if misspelt or is_size_like(name[:MAX_KEY_LENGTH]):
             meant = (misspelt,) if misspelt else find_similar_keys(path, known)
             found.append(Suspect(path, is_size_like(name[:MAX_KEY_LENGTH]), misspelt is not None, meant))
@@ -180,7 +188,9 @@ def find_similar_keys(path: str, known: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(scores, key=lambda other: (-scores[other], other)))[:MOST_LISTED]
 
 
-def find_repeated_key(suspect: Suspect, value: Any, document: Mapping[str, Any], known: Mapping[str, Key]) -> str | None:
+def find_repeated_key(
+    suspect: Suspect, value: Any, document: Mapping[str, Any], known: Mapping[str, Key]
+) -> str | None:
     """The candidate with the same value as an ignored key, given or by default: older files repeat sizes."""
     for key in suspect.candidates:
         own = get_path(document, key)
@@ -217,7 +227,9 @@ def warn_ignored_keys(found: Sequence[Suspect], document: Mapping[str, Any], ref
     absent = {s.key: [key for key in s.candidates if get_path(document, key) is ABSENT] for s in found}
     meant = [s for s in found if absent[s.key]]
     for suspect in meant[:MOST_LISTED]:
-        looks = f"looks like a size, but {reference} does not use it" if suspect.is_size else f"{reference} does not use it"
+        looks = (
+            f"looks like a size, but {reference} does not use it" if suspect.is_size else f"{reference} does not use it"
+        )
         yield f"ignored {make_printable(suspect.key, MAX_KEY_LENGTH)} ({looks}); did you mean {make_printable(absent[suspect.key][0], MAX_KEY_LENGTH)}?"
     sizes = [s.key for s in found if s not in meant[:MOST_LISTED] and s.is_size]
     others = [s.key for s in found if s not in meant[:MOST_LISTED] and not s.is_size]
@@ -234,7 +246,11 @@ def warn_ignored_keys(found: Sequence[Suspect], document: Mapping[str, Any], ref
 def find_sizes(block: Mapping[str, Any], readers: Readers) -> list[str]:
     """The keys of an ignored block with sizes that an architecture reads elsewhere."""
     names = list_key_names(readers)
-    return [key for key, value in block.items() if key in names and type(value) is int and value > 1 and is_size_like(key[:MAX_KEY_LENGTH])]
+    return [
+        key
+        for key, value in block.items()
+        if key in names and type(value) is int and value > 1 and is_size_like(key[:MAX_KEY_LENGTH])
+    ]
 
 
 def find_ignored_blocks(unread: Mapping[str, Any], readers: Readers) -> list[tuple[str, list[str]]]:
@@ -275,7 +291,9 @@ def warn_missing_sections(document: Mapping[str, Any], readers: Readers, referen
 
     Missing single sizes of a section are normal: the reference saves only those that differ from its defaults.
     """
-    sections = [section for section in dict.fromkeys(section for section, _ in readers.pairs) if section in LANGUAGE_SECTIONS]
+    sections = [
+        section for section in dict.fromkeys(section for section, _ in readers.pairs) if section in LANGUAGE_SECTIONS
+    ]
     missing = [section for section in sections if document.get(section) is None]
     return tuple(f"{section} is missing; used the defaults of {reference}" for section in missing)
 

@@ -41,7 +41,11 @@ OTHER_FILES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("feature_extractor_type",), "a feature extractor's config", "the config.json in the same directory"),
     (("_from_model_config",), "a generation config", "the config.json in the same directory"),
     (("eos_token_id", "temperature"), "a generation config", "the config.json in the same directory"),
-    (("dim", "n_layers", "n_heads"), "params.json of an original release", "the config.json of the Hugging Face version"),
+    (
+        ("dim", "n_layers", "n_heads"),
+        "params.json of an original release",
+        "the config.json of the Hugging Face version",
+    ),
     (("train_batch_size",), "a training config", CONFIG),
     (("__metadata__",), "the header of a safetensors file", CONFIG_OF_CHECKPOINT),
 )
@@ -73,7 +77,11 @@ def check_is_config(document: Mapping[str, Any]) -> None:
             where="model_type",
             expected="a model type from `paramcount architectures`",
         )
-    raise ParamcountError("is missing", where="model_type", expected="a config.json with model_type, or a zoo entry with architecture and config")
+    raise ParamcountError(
+        "is missing",
+        where="model_type",
+        expected="a config.json with model_type, or a zoo entry with architecture and config",
+    )
 
 
 def parse_document(text: str, place: str, name: str = "") -> Document:
@@ -102,8 +110,12 @@ def read_path(path: Path) -> Document:
     if os.path.isdir(path):
         path = find_in_directory(path)
     if path.suffix.lower() in CHECKPOINTS:
-        raise ParamcountError("is a checkpoint, not a config", where=make_printable(path), expected=CONFIG_OF_CHECKPOINT)
-    return parse_document(read_text(path, CONFIG, LARGEST_FILE), make_printable(path), make_printable(name_model(path), 100))
+        raise ParamcountError(
+            "is a checkpoint, not a config", where=make_printable(path), expected=CONFIG_OF_CHECKPOINT
+        )
+    return parse_document(
+        read_text(path, CONFIG, LARGEST_FILE), make_printable(path), make_printable(name_model(path), 100)
+    )
 
 
 def name_model(path: Path) -> str:
@@ -126,14 +138,22 @@ def find_in_directory(folder: Path) -> Path:
         return find_snapshot(folder)
     try:
         os.stat(os.path.join(folder, "."))  # a listable directory may still not be accessible
-        below = sorted(child.name for child in folder.iterdir() if os.path.isfile(child / "config.json") or os.path.isdir(child / "snapshots"))
+        below = sorted(
+            child.name
+            for child in folder.iterdir()
+            if os.path.isfile(child / "config.json") or os.path.isdir(child / "snapshots")
+        )
         others = sorted(child.name for child in folder.iterdir() if child.suffix in (".json", *CHECKPOINTS))
     except OSError as error:
         raise ParamcountError(f"cannot be read: {error.strerror}", where=place) from None
     if below:
-        listed = ", ".join([*(make_printable(name, 40) for name in below[:MOST_LISTED]), *(["…"] if len(below) > MOST_LISTED else [])])
+        listed = ", ".join(
+            [*(make_printable(name, 40) for name in below[:MOST_LISTED]), *(["…"] if len(below) > MOST_LISTED else [])]
+        )
         raise ParamcountError(
-            f"has no config.json, but {len(below)} of its directories do: {listed}", where=place, expected="one of them, or `paramcount scan`"
+            f"has no config.json, but {len(below)} of its directories do: {listed}",
+            where=place,
+            expected="one of them, or `paramcount scan`",
         )
     found = f" (found {', '.join(make_printable(name, 40) for name in others[:MOST_LISTED])})" if others else ""
     raise ParamcountError(f"has no config.json{found}", where=place, expected="the directory of a model")
@@ -143,7 +163,9 @@ def find_snapshot(repository: Path, revision: str = "main") -> Path:
     """The config.json of a cached revision: a branch, a tag or a commit. For `main`, the only revision may have any name."""
     place = make_printable(repository)
     try:
-        revisions = sorted(child for child in (repository / "snapshots").iterdir() if os.path.lexists(child / "config.json"))
+        revisions = sorted(
+            child for child in (repository / "snapshots").iterdir() if os.path.lexists(child / "config.json")
+        )
     except OSError as error:
         raise ParamcountError(f"cannot be read: {error.strerror}", where=place) from None
     reference = repository / "refs" / revision
@@ -152,29 +174,50 @@ def find_snapshot(repository: Path, revision: str = "main") -> Path:
     if named := next((child for child in revisions if child.name == commit), None):
         return named / "config.json"
     if is_named:
-        expected = f"one of {format_revisions(revisions)}" if revisions else "a revision with config.json; --download fetches it"
-        raise ParamcountError(f"names the revision {quote(commit)}, whose config.json is not in the cache", where=make_printable(reference), expected=expected)
+        expected = (
+            f"one of {format_revisions(revisions)}"
+            if revisions
+            else "a revision with config.json; --download fetches it"
+        )
+        raise ParamcountError(
+            f"names the revision {quote(commit)}, whose config.json is not in the cache",
+            where=make_printable(reference),
+            expected=expected,
+        )
     if revision != "main":
-        raise ParamcountError(f"has no revision {make_printable(revision, 60)}", where=place, expected="a cached revision, or --download")
+        raise ParamcountError(
+            f"has no revision {make_printable(revision, 60)}", where=place, expected="a cached revision, or --download"
+        )
     if len(revisions) == 1:
         return revisions[0] / "config.json"
     if not revisions:
         raise ParamcountError("has no config.json", where=place, expected="a cached config.json, or --download")
     raise ParamcountError(
-        f"has {len(revisions)} revisions, none of them main: {format_revisions(revisions)}", where=place, expected="the directory of one of them"
+        f"has {len(revisions)} revisions, none of them main: {format_revisions(revisions)}",
+        where=place,
+        expected="the directory of one of them",
     )
 
 
 def format_revisions(revisions: Sequence[Path]) -> str:
     """The first revisions, shortened as git does."""
-    return ", ".join([*(make_printable(child.name[:12]) for child in revisions[:MOST_LISTED]), *(["…"] if len(revisions) > MOST_LISTED else [])])
+    return ", ".join(
+        [
+            *(make_printable(child.name[:12]) for child in revisions[:MOST_LISTED]),
+            *(["…"] if len(revisions) > MOST_LISTED else []),
+        ]
+    )
 
 
 def cache_directory() -> Path:
     """The local Hugging Face cache, found like huggingface_hub finds it."""
-    home = os.environ.get("HF_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface")
+    home = os.environ.get("HF_HOME") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface"
+    )
     try:
-        return expand_home(os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub"))
+        return expand_home(
+            os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
+        )
     except ParamcountError as error:
         raise error.add_location("the Hugging Face cache") from None
 
@@ -203,7 +246,12 @@ def download(repo: str, revision: str = "main") -> Path:
     where = f"{repo} on the Hub"
     expected = "a public repository, or a token in HF_TOKEN"
     try:
-        return Path(run_with_timeout(lambda: hf_hub_download(repo, "config.json", revision=revision, etag_timeout=PATIENCE), constants.ENDPOINT))
+        return Path(
+            run_with_timeout(
+                lambda: hf_hub_download(repo, "config.json", revision=revision, etag_timeout=PATIENCE),
+                constants.ENDPOINT,
+            )
+        )
     except TimeoutError:
         expected = "a later retry, or the config.json as a file"
         raise ParamcountError(f"no answer within {LONGEST_WAIT} seconds", where=where, expected=expected) from None
@@ -216,10 +264,14 @@ def download(repo: str, revision: str = "main") -> Path:
         raise ParamcountError(problem, where=where, expected=expected) from None
     except HfHubHTTPError as error:
         status = getattr(error.response, "status_code", "an error")
-        raise ParamcountError(f"responded with {status}", where=where, expected="a later retry" if status != 401 else expected) from None
+        raise ParamcountError(
+            f"responded with {status}", where=where, expected="a later retry" if status != 401 else expected
+        ) from None
     except Exception as error:  # the network library may raise anything
         raise ParamcountError(
-            f"cannot be reached: {type(error).__name__}", where=where, expected="a network connection, or the config.json as a file"
+            f"cannot be reached: {type(error).__name__}",
+            where=where,
+            expected="a network connection, or the config.json as a file",
         ) from None
 
 
@@ -241,7 +293,9 @@ def run_with_timeout(fetch: Callable[[], str], address: str) -> str:
     thread.start()
     thread.join(NOTE_AFTER)
     if thread.is_alive() and sys.stderr:
-        print(f"note: waiting for {make_printable(address)}, at most {LONGEST_WAIT} seconds", file=sys.stderr, flush=True)
+        print(
+            f"note: waiting for {make_printable(address)}, at most {LONGEST_WAIT} seconds", file=sys.stderr, flush=True
+        )
     thread.join(LONGEST_WAIT - NOTE_AFTER)
     if errors:
         raise errors[0]

@@ -48,19 +48,52 @@ MISTRAL_3 = {
     "head_dim": 128, "hidden_size": 5120, "intermediate_size": 32768, "num_attention_heads": 32, "num_hidden_layers": 40, "num_key_value_heads": 8,
     "sliding_window": None, "vocab_size": 131072,
 }  # fmt: skip
-GOT = {"vocab_size": 151860, "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 16}
-SMALL_QWEN_3 = {"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8}
+GOT = {
+    "vocab_size": 151860,
+    "hidden_size": 1024,
+    "intermediate_size": 2816,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+}
+SMALL_QWEN_3 = {
+    "hidden_size": 1024,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+}
 ASR_QWEN_3 = SMALL_QWEN_3 | {"hidden_size": 2048, "intermediate_size": 6144, "head_dim": 128}
 LIGHTON = SMALL_QWEN_3 | {"head_dim": 128, "sliding_window": None, "vocab_size": 151936}
 GLM_ASR = {
     "vocab_size": 59264, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 4,
 }  # fmt: skip
-VOXTRAL = {"vocab_size": 131072, "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 30, "num_key_value_heads": 8, "head_dim": 128}
+VOXTRAL = {
+    "vocab_size": 131072,
+    "hidden_size": 3072,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 30,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+}
 PALIGEMMA = {
     "hidden_size": 2048, "num_hidden_layers": 18, "intermediate_size": 16384, "num_attention_heads": 8, "num_key_value_heads": 1, "vocab_size": 257152,
 }  # fmt: skip
-CLIP = {"hidden_size": 1024, "intermediate_size": 4096, "patch_size": 14, "image_size": 336, "num_hidden_layers": 24, "num_attention_heads": 16}
-PIXTRAL = {"hidden_size": 1024, "intermediate_size": 4096, "patch_size": 14, "num_hidden_layers": 24, "num_attention_heads": 16}
+CLIP = {
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "patch_size": 14,
+    "image_size": 336,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+}
+PIXTRAL = {
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "patch_size": 14,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+}
 PALIGEMMA_VISION = {
     "hidden_size": 1152, "intermediate_size": 4096, "patch_size": 14, "image_size": 224, "num_hidden_layers": 27, "num_attention_heads": 16,
     "vision_use_head": False,
@@ -73,7 +106,11 @@ MINICPM_V = {"2.5": "llama", "2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
 H2OVL_LANGUAGES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral"}
 
 # {model type of a vision encoder: (module of paramcount.parts, class)}
-ENCODERS = {"clip_vision_model": ("clip", "ClipVision"), "pixtral": ("pixtral", "PixtralVision"), "siglip_vision_model": ("siglip", "SiglipVision")}
+ENCODERS = {
+    "clip_vision_model": ("clip", "ClipVision"),
+    "pixtral": ("pixtral", "PixtralVision"),
+    "siglip_vision_model": ("siglip", "SiglipVision"),
+}
 
 # Model types that such a section may name. The reference adds an LM head without bias to any of them.
 LANGUAGE_MODEL_TYPES = frozenset((
@@ -93,16 +130,24 @@ COMPOSITES = {
     "aria": Composite("aria_text", ignores_model_type=True),
     "cohere2_vision": Composite("cohere2", default_tie=True),
     "deepseek_vl": Composite("llama", default_tie=True),
-    "deepseek_vl_hybrid": Composite("llama", default_tie=True, other_sections=("vision_config", "high_res_vision_config")),
-    "dots3_note": Composite("dots3_note_text", ignores_model_type=True, is_flat=True, other_sections=("vision_config", *AUDIO)),
+    "deepseek_vl_hybrid": Composite(
+        "llama", default_tie=True, other_sections=("vision_config", "high_res_vision_config")
+    ),
+    "dots3_note": Composite(
+        "dots3_note_text", ignores_model_type=True, is_flat=True, other_sections=("vision_config", *AUDIO)
+    ),
     "exaone4_5": Composite("exaone4", old_type="exaone4_5_text", needs_model_type=True),
     "glm46v": Composite("glm4v_text"),
     "glm4v": Composite("glm4v_text", tie_rule="either", ignores_model_type=True),
     "glm4v_moe": Composite("glm4v_moe_text", tie_rule="either", ignores_model_type=True),
-    "glmasr": Composite("llama", default_tie=True, default_section=GLM_ASR, fills_missing_keys=True, other_sections=AUDIO),
+    "glmasr": Composite(
+        "llama", default_tie=True, default_section=GLM_ASR, fills_missing_keys=True, other_sections=AUDIO
+    ),
     "got_ocr2": Composite("qwen2", default_tie=True, default_section=GOT | {"tie_word_embeddings": True}),
     "granite_speech": Composite("granite", default_tie=True, other_sections=("encoder_config", "projector_config")),
-    "granite_speech_plus": Composite("granite", default_tie=True, other_sections=("encoder_config", "projector_config")),
+    "granite_speech_plus": Composite(
+        "granite", default_tie=True, other_sections=("encoder_config", "projector_config")
+    ),
     "h2ovl_chat": Composite("llama", section="llm_config", tie_rule="never", classes=H2OVL_LANGUAGES),
     "hyperclovax_vision_v2": Composite("hyperclovax", default_tie=True),
     "idefics2": Composite("mistral", other_sections=("vision_config", "perceiver_config")),
@@ -119,7 +164,13 @@ COMPOSITES = {
     "llava_onevision": Composite("qwen2", tie_rule="either"),
     "minicpmv": Composite("qwen2", is_flat=True, versions=MINICPM_V),
     "minimax_m3_vl": Composite("minimax_m3_vl_text", tie_rule="either", ignores_model_type=True),
-    "mistral3": Composite("mistral", default_tie=True, default_section=MISTRAL_3, default_encoder="pixtral", default_encoder_section=PIXTRAL),
+    "mistral3": Composite(
+        "mistral",
+        default_tie=True,
+        default_section=MISTRAL_3,
+        default_encoder="pixtral",
+        default_encoder_section=PIXTRAL,
+    ),
     "moss_transcribe_diarize": Composite("qwen3", default_tie=True, default_section=SMALL_QWEN_3, other_sections=AUDIO),
     "ovis2": Composite("qwen2", tie_rule="outside", default_tie=True),
     "paligemma": Composite(
@@ -137,19 +188,34 @@ COMPOSITES = {
     "qwen2_vl": Composite("qwen2_vl_text", tie_rule="either", ignores_model_type=True, is_flat=True),
     "qwen3_5": Composite("qwen3_5_text", ignores_model_type=True),
     "qwen3_5_moe": Composite("qwen3_5_moe_text", ignores_model_type=True),
-    "qwen3_asr": Composite("qwen3", default_tie=True, default_section=ASR_QWEN_3 | {"tie_word_embeddings": True}, other_sections=AUDIO),
-    "qwen3_omni_moe": Composite("qwen3_omni_moe_thinker", section="thinker_config", wraps_composite=True, other_sections=("talker_config", "code2wav_config")),
-    "qwen3_omni_moe_thinker": Composite("qwen3_omni_moe_text", ignores_model_type=True, other_sections=("vision_config", "audio_config")),
+    "qwen3_asr": Composite(
+        "qwen3", default_tie=True, default_section=ASR_QWEN_3 | {"tie_word_embeddings": True}, other_sections=AUDIO
+    ),
+    "qwen3_omni_moe": Composite(
+        "qwen3_omni_moe_thinker",
+        section="thinker_config",
+        wraps_composite=True,
+        other_sections=("talker_config", "code2wav_config"),
+    ),
+    "qwen3_omni_moe_thinker": Composite(
+        "qwen3_omni_moe_text", ignores_model_type=True, other_sections=("vision_config", "audio_config")
+    ),
     "qwen3_vl": Composite("qwen3_vl_text", ignores_model_type=True),
     "qwen3_vl_moe": Composite("qwen3_vl_moe_text", ignores_model_type=True),
     "skywork_chat": Composite("qwen2", section="llm_config", tie_rule="never", classes={"Qwen2ForCausalLM": "qwen2"}),
     "smolvlm": Composite("llama"),
     "step3_vl": Composite("step3_text", tie_rule="never", ignores_model_type=True),
-    "vibevoice_asr": Composite("qwen2", tie_rule="never", other_sections=("semantic_tokenizer_encoder_config", "acoustic_tokenizer_encoder_config")),
+    "vibevoice_asr": Composite(
+        "qwen2",
+        tie_rule="never",
+        other_sections=("semantic_tokenizer_encoder_config", "acoustic_tokenizer_encoder_config"),
+    ),
     "video_llama_3": Composite("qwen2", tie_rule="either"),
     "video_llava": Composite("llama"),
     "vipllava": Composite("llama"),
-    "voxtral": Composite("llama", tie_rule="never", default_section=VOXTRAL, fills_missing_keys=True, other_sections=AUDIO),
+    "voxtral": Composite(
+        "llama", tie_rule="never", default_section=VOXTRAL, fills_missing_keys=True, other_sections=AUDIO
+    ),
 }
 
 # {model type counted as its language model alone: (class with all of its parts, the same without the LM head)}.
@@ -181,21 +247,29 @@ def get_language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     composite = COMPOSITES[str(document["model_type"])]
     where, section = composite.section, document.get(composite.section)
     if section is None:
-        section = {key: value for key, value in document.items() if key not in composite.other_sections} if composite.is_flat else composite.default_section
+        section = (
+            {key: value for key, value in document.items() if key not in composite.other_sections}
+            if composite.is_flat
+            else composite.default_section
+        )
     elif not isinstance(section, Mapping):
         raise ParamcountError(f"= {describe_value(section)}", where=where, expected="a mapping")
     elif composite.needs_model_type and "model_type" not in section:
         raise ParamcountError("is missing", where=f"{where}.model_type", expected=composite.default_type)
     elif composite.fills_missing_keys:
         section = {**composite.default_section, **section}
-    model_type = composite.default_type if composite.ignores_model_type else section.get("model_type", composite.default_type)
+    model_type = (
+        composite.default_type if composite.ignores_model_type else section.get("model_type", composite.default_type)
+    )
     if composite.classes:
         model_type = find_type_of_class(section, composite)
     elif composite.versions:
         model_type = find_type_of_version(section, composite)
     if composite.old_type and model_type == composite.old_type:
         model_type = composite.default_type
-    texts = composite.supported_types or (*composite.classes.values(), *composite.versions.values()) or LANGUAGE_MODEL_TYPES
+    texts = (
+        composite.supported_types or (*composite.classes.values(), *composite.versions.values()) or LANGUAGE_MODEL_TYPES
+    )
     check_model_type(model_type, where)
     if model_type not in texts and model_type != composite.default_type:
         raise ParamcountError(
@@ -217,7 +291,11 @@ def get_language_config(document: Mapping[str, Any]) -> dict[str, Any]:
             found["tie_word_embeddings"] = outside
             if not outside and any(section.get(key) != document.get(key, absent) for key, absent in OVIS_HEAD.items()):
                 expected = f"true, or the same {' and '.join(OVIS_HEAD)} at the top level and in {where}"
-                raise ParamcountError("= false, but the LM head and the token embedding have different sizes", where="tie_word_embeddings", expected=expected)
+                raise ParamcountError(
+                    "= false, but the LM head and the token embedding have different sizes",
+                    where="tie_word_embeddings",
+                    expected=expected,
+                )
         case "either" if outside is True:
             found["tie_word_embeddings"] = True
     return found
@@ -230,7 +308,9 @@ def find_type_of_class(section: Mapping[str, Any], composite: Composite) -> str:
     if not isinstance(cls, str) or cls not in composite.classes:
         found = "is missing" if cls is None else f"= {describe_value(cls)} is not supported"
         where = f"{composite.section}.architectures.0"
-        raise ParamcountError(found, where=where, choices=composite.classes, nearest=find_nearest(cls, composite.classes))
+        raise ParamcountError(
+            found, where=where, choices=composite.classes, nearest=find_nearest(cls, composite.classes)
+        )
     return composite.classes[cls]
 
 

@@ -17,7 +17,9 @@ from paramcount.zoo.names import expand_pattern, find_id, is_file_name, suggest_
 if TYPE_CHECKING:
     from paramcount.huggingface.locate import Document
 
-SPEC_HELP = "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or a Model from paramcount.load"
+SPEC_HELP = (
+    "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or a Model from paramcount.load"
+)
 YAML_ENDS = (".yaml", ".yml")
 
 
@@ -51,7 +53,13 @@ def _load_any(spec: object, download: bool) -> zoo.Model:
     if isinstance(spec, Mapping):
         return load_mapping(spec, "unnamed")
     if isinstance(spec, str):
-        return _load_url(spec, download) if is_url(spec) else _load_path_or_stdin(spec) if is_file_name(spec) else _load_name(spec, download)
+        return (
+            _load_url(spec, download)
+            if is_url(spec)
+            else _load_path_or_stdin(spec)
+            if is_file_name(spec)
+            else _load_name(spec, download)
+        )
     if isinstance(spec, os.PathLike):
         return _load_path_or_stdin(os.fsdecode(spec))
     if is_config_object(spec):
@@ -87,7 +95,9 @@ def _load_url(url: str, download: bool) -> zoo.Model:
     path = _find_cached(repo, revision, download) if locate.REPO.fullmatch(repo) else None
     if path is None and not download:
         expected = f"--download, or https://huggingface.co/{repo} for the main revision"
-        raise ParamcountError(f"revision {quote(revision)} of {quote(repo)} is not in the local Hugging Face cache", expected=expected)
+        raise ParamcountError(
+            f"revision {quote(revision)} of {quote(repo)} is not in the local Hugging Face cache", expected=expected
+        )
     return load_path(path or locate.download(repo, revision))
 
 
@@ -103,7 +113,9 @@ def _load_name(name: str, download: bool) -> zoo.Model:
         path = _find_cached(name, "main", download)
         if path is None and not download:
             expected = "a name from `paramcount list`, a repository in the local Hugging Face cache, or --download"
-            raise ParamcountError(f"unknown model {quote(name)}", expected=expected, nearest=suggest_names(name)) from None
+            raise ParamcountError(
+                f"unknown model {quote(name)}", expected=expected, nearest=suggest_names(name)
+            ) from None
         return load_path(path or locate.download(name))
 
 
@@ -156,7 +168,12 @@ def load_mapping(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Mod
         if wrong := [key for key in content if not isinstance(key, str)]:
             raise ParamcountError(f"the key {describe_value(wrong[0])} is not a string", expected="string keys")
         return _load_config(content, id, name)
-    if is_entry or content.get("estimate") is True or "architecture" in content or isinstance(content.get("config"), Mapping):
+    if (
+        is_entry
+        or content.get("estimate") is True
+        or "architecture" in content
+        or isinstance(content.get("config"), Mapping)
+    ):
         return zoo.make_model(zoo.parse_entry(content, id))
     from paramcount.huggingface.locate import check_is_config
 
@@ -171,7 +188,9 @@ def _load_config(content: Mapping[str, Any], id: str, name: str) -> zoo.Model:
     return zoo.Model(found.id, found.name, found.sizes, found.architecture, found.reading, found.context_length)
 
 
-def select_models(words: object, *, estimates: bool = False, download: bool = False, strict: bool = False) -> list[zoo.Model]:
+def select_models(
+    words: object, *, estimates: bool = False, download: bool = False, strict: bool = False
+) -> list[zoo.Model]:
     """The models that words refer to, in the given order, each once: a family is all its models, `*` and `?` match any text.
 
     Estimates come only with `estimates`; `download` and `strict` as for `load`.
@@ -181,11 +200,15 @@ def select_models(words: object, *, estimates: bool = False, download: bool = Fa
     if isinstance(words, (str, os.PathLike, Mapping, zoo.Model)) or is_config_object(words):
         words = [words]
     if isinstance(words, bytes) or not isinstance(words, Iterable):
-        raise ParamcountError(f"{type(words).__name__} is not a list of models", expected=f"a list of any of these: {SPEC_HELP}")
+        raise ParamcountError(
+            f"{type(words).__name__} is not a list of models", expected=f"a list of any of these: {SPEC_HELP}"
+        )
     found: dict[zoo.Model, None] = {}
     for word in words:
         many = expand_pattern(word)
-        for model in [load(word, download=download, strict=strict)] if many is None else [zoo.load_entry(id) for id in many]:
+        for model in (
+            [load(word, download=download, strict=strict)] if many is None else [zoo.load_entry(id) for id in many]
+        ):
             if model.estimate and not estimates:
                 if many is None:
                     _ = model.sizes  # raises: there is nothing to count

@@ -13,8 +13,23 @@ MATH = {
 }  # fmt: skip
 TEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
-    | {"–": "--", "—": "---", "…": r"\ldots{}", "·": r"\textperiodcentered{}", "‹": r"\guilsinglleft{}", "›": r"\guilsinglright{}", "‖": r"\ensuremath{\Vert}"}
+    | {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+    }
+    | {
+        "–": "--",
+        "—": "---",
+        "…": r"\ldots{}",
+        "·": r"\textperiodcentered{}",
+        "‹": r"\guilsinglleft{}",
+        "›": r"\guilsinglright{}",
+        "‖": r"\ensuremath{\Vert}",
+    }
     | {c: rf"\ensuremath{{{text}}}" for c, text in MATH.items()}
 )
 
@@ -37,7 +52,9 @@ def render_latex(table: Table) -> str:
     if runs_on:
         widths[-1] = r"p{0.45\linewidth}"
     caption = table.caption or " ".join(" ".join(table.above).split()) or "Counted by paramcount"
-    head = [rf"{' & '.join(escape_latex(column.label) for column in columns)} \\", r"\midrule"] if table.headings else []
+    head = (
+        [rf"{' & '.join(escape_latex(column.label) for column in columns)} \\", r"\midrule"] if table.headings else []
+    )
     lines = [
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",

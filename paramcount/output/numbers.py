@@ -32,10 +32,15 @@ def parse_figure(text: str | int) -> Figure:
         return Figure(text, 1)
     match = FIGURE.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
-        raise ParamcountError(f"{describe_value(text)} is not a figure", expected="7B, 124M, 7.61B, ~1.04T or an integer")
+        raise ParamcountError(
+            f"{describe_value(text)} is not a figure", expected="7B, 124M, 7.61B, ~1.04T or an integer"
+        )
     whole, decimals, unit = match[1].replace(",", ""), match[2] or "", UNITS[match[3].upper()]
     if unit < 10 ** len(decimals):
-        raise ParamcountError(f"{describe_value(text)} is not a whole number of parameters", expected="7B, 124M, 7.61B, ~1.04T or an integer")
+        raise ParamcountError(
+            f"{describe_value(text)} is not a whole number of parameters",
+            expected="7B, 124M, 7.61B, ~1.04T or an integer",
+        )
     step = unit // 10 ** len(decimals)
     return Figure(int(whole + decimals) * step, step)
 
@@ -69,7 +74,11 @@ def format_bytes(count: int) -> str:
     >>> format_bytes(497759232), format_bytes(2684105617408)
     ('498 MB', '2.68 TB')
     """
-    return format_scaled(count, (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))) if count >= 1000 else f"{count} B"
+    return (
+        format_scaled(count, (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)))
+        if count >= 1000
+        else f"{count} B"
+    )
 
 
 def format_scaled(count: int, units: tuple[tuple[str, int], ...]) -> str:

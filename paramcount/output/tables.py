@@ -13,13 +13,29 @@ from typing import Any, NamedTuple, TypeVar
 from paramcount.errors import ParamcountError, find_nearest, make_printable
 
 FORMATS = ("table", "markdown", "csv", "json", "latex", "html")
-STYLE = (
-    "table { border-collapse: collapse } th, td { padding: .15em .6em; text-align: left; font-variant-numeric: tabular-nums } tr { border-bottom: thin solid }"
-)
-FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # beginnings of what a spreadsheet runs; tabs and line breaks are escaped
+STYLE = "table { border-collapse: collapse } th, td { padding: .15em .6em; text-align: left; font-variant-numeric: tabular-nums } tr { border-bottom: thin solid }"
+FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "＝",
+    "＋",
+    "－",
+    "＠",
+)  # beginnings of what a spreadsheet runs; tabs and line breaks are escaped
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 Chosen = TypeVar("Chosen")
-ENDINGS = {".txt": "table", ".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".json": "json", ".tex": "latex", ".html": "html", ".htm": "html"}
+ENDINGS = {
+    ".txt": "table",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".csv": "csv",
+    ".json": "json",
+    ".tex": "latex",
+    ".html": "html",
+    ".htm": "html",
+}
 
 
 def format_value(value: Any) -> str:
@@ -43,7 +59,9 @@ class Column(NamedTuple):
     right: bool = True
     show: Callable[[Any], str] = format_value
     only: str = ""  # "people": not in CSV (shares, arithmetic); "csv": not in tables for people
-    style: str | Callable[[str], str] = ""  # on a terminal, one of terminal.STYLES: of all cells, or of a cell by its text
+    style: str | Callable[[str], str] = (
+        ""  # on a terminal, one of terminal.STYLES: of all cells, or of a cell by its text
+    )
 
 
 class Table(NamedTuple):
@@ -57,7 +75,9 @@ class Table(NamedTuple):
     headings: bool = True
     wraps: bool = False  # whether the last column's text may run over several lines
     drops: bool = False  # whether a terminal that has no room for the last column does without it
-    texts: Mapping[str, Callable[[int, bool], str]] = {}  # {format: text for a width, in colour or not}, instead of rows
+    texts: Mapping[
+        str, Callable[[int, bool], str]
+    ] = {}  # {format: text for a width, in colour or not}, instead of rows
     bold: Collection[Any] = ()  # on a terminal: the rows that begin with one of these cells
     caption: str = ""  # of a LaTeX table; the lines above if empty
 
@@ -136,7 +156,13 @@ def _tabulate(columns: Sequence[Column], cells: list[list[str]], style: str) -> 
     from tabulate import tabulate
 
     align = ["right" if column.right else "left" for column in columns]
-    return tabulate(cells, [column.label for column in columns], tablefmt=style, colalign=align if cells else None, disable_numparse=True)
+    return tabulate(
+        cells,
+        [column.label for column in columns],
+        tablefmt=style,
+        colalign=align if cells else None,
+        disable_numparse=True,
+    )
 
 
 def _render_markdown(table: Table) -> str:
@@ -146,7 +172,11 @@ def _render_markdown(table: Table) -> str:
         return re.sub(r"([\\|`*_\[\]])", r"\\\1", escape(text, quote=False))
 
     columns, cells = format_cells(table)
-    body = _tabulate([Column(c.name, safe(c.label), c.right) for c in columns], [[safe(cell) for cell in row] for row in cells], "pipe")
+    body = _tabulate(
+        [Column(c.name, safe(c.label), c.right) for c in columns],
+        [[safe(cell) for cell in row] for row in cells],
+        "pipe",
+    )
     lines = [*map(safe, table.above), "", body, *(text for line in table.below for text in ("", safe(line)))]
     return "\n".join(lines).strip("\n") + "\n"
 
@@ -184,13 +214,17 @@ def choose_format(format: str | None, flags: Sequence[str], output: str | None) 
         if ending != ".txt" and ENDINGS.get(ending, asked[0]) != asked[0]:  # plain text may hold any format
             fitting = " or ".join([*(known for known, format in ENDINGS.items() if format == asked[0]), ".txt"])
             raise ParamcountError(
-                f"{make_printable(output, 60)} is not a name for {asked[0]}", where="-o", expected=f"a file that ends in {fitting}, or no format"
+                f"{make_printable(output, 60)} is not a name for {asked[0]}",
+                where="-o",
+                expected=f"a file that ends in {fitting}, or no format",
             )
         return asked[0]
     return choose_by_extension(str(output), ENDINGS, "format", more=", or --format")
 
 
-def choose_by_extension(path: str, endings: Mapping[str, Chosen], what: str, *, where: str = "-o", more: str = "") -> Chosen:
+def choose_by_extension(
+    path: str, endings: Mapping[str, Chosen], what: str, *, where: str = "-o", more: str = ""
+) -> Chosen:
     """The choice for a file's extension.
 
     >>> choose_by_extension("sizes.PNG", {".png": "png", ".svg": "svg"}, "plot")
@@ -201,7 +235,9 @@ def choose_by_extension(path: str, endings: Mapping[str, Chosen], what: str, *, 
     ending = Path(path).suffix.lower()
     if ending not in endings:
         found = f"no {what} has the ending {make_printable(ending or 'none', 20)!r}"
-        raise ParamcountError(found, where=where, expected=", ".join(endings) + more, nearest=find_nearest(ending, endings))
+        raise ParamcountError(
+            found, where=where, expected=", ".join(endings) + more, nearest=find_nearest(ending, endings)
+        )
     return endings[ending]
 
 
@@ -244,7 +280,9 @@ def write_atomically(path: str, content: str | bytes, option: str = "-o") -> Non
     try:
         data = content.encode("utf-8") if isinstance(content, str) else content
     except UnicodeEncodeError as error:
-        raise ParamcountError(f"cannot be written: {error.reason} at character {error.start:,}", where=f"{option} {make_printable(path)}") from None
+        raise ParamcountError(
+            f"cannot be written: {error.reason} at character {error.start:,}", where=f"{option} {make_printable(path)}"
+        ) from None
     scratch = None
     try:
         target = Path(path).expanduser()
@@ -274,9 +312,13 @@ def write_atomically(path: str, content: str | bytes, option: str = "-o") -> Non
     except BrokenPipeError:
         raise
     except ValueError:  # a NUL, a lone surrogate; Python's own words differ from version to version
-        raise ParamcountError("cannot be written: no file can have this name", where=f"{option} {make_printable(path)}") from None
+        raise ParamcountError(
+            "cannot be written: no file can have this name", where=f"{option} {make_printable(path)}"
+        ) from None
     except (OSError, RuntimeError) as error:
-        raise ParamcountError(f"cannot be written: {getattr(error, 'strerror', None) or error}", where=f"{option} {make_printable(path)}") from None
+        raise ParamcountError(
+            f"cannot be written: {getattr(error, 'strerror', None) or error}", where=f"{option} {make_printable(path)}"
+        ) from None
     finally:
         if scratch:
             Path(scratch).unlink(missing_ok=True)

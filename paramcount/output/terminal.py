@@ -40,7 +40,10 @@ def pad(text: str, width: int, *, right: bool) -> str:
 def wrap(text: str, width: int, *, indent: str = "") -> list[str]:
     """Text wrapped to lines of at most `width` columns. `indent`: prefix of all lines but the first."""
     filled = text if text.isascii() else "".join(c + FILLER * (unicodedata.east_asian_width(c) in "WF") for c in text)
-    return [line.replace(FILLER, "") for line in textwrap.wrap(filled, width, subsequent_indent=indent, break_on_hyphens=False)]
+    return [
+        line.replace(FILLER, "")
+        for line in textwrap.wrap(filled, width, subsequent_indent=indent, break_on_hyphens=False)
+    ]
 
 
 def paint(text: str, style: str) -> str:

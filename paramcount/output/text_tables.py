@@ -35,7 +35,10 @@ def render_text(table: Table, width: int, *, colour: bool = False) -> str:
                     padded = [paint(text, get_style(table, columns[i], row, i)) for i, text in zip(panel, padded)]
                 lines.append("  ".join(padded).rstrip())
             if below and not table.drops and row and not (table.headings and row is cells[0]):
-                lines += [INDENT + paint(text, get_style(table, columns[-1], row, -1) if colour else "") for text in sum_lines(row[-1], width - len(INDENT))]
+                lines += [
+                    INDENT + paint(text, get_style(table, columns[-1], row, -1) if colour else "")
+                    for text in sum_lines(row[-1], width - len(INDENT))
+                ]
     lines += [piece for line in table.below for piece in fold_cell(line, width)]
     return "\n".join(lines) + "\n"
 

@@ -92,7 +92,13 @@ def second_bias(c: Any, tokens: Data, name: str) -> tuple[Unreachable, ...]:
     """The bias that a tied head reads, which the reference allocates beside that of an untied head too."""
     if c.tie_word_embeddings:
         return ()
-    return (Unreachable(elementwise(tokens, "add bias", name, "lm_head", c.vocab_size), "an untied LM head reads a bias of its own", of_lm_head=True),)
+    return (
+        Unreachable(
+            elementwise(tokens, "add bias", name, "lm_head", c.vocab_size),
+            "an untied LM head reads a bias of its own",
+            of_lm_head=True,
+        ),
+    )
 
 
 def unread_table(c: Any, tokens: Data, name: str, rows: Size) -> tuple[Unreachable, ...]:

@@ -32,17 +32,28 @@ def decoder(
     `enter`: what the token embeddings go through before the first layer. `carry`: widths of what layers hand on beside x.
     `leave`: the last norm and what else stands between the layers and the head, where that is not the usual norm."""
     table, stack, last_norm = (prefix + name for name in names)
-    x = lookup(tokens, f"{table}.weight", "embedding", c.vocab_size + extra_rows if extra_rows else c.vocab_size, c.d_model)
+    x = lookup(
+        tokens, f"{table}.weight", "embedding", c.vocab_size + extra_rows if extra_rows else c.vocab_size, c.d_model
+    )
     if enter:
         x = enter(x)
-    x = layers(x, stack + ".{layer}.", kinds or [("layer", c.n_layers)], lambda kind, *inputs: layer(c, kind, *inputs), reads=reads, carry=carry)
+    x = layers(
+        x,
+        stack + ".{layer}.",
+        kinds or [("layer", c.n_layers)],
+        lambda kind, *inputs: layer(c, kind, *inputs),
+        reads=reads,
+        carry=carry,
+    )
     x = leave(x) if leave else norm(x, last_norm, bias=norm_bias)
     return head(c, x, f"{table}.weight", head_name, bias=head_bias)
 
 
 def head(c: Any, x: Data, table: str, name: str = "lm_head", *, bias: bool = False) -> Data:
     """Hidden states to logits, through the token embedding where it is tied, which it never is in a config without the flag."""
-    return linear(x, name, "lm_head", c.vocab_size, bias=bias, tied_to=table if getattr(c, "tie_word_embeddings", False) else None)
+    return linear(
+        x, name, "lm_head", c.vocab_size, bias=bias, tied_to=table if getattr(c, "tie_word_embeddings", False) else None
+    )
 
 
 def pre_norm(

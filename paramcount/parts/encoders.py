@@ -9,12 +9,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from paramcount.flow import Data, Size, activate, block, given, layers, linear, lookup, norm
-from paramcount.parts.classic import biased_head, crossing, first_pooled, multi_head, norm_before, norm_behind, positions, source_states
+from paramcount.parts.classic import (
+    biased_head,
+    crossing,
+    first_pooled,
+    multi_head,
+    norm_before,
+    norm_behind,
+    positions,
+    source_states,
+)
 from paramcount.parts.feed_forward import plain_mlp
 
 BERT = ("self.query", "self.key", "self.value", "output.dense")  # matrices of an attention
 BEHIND = ("output.LayerNorm", "output.LayerNorm")  # norms of attention and MLP
-BERT_HEAD = ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.decoder", "cls.predictions.bias")
+BERT_HEAD = (
+    "cls.predictions.transform.dense",
+    "cls.predictions.transform.LayerNorm",
+    "cls.predictions.decoder",
+    "cls.predictions.bias",
+)
 ROBERTA_HEAD = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias")
 
 
@@ -27,7 +41,9 @@ def whole(c: Any, tokens: Data, build: Callable[..., Data], *, inputs: Sequence[
     return block(tokens, "", build, reads=reads, part="decoder" if getattr(c, "is_decoder", False) else "encoder")
 
 
-def embeddings(c: Any, tokens: Data, segments: Data | None, prefix: str, width: Size, *, placed: bool = True, normed: bool = True) -> Data:
+def embeddings(
+    c: Any, tokens: Data, segments: Data | None, prefix: str, width: Size, *, placed: bool = True, normed: bool = True
+) -> Data:
     """Tokens, their segments and their places looked up and summed. `placed`: with a table of places. `normed`: with a norm behind."""
     names = prefix + "embeddings."
     x = lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, width)
@@ -62,11 +78,15 @@ def bert_attention(
     return x
 
 
-def bert_layer(c: Any, x: Data, *memory: Data, norms: tuple[str, str] = BEHIND, before: bool = False, **options: Any) -> Data:
+def bert_layer(
+    c: Any, x: Data, *memory: Data, norms: tuple[str, str] = BEHIND, before: bool = False, **options: Any
+) -> Data:
     """Attention, then a plain MLP of width d_ff. `norms`: their names, `before`: they stand before. `options`: of the attention."""
     x = bert_attention(c, x, *memory, name=norms[0], before=before, **options)
     arrange = norm_before if before else norm_behind
-    return arrange(x, lambda h: plain_mlp(h, ("intermediate.dense", "output.dense"), "mlp", c.d_ff, bias=True), norms[1])
+    return arrange(
+        x, lambda h: plain_mlp(h, ("intermediate.dense", "output.dense"), "mlp", c.d_ff, bias=True), norms[1]
+    )
 
 
 def bert_body(
@@ -81,18 +101,28 @@ def bert_body(
 ) -> Data:
     """Summed embeddings to hidden states, pooled ones beside them where c.pooled. `last_norm`: of a model whose norms stand before.
     `options`: of bert_layer."""
-    x = layers(x, prefix + "encoder.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x, *m: bert_layer(c, x, *m, **options), reads=memory)
+    x = layers(
+        x,
+        prefix + "encoder.layer.{layer}.",
+        [("layer", c.n_layers)],
+        lambda kind, x, *m: bert_layer(c, x, *m, **options),
+        reads=memory,
+    )
     if last_norm:
         x = norm(x, prefix + last_norm, bias=True)
     return first_pooled(x, prefix + pooler) if getattr(c, "pooled", False) else x
 
 
-def masked_head(c: Any, x: Data, table: str, names: tuple[str, str, str, str] = BERT_HEAD, width: Size | None = None) -> Data:
+def masked_head(
+    c: Any, x: Data, table: str, names: tuple[str, str, str, str] = BERT_HEAD, width: Size | None = None
+) -> Data:
     """Hidden states to logits: matrix, activation, norm, then the token embedding or a head of its own. `names`: of matrix, norm, head
     and the bias of a tied head. `width`: of the vectors that the head reads, unless d_model."""
     h = activate(linear(x, names[0], "other", c.d_model if width is None else width, bias=True), "gelu")
     tied = getattr(c, "tie_word_embeddings", False)
-    return biased_head(norm(h, names[1], bias=True), c.vocab_size, names[2], names[3], table + ".weight" if tied else None)
+    return biased_head(
+        norm(h, names[1], bias=True), c.vocab_size, names[2], names[3], table + ".weight" if tied else None
+    )
 
 
 def masked_lm(

@@ -24,7 +24,9 @@ def fairseq_layer(c: Any, x: Data, memory: Data | None = None) -> Data:
     """Norm first, biases everywhere. `memory`: an encoder's output that x looks at behind its own attention."""
     x = norm_before(x, lambda h: self_attention(c, h), NORMS[0])
     if memory is not None:
-        x = crossing(x, "", lambda x, memory: norm_before(x, lambda h: look(c, h, memory), "encoder_attn_layer_norm"), memory)
+        x = crossing(
+            x, "", lambda x, memory: norm_before(x, lambda h: look(c, h, memory), "encoder_attn_layer_norm"), memory
+        )
     return norm_before(x, lambda h: feed_forward(c, h), NORMS[1])
 
 

@@ -10,7 +10,16 @@ from paramcount.flow import Data, Size, activate, elementwise, experts, fused, l
 GATED = ("gate_proj", "up_proj", "down_proj")
 
 
-def plain_mlp(x: Data, names: tuple[str, str], component: str, d_ff: Size, *, activation: str = "gelu", bias: bool = False, transposed: bool = False) -> Data:
+def plain_mlp(
+    x: Data,
+    names: tuple[str, str],
+    component: str,
+    d_ff: Size,
+    *,
+    activation: str = "gelu",
+    bias: bool = False,
+    transposed: bool = False,
+) -> Data:
     """Up, activation, down. `names`: of the two matrices."""
     h = activate(linear(x, names[0], component + ".up", d_ff, bias=bias, transposed=transposed), activation)
     return linear(h, names[1], component + ".down", x.shape[-1], bias=bias, transposed=transposed)
@@ -21,7 +30,16 @@ def gpt_mlp(c: Any, x: Data) -> Data:
     return plain_mlp(x, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, bias=True, transposed=True)
 
 
-def gated_mlp(x: Data, prefix: str, component: str, d_ff: Size, *, bias: bool = False, activation: str = "silu", names: tuple[str, str, str] = GATED) -> Data:
+def gated_mlp(
+    x: Data,
+    prefix: str,
+    component: str,
+    d_ff: Size,
+    *,
+    bias: bool = False,
+    activation: str = "silu",
+    names: tuple[str, str, str] = GATED,
+) -> Data:
     """activation(gate) · up, then down: SwiGLU and its relatives. `names`: of gate, up and down.
 
     Source: Shazeer, arXiv:2002.05202.
@@ -99,6 +117,8 @@ def correction(c: Any, name: str, *, role: str = "buffer") -> Callable[[Data], D
     return lambda scores: elementwise(scores, "correct", name, "router", c.n_routed_experts, role=role)
 
 
-def corrected_mixture(c: Any, x: Data, prefix: str, *, name: str = "gate.e_score_correction_bias", role: str = "buffer", **options: Any) -> Data:
+def corrected_mixture(
+    c: Any, x: Data, prefix: str, *, name: str = "gate.e_score_correction_bias", role: str = "buffer", **options: Any
+) -> Data:
     """A mixture of experts beside shared ones with a correction of that name: DeepSeek-V3 and what followed it."""
     return shared_mixture(c, x, prefix, correct=correction(c, prefix + name, role=role), **options)

@@ -18,7 +18,11 @@ def widen(x: Data, n_streams: Size) -> Data:
 def mixing(x: Data, n: Size, n_numbers: Size, n_scales: Size, names: tuple[str, str, str]) -> Data:
     """All streams of a token, normalized, to the numbers by which they are mixed. `names`: of the matrix, its bias and the scales."""
     matrix, bias, scales = names
-    held = (Weight(matrix, "other", (n_numbers, n * x.shape[-1])), Weight(bias, "other", (n_numbers,)), Weight(scales, "other", (n_scales,)))
+    held = (
+        Weight(matrix, "other", (n_numbers, n * x.shape[-1])),
+        Weight(bias, "other", (n_numbers,)),
+        Weight(scales, "other", (n_scales,)),
+    )
     return Data("mixing weights", (x,), (*x.shape[:1], n_numbers), held)
 
 

@@ -16,8 +16,13 @@ def lightning_attention(c: Any, x: Data, prefix: str, *held: Weight) -> Data:
     Source: arXiv:2501.08313, section 2.2.
     """
     heads = (c.n_heads, c.d_head)
-    q, k, v = (activate(each, "silu") for each in fused(x, prefix + "qkv_proj", {"mixer.q": heads, "mixer.k": heads, "mixer.v": heads}))
-    y = wide_norm(Data("scan", (q, k, v), v.shape, held, detail=RecurrentState((c.n_heads, c.d_head, c.d_head))), prefix + "norm")
+    q, k, v = (
+        activate(each, "silu")
+        for each in fused(x, prefix + "qkv_proj", {"mixer.q": heads, "mixer.k": heads, "mixer.v": heads})
+    )
+    y = wide_norm(
+        Data("scan", (q, k, v), v.shape, held, detail=RecurrentState((c.n_heads, c.d_head, c.d_head))), prefix + "norm"
+    )
     gated = activate(linear(x, prefix + "output_gate", "mixer.gate", heads), "sigmoid") * y
     return linear(gated, prefix + "out_proj", "mixer.out", x.shape[-1])
 
@@ -32,7 +37,9 @@ def delta_rule(q: Data, k: Data, v: Data, step: Data, beta: Data, *held: Weight)
 
     Source: arXiv:2412.06464, section 3.
     """
-    return Data("delta rule", (q, k, v, step, beta), v.shape, held, detail=RecurrentState((v.shape[1], k.shape[2], v.shape[2])))
+    return Data(
+        "delta rule", (q, k, v, step, beta), v.shape, held, detail=RecurrentState((v.shape[1], k.shape[2], v.shape[2]))
+    )
 
 
 def decay(prefix: str, n_heads: Size) -> tuple[Weight, Weight]:
@@ -51,13 +58,17 @@ def gated_delta_net(c: Any, x: Data, prefix: str, *, together: bool) -> Data:
     streams = {"mixer.q": d_k, "mixer.k": d_k, "mixer.v": d_v}
     if together:
         q, k, v, z = fused(x, prefix + "in_proj_qkvz", {**streams, "mixer.gate": d_v})
-        beta, step = fused(x, prefix + "in_proj_ba", {"mixer.beta": c.n_linear_v_heads, "mixer.step": c.n_linear_v_heads})
+        beta, step = fused(
+            x, prefix + "in_proj_ba", {"mixer.beta": c.n_linear_v_heads, "mixer.step": c.n_linear_v_heads}
+        )
     else:
         q, k, v = fused(x, prefix + "in_proj_qkv", streams)
         z = linear(x, prefix + "in_proj_z", "mixer.gate", d_v)
         beta = linear(x, prefix + "in_proj_b", "mixer.beta", c.n_linear_v_heads)
         step = linear(x, prefix + "in_proj_a", "mixer.step", c.n_linear_v_heads)
-    q, k, v = split(activate(convolve(join(join(q, k), v), prefix + "conv1d", c.d_conv, bias=False), "silu"), d_k, d_k, d_v)
+    q, k, v = split(
+        activate(convolve(join(join(q, k), v), prefix + "conv1d", c.d_conv, bias=False), "silu"), d_k, d_k, d_v
+    )
     q, k = to_heads(q, c.n_linear_k_heads, c.d_linear_k), to_heads(k, c.n_linear_k_heads, c.d_linear_k)
     v, z = to_heads(v, c.n_linear_v_heads, c.d_linear_v), to_heads(z, c.n_linear_v_heads, c.d_linear_v)
     y = delta_rule(q, k, v, step, activate(beta, "sigmoid"), *decay(prefix, c.n_linear_v_heads))

@@ -47,7 +47,11 @@ def latent_attention(
     `chosen`: the tokens that a query looks at, and `index` what is cached to choose them. `gate`: x and the attended values to the
     gated ones. `sinks`, `output`: names of a logit for each head beside the tokens' and of the last matrix."""
     q_nope, q_rope = split(queries(c, x, prefix, q_latent, bias=bias) if q is None else q, c.d_nope, c.d_rope)
-    latent, k_rope = split(linear(x, prefix + "kv_a_proj_with_mqa", "qkv.kv_down", c.d_kv_lora + c.d_rope, bias=bias), c.d_kv_lora, c.d_rope)
+    latent, k_rope = split(
+        linear(x, prefix + "kv_a_proj_with_mqa", "qkv.kv_down", c.d_kv_lora + c.d_rope, bias=bias),
+        c.d_kv_lora,
+        c.d_rope,
+    )
     if rope_norm:
         k_rope = norm(k_rope, prefix + "k_rope_only_layernorm")
     latent, k_rope = norm(latent, prefix + "kv_a_layernorm"), turn(k_rope)
@@ -75,7 +79,9 @@ def queries(c: Any, x: Data, prefix: str, latent: Data | None = None, *, bias: b
     width = (c.n_heads, c.d_nope + c.d_rope)
     if c.d_q_lora is None:
         return linear(x, prefix + "q_proj", "qkv.q", width)
-    return linear(query_latent(c, x, prefix, bias=bias) if latent is None else latent, prefix + "q_b_proj", "qkv.q_up", width)
+    return linear(
+        query_latent(c, x, prefix, bias=bias) if latent is None else latent, prefix + "q_b_proj", "qkv.q_up", width
+    )
 
 
 def choose_tokens(c: Any, x: Data, q_latent: Data, prefix: str) -> tuple[Data, Data]:
@@ -86,7 +92,9 @@ def choose_tokens(c: Any, x: Data, q_latent: Data, prefix: str) -> tuple[Data, D
     """
     d_rest = c.d_index - c.d_rope
     q_rope, q_rest = split(linear(q_latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index)), c.d_rope, d_rest)
-    k_rope, k_rest = split(norm(linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", bias=True), c.d_rope, d_rest)
+    k_rope, k_rest = split(
+        norm(linear(x, prefix + "wk", "other", c.d_index), prefix + "k_norm", bias=True), c.d_rope, d_rest
+    )
     q, k = join(rope(q_rope), q_rest), join(rope(k_rope), k_rest)
     of_heads = linear(x, prefix + "weights_proj", "other", c.n_index_heads)
     return Data("choose tokens", (q, k, of_heads), (x.shape[0], c.n_chosen)), k

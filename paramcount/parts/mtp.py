@@ -15,12 +15,21 @@ def next_token_layers(c: Any, tokens: Data, layer: Callable[[Data], Data]) -> Da
     """The n_mtp_layers of c on the model's last hidden state. `layer`: x to x, as in the model itself."""
     x = given("hidden", "tokens", c.d_model)
     kinds = [("mtp", c.n_mtp_layers)]
-    return layers(x, "model.layers.{layer}.", kinds, lambda kind, x, t: next_token_layer(c, x, t, layer), reads=(tokens,), first=c.n_layers)
+    return layers(
+        x,
+        "model.layers.{layer}.",
+        kinds,
+        lambda kind, x, t: next_token_layer(c, x, t, layer),
+        reads=(tokens,),
+        first=c.n_layers,
+    )
 
 
 def next_token_layer(c: Any, x: Data, tokens: Data, layer: Callable[[Data], Data]) -> Data:
     """One layer on the hidden state joined with the next token's embedding; its table and head are the model's."""
-    next_token = lookup(tokens, "embed_tokens.weight", "embedding", c.vocab_size, c.d_model, tied_to="model.embed_tokens.weight")
+    next_token = lookup(
+        tokens, "embed_tokens.weight", "embedding", c.vocab_size, c.d_model, tied_to="model.embed_tokens.weight"
+    )
     x = layer(linear(join(norm(next_token, "enorm"), norm(x, "hnorm")), "eh_proj", "other", c.d_model))
     logits = linear(norm(x, "shared_head.norm"), "shared_head.head", "lm_head", c.vocab_size, tied_to="lm_head.weight")
     return Data("tuple", (x, logits), x.shape)

@@ -39,4 +39,9 @@ class PixtralVision(Tower):
 
 def layer(c: PixtralVision, x: Data) -> Data:
     names = ("attention_norm", "ffn_norm")
-    return pre_norm(x, lambda h: attention(c, h, "attention.", cached=False), lambda h: gated_mlp(h, "feed_forward.", "mlp", c.d_ff, activation="gelu"), names)
+    return pre_norm(
+        x,
+        lambda h: attention(c, h, "attention.", cached=False),
+        lambda h: gated_mlp(h, "feed_forward.", "mlp", c.d_ff, activation="gelu"),
+        names,
+    )

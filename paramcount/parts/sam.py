@@ -22,7 +22,11 @@ def side(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """How many patches an image is wide and high."""
     size = js.get("image_size", 1024)
     if type(size) is not int or size < c["patch_size"]:
-        raise ParamcountError(f"= {describe_value(size)}", where="vision_config.image_size", expected="an integer, at least the patch size")
+        raise ParamcountError(
+            f"= {describe_value(size)}",
+            where="vision_config.image_size",
+            expected="an integer, at least the patch size",
+        )
     n: int = size // c["patch_size"]
     return n
 

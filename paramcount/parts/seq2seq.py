@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from paramcount.flow import Data, Size, activate, block, elementwise, given, layers, linear, lookup, norm
-from paramcount.parts.classic import QKVO, Stack, crossing, decoder_stack, encoder_stack, multi_head, norm_before, norm_behind, positions, source_states
+from paramcount.parts.classic import (
+    QKVO,
+    Stack,
+    crossing,
+    decoder_stack,
+    encoder_stack,
+    multi_head,
+    norm_before,
+    norm_behind,
+    positions,
+    source_states,
+)
 from paramcount.parts.feed_forward import plain_mlp
 
 
@@ -112,15 +123,30 @@ def placed(c: Any, x: Data, tokens: Data, prefix: str, layout: Layout, *, places
 def bart_layers(c: Stack, x: Data, prefix: str, layout: Layout, *memory: Data, **options: Any) -> Data:
     """The layers of one stack, and the norm behind them. `options`: of bart_layer."""
     body = bart_layer
-    x = layers(x, prefix + "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x, *m: body(c, x, layout, *m, **options), reads=memory)
+    x = layers(
+        x,
+        prefix + "layers.{layer}.",
+        [("layer", c.n_layers)],
+        lambda kind, x, *m: body(c, x, layout, *m, **options),
+        reads=memory,
+    )
     return norm(x, prefix + layout.last_norm, bias=True) if layout.last_norm else x
 
 
-def bart_layer(c: Stack, x: Data, layout: Layout, *memory: Data, names: Sequence[str] = QKVO, cached: bool = True, **options: Any) -> Data:
+def bart_layer(
+    c: Stack, x: Data, layout: Layout, *memory: Data, names: Sequence[str] = QKVO, cached: bool = True, **options: Any
+) -> Data:
     """Self-attention, a look at the encoder's output where there is one, a plain MLP. `names`: of the self-attention's matrices.
     `options`: of both attentions."""
     arrange = norm_before if layout.before else norm_behind
     x = arrange(x, lambda h: multi_head(c, h, "self_attn.", names, cached=cached, **options), "self_attn_layer_norm")
     for source in memory:
-        x = crossing(x, "", lambda x, m: arrange(x, lambda h: multi_head(c, h, "encoder_attn.", memory=m, **options), "encoder_attn_layer_norm"), source)
+        x = crossing(
+            x,
+            "",
+            lambda x, m: arrange(
+                x, lambda h: multi_head(c, h, "encoder_attn.", memory=m, **options), "encoder_attn_layer_norm"
+            ),
+            source,
+        )
     return arrange(x, lambda h: plain_mlp(h, ("fc1", "fc2"), "mlp", c.d_ff, bias=True), "final_layer_norm")

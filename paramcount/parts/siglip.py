@@ -21,7 +21,9 @@ def tower_named(known: str) -> Condition:
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         if (found := js.get("model_type", known)) != known:
-            raise ParamcountError(f"= {describe_value(found)} is not supported", where="vision_config.model_type", expected=known)
+            raise ParamcountError(
+                f"= {describe_value(found)} is not supported", where="vision_config.model_type", expected=known
+            )
 
     return condition
 
@@ -52,7 +54,12 @@ def siglip(c: Any, pixels: Data, n_layers: Size | None = None) -> Data:
     """Pixels to patch vectors. The pooled vector, where there is one, is handed on beside them. `n_layers`: if not those of c."""
     x = cut_into_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
     x = elementwise(x, "positions", "embeddings.position_embedding.weight", "position", c.n_patches, c.d_model)
-    x = layers(x, "encoder.layers.{layer}.", [("layer", c.n_layers if n_layers is None else n_layers)], lambda kind, x: vision_layer(c, x))
+    x = layers(
+        x,
+        "encoder.layers.{layer}.",
+        [("layer", c.n_layers if n_layers is None else n_layers)],
+        lambda kind, x: vision_layer(c, x),
+    )
     x = norm(x, "post_layernorm", bias=True)
     return Data("tuple", (x, pool(c, x)), x.shape) if c.pooling_head else x
 
@@ -62,8 +69,15 @@ def pool(c: Any, x: Data) -> Data:
     d = c.d_model
     query = Data("query", (x,), (1, d), (Weight("head.probe", "other", (1, 1, d)),))
     thirds = (("qkv.q", d), ("qkv.k", d), ("qkv.v", d))
-    stored = (Weight("head.attention.in_proj_weight", "qkv.q", (3 * d, d), thirds), Weight("head.attention.in_proj_bias", "qkv.q", (3 * d,), thirds))
+    stored = (
+        Weight("head.attention.in_proj_weight", "qkv.q", (3 * d, d), thirds),
+        Weight("head.attention.in_proj_bias", "qkv.q", (3 * d,), thirds),
+    )
     projected = Data("linear", (query, x), ("patches", 3 * d), stored)
-    q, k, v = (Data("split", (projected,), (part.shape[0], c.n_heads, c.d_head)) for part in (query, *split(projected, d, d)))
+    q, k, v = (
+        Data("split", (projected,), (part.shape[0], c.n_heads, c.d_head)) for part in (query, *split(projected, d, d))
+    )
     a = linear(attend(q, k, v, cached=()), "head.attention.out_proj", "output_projection", d, bias=True)
-    return a + plain_mlp(norm(a, "head.layernorm", bias=True), ("head.mlp.fc1", "head.mlp.fc2"), "mlp", c.d_ff, bias=True)
+    return a + plain_mlp(
+        norm(a, "head.layernorm", bias=True), ("head.mlp.fc1", "head.mlp.fc2"), "mlp", c.d_ff, bias=True
+    )

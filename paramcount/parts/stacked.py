@@ -9,14 +9,31 @@ from paramcount.flow import Data, Size, activate, experts, fused
 PACKED = ("gate_up_proj", "down_proj")
 
 
-def packed_mlp(x: Data, component: str, d_ff: Size, names: tuple[str, str] = PACKED, *, transposed: bool = False) -> Data:
+def packed_mlp(
+    x: Data, component: str, d_ff: Size, names: tuple[str, str] = PACKED, *, transposed: bool = False
+) -> Data:
     """A gated MLP of two tensors. `names`: of gate and up, of down, whole. `transposed`: stored [in, out]."""
-    gate, up = fused(x, names[0], {component + ".gate": d_ff, component + ".up": d_ff}, transposed=transposed, suffixes=("", ""))
-    return fused(activate(gate, "silu") * up, names[1], {component + ".down": x.shape[-1]}, transposed=transposed, suffixes=("", ""))[0]
+    gate, up = fused(
+        x, names[0], {component + ".gate": d_ff, component + ".up": d_ff}, transposed=transposed, suffixes=("", "")
+    )
+    return fused(
+        activate(gate, "silu") * up,
+        names[1],
+        {component + ".down": x.shape[-1]},
+        transposed=transposed,
+        suffixes=("", ""),
+    )[0]
 
 
 def stacked_experts(
-    c: Any, x: Data, scores: Data, prefix: str, names: tuple[str, str] = PACKED, *, transposed: bool = False, at_least: Size | None = None
+    c: Any,
+    x: Data,
+    scores: Data,
+    prefix: str,
+    names: tuple[str, str] = PACKED,
+    *,
+    transposed: bool = False,
+    at_least: Size | None = None,
 ) -> Data:
     """x through the experts that the scores choose, with n_routed_experts, n_active_experts and d_expert of c."""
 

@@ -36,12 +36,22 @@ def mamba(c: Any, x: Data, prefix: str, *, inner_norm: Callable[[Data, str], Dat
     if inner_norm:
         dt, b, out = inner_norm(dt, prefix + "dt"), inner_norm(b, prefix + "b"), inner_norm(out, prefix + "c")
     dt = linear(dt, prefix + "dt_proj", "mixer.step", c.d_inner, bias=True)
-    state = (Weight(prefix + "A_log", "mixer.state", (c.d_inner, c.d_state)), Weight(prefix + "D", "mixer.state", (c.d_inner,)))
+    state = (
+        Weight(prefix + "A_log", "mixer.state", (c.d_inner, c.d_state)),
+        Weight(prefix + "D", "mixer.state", (c.d_inner,)),
+    )
     y = Data("scan", (u, dt, b, out), u.shape, state, detail=RecurrentState((c.d_inner, c.d_state)))
     return linear(y * activate(z, "silu"), prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias)
 
 
-def mamba2(c: Any, x: Data, prefix: str, *, out_bias: bool | None = None, gated_norm: Callable[[Data, Data, str], Data] | None = None) -> Data:
+def mamba2(
+    c: Any,
+    x: Data,
+    prefix: str,
+    *,
+    out_bias: bool | None = None,
+    gated_norm: Callable[[Data, Data, str], Data] | None = None,
+) -> Data:
     """Mamba 2, with n_mamba_heads, d_mamba_head, n_groups, d_state, d_conv, mixer_bias and conv_bias of c: heads share one decay
     each, groups of heads share B and C. `gated_norm`: what the scan and the gate become, if not the norm of their product.
 
@@ -50,9 +60,13 @@ def mamba2(c: Any, x: Data, prefix: str, *, out_bias: bool | None = None, gated_
     d_inner, d_group = c.n_mamba_heads * c.d_mamba_head, c.n_groups * c.d_state
     parts = {"mixer.gate": d_inner, "mixer.xbc": d_inner + 2 * d_group, "mixer.step": c.n_mamba_heads}
     z, u, dt = fused(x, prefix + "in_proj", parts, bias=c.mixer_bias)
-    u, b, out = split(activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"), d_inner, d_group, d_group)
+    u, b, out = split(
+        activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"), d_inner, d_group, d_group
+    )
     state = tuple(Weight(prefix + name, "mixer.state", (c.n_mamba_heads,)) for name in ("dt_bias", "A_log", "D"))
-    y = Data("scan", (u, dt, b, out), u.shape, state, detail=RecurrentState((c.n_mamba_heads, c.d_mamba_head, c.d_state)))
+    y = Data(
+        "scan", (u, dt, b, out), u.shape, state, detail=RecurrentState((c.n_mamba_heads, c.d_mamba_head, c.d_state))
+    )
     y = (gated_norm or norm_of_product)(y, z, prefix + "norm")
     return linear(y, prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias if out_bias is None else out_bias)
 

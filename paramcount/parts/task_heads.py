@@ -113,7 +113,11 @@ def detect_replaced(c: Any, x: Data) -> Data:
 def summary(c: Any, x: Data, name: str, n_labels: Any) -> Data:
     """One vector for the text, through a matrix where the config asks for it: to labels, or as wide as the model."""
     one = one_vector(x, "one position")
-    return linear(one, f"{name}.summary", "other", n_labels if c.summary_to_labels else c.d_model, bias=True) if c.summary_projected else one
+    return (
+        linear(one, f"{name}.summary", "other", n_labels if c.summary_to_labels else c.d_model, bias=True)
+        if c.summary_projected
+        else one
+    )
 
 
 def summarise(c: Any, x: Data) -> Data:
@@ -136,7 +140,9 @@ def find_span_in_beams(prefix: str) -> Build:
         start = linear(x, f"{prefix}start_logits.dense", "other", 1, bias=True)
         both = join(x, Data("state at the start", (x, start), x.shape))
         h = activate(linear(both, f"{prefix}end_logits.dense_0", "other", c.d_model, bias=True), "tanh")
-        end = linear(norm(h, f"{prefix}end_logits.LayerNorm", bias=True), f"{prefix}end_logits.dense_1", "other", 1, bias=True)
+        end = linear(
+            norm(h, f"{prefix}end_logits.LayerNorm", bias=True), f"{prefix}end_logits.dense_1", "other", 1, bias=True
+        )
         answer = activate(linear(both, f"{prefix}answer_class.dense_0", "other", c.d_model, bias=True), "tanh")
         return Data("hand on", (start, end, linear(answer, f"{prefix}answer_class.dense_1", "other", 1)), start.shape)
 

@@ -13,7 +13,9 @@ from paramcount.parts.feed_forward import plain_mlp
 def cut_into_patches(pixels: Data, name: str, d_model: Size, patch_size: Size, *, bias: bool = False) -> Data:
     """A convolution whose stride is its width: one vector for each square of pixels. The first axis of `pixels` stands for the
     patches, the second for their channels."""
-    weights: tuple[Weight, ...] = (Weight(name + ".weight", "embedding", (d_model, pixels.shape[1], patch_size, patch_size)),)
+    weights: tuple[Weight, ...] = (
+        Weight(name + ".weight", "embedding", (d_model, pixels.shape[1], patch_size, patch_size)),
+    )
     if bias:
         weights += (Weight(name + ".bias", "embedding", (d_model,)),)
     return Data("convolve", (pixels,), (pixels.shape[0], d_model), weights)

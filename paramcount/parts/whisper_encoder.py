@@ -37,7 +37,10 @@ def listen(c: Any, x: Data) -> Data:
     without a bias on keys."""
     for name, width in (("conv1", c.n_mels), ("conv2", c.d_model)):
         kernel = Weight(name + ".weight", "mixer", (c.d_model, width, 3))
-        x = activate(Data("convolve", (x,), ("frames", c.d_model), (kernel, Weight(name + ".bias", "mixer", (c.d_model,)))), "gelu")
+        x = activate(
+            Data("convolve", (x,), ("frames", c.d_model), (kernel, Weight(name + ".bias", "mixer", (c.d_model,)))),
+            "gelu",
+        )
     x = elementwise(x, "positions", "embed_positions.weight", "position", c.n_frames, c.d_model)
     layout, stack = Layout(before=True, last_norm="layer_norm"), Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff)
     return bart_layers(stack, x, "", layout, cached=False, k_bias=False)

@@ -23,7 +23,9 @@ def schema_text(command: str) -> str:
     names = commands()
     if command not in names:
         expected = f"{', '.join(names[:-1])} or {names[-1]}"
-        raise ParamcountError(f"no schema for {quote(command)}", expected=expected, nearest=find_nearest(command, names))
+        raise ParamcountError(
+            f"no schema for {quote(command)}", expected=expected, nearest=find_nearest(command, names)
+        )
     return files(__name__).joinpath(f"{command}.json").read_text(encoding="utf-8")
 
 

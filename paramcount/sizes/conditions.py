@@ -62,10 +62,16 @@ def buckets_reach(buckets: str, farthest: str, absent: int, *, one_sided: bool) 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         n, reach = c["n_buckets"], js.get(farthest, absent)
         if n < 4:
-            raise ParamcountError(f"= {n} leaves no bucket for near distances", where=buckets, expected="an integer of at least 4")
+            raise ParamcountError(
+                f"= {n} leaves no bucket for near distances", where=buckets, expected="an integer of at least 4"
+            )
         near_distances = n // 2 if one_sided else n // 4
         if type(reach) is not int or reach <= near_distances:
-            raise ParamcountError(f"= {describe_value(reach)} with {n} buckets", where=farthest, expected=f"an integer of at least {near_distances + 1}")
+            raise ParamcountError(
+                f"= {describe_value(reach)} with {n} buckets",
+                where=farthest,
+                expected=f"an integer of at least {near_distances + 1}",
+            )
 
     return condition
 
@@ -78,7 +84,11 @@ def padding_in_table(absent: int | None, *keys: str, more: int = 0) -> Condition
         key = next((key for key in keys if key in js), "pad_token_id")
         row, n = js.get(key, absent), c["vocab_size"] + more
         if row is not None and (type(row) is not int or not -n <= row < n):
-            raise ParamcountError(f"= {describe_value(row)} is no row of a table with {n}", where=key, expected="a row of the table, or null")
+            raise ParamcountError(
+                f"= {describe_value(row)} is no row of a table with {n}",
+                where=key,
+                expected="a row of the table, or null",
+            )
 
     return condition
 
@@ -87,10 +97,16 @@ def sliding_layers_have_a_window(js: Mapping[str, Any], c: Mapping[str, Any]) ->
     """Qwen's keys: without use_sliding_window there is no window, so no layer may use one."""
     window = js.get("sliding_window", 4096) if js.get("use_sliding_window", False) else None
     if window is None and "sliding_attention" in (js.get("layer_types") or ()):
-        raise ParamcountError("names sliding_attention without a window", where="layer_types", expected="use_sliding_window = true and a sliding_window")
+        raise ParamcountError(
+            "names sliding_attention without a window",
+            where="layer_types",
+            expected="use_sliding_window = true and a sliding_window",
+        )
 
 
-def grouped_routing(groups: int | None, kept: int | None, keys: tuple[str, ...] = ("n_group",), *, optional: bool = False) -> Condition:
+def grouped_routing(
+    groups: int | None, kept: int | None, keys: tuple[str, ...] = ("n_group",), *, optional: bool = False
+) -> Condition:
     """Experts chosen group by group, as DeepSeek-V3 does: as many in each group and at least the two that a group is judged by.
     `groups`, `kept`: if the keys are absent. `keys`: of the number of groups, the first one present counts. `optional`: null means one
     group of all experts."""
@@ -102,9 +118,15 @@ def grouped_routing(groups: int | None, kept: int | None, keys: tuple[str, ...] 
         if dense == c["n_layers"] or (optional and n_groups is None and n_kept is None):
             return
         if type(n_groups) is not int or n_groups < 1 or n % n_groups or n // n_groups < 2:
-            raise ParamcountError(f"= {describe_value(n_groups)} for {n} experts", where=key, expected="a divisor that leaves two in each group")
+            raise ParamcountError(
+                f"= {describe_value(n_groups)} for {n} experts",
+                where=key,
+                expected="a divisor that leaves two in each group",
+            )
         if type(n_kept) is not int or not 0 <= n_kept <= n_groups:
-            raise ParamcountError(f"= {describe_value(n_kept)} of {n_groups} groups", where="topk_group", expected=f"at most {n_groups}")
+            raise ParamcountError(
+                f"= {describe_value(n_kept)} of {n_groups} groups", where="topk_group", expected=f"at most {n_groups}"
+            )
 
     return fits
 
@@ -115,7 +137,9 @@ def angles_fit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if "head_dim" in js:
         pairs = -(-(js["head_dim"] or c["d_model"] // c["n_heads"]) // 2)
         if 2 * pairs != c["d_rope"] and not (pairs == 1 and js.get("rope_interleave", True)):
-            raise ParamcountError(f"= {describe_value(js['head_dim'])}", where="head_dim", expected=f"{c['d_rope']}, or no such key")
+            raise ParamcountError(
+                f"= {describe_value(js['head_dim'])}", where="head_dim", expected=f"{c['d_rope']}, or no such key"
+            )
 
 
 def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Condition:
@@ -123,7 +147,9 @@ def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Cond
     repeats them unless the kernel does it, which it does not behind a mask. `absent`: its number of key heads, None for as many as heads."""
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-        n_kv_heads = js.get("num_key_value_heads", absent) if js.get("num_key_value_heads", absent) is not None else c["n_heads"]
+        n_kv_heads = (
+            js.get("num_key_value_heads", absent) if js.get("num_key_value_heads", absent) is not None else c["n_heads"]
+        )
         if c["n_heads"] // n_kv_heads > 1 and (masked or not c["d_nope"] + c["d_rope"] == c["d_v"] <= 256):
             raise ParamcountError(
                 f"= {describe_value(n_kv_heads)} for {c['n_heads']} latent heads",
@@ -144,9 +170,13 @@ def padding_inside(absent: int, *tables: str, places: int = 0) -> Condition:
         if pad is None and not places:
             return
         if not isinstance(pad, int) or not -n <= pad < n:
-            raise ParamcountError(f"= {describe_value(pad)} of {n} rows", where="pad_token_id", expected=f"0 to {n - 1}")
+            raise ParamcountError(
+                f"= {describe_value(pad)} of {n} rows", where="pad_token_id", expected=f"0 to {n - 1}"
+            )
         if places and not -c["n_positions"] <= pad <= c["n_positions"] - places:
-            raise ParamcountError(f"= {c['n_positions']} with padding at {pad}", where="n_positions", expected=f"at least {pad + places}")
+            raise ParamcountError(
+                f"= {c['n_positions']} with padding at {pad}", where="n_positions", expected=f"at least {pad + places}"
+            )
 
     return condition
 
@@ -164,17 +194,25 @@ def one_of(key: str, known: tuple[str, ...], absent: str) -> Condition:
 
 def memory_needs_a_decoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if c["cross_attention"] and not c["is_decoder"]:
-        raise ParamcountError("= true in an encoder", where="add_cross_attention", expected="is_decoder = true beside it")
+        raise ParamcountError(
+            "= true in an encoder", where="add_cross_attention", expected="is_decoder = true beside it"
+        )
 
 
 def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Rejects experts: some publishers release mixtures of experts under the model type of their dense models, with other code."""
     for key in ("num_experts", "num_local_experts"):
         if js.get(key):
-            raise ParamcountError("is of a mixture of experts under this model type, which is not supported", where=key, expected="0, or no such key")
+            raise ParamcountError(
+                "is of a mixture of experts under this model type, which is not supported",
+                where=key,
+                expected="0, or no such key",
+            )
 
 
 def experts_in_every_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Rejects configs without experts in some later layers: DeepSeek's own code supports them, no release uses them."""
     if js.get("moe_layer_freq", 1) != 1:
-        raise ParamcountError(f"= {describe_value(js['moe_layer_freq'])} is not supported", where="moe_layer_freq", expected="1")
+        raise ParamcountError(
+            f"= {describe_value(js['moe_layer_freq'])} is not supported", where="moe_layer_freq", expected="1"
+        )

@@ -42,7 +42,9 @@ def class_ends(*endings: str) -> Derivation:
 def per_layer(c: Mapping[str, Any]) -> range:
     """The layer indices, limited in number."""
     if c["n_layers"] > MOST_NAMED:
-        raise ParamcountError(f"= {c['n_layers']}", where="n_layers", expected=f"at most {MOST_NAMED:,} where layers are told apart")
+        raise ParamcountError(
+            f"= {c['n_layers']}", where="n_layers", expected=f"at most {MOST_NAMED:,} where layers are told apart"
+        )
     return range(c["n_layers"])
 
 
@@ -55,7 +57,11 @@ def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple
 def part_of(width: Any, share: Any) -> int:
     """A share of a size, rounded down. Numbers only, because list * n could fill the memory."""
     if type(width) is not int or type(share) not in (int, float):
-        raise ParamcountError(f"= {describe_value(share if type(width) is int else width)}", where="the rotated part of a head", expected="numbers")
+        raise ParamcountError(
+            f"= {describe_value(share if type(width) is int else width)}",
+            where="the rotated part of a head",
+            expected="numbers",
+        )
     return int(width * share)
 
 

@@ -130,7 +130,9 @@ class Sizes(BaseModel):
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
     equivalent_classes: ClassVar[tuple[str, ...]] = ()  # other classes with the same parameters
-    base_model: ClassVar[str | None] = None  # the class without a head, unless it ends in Model as `reference` begins; "": there is none
+    base_model: ClassVar[str | None] = (
+        None  # the class without a head, unless it ends in Model as `reference` begins; "": there is none
+    )
     has_lm_head: ClassVar[bool] = True  # false if another task's head replaces it
     # Name endings of tables that the reference computes, so some or all of its versions do not save them.
     not_saved: ClassVar[tuple[str, ...]] = ()
@@ -140,7 +142,9 @@ class Sizes(BaseModel):
     float32_if_float16: ClassVar[tuple[str, ...]] = ()
     # Ends of names of matrices that the reference holds as linear layers, though their component is none that is quantised.
     linear_routers: ClassVar[tuple[str, ...]] = ()
-    linear_by_component: ClassVar[bool] = True  # False if components do not tell which matrices are linear layers of the reference
+    linear_by_component: ClassVar[bool] = (
+        True  # False if components do not tell which matrices are linear layers of the reference
+    )
     transposable: ClassVar[tuple[str, ...]] = ()  # name endings of matrices that some writers store transposed
     defaults: ClassVar[Mapping[str, Any]] = {}  # overrides of inherited defaults for absent keys
     # Keys that look like sizes, that the reference's config class has or releases carry, and that no parameter depends on.

@@ -46,7 +46,9 @@ def dense_by_type(otherwise: Derivation, *, checked: bool = True) -> Derivation:
         if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
             raise ParamcountError(f"= {describe_value(words)}", where="mlp_layer_types", expected="one entry per layer")
         if len(words) < c["n_layers"] or (strict and len(words) > c["n_layers"]):
-            raise ParamcountError(f"names {len(words)} layers of {c['n_layers']}", where="mlp_layer_types", expected="one entry per layer")
+            raise ParamcountError(
+                f"names {len(words)} layers of {c['n_layers']}", where="mlp_layer_types", expected="one entry per layer"
+            )
         for i, word in enumerate(words):
             if strict and word not in MLP_TYPES:
                 raise make_choice_error(word, MLP_TYPES, where=f"mlp_layer_types.{i}")
@@ -80,5 +82,7 @@ def full_every_key(key: str, absent: int) -> Derivation:
 def unused(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """Accepts null only if all layers are dense, because the reference then never reads it."""
     if len(c["dense_layers"]) < c["n_layers"]:
-        raise ParamcountError("is null, but some layers have experts", where="the number of experts", expected="a positive integer")
+        raise ParamcountError(
+            "is null, but some layers have experts", where="the number of experts", expected="a positive integer"
+        )
     return 1

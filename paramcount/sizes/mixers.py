@@ -36,7 +36,9 @@ def no_key(*keys: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         for key in keys:
             if key in js:
-                raise ParamcountError(f"= {describe_value(js[key])}", where=key, expected="nothing: it follows from other keys")
+                raise ParamcountError(
+                    f"= {describe_value(js[key])}", where=key, expected="nothing: it follows from other keys"
+                )
 
     return condition
 
@@ -60,7 +62,11 @@ def check_mamba_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 def check_mixer_fills(c: Mapping[str, Any], inner: int) -> None:
     n, width = c["n_mamba_heads"], c["d_mamba_head"]
     if n * width != inner:
-        raise ParamcountError(f"= {n} × {width} = {n * width} is not the expanded width {inner}", where="n_mamba_heads × d_mamba_head", expected=f"{inner}")
+        raise ParamcountError(
+            f"= {n} × {width} = {n * width} is not the expanded width {inner}",
+            where="n_mamba_heads × d_mamba_head",
+            expected=f"{inner}",
+        )
 
 
 def rotated_share(absent: float, *, key: bool = True) -> Derivation:

@@ -38,7 +38,11 @@ def rotary_width_of(word: str, absent: float, otherwise: float) -> Derivation:
             return in_pairs(c["d_head"], otherwise)
         block = blocks.get(word)
         if not isinstance(block, Mapping):
-            raise ParamcountError(f"= {describe_value(block)}", where=f"rope_parameters.{word}", expected="a mapping, as layer_types names it")
+            raise ParamcountError(
+                f"= {describe_value(block)}",
+                where=f"rope_parameters.{word}",
+                expected="a mapping, as layer_types names it",
+            )
         return in_pairs(c["d_head"], block.get("partial_rotary_factor", otherwise))
 
     return width
@@ -53,7 +57,9 @@ def sections_fill(*absent: int) -> Condition:
         sections, d_rope = rope.get("mrope_section", absent), c.get("d_rope", c["d_head"])
         if 2 * sum(sections) != d_rope + d_rope % 2:
             raise ParamcountError(
-                f"= {describe_value(list(sections))} for a width of {d_rope}", where="mrope_section", expected="numbers of pairs that fill it"
+                f"= {describe_value(list(sections))} for a width of {d_rope}",
+                where="mrope_section",
+                expected="numbers of pairs that fill it",
             )
 
     return condition

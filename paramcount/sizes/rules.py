@@ -78,7 +78,9 @@ def check_layer_indices(c: Sizes, indices: str, limit: str) -> None:
     if list(found) != sorted(set(found)) or (found and found[-1] >= n):
         listed = ", ".join([*map(str, found[:8]), *(["…"] if len(found) > 8 else [])])
         expected = f"ascending, distinct layer indices below {n}"
-        raise ParamcountError(f"= [{listed}] for {limit} = {n}", where=indices, expected=expected, sizes=(*found[:8], n))
+        raise ParamcountError(
+            f"= [{listed}] for {limit} = {n}", where=indices, expected=expected, sizes=(*found[:8], n)
+        )
 
 
 def check_one_per_layer(c: Sizes, words: str, limit: str) -> None:
@@ -107,7 +109,9 @@ def check_sliding_or_full(c: Any) -> None:
 def check_projection(c: Any) -> None:
     """Embeddings are projected exactly if their size differs from d_model, as in the reference."""
     if c.embeddings_projected != (c.d_embedding != c.d_model):
-        found = f"= {describe_value(c.embeddings_projected)} for d_embedding = {c.d_embedding} and d_model = {c.d_model}"
+        found = (
+            f"= {describe_value(c.embeddings_projected)} for d_embedding = {c.d_embedding} and d_model = {c.d_model}"
+        )
         expected = "true if d_embedding differs from d_model, else false"
         raise ParamcountError(found, where="embeddings_projected", expected=expected, sizes=(c.d_embedding, c.d_model))
 

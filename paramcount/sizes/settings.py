@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 from paramcount.errors import ParamcountError, describe_value, find_nearest, make_choice_error
 
 TABLE = Path(__file__).with_name("settings.json")
-NAMES = {"i": "an integer", "f": "a number with a decimal point", "b": "true or false", "s": "a string", "l": "a list", "d": "a mapping", "n": "null"}
+NAMES = {
+    "i": "an integer",
+    "f": "a number with a decimal point",
+    "b": "true or false",
+    "s": "a string",
+    "l": "a list",
+    "d": "a mapping",
+    "n": "null",
+}
 TYPES = {"i": int, "f": float, "b": bool, "s": str, "l": list, "d": dict, "n": type(None)}
 AUTO = "*"  # before the model type that a section is of unless it names another
 ACTIVATIONS = (  # of transformers.activations.ACT2CLS, those without weights
@@ -62,7 +70,11 @@ def get_settings(name: str) -> Settings:
     return Settings(
         {key: frozenset(TYPES[letter] for letter in word.rstrip("ax")) for key, word in letters.items()},
         letters,
-        {key: (*ACTIVATIONS, "xielu") if word.endswith("x") else ACTIVATIONS for key, word in letters.items() if word.endswith(("a", "x"))},
+        {
+            key: (*ACTIVATIONS, "xielu") if word.endswith("x") else ACTIVATIONS
+            for key, word in letters.items()
+            if word.endswith(("a", "x"))
+        },
         table["sections"].get(name, {}),
         (*ROPE_KEYS, *table["rope"][name]) if name in table["rope"] else None,
         name in IGNORE_ROPE,
@@ -86,7 +98,10 @@ def check_class(config: Mapping[str, Any], settings: Settings) -> None:
         value = config.get(key)
         if isinstance(value, str) and value not in known:
             raise ParamcountError(
-                f"= {describe_value(value)}", where=key, expected="an activation of transformers without weights", nearest=find_nearest(value, known)
+                f"= {describe_value(value)}",
+                where=key,
+                expected="an activation of transformers without weights",
+                nearest=find_nearest(value, known),
             )
     if not settings.ignores_rope and (rope := config.get("rope_scaling") or config.get("rope_parameters")):
         key = "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
@@ -116,7 +131,9 @@ def check_type(value: object, key: str, letters: str) -> None:
     special = isinstance(value, Mapping) and "__float__" in value and "f" in letters
     if special or (isinstance(value, tuple) and "l" in letters) or (isinstance(value, Mapping) and "d" in letters):
         return
-    raise ParamcountError(f"= {describe_value(value)}", where=key, expected=" or ".join(NAMES[letter] for letter in letters.rstrip("ax")))
+    raise ParamcountError(
+        f"= {describe_value(value)}", where=key, expected=" or ".join(NAMES[letter] for letter in letters.rstrip("ax"))
+    )
 
 
 def check_rope(rope: object, kinds: tuple[str, ...] | None, key: str, *, filled: bool) -> None:
@@ -139,5 +156,7 @@ def check_rope(rope: object, kinds: tuple[str, ...] | None, key: str, *, filled:
     for needed in (*ROPE_KEYS.get(str(kind), ()), *(() if filled else UNFILLED_ROPE_KEYS.get(str(kind), ()))):
         if needed not in rope:
             raise ParamcountError(
-                f"is missing for rope_type = {kind}", where=f"{key}.{needed}", expected="a list" if needed[:5] in ("short", "long_") else "a number"
+                f"is missing for rope_type = {kind}",
+                where=f"{key}.{needed}",
+                expected="a list" if needed[:5] in ("short", "long_") else "a number",
             )

@@ -37,7 +37,11 @@ def of_single_layers(js: Mapping[str, Any], n_layers: int) -> dict[int, Own]:
     for layer, sizes in (given or {}).items():
         written = str(layer)
         if not (written.isascii() and written.isdecimal() and len(written) < 10 and int(written) < n_layers):
-            raise ParamcountError(f"names layer {make_printable(written, 20)}", where=PER_LAYER, expected=f"layers from 0 to {n_layers - 1}")
+            raise ParamcountError(
+                f"names layer {make_printable(written, 20)}",
+                where=PER_LAYER,
+                expected=f"layers from 0 to {n_layers - 1}",
+            )
         if not isinstance(sizes, Mapping):
             raise ParamcountError(f"= {describe_value(sizes)}", where=f"{PER_LAYER}.{written}", expected="a mapping")
         found[int(written)] = Own(f"{PER_LAYER}.{written}", sizes)
@@ -45,7 +49,10 @@ def of_single_layers(js: Mapping[str, Any], n_layers: int) -> dict[int, Own]:
 
 
 def by_kind(
-    js: Mapping[str, Any], values: Mapping[str, Any], layered: Mapping[str, Mapping[str, str]], common: Mapping[str, str]
+    js: Mapping[str, Any],
+    values: Mapping[str, Any],
+    layered: Mapping[str, Mapping[str, str]],
+    common: Mapping[str, str],
 ) -> dict[str, tuple[Any, str]]:
     """{field: (value, where it stands)} of the sizes of layers of a kind: what they have of their own, else what all have, which stands
     nowhere here. `layered` as Sizes has it; `common`: {key: field of all layers}.

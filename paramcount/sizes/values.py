@@ -65,11 +65,19 @@ def format_size(value: object) -> str:
     if isinstance(value, (list, tuple)):
         rising = all(type(i) is int for i in value) and all(a < b for a, b in pairwise(value))
         return (
-            ", ".join(shorten_list(format_ranges(join_ranges((i, 1) for i in value)))) if rising else format_pattern([format_size(item) for item in value])
+            ", ".join(shorten_list(format_ranges(join_ranges((i, 1) for i in value))))
+            if rising
+            else format_pattern([format_size(item) for item in value])
         ) or "none"
     if isinstance(value, Sizes):
         return "given"
-    return make_printable(value, 40) if isinstance(value, str) else f"{value:,}" if type(value) is int else describe_value(value)
+    return (
+        make_printable(value, 40)
+        if isinstance(value, str)
+        else f"{value:,}"
+        if type(value) is int
+        else describe_value(value)
+    )
 
 
 def format_pattern(words: Sequence[str]) -> str:
@@ -77,7 +85,9 @@ def format_pattern(words: Sequence[str]) -> str:
     n = len(words)
     for period in range(2, n // 2 + 1):
         if words[period:] == words[:-period] and len(group_runs(words[:period])) in range(2, MOST_PIECES + 1):
-            return ", ".join([f"{n // period} × ({', '.join(group_runs(words[:period]))})", *group_runs(words[n - n % period :])])
+            return ", ".join(
+                [f"{n // period} × ({', '.join(group_runs(words[:period]))})", *group_runs(words[n - n % period :])]
+            )
     if len(group_runs(words)) <= MOST_PIECES:
         return ", ".join(group_runs(words))
     return f"{', '.join(shorten_list([f'{words.count(word)} × {word}' for word in dict.fromkeys(words)]))} in turns"
@@ -95,4 +105,10 @@ def shorten_list(pieces: list[str]) -> list[str]:
 
 def to_json(value: Any) -> Any:
     """A value for JSON."""
-    return value.model_dump(mode="json") if isinstance(value, Sizes) else list(value) if isinstance(value, tuple) else value
+    return (
+        value.model_dump(mode="json")
+        if isinstance(value, Sizes)
+        else list(value)
+        if isinstance(value, tuple)
+        else value
+    )

@@ -103,7 +103,13 @@ def _bracket(terms: Terms) -> Sum:
 def _order(product: Product) -> tuple[bool, int, bool, list[tuple[int, str]], int]:
     """The sort key of a product in a sum: positive first, then by degree, then by name."""
     degree = sum(power for _, power in product.names) + sum(max(_degree(sum_), 1) for sum_ in product.sums)
-    return product.number < 0, -degree, not product.sums, sorted(rank(name) for name, _ in product.names), -abs(product.number)
+    return (
+        product.number < 0,
+        -degree,
+        not product.sums,
+        sorted(rank(name) for name, _ in product.names),
+        -abs(product.number),
+    )
 
 
 def _degree(sum_: Sum) -> int:
@@ -122,7 +128,15 @@ def place(name: str) -> int:
         return LAYERS
     if last.startswith("n_") and last.endswith("experts"):
         return EXPERTS
-    return ROWS if last in ("vocab_size", "n_positions") else WIDTH if last == "d_model" else MANY if last.startswith("n_") else OTHERS
+    return (
+        ROWS
+        if last in ("vocab_size", "n_positions")
+        else WIDTH
+        if last == "d_model"
+        else MANY
+        if last.startswith("n_")
+        else OTHERS
+    )
 
 
 def rank(name: str) -> tuple[int, str]:
@@ -152,7 +166,16 @@ def group_digits(number: int) -> str:
     return f"{number:,}"
 
 
-TEXT = Style(group_digits, str, lambda words: " " + words, lambda base, power: base + str(power).translate(SUPERSCRIPT), " · ", "·", "−", ("(", ")"))
+TEXT = Style(
+    group_digits,
+    str,
+    lambda words: " " + words,
+    lambda base, power: base + str(power).translate(SUPERSCRIPT),
+    " · ",
+    "·",
+    "−",
+    ("(", ")"),
+)
 
 
 def latex_number(number: int) -> str:
@@ -205,10 +228,15 @@ def format_formula(tree: Sum, style: Style = TEXT) -> str:
 def _product(product: Product, style: Style, alone: bool) -> str:
     """The factors in order: layers and experts, the coefficient, the rest; inside a sum the coefficient comes first."""
     factors = [((*rank(name), 0), _named(name, power, style, alone)) for name, power in product.names]
-    factors += [((_place(sum_), "", 1), style.brackets[0] + format_formula(sum_, style) + style.brackets[1]) for sum_ in product.sums]
+    factors += [
+        ((_place(sum_), "", 1), style.brackets[0] + format_formula(sum_, style) + style.brackets[1])
+        for sum_ in product.sums
+    ]
     if abs(product.number) != 1 or not factors:
         factors.append(((EXPERTS if alone else -1, "~", 0), style.number(abs(product.number))))
-    return (style.times if alone else style.tight).join(text for _, text in sorted(factors, key=lambda factor: factor[0]))
+    return (style.times if alone else style.tight).join(
+        text for _, text in sorted(factors, key=lambda factor: factor[0])
+    )
 
 
 def _named(name: str, power: int, style: Style, alone: bool) -> str:
@@ -223,4 +251,8 @@ def _named(name: str, power: int, style: Style, alone: bool) -> str:
 def _place(sum_: Sum) -> int:
     """The rank of a bracket: among the counts if it has nothing else, otherwise last."""
     places = [place(name) for product in sum_.products for name, _ in product.names]
-    return min(places, default=LAYERS) if max(places, default=LAYERS) <= EXPERTS and not any(product.sums for product in sum_.products) else OTHERS + 1
+    return (
+        min(places, default=LAYERS)
+        if max(places, default=LAYERS) <= EXPERTS and not any(product.sums for product in sum_.products)
+        else OTHERS + 1
+    )

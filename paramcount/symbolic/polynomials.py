@@ -58,7 +58,11 @@ class Polynomial:
     __radd__, __rmul__ = __add__, __mul__
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, (Polynomial, int)) and not isinstance(other, bool) and self.terms == _polynomial(other).terms
+        return (
+            isinstance(other, (Polynomial, int))
+            and not isinstance(other, bool)
+            and self.terms == _polynomial(other).terms
+        )
 
     def __hash__(self) -> int:
         constant = self.terms.get((), 0)
@@ -86,7 +90,9 @@ class Polynomial:
                 raise ParamcountError(f"{name} is missing", where="evaluate", expected=", ".join(self.names))
         for name in sizes:
             if name not in self.names:
-                raise ParamcountError(f"unknown size {name}", where="evaluate", choices=self.names, nearest=find_nearest(name, self.names))
+                raise ParamcountError(
+                    f"unknown size {name}", where="evaluate", choices=self.names, nearest=find_nearest(name, self.names)
+                )
         values = arrays.check_sizes(sizes, Polynomial, least=None)
         arrays.refuse_overflow(Polynomial({monomial: abs(c) for monomial, c in self.terms.items()})._at, values)
         return self._at(values)
@@ -111,7 +117,12 @@ class Polynomial:
         Raises: ParamcountError for a size it does not depend on.
         """
         if size not in self.names:
-            raise ParamcountError(f"unknown size {make_printable(size)}", where="difference", choices=self.names, nearest=find_nearest(size, self.names))
+            raise ParamcountError(
+                f"unknown size {make_printable(size)}",
+                where="difference",
+                choices=self.names,
+                nearest=find_nearest(size, self.names),
+            )
         grown = {name: make_symbols(name)[0] for name in self.names}
         grown[size] = grown[size] + by
         return _polynomial(self._at(grown)) - self

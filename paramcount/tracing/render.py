@@ -87,7 +87,9 @@ def list_rows(steps: Sequence[Step]) -> Iterator[tuple[str, str, Step | None]]:
 
 def unfold_layers(steps: Iterable[Step], depth: int = 0) -> Iterator[Step]:
     """The steps of every layer, in the order they run."""
-    for stack, in_stack in groupby(steps, key=lambda step: step.layers[depth].name if len(step.layers) > depth else None):
+    for stack, in_stack in groupby(
+        steps, key=lambda step: step.layers[depth].name if len(step.layers) > depth else None
+    ):
         if stack is None:
             yield from in_stack
             continue
@@ -132,7 +134,9 @@ def build_table(trace: Trace) -> Table:
     for name, shapes, step in list_rows(trace.steps):
         cells.append([name, shapes, *(list_csv_cells(step) if step else [None] * len(CSV_COLUMNS))])
     data = {"schema_version": SCHEMA_VERSION, **trace.to_dict()}
-    return Table(columns, cells, data, above=[describe_input(trace)], below=list_footnotes(trace), headings=False, wraps=True)
+    return Table(
+        columns, cells, data, above=[describe_input(trace)], below=list_footnotes(trace), headings=False, wraps=True
+    )
 
 
 def list_csv_cells(step: Step) -> list[object]:

@@ -19,7 +19,9 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     for name, value in options._asdict().items():
         least = 0 if name == "past" else 1
         if value is not None and (type(value) is not int or not least <= value <= MAX_TOKENS):
-            raise ParamcountError(f"= {describe_value(value)}", where=name, expected=f"an integer from {least} to {MAX_TOKENS:,}")
+            raise ParamcountError(
+                f"= {describe_value(value)}", where=name, expected=f"an integer from {least} to {MAX_TOKENS:,}"
+            )
     rows = options.tokens if options.pad is None else options.pad
     if rows < options.tokens:
         raise ParamcountError(
@@ -28,7 +30,9 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
             expected=f"at least {options.tokens}",
         )
     if options.pad is not None and options.past is not None:
-        raise ParamcountError("cannot be combined with past: decoding does not pad", where="pad", expected="pad or past")
+        raise ParamcountError(
+            "cannot be combined with past: decoding does not pad", where="pad", expected="pad or past"
+        )
     sizes = model.sizes
     reach = rows + (options.past or 0)
     n_positions = getattr(sizes, "n_positions", None)
@@ -38,12 +42,16 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     out, part = next(iter(list_flows(sizes, model.reading.head)))
     walk = Walk(out, options)
     if options.past is not None and not walk.cached_rows and not walk.causal:
-        raise ParamcountError("has no KV cache, because it reads all tokens at once", where=model.id, expected="no past")
+        raise ParamcountError(
+            "has no KV cache, because it reads all tokens at once", where=model.id, expected="no past"
+        )
     walk.visit(out, Place(part=part))
     warnings = []
     if model.context_length is not None and reach > model.context_length:
         warnings.append(f"{reach:,} tokens exceed the published context length of {model.context_length:,}")
-    warnings += [f"{what} is not described; every layer is traced with full attention" for what in model.reading.untraced]
+    warnings += [
+        f"{what} is not described; every layer is traced with full attention" for what in model.reading.untraced
+    ]
     counts = walk.score_counts
     return Trace(
         id=model.id,

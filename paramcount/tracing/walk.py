@@ -117,7 +117,9 @@ class Walk:
             before = [given for given in self.outer.get(id(data), data.inputs) if given.shape[:1] == ("tokens",)]
             if data.inputs:
                 before = before[:1]  # queries, not the keys they attend to
-            self.decoded_rows[id(data)] = max((self.count_decoded_rows(given) for given in before), default=self.options.tokens)
+            self.decoded_rows[id(data)] = max(
+                (self.count_decoded_rows(given) for given in before), default=self.options.tokens
+            )
         return self.decoded_rows[id(data)]
 
     def shape_of(self, data: Data, place: Place | None = None) -> Shape:
@@ -173,7 +175,9 @@ class Walk:
         if id(data) not in self.token_dependent:
             self.token_dependent[id(data)] = False
             before = self.outer.get(id(data), data.inputs)
-            self.token_dependent[id(data)] = data.shape[:1] in (("tokens",), ("prompt",)) or any(self.depends_on_tokens(d) for d in before)
+            self.token_dependent[id(data)] = data.shape[:1] in (("tokens",), ("prompt",)) or any(
+                self.depends_on_tokens(d) for d in before
+            )
         return self.token_dependent[id(data)]
 
     def visit_bodies(self, data: Data, place: Place) -> None:
@@ -188,7 +192,9 @@ class Walk:
             note = f"{body.repeat.active:,} of {body.repeat.count:,} experts per token, weighted by the router"
             inside = self.shape_of(body.out, place.inside(data, body.repeat))
             given = self.find_sources((body.out, data.inputs[1]))
-            self.add_step(data, place, "sum of experts", inputs=(inside, self.shape_of(data.inputs[1])), note=note, reads=given)
+            self.add_step(
+                data, place, "sum of experts", inputs=(inside, self.shape_of(data.inputs[1])), note=note, reads=given
+            )
         elif data.bodies[0].repeat.axis in ("layer", "use"):
             self.pass_on(data, max(data.bodies, key=last_end_index).out)
         else:
@@ -237,13 +243,22 @@ class Walk:
     def add_operation(self, data: Data, place: Place) -> None:
         """Append a step for one operation."""
         uses = tuple(self.use_weight(weight, data, place) for weight in data.weights)
-        if uses and uses[0].component == "lm_head" and data.op == "linear" and self.causal and data.shape[0] == "tokens" and not self.is_after_selection:
+        if (
+            uses
+            and uses[0].component == "lm_head"
+            and data.op == "linear"
+            and self.causal
+            and data.shape[0] == "tokens"
+            and not self.is_after_selection
+        ):
             self.select_last_position(data.inputs[0], place)
         components = (data.detail,) if isinstance(data.detail, str) else tuple(name for name, _ in list_splits(data))
         heads, product = self.find_product(data, place)
         state = (data.detail.state, *data.detail.extra) if isinstance(data.detail, RecurrentState) else ()
         if state:
-            self.cache.append(CacheEntry("last inputs" if data.op == "convolve" else "state", state, place.layers, grows=False))
+            self.cache.append(
+                CacheEntry("last inputs" if data.op == "convolve" else "state", state, place.layers, grows=False)
+            )
         self.add_step(
             data,
             place,
@@ -271,11 +286,18 @@ class Walk:
     def find_product(self, data: Data, place: Place) -> tuple[int, Product | None]:
         """(number of products, one of them) of a matrix, or of one part of a fused matrix."""
         whole = data.inputs[0] if data.op == "split" and isinstance(data.detail, str) else data
-        if whole.op != "linear" or not whole.weights or len(whole.weights[0].shape) != 2 or (whole is not data and len(data.shape) != 3):
+        if (
+            whole.op != "linear"
+            or not whole.weights
+            or len(whole.weights[0].shape) != 2
+            or (whole is not data and len(data.shape) != 3)
+        ):
             return 1, None
         d_in: Size = last_size(whole.inputs[0])
         rows = self.shape_of(data, place)[: -(len(data.shape) - 1)]
-        return data.shape[1] if len(data.shape) == 3 else 1, Product((*rows, d_in), (d_in, data.shape[-1]), (*rows, data.shape[-1]))
+        return data.shape[1] if len(data.shape) == 3 else 1, Product(
+            (*rows, d_in), (d_in, data.shape[-1]), (*rows, data.shape[-1])
+        )
 
     def add_attention(self, data: Data, place: Place) -> None:
         """Append scores = QKᵀ, biases and mask, weights = softmax(scores), and the weighted sum of values."""
@@ -303,7 +325,9 @@ class Walk:
         )
         for bias in reversed(biases):
             given = bias.inputs[1:]
-            self.add_next(data, place, bias.op, inputs=(scores, *(self.shape_of(x) for x in given)), also=given, **fields)
+            self.add_next(
+                data, place, bias.op, inputs=(scores, *(self.shape_of(x) for x in given)), also=given, **fields
+            )
         if (n != 1 and detail.causal) or detail.window != (None if n != 1 else detail.trimmed_to):
             mask = Mask(detail.causal, detail.window)
             self.add_next(data, place, "mask", inputs=(scores,), note=describe_mask(mask), mask=mask, **fields)
@@ -325,7 +349,10 @@ class Walk:
         self.score_counts.append(place.layers * heads * n * m if isinstance(n, int) and isinstance(m, int) else None)
         if detail.cached:
             name = "keys and values" if detail.cached == (k, v) else "compressed KV latent"
-            shapes = tuple((self.count_cached_rows(detail) if x.shape[0] == "tokens" else self.count_rows(x), *x.shape[1:]) for x in detail.cached)
+            shapes = tuple(
+                (self.count_cached_rows(detail) if x.shape[0] == "tokens" else self.count_rows(x), *x.shape[1:])
+                for x in detail.cached
+            )
             self.cache.append(
                 CacheEntry(
                     name,
@@ -344,7 +371,9 @@ class Walk:
         new = self.add_batch_axis((self.options.tokens, *data.shape[1:]))
         if data.shape[0] == "tokens":
             step = self.steps[self.step_of[id(data)]]
-            self.steps[self.step_of[id(data)]] = step._replace(out=new, product=step.product and narrow_product(step.product, self.options.tokens))
+            self.steps[self.step_of[id(data)]] = step._replace(
+                out=new, product=step.product and narrow_product(step.product, self.options.tokens)
+            )
             old = self.add_batch_axis((self.cached_rows[id(data)] - self.options.tokens, *data.shape[1:]))
             self.add_next(data, place, "cache", inputs=(old, new))
 
@@ -352,7 +381,12 @@ class Walk:
         """Append a step that pads data with zeros."""
         for data in inputs if self.n_rows != self.options.tokens else ():
             index = self.find_source(data)
-            if index is not None and data.shape[0] == "tokens" and not place.is_expert and self.steps[index].out != self.shape_of(data):
+            if (
+                index is not None
+                and data.shape[0] == "tokens"
+                and not place.is_expert
+                and self.steps[index].out != self.shape_of(data)
+            ):
                 self.add_step(data, place, "pad", inputs=(self.steps[index].out,), reads=(index,))
                 self.pad_step_of[index] = self.step_of[id(data)]
 
@@ -360,7 +394,11 @@ class Walk:
         """Append a step that keeps the position which predicts the next token."""
         before = self.shape_of(data)
         self.is_after_selection = True
-        note = f"position {self.options.tokens:,} of {self.n_rows:,}" if self.n_rows != self.options.tokens else describe_operation("last row")
+        note = (
+            f"position {self.options.tokens:,} of {self.n_rows:,}"
+            if self.n_rows != self.options.tokens
+            else describe_operation("last row")
+        )
         self.add_step(data, place, "last row", inputs=(before,), reads=self.find_sources((data,)), note=note)
 
 
@@ -368,7 +406,9 @@ def describe_mask(mask: Mask) -> str:
     """Which tokens a mask lets a token attend to."""
     if not mask.causal:
         return f"each token attends to tokens up to {mask.window:,} positions away"
-    return "each token attends to itself and earlier tokens" + ("" if mask.window is None else f", at most {mask.window:,}")
+    return "each token attends to itself and earlier tokens" + (
+        "" if mask.window is None else f", at most {mask.window:,}"
+    )
 
 
 def is_silent(data: Data) -> bool:

@@ -141,7 +141,10 @@ def build_comparison_table(
     rows = sort_rows(rows, sort)
     models = [{name: row[name] for name in names} | ({"set": row["set"]} if "set" in row else {}) for row in rows]
     data = {"schema_version": SCHEMA_VERSION, "models": models}
-    fields = [Column(name, HEADINGS.get(name, name), name not in LEFT_ALIGNED, FORMATTERS.get(name, format_value)) for name in names]
+    fields = [
+        Column(name, HEADINGS.get(name, name), name not in LEFT_ALIGNED, FORMATTERS.get(name, format_value))
+        for name in names
+    ]
     above, below, caption = describe_row_changes(rows), list_footnotes(rows), make_caption(rows)
     if not transpose:
         cells = [[row[name] if has_all else _mark_cell(row, name) for name in names] for row in rows]

@@ -63,14 +63,20 @@ class Difference:
             *(Column(name, name, show=format_size) for name in (self.a, self.b)),
             Column("difference", "difference", show=lambda n: "" if n is None else f"{n:+,}"),
         ]
-        sizes = [[size.name, "–" if size.only == "b" else size.a, "–" if size.only == "a" else size.b, None] for size in self.sizes]
+        sizes = [
+            [size.name, "–" if size.only == "b" else size.a, "–" if size.only == "a" else size.b, None]
+            for size in self.sizes
+        ]
         components = [[part.component, part.a, part.b, part.difference] for part in self.components]
         total = ["total", self.total_a, self.total_b, self.difference]
         return html_fragment(Table(columns, [*sizes, *components, total], None, above=[f"{self.a} → {self.b}"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON. A size that a model does not have is missing."""
-        sizes = [{"name": size.name} | {side: to_json(getattr(size, side)) for side in size.only or "ab"} for size in self.sizes]
+        sizes = [
+            {"name": size.name} | {side: to_json(getattr(size, side)) for side in size.only or "ab"}
+            for size in self.sizes
+        ]
         beside = {name: {"a": a, "b": b} for name, a, b, _ in self.beside}
         return {name: getattr(self, name) for name in self.__dataclass_fields__} | {
             "sizes": sizes,

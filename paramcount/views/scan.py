@@ -13,7 +13,10 @@ from paramcount.zoo import Model
 
 TERMINAL_COLUMNS = "id,total,active,bytes_bf16,architecture"
 EXPECTED = "a directory with config.json files below it"
-SKIPPED = {".git": "contains Git's own files", ".no_exist": "contains the Hugging Face cache's records of missing files"}
+SKIPPED = {
+    ".git": "contains Git's own files",
+    ".no_exist": "contains the Hugging Face cache's records of missing files",
+}
 
 
 class Problem(NamedTuple):
@@ -34,7 +37,9 @@ class Scan(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The errors, the skipped directories and the warnings as plain data for JSON."""
-        listed = {name: [problem._asdict() for problem in getattr(self, name)] for name in ("errors", "unreadable", "skipped")}
+        listed = {
+            name: [problem._asdict() for problem in getattr(self, name)] for name in ("errors", "unreadable", "skipped")
+        }
         return listed | {"warnings": [f"{path}: {problem}" for path, problem in self.warnings]}
 
 
@@ -105,7 +110,9 @@ def find_configs(folder: Path) -> Listing:
                 else:
                     waiting.append(entry.path)
             elif entry.is_symlink() and os.path.isdir(entry.path):
-                listing.skipped.append(Problem(format_relative_path(entry.path, folder), "is a symbolic link to a directory"))
+                listing.skipped.append(
+                    Problem(format_relative_path(entry.path, folder), "is a symbolic link to a directory")
+                )
             elif entry.name == "config.json":
                 listing.configs.append(Path(entry.path))
     listing.skipped.sort()
@@ -129,4 +136,6 @@ def make_empty_error(folder: Path, listing: Listing) -> ParamcountError:
         more = len(listing.skipped) - 1
         problem = f"contains no config.json; skipped: {first.path} {first.problem}"
         problem += f", and {more:,} more" if more else ""
-    return ParamcountError(problem, where=make_printable(folder), expected="a directory with models, for example a Hugging Face cache")
+    return ParamcountError(
+        problem, where=make_printable(folder), expected="a directory with models, for example a Hugging Face cache"
+    )

@@ -15,7 +15,10 @@ HEADINGS = {
     "n_routed_experts": "experts", "n_active_experts": "active exp.", "n_shared_experts": "shared exp.", "vocab_size": "vocab", "context_length": "context",
     "active_difference": "act. difference", "bytes_fp32": "FP32", "bytes_bf16": "BF16", "output_projection": "out proj.", "shared_experts": "shared",
 }  # fmt: skip
-KEYS_OF_FACTS = {"max_position_embeddings": "context_length", "tie_word_embeddings": "tied"}  # columns that are not sizes
+KEYS_OF_FACTS = {
+    "max_position_embeddings": "context_length",
+    "tie_word_embeddings": "tied",
+}  # columns that are not sizes
 
 
 def fold_heading(name: str) -> str:
@@ -56,8 +59,16 @@ def find_column(name: str, known: Sequence[str]) -> str:
     if name in known:
         return name
     found: Sequence[str] = find_by_heading(name, known)
-    found = found or [field for field, key in (*USUAL.items(), *((field, key) for key, field in KEYS_OF_FACTS.items())) if key == name and field in known]
+    found = found or [
+        field
+        for field, key in (*USUAL.items(), *((field, key) for key, field in KEYS_OF_FACTS.items()))
+        if key == name and field in known
+    ]
     found = found or [field for field in fields_by_key().get(name, ()) if field in known]
     if len(found) == 1:
         return found[0]
-    raise ParamcountError(f"unknown column {make_printable(name, 40)!r}", expected=list_names(known, name), nearest=found or find_nearest(name, known))
+    raise ParamcountError(
+        f"unknown column {make_printable(name, 40)!r}",
+        expected=list_names(known, name),
+        nearest=found or find_nearest(name, known),
+    )

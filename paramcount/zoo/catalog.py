@@ -13,7 +13,9 @@ from paramcount.zoo.entries import read_entry
 from paramcount.zoo.model import Model, make_model
 
 HERE = Path(__file__).parents[1]
-CONFIGS = HERE / "configs" if (HERE / "configs").is_dir() else HERE.parent / "configs"  # in the wheel, or next to a checkout
+CONFIGS = (
+    HERE / "configs" if (HERE / "configs").is_dir() else HERE.parent / "configs"
+)  # in the wheel, or next to a checkout
 SIZES_IN_WORDS = ("small", "medium", "large", "xl")
 ID = re.compile(r"[a-z0-9][a-z0-9.\-]{0,99}")
 
@@ -31,7 +33,9 @@ def find_path(id: str) -> Path | None:
     """The file of a zoo id; None if the zoo has no such id. Never looks outside configs/."""
     if not ID.fullmatch(id):
         return None
-    return next((folder / f"{id}.yaml" for folder in list_families().values() if (folder / f"{id}.yaml").is_file()), None)
+    return next(
+        (folder / f"{id}.yaml" for folder in list_families().values() if (folder / f"{id}.yaml").is_file()), None
+    )
 
 
 @lru_cache(maxsize=1)
@@ -44,10 +48,14 @@ def list_families() -> dict[str, Path]:
         found = {folder.name: folder for folder in sorted(CONFIGS.iterdir()) if folder.is_dir()}
     except OSError as error:
         raise ParamcountError(
-            f"the zoo cannot be read: {error.strerror}", where=make_printable(CONFIGS), expected="a complete installation of paramcount"
+            f"the zoo cannot be read: {error.strerror}",
+            where=make_printable(CONFIGS),
+            expected="a complete installation of paramcount",
         ) from None
     if not found:
-        raise ParamcountError("the zoo is empty", where=make_printable(CONFIGS), expected="a complete installation of paramcount")
+        raise ParamcountError(
+            "the zoo is empty", where=make_printable(CONFIGS), expected="a complete installation of paramcount"
+        )
     return found
 
 
@@ -91,4 +99,8 @@ def list_names(id: str) -> list[str]:
     path = find_path(id)
     head = read_yaml(path, until="architecture") if path else {}
     aliases = head.get("aliases")
-    return [name for name in (id, head.get("name"), head.get("hf"), *(aliases if isinstance(aliases, list) else [])) if isinstance(name, str)]
+    return [
+        name
+        for name in (id, head.get("name"), head.get("hf"), *(aliases if isinstance(aliases, list) else []))
+        if isinstance(name, str)
+    ]

@@ -41,7 +41,9 @@ DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 Day = Annotated[datetime.date, BeforeValidator(parse_day)]
 Text = Annotated[str, Field(strict=True, min_length=1, max_length=2000), AfterValidator(check_one_line)]
 Total = Annotated[int, Field(strict=True, ge=1, le=10**30)]
-SourceKind = Literal["config_json", "mirror", "paper", "model_card", "reference_default", "safetensors_index", "publisher", "secondary"]
+SourceKind = Literal[
+    "config_json", "mirror", "paper", "model_card", "reference_default", "safetensors_index", "publisher", "secondary"
+]
 OLD_NAMES = {"active_without_input_table": "active_without_input_embedding"}  # accepted until 0.3
 Counted = Annotated[
     Literal[
@@ -91,7 +93,9 @@ class Release(Record):
 
     legacy_buffers: Flag  # those that the architecture declares
     mtp: Flag  # the multi-token-prediction layers of the config
-    copies: tuple[Literal["lm_head", "mtp"], ...]  # tied tensors stored again: the LM head; the embedding and LM head of the MTP layers
+    copies: tuple[
+        Literal["lm_head", "mtp"], ...
+    ]  # tied tensors stored again: the LM head; the embedding and LM head of the MTP layers
     quantisation: Literal["fp8", "mxfp4"] | None
 
 
@@ -138,13 +142,17 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
     if fields.get("estimate") is not True:
         for name in ("architecture", "config"):
             if fields.get(name) is None:
-                raise ParamcountError("is missing", where=name, expected="architecture and config, or estimate: true and claims")
+                raise ParamcountError(
+                    "is missing", where=name, expected="architecture and config, or estimate: true and claims"
+                )
         try:
             found = architecture(fields["architecture"])
         except ParamcountError as error:
             raise error.add_block("architecture") from None
         if not isinstance(fields["config"], Mapping):
-            raise ParamcountError(f"= {describe_value(fields['config'])}", where="config", expected="a mapping of sizes")
+            raise ParamcountError(
+                f"= {describe_value(fields['config'])}", where="config", expected="a mapping of sizes"
+            )
         try:
             fields["config"] = validate_sizes(found, dict(fields["config"]))
         except ParamcountError as error:
@@ -158,7 +166,9 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
     known: set[str] = set()
     for i, source in enumerate(entry.sources):
         if source.id in known:
-            raise ParamcountError(f"= {describe_value(source.id)} is used twice", where=f"sources.{i}.id", expected="unique ids")
+            raise ParamcountError(
+                f"= {describe_value(source.id)} is used twice", where=f"sources.{i}.id", expected="unique ids"
+            )
         known.add(source.id)
     cited: dict[str, tuple[Published | Claim, ...]] = {"published": entry.published, "claims": entry.claims}
     for place, items in cited.items():
@@ -166,7 +176,10 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
             if item.source not in known:
                 expected = ", ".join(sorted(known)) or "an id of sources"
                 raise ParamcountError(
-                    f"= {describe_value(item.source)}", where=f"{place}.{i}.source", expected=expected, nearest=find_nearest(item.source, known)
+                    f"= {describe_value(item.source)}",
+                    where=f"{place}.{i}.source",
+                    expected=expected,
+                    nearest=find_nearest(item.source, known),
                 )
     for i, figure in enumerate(entry.published):
         try:

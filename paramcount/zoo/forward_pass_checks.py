@@ -57,12 +57,21 @@ def check_forward_pass(sizes: Any, count: Count) -> list[Check]:
     token_ids = [(7 * i + 1) % sizes.vocab_size for i in range(n_tokens)]
     seen: list[tuple[str, tuple[int, ...]]] = []
     logits = forward(arrays, token_ids, n_heads=sizes.n_heads, observe=lambda name, x: seen.append((name, x.shape)))
-    ran = [(OPERATIONS.get(word, word), shape) for name, shape in seen if (word := re.sub(r"^h\.\d+\.", "", name)) not in INSIDE_ATTENTION]
+    ran = [
+        (OPERATIONS.get(word, word), shape)
+        for name, shape in seen
+        if (word := re.sub(r"^h\.\d+\.", "", name)) not in INSIDE_ATTENTION
+    ]
     found = [
         _compare_sets("tensors", declared, held, "arrays of declared name and shape"),
         _compare_numbers("sum", count.total, sum(array.size for array in arrays.values()), "values in these arrays"),
         _compare_sets("reads", {name for name, _ in declared}, arrays.read, "declared tensors read, and no other"),
-        _compare_sets("shapes", set(enumerate(_declared_shapes(sizes, n_tokens))), set(enumerate(ran)), "intermediates in declared order and shape"),
+        _compare_sets(
+            "shapes",
+            set(enumerate(_declared_shapes(sizes, n_tokens))),
+            set(enumerate(ran)),
+            "intermediates in declared order and shape",
+        ),
     ]
     if n_tokens > 1 and sizes.vocab_size > 1:
         other = forward(arrays, [*token_ids[:-1], (token_ids[-1] + 1) % sizes.vocab_size], n_heads=sizes.n_heads)
@@ -94,7 +103,11 @@ def _declared_shapes(sizes: Any, n_tokens: int) -> Iterator[tuple[str, tuple[int
     """The declared operations in order, each with its output shape; every layer is listed."""
     for repeats, body in groupby(list_steps(sizes.forward(given("tokens", "tokens"))), key=lambda step: step[2]):
         # Inputs are not operations, and an operation with bodies consists of the operations in them.
-        shapes = [(data.op, tuple(n_tokens if n == "tokens" else n for n in data.shape)) for data, *_ in body if data.inputs and not data.bodies]
+        shapes = [
+            (data.op, tuple(n_tokens if n == "tokens" else n for n in data.shape))
+            for data, *_ in body
+            if data.inputs and not data.bodies
+        ]
         yield from shapes * multiply(repeat.count for repeat in repeats)
 
 

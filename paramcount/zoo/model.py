@@ -124,7 +124,11 @@ def count_model(model: Model) -> Count:
         reference=reading.reference,
         quantised_by=(release, reading.document) if is_quantised(model) else None,
     )
-    return replace(count, release=list_release_items(count, release), quantisation=release.quantisation) if release else count
+    return (
+        replace(count, release=list_release_items(count, release), quantisation=release.quantisation)
+        if release
+        else count
+    )
 
 
 def is_quantised(model: Model) -> bool:

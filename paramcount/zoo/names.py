@@ -87,18 +87,31 @@ def find_id(name: str) -> str:
     if name and (id := known.get(normalize_name(name[:LONGEST]))):
         return id
     if name in zoo.list_families():
-        raise ParamcountError(f"{name} is a family of {len(list(zoo.list_ids(name)))} models", expected=f"one of them: {list_names(zoo.list_ids(name))}")
-    raise ParamcountError(f"unknown model {quote(name)}", expected="a name from `paramcount list`, or a path such as ./model.yaml", nearest=suggest_names(name))
+        raise ParamcountError(
+            f"{name} is a family of {len(list(zoo.list_ids(name)))} models",
+            expected=f"one of them: {list_names(zoo.list_ids(name))}",
+        )
+    raise ParamcountError(
+        f"unknown model {quote(name)}",
+        expected="a name from `paramcount list`, or a path such as ./model.yaml",
+        nearest=suggest_names(name),
+    )
 
 
 def suggest_names(name: str) -> list[str]:
     """The ids, commands and families nearest to a name."""
     known = index_spellings()
-    by_spelling = {**{word: word for word in (*RESERVED, *zoo.list_families())}, **known, **{normalize_name(id): id for id in known.values()}}
+    by_spelling = {
+        **{word: word for word in (*RESERVED, *zoo.list_families())},
+        **known,
+        **{normalize_name(id): id for id in known.values()},
+    }
     typed = normalize_name(name[:LONGEST])
     beginning = [word for word in by_spelling if typed and word.startswith(typed)]
     holding = [word for word in by_spelling if len(typed) > 1 and typed in word]
-    return list(dict.fromkeys(by_spelling[word] for word in (*beginning, *holding, *find_nearest(typed, by_spelling, most=8))))[:3]
+    return list(
+        dict.fromkeys(by_spelling[word] for word in (*beginning, *holding, *find_nearest(typed, by_spelling, most=8)))
+    )[:3]
 
 
 def find_shared_entry(name: str) -> str | None:
@@ -133,7 +146,12 @@ def expand_pattern(word: object) -> list[str] | None:
     if "*" not in word and "?" not in word:
         return None
     exact, loose = word[:LONGEST].casefold(), normalize_name(word[:LONGEST])
-    matching = [id for id in zoo.list_ids() if fnmatchcase(id, exact)] or [id for id in zoo.list_ids() if fnmatchcase(normalize_name(id), loose)]
+    matching = [id for id in zoo.list_ids() if fnmatchcase(id, exact)] or [
+        id for id in zoo.list_ids() if fnmatchcase(normalize_name(id), loose)
+    ]
     if not matching:
-        raise ParamcountError(f"no model matches {quote(word)}", expected="a pattern that matches ids of `paramcount list`, such as 'qwen3-*'")
+        raise ParamcountError(
+            f"no model matches {quote(word)}",
+            expected="a pattern that matches ids of `paramcount list`, such as 'qwen3-*'",
+        )
     return matching

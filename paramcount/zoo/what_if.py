@@ -25,7 +25,9 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
         for name, value in flatten_changes(changes):
             path = resolve_path(sizes, name)
             if path in wanted:
-                raise ParamcountError(f"is given twice, as {names[path]} and as {quote(name)}", where=path, expected="each size once")
+                raise ParamcountError(
+                    f"is given twice, as {names[path]} and as {quote(name)}", where=path, expected="each size once"
+                )
             wanted[path], names[path] = value, quote(name)
         config = apply_changes(sizes, wanted)
     except ParamcountError as error:
@@ -87,7 +89,11 @@ def resolve_path(sizes: Sizes, path: str) -> str:
     found = find_aliases(path, sizes)
     if len(found) == 1:
         return found[0]
-    raise ParamcountError(f"has no size {quote(path)}", expected=list_names(paths, path[:LONGEST]), nearest=found or suggest_paths(path, sizes))
+    raise ParamcountError(
+        f"has no size {quote(path)}",
+        expected=list_names(paths, path[:LONGEST]),
+        nearest=found or suggest_paths(path, sizes),
+    )
 
 
 def find_aliases(path: str, sizes: Sizes) -> list[str]:
@@ -95,7 +101,11 @@ def find_aliases(path: str, sizes: Sizes) -> list[str]:
     block, _, last = path.rpartition(".")
     within = {name.rpartition(".")[2]: name for name in list_paths(sizes) if name.rpartition(".")[0] == block}
     found = [name for name in within.values() if last in list_config_keys(sizes, name)]
-    return found or [within[field] for field in find_by_heading(last, within)] or [name for field, name in within.items() if USUAL.get(field) == last]
+    return (
+        found
+        or [within[field] for field in find_by_heading(last, within)]
+        or [name for field, name in within.items() if USUAL.get(field) == last]
+    )
 
 
 def apply_changes(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
@@ -111,7 +121,9 @@ def apply_changes(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
             below.setdefault(name, {})[rest] = value
         elif name in inner_configs(type(sizes)) and value is not None and not isinstance(value, Sizes):
             raise ParamcountError(
-                f"= {describe_value(value)}", where=name, expected=f"its sizes one at a time, such as {next(iter(list_paths(sizes, name)), 'none')}"
+                f"= {describe_value(value)}",
+                where=name,
+                expected=f"its sizes one at a time, such as {next(iter(list_paths(sizes, name)), 'none')}",
             )
         else:
             values[name] = value
@@ -139,9 +151,9 @@ def list_paths(sizes: Sizes, within: str = "") -> list[str]:
 def suggest_paths(path: str, sizes: Sizes) -> Sequence[str]:
     """The sizes that an unknown path may refer to: those with that config.json key or last name, else the nearest names."""
     last = path.rpartition(".")[2]
-    return [name for name in list_paths(sizes) if last in (name.rpartition(".")[2], *list_config_keys(sizes, name))] or find_nearest(
-        path[:LONGEST], list_paths(sizes)
-    )
+    return [
+        name for name in list_paths(sizes) if last in (name.rpartition(".")[2], *list_config_keys(sizes, name))
+    ] or find_nearest(path[:LONGEST], list_paths(sizes))
 
 
 def list_config_keys(sizes: Sizes, path: str) -> list[str]:

@@ -53,7 +53,9 @@ class Process(NamedTuple):
 def run(code: str) -> Process:
     """One interpreter from start to end, with its peak memory. Needs Linux."""
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", f"import sys; {PEAK}\n{code}"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {PEAK}\n{code}"], capture_output=True, text=True, check=True
+    )
     return Process(time.perf_counter() - start, int(done.stderr.split()[-1]))
 
 
@@ -71,15 +73,26 @@ def test_a_command_against_importing_its_libraries(benchmark: Any) -> None:
     against(benchmark, COMMAND, LIBRARIES, ROUNDS)
 
 
-@pytest.mark.skipif(not find_spec("torch") or not find_spec("transformers"), reason="needs torch==2.13.0 and transformers==5.23.0")
+@pytest.mark.skipif(
+    not find_spec("torch") or not find_spec("transformers"), reason="needs torch==2.13.0 and transformers==5.23.0"
+)
 def test_a_command_against_building_the_model_on_the_meta_device(benchmark: Any) -> None:
     against(benchmark, COMMAND, REFERENCE, 5)
 
 
-@pytest.mark.parametrize("line", [["why", "gpt-oss-20b", "3.6B"], ["explain", "deepseek-v3"], ["trace", "deepseek-v3"]], ids=lambda line: line[0])
+@pytest.mark.parametrize(
+    "line",
+    [["why", "gpt-oss-20b", "3.6B"], ["explain", "deepseek-v3"], ["trace", "deepseek-v3"]],
+    ids=lambda line: line[0],
+)
 def test_a_command_that_explains_against_one_that_counts(benchmark: Any, line: list[str]) -> None:
     """The goal is 1.5 times at most."""
-    against(benchmark, f"from paramcount.cli import main; main({line!r})", f"from paramcount.cli import main; main([{line[1]!r}])", ROUNDS)
+    against(
+        benchmark,
+        f"from paramcount.cli import main; main({line!r})",
+        f"from paramcount.cli import main; main([{line[1]!r}])",
+        ROUNDS,
+    )
 
 
 @pytest.mark.parametrize("id", ["gpt2-small", "deepseek-v3", "jamba-v0.1"])
@@ -89,14 +102,20 @@ def test_one_drawing(benchmark: Any, id: str) -> None:
 
 
 @pytest.mark.parametrize("id", ["gpt2-small", "llama-3.1-8b", "deepseek-v3"])
-@pytest.mark.parametrize("how", [count_model, lambda model: count_sizes(model.sizes)], ids=["count of a loaded model", "counted anew"])
+@pytest.mark.parametrize(
+    "how", [count_model, lambda model: count_sizes(model.sizes)], ids=["count of a loaded model", "counted anew"]
+)
 def test_one_count(benchmark: Any, id: str, how: Callable[[zoo.Model], Any]) -> None:
     benchmark(how, zoo.load_entry(id))
 
 
 def test_loading_and_counting_the_whole_zoo(benchmark: Any) -> None:
     paths = sorted(zoo.CONFIGS.glob("*/*.yaml"))
-    benchmark(lambda: [count_sizes(model.sizes) for model in (make_model(read_entry(path)) for path in paths) if not model.estimate])
+    benchmark(
+        lambda: [
+            count_sizes(model.sizes) for model in (make_model(read_entry(path)) for path in paths) if not model.estimate
+        ]
+    )
 
 
 # ---- config.json
@@ -156,7 +175,9 @@ def test_a_scan_of_10_000_files(benchmark: Any, tmp_path: Path) -> None:
     benchmark.pedantic(run, args=(code,), rounds=3)
 
 
-@pytest.mark.skipif(not find_spec("torch") or not find_spec("transformers"), reason="needs torch==2.13.0 and transformers==5.23.0")
+@pytest.mark.skipif(
+    not find_spec("torch") or not find_spec("transformers"), reason="needs torch==2.13.0 and transformers==5.23.0"
+)
 def test_a_config_json_against_building_it_on_the_meta_device(benchmark: Any, tmp_path: Path) -> None:
     config = next(document for document in documents() if document["model_type"] == "qwen3")
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
@@ -176,21 +197,28 @@ def test_verifying_a_checkpoint_of_689_gb(benchmark: Any, tmp_path: Path) -> Non
 def test_verifying_a_gguf_file_of_150_000_tokens(benchmark: Any, tmp_path: Path) -> None:
     """The goal is less than a second."""
     path = write_llama(tmp_path)
-    of_checkpoint(benchmark, f"from paramcount.cli import main; main(['verify', {str(tmp_path / 'config.json')!r}, {str(path)!r}])")
+    of_checkpoint(
+        benchmark,
+        f"from paramcount.cli import main; main(['verify', {str(tmp_path / 'config.json')!r}, {str(path)!r}])",
+    )
 
 
 def test_verifying_a_header_of_400_000_tensors(benchmark: Any, tmp_path: Path) -> None:
     """The goal is five seconds and 300 MiB."""
     names = (f"l.{layer}.e.{expert}.{letter}" for layer in range(50) for expert in range(2000) for letter in "abcd")
     path = write_file(tmp_path / "model.safetensors", dict.fromkeys(names, ("U8", (4,))))
-    of_checkpoint(benchmark, f"from paramcount.cli import main; main(['verify', 'gpt2-small', {str(path)!r}])", fails=True)
+    of_checkpoint(
+        benchmark, f"from paramcount.cli import main; main(['verify', 'gpt2-small', {str(path)!r}])", fails=True
+    )
 
 
 def test_auditing_50_000_rows(benchmark: Any, tmp_path: Path) -> None:
     """The goal is five seconds."""
     rows = "".join(f"GPT-2 Small,{124_000_000 + i}\n" for i in range(49_999))
     (tmp_path / "claims.csv").write_text(f"model,params\n{rows}", encoding="utf-8")
-    of_checkpoint(benchmark, f"from paramcount.cli import main; main(['audit', {str(tmp_path / 'claims.csv')!r}])", fails=True)
+    of_checkpoint(
+        benchmark, f"from paramcount.cli import main; main(['audit', {str(tmp_path / 'claims.csv')!r}])", fails=True
+    )
 
 
 def of_checkpoint(benchmark: Any, code: str, *, fails: bool = False) -> None:

@@ -41,7 +41,9 @@ class Browser:
     def ask(self, method: str, /, **params: Any) -> Any:
         """What the browser answers."""
         self.last += 1
-        message = {"id": self.last, "method": method, "params": params} | ({"sessionId": self.session} if self.session else {})
+        message = {"id": self.last, "method": method, "params": params} | (
+            {"sessionId": self.session} if self.session else {}
+        )
         os.write(self.to, json.dumps(message).encode() + b"\0")
         while True:
             answer = self.read()
@@ -83,7 +85,9 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """Everything on the console, and every error."""
-        told = self.seen("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Page.javascriptDialogOpening")
+        told = self.seen(
+            "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Page.javascriptDialogOpening"
+        )
         return [json.dumps(event) for event in told]
 
     def requests(self) -> list[str]:
@@ -107,9 +111,20 @@ def running(home: Path) -> Iterator[Browser]:
     to_read, to_write = os.pipe()
     back_read, back_write = os.pipe()
     # It reads from 3 and writes to 4; sh would not know descriptors of two digits.
-    command = ["bash", "-c", f'exec "$@" 3<&{to_read} 4>&{back_write}', "bash", program, *FLAGS, f"--user-data-dir={home}", "about:blank"]
+    command = [
+        "bash",
+        "-c",
+        f'exec "$@" 3<&{to_read} 4>&{back_write}',
+        "bash",
+        program,
+        *FLAGS,
+        f"--user-data-dir={home}",
+        "about:blank",
+    ]
     with (home / "stderr").open("wb") as stderr:
-        process = subprocess.Popen(command, pass_fds=(to_read, back_write), stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr)
+        process = subprocess.Popen(
+            command, pass_fds=(to_read, back_write), stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr
+        )
     os.close(to_read)
     os.close(back_write)
     try:

@@ -77,7 +77,9 @@ def shown(browser: Browser, path: Path, **screen: Any) -> Browser:
 
 @pytest.mark.parametrize("name", ["one.html", "several.html", "config.html", "hostile.html"])
 @pytest.mark.parametrize(("width", "dark"), SCREENS)
-def test_a_page_fits_every_screen_reads_well_on_it_and_asks_for_nothing(browser: Browser, pages: dict[str, Path], name: str, width: int, dark: bool) -> None:
+def test_a_page_fits_every_screen_reads_well_on_it_and_asks_for_nothing(
+    browser: Browser, pages: dict[str, Path], name: str, width: int, dark: bool
+) -> None:
     shown(browser, pages[name], width=width, dark=dark)
     assert browser.value("document.documentElement.scrollWidth") == width
     assert browser.value(WIDE) == []
@@ -97,12 +99,19 @@ def test_nothing_is_cut_off_on_a_laptop(browser: Browser, pages: dict[str, Path]
 
 
 @pytest.mark.parametrize("width", [360, 800])
-def test_what_is_wider_than_a_narrow_screen_scrolls_in_its_place(browser: Browser, pages: dict[str, Path], width: int) -> None:
+def test_what_is_wider_than_a_narrow_screen_scrolls_in_its_place(
+    browser: Browser, pages: dict[str, Path], width: int
+) -> None:
     shown(browser, pages["several.html"], width=width)
     assert browser.value(CUT) != []
     styles = "[...new Set([...document.querySelectorAll('.scroll')].map(node => getComputedStyle(node).overflowX))]"
     assert browser.value(styles) == ["auto"]
-    assert browser.value("Math.max(...[...document.querySelectorAll('.scroll')].map(node => node.getBoundingClientRect().right))") <= width
+    assert (
+        browser.value(
+            "Math.max(...[...document.querySelectorAll('.scroll')].map(node => node.getBoundingClientRect().right))"
+        )
+        <= width
+    )
     smallest = "Math.min(...[...document.querySelectorAll('.drawing svg text.shape')].map(node => node.getBoundingClientRect().height))"
     assert browser.value(smallest) > 5
 
@@ -131,11 +140,17 @@ def test_hostile_names_do_nothing(browser: Browser, pages: dict[str, Path], name
 def test_even_a_script_in_the_page_would_not_run(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
     html = pages["one.html"].read_text(encoding="utf-8")
     path = tmp_path / "injected.html"
-    path.write_text(html.replace("<main", "<script>window.hit = 1</script><img src='https://example.org/x.png'><main"), encoding="utf-8")
+    path.write_text(
+        html.replace("<main", "<script>window.hit = 1</script><img src='https://example.org/x.png'><main"),
+        encoding="utf-8",
+    )
     browser.open(path)
     assert browser.value("window.hit") is None
     blocked = {event["requestId"]: event.get("blockedReason") for event in browser.seen("Network.loadingFailed")}
-    assert [(event["request"]["url"], blocked.get(event["requestId"])) for event in browser.seen("Network.requestWillBeSent")] == [
+    assert [
+        (event["request"]["url"], blocked.get(event["requestId"]))
+        for event in browser.seen("Network.requestWillBeSent")
+    ] == [
         (path.as_uri(), None),
         ("https://example.org/x.png", "csp"),
     ]
@@ -159,8 +174,16 @@ def test_the_keyboard_reaches_the_content_and_what_scrolls(browser: Browser, pag
     reached = set()
     for _ in range(40):
         press("Tab", 9)
-        reached.add(browser.value("document.activeElement.getAttribute('aria-label') || document.activeElement.tagName"))
-    assert {"Parameters by component", "Drawing to scale", "The operations of the forward pass", "SUMMARY", "Published figures"} <= reached
+        reached.add(
+            browser.value("document.activeElement.getAttribute('aria-label') || document.activeElement.tagName")
+        )
+    assert {
+        "Parameters by component",
+        "Drawing to scale",
+        "The operations of the forward pass",
+        "SUMMARY",
+        "Published figures",
+    } <= reached
 
 
 def test_what_is_read_aloud_has_names(browser: Browser, pages: dict[str, Path]) -> None:
@@ -185,17 +208,27 @@ def test_on_paper_everything_is_open_and_nothing_is_cut_off(browser: Browser, pa
     assert browser.value("document.querySelectorAll('details:not([open])').length") >= 4
     closed = "[...document.querySelectorAll('table')].filter(table => !table.checkVisibility()).length"
     assert browser.value(closed) >= 4
-    sheets = [(float(width), float(height)) for width, height in re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", browser.printed())]
+    sheets = [
+        (float(width), float(height))
+        for width, height in re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", browser.printed())
+    ]
     lying = [width > height for width, height in sheets]
     assert lying == sorted(lying, reverse=True)
     assert 1 <= sum(lying) <= 2 < len(lying)  # the comparison, and nothing else
     width, length = 688, 1016  # CSS pixels between the margins of A4
     browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=length, deviceScaleFactor=1, mobile=False)
-    browser.ask("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    browser.ask(
+        "Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "light"}]
+    )
     assert browser.value(closed) == 0
     wide = "[...document.querySelectorAll('{}')].filter(node => node.getBoundingClientRect().right > {}).map(node => node.textContent.slice(0, 80))"
     assert browser.value(wide.format("article table, article svg, figure svg", width + 1)) == []
-    assert browser.value("Math.max(...[...document.querySelectorAll('article svg')].map(svg => svg.getBoundingClientRect().height))") < 0.85 * length
+    assert (
+        browser.value(
+            "Math.max(...[...document.querySelectorAll('article svg')].map(svg => svg.getBoundingClientRect().height))"
+        )
+        < 0.85 * length
+    )
     assert browser.value(wide.format(".compared table", length + 1)) == []
     assert browser.value("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
     assert browser.value("getComputedStyle(document.querySelector('nav')).display") == "none"

@@ -28,7 +28,13 @@ often = settings(
 seldom = settings(often, max_examples=max(1, EXAMPLES // 4))
 
 
-def fuzz(spoil: Callable[[random.Random], Input], verdict_of: Callable[[Input], str], examples: int = EXAMPLES, *, valid: Sequence[Input] = ()) -> set[str]:
+def fuzz(
+    spoil: Callable[[random.Random], Input],
+    verdict_of: Callable[[Input], str],
+    examples: int = EXAMPLES,
+    *,
+    valid: Sequence[Input] = (),
+) -> set[str]:
     """The verdicts on so many spoilt inputs, after the valid ones, which must all be read. What goes wrong with one says which it was."""
     assert {verdict_of(given) for given in valid} <= {"read"}
     verdicts = set()

@@ -22,7 +22,22 @@ from tests.test_audit import CLAIMS, HEADINGS
 pytestmark = pytest.mark.fuzz
 
 SCRAPS = st.sampled_from(
-    [*"|,;\t\n\"'-:()[]<>*`\\#~≈+/ ", "\r\n", "|-|-|\n", "model", "params", "gpt2-small", "layers", "7B", "1e9", "N/A", "🙂", "\ufeff", "2 of 8", "top-"]
+    [
+        *"|,;\t\n\"'-:()[]<>*`\\#~≈+/ ",
+        "\r\n",
+        "|-|-|\n",
+        "model",
+        "params",
+        "gpt2-small",
+        "layers",
+        "7B",
+        "1e9",
+        "N/A",
+        "🙂",
+        "\ufeff",
+        "2 of 8",
+        "top-",
+    ]
 )
 
 
@@ -32,14 +47,20 @@ def test_whatever_a_file_holds_there_is_an_audit_or_one_line(text: str, with_hea
     data = (f"model,params,heads\ngpt2,124M,12\n{text}" if with_head else text).encode()
     try:
         (table, *_) = from_bytes(data, "f").claims
-        rows = [dict(zip((heading.text or str(i) for i, heading in enumerate(table.headings)), line.cells)) for line in table.lines]
+        rows = [
+            dict(zip((heading.text or str(i) for i, heading in enumerate(table.headings)), line.cells))
+            for line in table.lines
+        ]
         json.dumps(pc.audit(rows).to_dict())
     except pc.ParamcountError as error:
         assert_one_line(str(error))
 
 
 @often
-@given(st.text(max_size=60) | st.lists(SCRAPS, max_size=20).map("".join), st.sampled_from([text for texts in HEADINGS.values() for text in texts]))
+@given(
+    st.text(max_size=60) | st.lists(SCRAPS, max_size=20).map("".join),
+    st.sampled_from([text for texts in HEADINGS.values() for text in texts]),
+)
 def test_whatever_a_cell_holds_it_is_read_or_refused(text: str, heading: str) -> None:
     if parse_heading(heading).kind not in (None, "model"):
         assert_one_line(said_of(text, heading))

@@ -24,7 +24,11 @@ from tests.refusing import assert_one_line
 
 pytestmark = pytest.mark.fuzz
 
-WORDS = st.text(max_size=30) | st.text(string.printable, max_size=12) | st.text("gpt2-*?[]!/.~yaml\0\n\ud800\u202e", max_size=8)
+WORDS = (
+    st.text(max_size=30)
+    | st.text(string.printable, max_size=12)
+    | st.text("gpt2-*?[]!/.~yaml\0\n\ud800\u202e", max_size=8)
+)
 
 
 @often
@@ -50,7 +54,9 @@ OPTION = [
 def line(rng: random.Random) -> list[str]:
     """A command line."""
     first = [rng.choice(COMMAND)] if rng.random() < 0.7 else []
-    return first + [rng.choice(WORD if rng.random() < 0.6 else OPTION) for _ in range(rng.choice((0, 1, 1, 2, 2, 3, 4)))]
+    return first + [
+        rng.choice(WORD if rng.random() < 0.6 else OPTION) for _ in range(rng.choice((0, 1, 1, 2, 2, 3, 4)))
+    ]
 
 
 @pytest.fixture

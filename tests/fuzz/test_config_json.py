@@ -59,18 +59,41 @@ def test_any_config_json_is_counted_or_refused(data: st.DataObject) -> None:
 
 
 @often
-@given(st.text(max_size=80) | st.sampled_from(SCRAPS).map(lambda scrap: f'{{"model_type": "qwen3", "hidden_size": {scrap}}}'))
+@given(
+    st.text(max_size=80)
+    | st.sampled_from(SCRAPS).map(lambda scrap: f'{{"model_type": "qwen3", "hidden_size": {scrap}}}')
+)
 def test_any_text_is_a_config_json_or_refused(text: str) -> None:
     answered(lambda: load_document(parse_document(text, "config.json")))
 
 
 VALID = [
     json.dumps(
-        {"model_type": "qwen3", "num_hidden_layers": 2, "hidden_size": 64, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "tie_word_embeddings": True}
+        {
+            "model_type": "qwen3",
+            "num_hidden_layers": 2,
+            "hidden_size": 64,
+            "rope_scaling": {"rope_type": "yarn", "factor": 4.0},
+            "tie_word_embeddings": True,
+        }
     ),
-    json.dumps({"model_type": "mixtral", "num_local_experts": 4, "vocab_size": 10, "layer_types": None, "id2label": {"0": "a"}}, indent=2),
     json.dumps(
-        {"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "text_config": {"hidden_size": 64, "head_dim": 8}, "vision_config": {}}
+        {
+            "model_type": "mixtral",
+            "num_local_experts": 4,
+            "vocab_size": 10,
+            "layer_types": None,
+            "id2label": {"0": "a"},
+        },
+        indent=2,
+    ),
+    json.dumps(
+        {
+            "architectures": ["Gemma3ForConditionalGeneration"],
+            "model_type": "gemma3",
+            "text_config": {"hidden_size": 64, "head_dim": 8},
+            "vision_config": {},
+        }
     ),
 ]
 
@@ -86,7 +109,10 @@ def test_a_spoilt_text_is_counted_or_refused() -> None:
 
 @often
 @given(
-    st.sampled_from(sorted(MODEL_TYPES)), st.dictionaries(st.none() | st.integers() | st.floats() | st.text(max_size=8), st.integers() | st.none(), max_size=3)
+    st.sampled_from(sorted(MODEL_TYPES)),
+    st.dictionaries(
+        st.none() | st.integers() | st.floats() | st.text(max_size=8), st.integers() | st.none(), max_size=3
+    ),
 )
 def test_keys_of_any_kind_are_counted_or_refused(name: str, others: dict[Any, Any]) -> None:
     check(answered(lambda: pc.count({"model_type": name.partition(".")[0], **others})))

@@ -23,8 +23,19 @@ SCRAPS = (
     b'"__metadata__"', b"[0,0]", b"[[]]", b"{}", b'{"a":"b"}', b'"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},', b"\\u0061", b"\\ud800", b"a" * 5000,
 )  # fmt: skip
 VALID = [
-    made({"a": entry(0, 24, shape=[2, 3]), "b": entry(24, 26, "BF16"), "c": entry(26, 26, "I8", [0, 7]), "d": entry(26, 34, "I64", [])}, bytes(range(34))),
-    made({"__metadata__": {"format": "pt", "k": "{\u00e9}"}, "h.0.ln_1.weight": entry(4, 8), "wte": entry(0, 4)}, bytes(8)),
+    made(
+        {
+            "a": entry(0, 24, shape=[2, 3]),
+            "b": entry(24, 26, "BF16"),
+            "c": entry(26, 26, "I8", [0, 7]),
+            "d": entry(26, 34, "I64", []),
+        },
+        bytes(range(34)),
+    ),
+    made(
+        {"__metadata__": {"format": "pt", "k": "{\u00e9}"}, "h.0.ln_1.weight": entry(4, 8), "wte": entry(0, 4)},
+        bytes(8),
+    ),
     made('{"x" : {"shape":[ 3 ,2],"data_offsets":[0, 6],"dtype":"U8"} }  ', b"abcdef"),
     made({str(i): entry(4 * i, 4 * i + 4) for i in range(9)}, bytes(36)),
 ]
@@ -80,7 +91,10 @@ def compared(data: bytes, file: Path) -> str:
     header = unless_refused(read_header, file)
     if header is None:
         return "refused"
-    found = {name: (t.dtype, t.shape, data[header.begins + t.start : header.begins + t.stop]) for name, t in header.tensors.items()}
+    found = {
+        name: (t.dtype, t.shape, data[header.begins + t.start : header.begins + t.stop])
+        for name, t in header.tensors.items()
+    }
     assert found == second_opinion(data), data
     for name, (dtype, _, stored) in found.items():
         if dtype in NUMPY:

@@ -19,10 +19,20 @@ pytestmark = pytest.mark.fuzz
 WORDS = {"the": 0, "cat": 1, "\u0120": 2, "t": 3, "h": 4, "e": 5, "th": 6}
 VALID = [
     json.dumps(
-        {"version": "1.0", "added_tokens": [], "pre_tokenizer": {"type": "Whitespace"}, "model": {"type": "WordLevel", "vocab": WORDS, "unk_token": "the"}}
+        {
+            "version": "1.0",
+            "added_tokens": [],
+            "pre_tokenizer": {"type": "Whitespace"},
+            "model": {"type": "WordLevel", "vocab": WORDS, "unk_token": "the"},
+        }
     ),
     json.dumps(
-        {"version": "1.0", "decoder": {"type": "ByteLevel"}, "model": {"type": "BPE", "vocab": WORDS, "merges": ["t h", "th e"], "dropout": 0.5}}, indent=1
+        {
+            "version": "1.0",
+            "decoder": {"type": "ByteLevel"},
+            "model": {"type": "BPE", "vocab": WORDS, "merges": ["t h", "th e"], "dropout": 0.5},
+        },
+        indent=1,
     ),
 ]
 TEXTS = ["the cat", "", "\0", "\ud800", "\u202e😀", "the " * 30, "e"]

@@ -20,7 +20,14 @@ from tests.oracle import differential, passes
 BLOCK = 16  # outputs and inputs of an FP8 matrix that share a scale
 GROUP = 16  # inputs of a GPTQ or AWQ matrix that do
 EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2}
-EYES = {"hidden_size": 24, "intermediate_size": 36, "num_hidden_layers": 2, "num_attention_heads": 2, "patch_size": 8, "num_channels": 3}
+EYES = {
+    "hidden_size": 24,
+    "intermediate_size": 36,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "patch_size": 8,
+    "num_channels": 3,
+}
 # Of these every width is whole blocks and groups.
 ROUND = {**passes.USUAL, "hidden_size": 64, "intermediate_size": 96, "head_dim": 16, "num_hidden_layers": 2}
 ROUND_LATENT = {
@@ -91,7 +98,9 @@ def built(name: str) -> Any:
 
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        return differential.build(document(name), document(name).get("architectures", [MODEL_TYPES[name.partition(",")[0]].cls])[0], "cpu")
+        return differential.build(
+            document(name), document(name).get("architectures", [MODEL_TYPES[name.partition(",")[0]].cls])[0], "cpu"
+        )
 
 
 def saved(model: Any, folder: Path, **how: Any) -> Path:
@@ -134,15 +143,29 @@ def in_fp8(name: str, folder: Path, *, together: bool = False, scales: str = "we
     for place, weight in list(model.named_parameters()):
         if weight.is_meta:
             module, _, own = place.rpartition(".")
-            setattr(model.get_submodule(module), own, torch.nn.Parameter(torch.zeros(weight.shape, dtype=weight.dtype), requires_grad=False))
+            setattr(
+                model.get_submodule(module),
+                own,
+                torch.nn.Parameter(torch.zeros(weight.shape, dtype=weight.dtype), requires_grad=False),
+            )
     model.hf_quantizer, model.config.quantization_config = FineGrainedFP8HfQuantizer(config), config
     conversions = get_model_conversion_mapping(model, hf_quantizer=model.hf_quantizer, add_legacy=False)
-    renamed = [each for each in conversions if isinstance(each, WeightRenaming) and any("scale" in name for name in each.source_patterns)]
+    renamed = [
+        each
+        for each in conversions
+        if isinstance(each, WeightRenaming) and any("scale" in name for name in each.source_patterns)
+    ]
     model._weight_conversions = [each for each in conversions if scales == "qscale_weight" or each not in renamed]
     return saved(model, folder, save_original_format=not together)
 
 
-def in_words(name: str, folder: Path, pack: Callable[[str, Any], dict[str, Any]], said: Mapping[str, Any], transposed: bool = False) -> Path:
+def in_words(
+    name: str,
+    folder: Path,
+    pack: Callable[[str, Any], dict[str, Any]],
+    said: Mapping[str, Any],
+    transposed: bool = False,
+) -> Path:
     """With every matrix of the layers packed into words, as GPTQ and AWQ leave them. `transposed`: matrices stand [inputs, outputs]."""
     from safetensors.torch import load_file, save_file
 
@@ -205,7 +228,9 @@ def in_mxfp4(folder: Path) -> Path:
         else:
             found[key] = weight
     save_file(found, folder / "model.safetensors", {"format": "pt"})
-    config = config_in(folder) | {"quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["model.embed_tokens", "lm_head"]}}
+    config = config_in(folder) | {
+        "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["model.embed_tokens", "lm_head"]}
+    }
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     return folder
 
@@ -245,7 +270,17 @@ FROZEN: dict[str, Callable[[Path], Path]] = {
     "mixtral, together": together("mixtral"),
     "qwen3_moe, together": together("qwen3_moe, sparse"),
     "gpt_neox, new names": together("gpt_neox"),
-    **{name: QUANTISED[name] for name in ("deepseek_v3, FP8", "qwen3_moe, FP8 together", "llama, GPTQ", "gpt2, GPTQ", "llama, AWQ", "gpt_oss, MXFP4")},
+    **{
+        name: QUANTISED[name]
+        for name in (
+            "deepseek_v3, FP8",
+            "qwen3_moe, FP8 together",
+            "llama, GPTQ",
+            "gpt2, GPTQ",
+            "llama, AWQ",
+            "gpt_oss, MXFP4",
+        )
+    },
 }
 
 
@@ -269,7 +304,11 @@ def freeze() -> None:
     for name in FROZEN:
         found = frozen(name)
         tensors = ",\n".join(f"{json.dumps(key)}: {json.dumps(entry)}" for key, entry in found["header"].items())
-        parts = [f'"source": {json.dumps(found["source"])}', f'"config": {json.dumps(found["config"])}', f'"header": {{\n{tensors}\n}}']
+        parts = [
+            f'"source": {json.dumps(found["source"])}',
+            f'"config": {json.dumps(found["config"])}',
+            f'"header": {{\n{tensors}\n}}',
+        ]
         file_of(name).write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
         print(name, len(found["header"]))
 

@@ -66,7 +66,13 @@ def values_of(cls: type[Sizes], field: str, key: str, vary: dict[str, list[Any]]
     if key.rpartition(".")[2] in VALUES:
         return VALUES[key.rpartition(".")[2]]
     annotation = str(cls.model_fields[field].annotation)
-    return [True, False] if "bool" in annotation else [4, 2, 8, 6] if "int" in annotation and "tuple" not in annotation else []
+    return (
+        [True, False]
+        if "bool" in annotation
+        else [4, 2, 8, 6]
+        if "int" in annotation and "tuple" not in annotation
+        else []
+    )
 
 
 def place(document: dict[str, Any], path: str, value: Any) -> None:
@@ -78,7 +84,9 @@ def place(document: dict[str, Any], path: str, value: Any) -> None:
     document[last] = deepcopy(value)  # the reference writes into what it reads
 
 
-def keys_of(cls: type[Sizes], section: str = "", language: str = "", tower: type[Sizes] | None = None) -> list[tuple[type[Sizes], str, list[str]]]:
+def keys_of(
+    cls: type[Sizes], section: str = "", language: str = "", tower: type[Sizes] | None = None
+) -> list[tuple[type[Sizes], str, list[str]]]:
     """(architecture, field, its keys as paths from the root) of every field with a key, inner configs too. `language`: the model type
     of a language model that config.json names, `tower` the class of a tower."""
     found = []
@@ -104,12 +112,26 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
             value = choose(vary[key])
             if value != "absent":
                 place(document, key[1:], value)
-    gone = [field.inner.section for field in list_fields(architecture(name)) if field.inner and field.optional and choose([False, False, True])]
+    gone = [
+        field.inner.section
+        for field in list_fields(architecture(name))
+        if field.inner and field.optional and choose([False, False, True])
+    ]
     language, tower = "", None
     if composite := COMPOSITES.get(model_type):
         language = composite.default_type
         if not composite.ignores_model_type and (
-            said := choose([None, language, *[other for other in ("mistral", "qwen2") if not composite.supported_types or other in composite.supported_types]])
+            said := choose(
+                [
+                    None,
+                    language,
+                    *[
+                        other
+                        for other in ("mistral", "qwen2")
+                        if not composite.supported_types or other in composite.supported_types
+                    ],
+                ]
+            )
         ):
             language = said
             place(document, f"{composite.section}.model_type", said)
@@ -121,7 +143,9 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
     nulled = choose([None] * max(6, len(keys)) + [field for _, field, _ in keys])
     for cls, field, names in keys:
         options = values_of(cls, field, names[0], vary)
-        fate = "null" if field == nulled else choose(["present"] * 9 + ["absent", "other name"]) if options else "absent"
+        fate = (
+            "null" if field == nulled else choose(["present"] * 9 + ["absent", "other name"]) if options else "absent"
+        )
         path = names[0] if fate != "other name" or len(names) == 1 else choose(names[1:])
         if fate == "other name" and len(names) > 1 and choose([True, False]):  # under both names
             place(document, names[0], choose(options))
@@ -141,7 +165,14 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
     return document
 
 
-LABELS = [{}, {"num_labels": 5}, {"num_labels": 1}, {"num_labels": 2}, {"id2label": {"0": "a", "1": "b", "2": "c"}}, {"num_labels": 4, "id2label": {"0": "a"}}]
+LABELS = [
+    {},
+    {"num_labels": 5},
+    {"num_labels": 1},
+    {"num_labels": 2},
+    {"id2label": {"0": "a", "1": "b", "2": "c"}},
+    {"num_labels": 4, "id2label": {"0": "a"}},
+]
 SUMMARIES = ("summary_use_proj", "summary_proj_to_labels")
 
 
@@ -179,7 +210,10 @@ def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
 def unreachable(document: dict[str, Any]) -> Named:
     """Every tensor that no forward pass reads, by its own name."""
     model = read_config(document)
-    return {name: tensor.shape for tensor, name in one_by_one(tensor for tensor, _ in list_unreachable(model.sizes, model.reading.head))}
+    return {
+        name: tensor.shape
+        for tensor, name in one_by_one(tensor for tensor, _ in list_unreachable(model.sizes, model.reading.head))
+    }
 
 
 def config_of(document: dict[str, Any], cls_name: str) -> Any:
@@ -188,8 +222,12 @@ def config_of(document: dict[str, Any], cls_name: str) -> Any:
     from transformers import CONFIG_MAPPING, PreTrainedConfig
 
     silence()
-    read = PreTrainedConfig._decode_special_floats(document)  # as it does with every file: infinity stands there as a mapping
-    config = CONFIG_MAPPING[document["model_type"]].from_dict({key: value for key, value in read.items() if key != "quantization_config"})
+    read = PreTrainedConfig._decode_special_floats(
+        document
+    )  # as it does with every file: infinity stands there as a mapping
+    config = CONFIG_MAPPING[document["model_type"]].from_dict(
+        {key: value for key, value in read.items() if key != "quantization_config"}
+    )
     text = config.get_text_config()
     return text if isinstance(text, getattr(transformers, cls_name).config_class) else config
 
@@ -243,7 +281,9 @@ def totals(model: Any) -> dict[str, int]:
         "embedding": 0 if table.dim() > 2 else table.numel(),  # a convolution's: no token is looked up
     }
     if (head := model.get_output_embeddings()) is not None:
-        tables = {id(table)} | {id(m.weight) for m in model.modules() if type(m).__name__.endswith("Embedding") and hasattr(m, "weight")}
+        tables = {id(table)} | {
+            id(m.weight) for m in model.modules() if type(m).__name__.endswith("Embedding") and hasattr(m, "weight")
+        }
         found["lm_head"] = sum(p.numel() for p in head.parameters() if id(p) not in tables)
     return found
 
@@ -261,11 +301,17 @@ def runs(document: dict[str, Any], cls_name: str, dead: Collection[str] = (), *,
         several = cls_name.endswith(("ForMultipleChoice", "DoubleHeadsModel"))  # texts of which one is chosen
         ids = torch.zeros((1, 2, tokens) if several else (1, tokens), dtype=torch.long)
         end = getattr(model.config, "eos_token_id", None)
-        if cls_name.endswith("ForSequenceClassification") and type(end) is int and 0 <= end < model.get_input_embeddings().num_embeddings:
+        if (
+            cls_name.endswith("ForSequenceClassification")
+            and type(end) is int
+            and 0 <= end < model.get_input_embeddings().num_embeddings
+        ):
             ids[..., -1] = end  # some classify its vector
         inputs = {model.main_input_name: ids}
         if model.main_input_name == "input_features":
-            inputs = {"input_features": torch.zeros((1, model.config.num_mel_bins, 2 * model.config.max_source_positions))}
+            inputs = {
+                "input_features": torch.zeros((1, model.config.num_mel_bins, 2 * model.config.max_source_positions))
+            }
         if model.config.is_encoder_decoder and not cls_name.endswith("ForAudioClassification"):
             inputs |= {"decoder_input_ids": ids, "use_cache": False}  # a cache may be as short as the encoder
         with torch.no_grad():
@@ -276,7 +322,9 @@ def runs(document: dict[str, Any], cls_name: str, dead: Collection[str] = (), *,
             out = model.eval()(**inputs)
         read = [value for value in out.values() if isinstance(value, torch.Tensor) and value.is_floating_point()]
         assert read, "nothing comes out"
-        assert not (dead or flaws.known(model)) or all(value.isfinite().all() for value in read), f"{', '.join(dead)} is read"
+        assert not (dead or flaws.known(model)) or all(value.isfinite().all() for value in read), (
+            f"{', '.join(dead)} is read"
+        )
     except Exception as error:
         return error
     return None
@@ -300,18 +348,27 @@ def differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by
         return [f"the reference refuses what we count: {type(error).__name__}: {str(error)[:300]}"]
     prefix = f"{model.base_model_prefix}."
     mine = [{name.removeprefix(prefix): shape for name, shape in held.items()} for held in mine]
-    theirs = [{name.removeprefix(prefix): shape for name, shape in held.items()} for held in (named(model) if by_name else ({}, {}))]
+    theirs = [
+        {name.removeprefix(prefix): shape for name, shape in held.items()}
+        for held in (named(model) if by_name else ({}, {}))
+    ]
     dead = {name.removeprefix(prefix): shape for name, shape in unreachable(document).items()}
     wants = totals(model)
     unread = sum(count.unreachable.values())
     wants["total"] -= unread
     assert set(count.unreachable) == set(count.unreachable_reasons)
-    found = [f"{what}: {getattr(count, what):,} instead of {n:,}" for what, n in wants.items() if getattr(count, what) != n]
+    found = [
+        f"{what}: {getattr(count, what):,} instead of {n:,}" for what, n in wants.items() if getattr(count, what) != n
+    ]
     if by_name:
         for has, expected, what in zip(mine, theirs, ("parameter", "buffer")):
             has = has | (dead if what == "parameter" else {})
             expected = {name: shape for name, shape in expected.items() if 0 not in shape}
-            found += [f"{what} {n}: {has.get(n)} instead of {expected.get(n)}" for n in sorted(has | expected) if has.get(n) != expected.get(n)][:12]
+            found += [
+                f"{what} {n}: {has.get(n)} instead of {expected.get(n)}"
+                for n in sorted(has | expected)
+                if has.get(n) != expected.get(n)
+            ][:12]
     if run and not found and wants["total"] <= SMALL_ENOUGH_TO_RUN and (failed := runs(document, cls_name, dead)):
         found.append(f"we count what the reference cannot run: {type(failed).__name__}: {str(failed)[:300]}")
     return found
@@ -328,7 +385,8 @@ def main(names: list[str], examples: int) -> None:
         if (
             facts
             and (model := read_config(start))
-            and (count := count_sizes(model.sizes, head=model.reading.head)).total + sum(count.unreachable.values()) != facts.total
+            and (count := count_sizes(model.sizes, head=model.reading.head)).total + sum(count.unreachable.values())
+            != facts.total
         ):
             wrong.append(f"DEFAULT CONFIG is not the line of truth, {facts.total:,}")
         rng, counted = random.Random(1), 0  # noqa: S311

@@ -14,7 +14,9 @@ from typing import Any
 def poison_identity_experts(model: Any) -> None:
     for layer in model.model.layers:
         layer.mlp.experts.gate_up_proj.data[model.config.n_routed_experts :] = float("nan")
-        layer.mlp.router.e_score_correction_bias.data[model.config.n_routed_experts :] = 2.0  # scores are at most 1: they are chosen
+        layer.mlp.router.e_score_correction_bias.data[model.config.n_routed_experts :] = (
+            2.0  # scores are at most 1: they are chosen
+        )
 
 
 def poison_router_bias(model: Any) -> None:
@@ -69,12 +71,17 @@ def mended(model: Any, saved: dict[str, tuple[int, ...]]) -> dict[str, tuple[int
     OLMo Hybrid: it joins the convolutions of q, k and v when it loads them and cuts them into three equal parts when it saves them,
     though v is wider: what it saves it cannot load as what it was.
     """
-    if type(model).__name__ == "OpenAIGPTDoubleHeadsModel" and model.config.tie_word_embeddings:  # tied the other way round
+    if (
+        type(model).__name__ == "OpenAIGPTDoubleHeadsModel" and model.config.tie_word_embeddings
+    ):  # tied the other way round
         return {name.replace("lm_head", "transformer.tokens_embed"): shape for name, shape in saved.items()}
     if model.config.model_type != "olmo_hybrid":
         return saved
     c = model.config
-    widths = {"q": c.linear_num_key_heads * c.linear_key_head_dim, "v": c.linear_num_value_heads * c.linear_value_head_dim}
+    widths = {
+        "q": c.linear_num_key_heads * c.linear_key_head_dim,
+        "v": c.linear_num_value_heads * c.linear_value_head_dim,
+    }
     found = dict(saved)
     for name, shape in saved.items():
         if stream := re.search(r"linear_attn\.([qkv])_conv1d\.weight$", name):

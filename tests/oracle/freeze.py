@@ -34,7 +34,13 @@ def case(document: dict[str, Any], cls_name: str) -> dict[str, Any] | None:
     model = differential.build(document, cls_name)
     learned, kept = differential.named(model)
     prefix = f"{model.base_model_prefix}."
-    facts = {"config": document, **differential.totals(model), "prefix": prefix, "tensors": digest(learned, prefix), "buffer_tensors": digest(kept, prefix)}
+    facts = {
+        "config": document,
+        **differential.totals(model),
+        "prefix": prefix,
+        "tensors": digest(learned, prefix),
+        "buffer_tensors": digest(kept, prefix),
+    }
     return facts if len(learned) <= LARGEST and digest(parameters, prefix) == facts["tensors"] else None
 
 
@@ -72,7 +78,9 @@ def cases_with_task_head(name: str, most: int = 600) -> list[dict[str, Any]]:
     model_type, _, cls = name.partition(".")
     rng = random.Random(11)  # noqa: S311
     for _ in range(most):
-        document = differential.labelled(differential.document_of(model_type, rng.choice, MODEL_TYPES[model_type].vary), cls, rng.choice)
+        document = differential.labelled(
+            differential.document_of(model_type, rng.choice, MODEL_TYPES[model_type].vary), cls, rng.choice
+        )
         if (facts := case(document, cls)) and "refused" not in facts and not differential.differences(document, cls):
             return [facts]
     return []
@@ -95,7 +103,12 @@ def unreachable_facts(config: dict[str, Any]) -> dict[str, Any]:
     saved = {name.removeprefix(prefix): prod(shape) for name, shape in differential.named(model)[0].items()}
     read = {name.removeprefix(prefix) for name in differential.ours(config)[1]}
     numel = sum(p.numel() for p in model.parameters())
-    return {"config": config, "prefix": prefix, "numel": numel, "unreachable": {name: n for name, n in sorted(saved.items()) if name not in read}}
+    return {
+        "config": config,
+        "prefix": prefix,
+        "numel": numel,
+        "unreachable": {name: n for name, n in sorted(saved.items()) if name not in read},
+    }
 
 
 def freeze_unreachable() -> None:

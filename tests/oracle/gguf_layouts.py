@@ -23,7 +23,9 @@ from tests.gguf_layouts import FILE, entries, grouped
 
 HEADLESS = ("BertModel", "RobertaModel", "XLMRobertaModel")  # what they publish for embeddings
 TOKENS = 90  # of a tokenizer, where a converter counts them
-TURNED = ("Qwen3VLMoeForConditionalGeneration",)  # publishes its experts the other way round than the reference keeps them
+TURNED = (
+    "Qwen3VLMoeForConditionalGeneration",
+)  # publishes its experts the other way round than the reference keeps them
 
 
 def published(config: dict[str, Any], cls: str) -> dict[str, tuple[int, ...]]:
@@ -46,9 +48,14 @@ def converted(config: dict[str, Any], cls: str, options: dict[str, Any]) -> tupl
     generator = torch.Generator().manual_seed(0)
     with tempfile.TemporaryDirectory() as folder:
         at = Path(folder)
-        save_file({name: torch.rand(shape, generator=generator) for name, shape in published(config, cls).items()}, at / "model.safetensors")
+        save_file(
+            {name: torch.rand(shape, generator=generator) for name, shape in published(config, cls).items()},
+            at / "model.safetensors",
+        )
         (at / "config.json").write_text(json.dumps(config | {"architectures": [cls]}))
-        (at / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {str(i): i for i in range(TOKENS)}}, "added_tokens": []}))
+        (at / "tokenizer.json").write_text(
+            json.dumps({"model": {"vocab": {str(i): i for i in range(TOKENS)}}, "added_tokens": []})
+        )
         keys = ModelBase.load_hparams(at, False) | {"architectures": [cls]}
         converter = get_model_class(get_model_architecture(keys, ModelType.TEXT))
         converter.no_mtp = options.get("no_mtp", False)
@@ -70,7 +77,13 @@ def main(folder: str) -> None:
     found = []
     for entry in entries():
         architecture, shapes = converted(entry.config, entry.cls, entry.options)
-        facts = {"class": entry.cls, "config": entry.config, "options": entry.options, "architecture": architecture, "tensors": grouped(shapes)}
+        facts = {
+            "class": entry.cls,
+            "config": entry.config,
+            "options": entry.options,
+            "architecture": architecture,
+            "tensors": grouped(shapes),
+        }
         found.append(json.dumps({key: value for key, value in facts.items() if value}, ensure_ascii=False))
     FILE.write_text("[\n" + ",\n".join(found) + "\n]\n", encoding="utf-8")
 

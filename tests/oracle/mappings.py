@@ -47,7 +47,11 @@ def why_unsupported(model_type: str) -> str:
     if language in supported():
         return f"its parts around the language model ({language}, which is supported alone) are not declared"
     inner = [key.removesuffix("_config") for key in sections(config_class(model_type))]
-    return f"its {' and '.join(inner)} {'is' if len(inner) == 1 else 'are'} not declared" if inner else "its layers are not declared"
+    return (
+        f"its {' and '.join(inner)} {'is' if len(inner) == 1 else 'are'} not declared"
+        if inner
+        else "its layers are not declared"
+    )
 
 
 def row(mapping: str, model_type: str, cls: str) -> Row:

@@ -64,7 +64,11 @@ def expert_products(model: Any) -> Iterator[dict[str, list[Shape]]]:
     from torch.overrides import TorchFunctionMode
 
     found: dict[str, list[Shape]] = {}
-    names = {weight.untyped_storage().data_ptr(): name for name, weight in model.named_parameters() if ".experts." in name and weight.dim() == 3}
+    names = {
+        weight.untyped_storage().data_ptr(): name
+        for name, weight in model.named_parameters()
+        if ".experts." in name and weight.dim() == 3
+    }
 
     class Products(TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
@@ -83,14 +87,24 @@ def cached(model: Any, output: Mapping[str, Any]) -> list[Cached]:
     """What the reference keeps for later tokens, layer by layer."""
     found = []
     cache = output.get("past_key_values", None) or output.get("cache_params", None)
-    for each in [] if cache is None else [cache.self_attention_cache, cache.cross_attention_cache] if hasattr(cache, "self_attention_cache") else [cache]:
+    for each in (
+        []
+        if cache is None
+        else [cache.self_attention_cache, cache.cross_attention_cache]
+        if hasattr(cache, "self_attention_cache")
+        else [cache]
+    ):
         for layer in each.layers:
             held = [x for name, x in vars(layer).items() if name in ("keys", "values") or name.endswith("_keys")]
             if pair := tuple(by_token(x) for x in held if x is not None and x.numel()):
                 found.append(Cached("keys and values", pair))
             for what, states in (("last inputs", "conv_states"), ("state", "recurrent_states")):
-                found += [Cached(what, (tuple(x.shape[1:]),)) for x in getattr(layer, states, {}).values() if x is not None]
-    found += [Cached("vectors", (tuple(x[:, 0].shape),)) for x in output.get("mems") or ()]  # XLNet's stand [tokens, texts, width]
+                found += [
+                    Cached(what, (tuple(x.shape[1:]),)) for x in getattr(layer, states, {}).values() if x is not None
+                ]
+    found += [
+        Cached("vectors", (tuple(x[:, 0].shape),)) for x in output.get("mems") or ()
+    ]  # XLNet's stand [tokens, texts, width]
     if "state" in output:  # RWKV's, of all layers together
         before_mlp, before, *sums = output["state"]
         for i in range(before.shape[-1]):

@@ -100,9 +100,17 @@ def document(name: str) -> dict[str, Any]:
     if name in CONFIGS:
         model_type = re.split("[.,]", name)[0]
         return {"model_type": model_type, "architectures": [MODEL_TYPES[name.partition(",")[0]].cls], **CONFIGS[name]}
-    known = [case for case in CASES[name] if "refused" not in case and case["total"] < LARGEST and not any(word in str(case) for word in UNTRACED)]
+    known = [
+        case
+        for case in CASES[name]
+        if "refused" not in case and case["total"] < LARGEST and not any(word in str(case) for word in UNTRACED)
+    ]
     configs: list[dict[str, Any]] = [case["config"] for case in sorted(known, key=lambda case: -case["total"])]
-    configs += [config | {"num_key_value_heads": config["num_attention_heads"]} for config in configs if "num_attention_heads" in config]
+    configs += [
+        config | {"num_key_value_heads": config["num_attention_heads"]}
+        for config in configs
+        if "num_attention_heads" in config
+    ]
     for config in configs:
         try:
             model = built(config, config.get("architectures", [MODEL_TYPES[name].cls])[0])
@@ -152,7 +160,15 @@ def ran(name: str, asked: TraceOptions) -> Ran:
     beside = read_beside(model, trace_model(sizes, TraceOptions(1)), texts)
     if asked.past is not None:
         output = forward(model, asked.past, texts, beside)
-        kept: tuple[str, ...] = ("past_key_values", "cache_params", "state", "mems", "use_mems", "encoder_hidden_states", "use_cache")
+        kept: tuple[str, ...] = (
+            "past_key_values",
+            "cache_params",
+            "state",
+            "mems",
+            "use_mems",
+            "encoder_hidden_states",
+            "use_cache",
+        )
         if "encoder_last_hidden_state" in output:
             output["encoder_outputs"] = model.get_encoder()(beside["input_ids"])
             kept = ("past_key_values", "encoder_outputs")
@@ -160,7 +176,13 @@ def ran(name: str, asked: TraceOptions) -> Ran:
     with watching(model) as calls, expert_products(model) as products:
         output = forward(model, asked.tokens, texts, beside)
     prefix = model.base_model_prefix + "."
-    return Ran(trace, {module.removeprefix(prefix): call for module, call in calls.items()}, products, output, cached(model, beside | dict(output)))
+    return Ran(
+        trace,
+        {module.removeprefix(prefix): call for module, call in calls.items()},
+        products,
+        output,
+        cached(model, beside | dict(output)),
+    )
 
 
 def read_beside(model: Any, trace: Trace, texts: int) -> dict[str, Any]:
@@ -171,9 +193,16 @@ def read_beside(model: Any, trace: Trace, texts: int) -> dict[str, Any]:
     parts = {step.part for step in trace.steps}
     if parts >= {"encoder", "cross_attention"}:
         return {"input_ids": token_ids(SOURCE, texts)}
-    given: dict[str, Any] = {"use_mems" if model.config.model_type == "xlnet" else "use_cache": True} if trace.cache else {}
+    given: dict[str, Any] = (
+        {"use_mems" if model.config.model_type == "xlnet" else "use_cache": True} if trace.cache else {}
+    )
     if "cross_attention" in parts:
-        ((width,),) = {shape[-1:] for step in trace.steps if step.part == "cross_attention" and step.text in ("keys", "values") for shape in step.inputs}
+        ((width,),) = {
+            shape[-1:]
+            for step in trace.steps
+            if step.part == "cross_attention" and step.text in ("keys", "values")
+            for shape in step.inputs
+        }
         name = "cross_attention_states" if model.config.model_type == "mllama_text_model" else "encoder_hidden_states"
         given[name] = torch.ones((texts, SOURCE, int(width)))
     elif model.config.model_type == "recurrent_gemma":

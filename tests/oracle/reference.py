@@ -84,7 +84,9 @@ def names(sizes: Sizes) -> dict[str, tuple[tuple[int, ...], int]]:
     """{name in the reference, without the layer's index: (shape, how many)}"""
     found: dict[str, tuple[tuple[int, ...], int]] = {}
     for name, tensor in built(sizes).named_parameters():
-        name = re.sub(r"\.\d+(?=\.)", ".{}", name, count=1)  # of the layer; what else is numbered in it are places of their own
+        name = re.sub(
+            r"\.\d+(?=\.)", ".{}", name, count=1
+        )  # of the layer; what else is numbered in it are places of their own
         shape = tuple(tensor.shape)
         before, copies = found.get(name, (shape, 0))
         if before != shape:
@@ -129,7 +131,12 @@ def freeze_names() -> None:
         if name and name not in HAND_WRITTEN and (id in frozen or name not in recorded):
             recorded.add(name)
             frozen[id] = names(zoo.load_entry(id).sizes)
-    entries = [f"{json.dumps(id)}: {{\n" + ",\n".join(f"{json.dumps(n)}: {json.dumps(t)}" for n, t in frozen[id].items()) + "\n}" for id in sorted(frozen)]
+    entries = [
+        f"{json.dumps(id)}: {{\n"
+        + ",\n".join(f"{json.dumps(n)}: {json.dumps(t)}" for n, t in frozen[id].items())
+        + "\n}"
+        for id in sorted(frozen)
+    ]
     NAMED.write_text("{\n" + ",\n".join(entries) + "\n}\n")
 
 

@@ -22,7 +22,15 @@ from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import build, config_of, place, silence
 
 # {letter of the table: values of that type}
-SAMPLES: dict[str, list[Any]] = {"i": [1], "f": [0.5], "b": [True], "s": ["x"], "l": [[], [1, 2], [0.5, 1.5], ["x"]], "d": [{}], "n": [None]}
+SAMPLES: dict[str, list[Any]] = {
+    "i": [1],
+    "f": [0.5],
+    "b": [True],
+    "s": ["x"],
+    "l": [[], [1, 2], [0.5, 1.5], ["x"]],
+    "d": [{}],
+    "n": [None],
+}
 
 OLDER_ROPE_TYPES = ("mrope", "su")
 
@@ -37,7 +45,10 @@ def supported() -> list[str]:
     """Model types that the reference ships."""
     from transformers.models.auto import configuration_auto
 
-    return sorted(({name.partition(".")[0] for name in ARCHITECTURES} | set(COMPOSITES)) & set(configuration_auto.CONFIG_MAPPING_NAMES))
+    return sorted(
+        ({name.partition(".")[0] for name in ARCHITECTURES} | set(COMPOSITES))
+        & set(configuration_auto.CONFIG_MAPPING_NAMES)
+    )
 
 
 def sections(cls: Any) -> dict[str, str]:
@@ -78,7 +89,11 @@ def inner(cls: Any) -> dict[str, Any]:
 def letters(cls: Any, key: str) -> str:
     """The types that a class takes for a key: all but those that its validation refuses."""
     taken = "s" if "Literal" in str(next(field.type for field in fields(cls) if field.name == key)) else ""
-    return "".join(letter for letter, values in SAMPLES.items() if letter in taken or any(takes(cls, key, value) for value in values))
+    return "".join(
+        letter
+        for letter, values in SAMPLES.items()
+        if letter in taken or any(takes(cls, key, value) for value in values)
+    )
 
 
 def takes(cls: Any, key: str, value: object) -> bool:
@@ -117,7 +132,10 @@ def changed(model_type: str, path: str, value: object) -> tuple[dict[str, Any], 
 
 def activation(model_type: str, path: str) -> str:
     """`a` if a key names an activation, `x` if it may be xIELU, whose weights are declared; empty if the reference never looks it up."""
-    if total(*changed(model_type, path, "no such activation")) is not None or total(*changed(model_type, path, "gelu")) is None:
+    if (
+        total(*changed(model_type, path, "no such activation")) is not None
+        or total(*changed(model_type, path, "gelu")) is None
+    ):
         return ""
     document, cls = changed(model_type, path, "xielu")
     return "x" if total(document, cls) == count_sizes(read_whole_model(document)[0]).total else "a"
@@ -127,7 +145,11 @@ def section_class(cls: Any, key: str, document: Mapping[str, Any]) -> Any:
     """The class of a section of a config.json."""
     named = sections(cls)[key]
     section = document.get(key) or {}
-    return config_class(section.get("model_type", named[1:])) if named.startswith(AUTO) else cls.sub_configs_defaults[key].config_class
+    return (
+        config_class(section.get("model_type", named[1:]))
+        if named.startswith(AUTO)
+        else cls.sub_configs_defaults[key].config_class
+    )
 
 
 def activation_keys(cls: Any, document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[Any, str, str]]:
@@ -142,19 +164,32 @@ def activation_keys(cls: Any, document: Mapping[str, Any], prefix: str = "") -> 
 def rope(model_type: str) -> list[str] | None:
     """The older words for kinds of rotary positions that a model type can be built with; None if it builds with any word."""
     words = set(getattr(config_of(*small(model_type)), "layer_types", None) or ())
-    for key, place_in in (("rope_scaling", lambda block: block), ("rope_parameters", lambda block: {word: {"rope_theta": 10000.0, **block} for word in words})):
+    for key, place_in in (
+        ("rope_scaling", lambda block: block),
+        ("rope_parameters", lambda block: {word: {"rope_theta": 10000.0, **block} for word in words}),
+    ):
         if total(*changed(model_type, key, place_in({"rope_type": "default"}))) is None:
             continue  # the other way to write them is the only one
         if total(*changed(model_type, key, place_in({"rope_type": "no such kind"}))) is None:
             break
     else:
         return None
-    return [word for word in OLDER_ROPE_TYPES if any(total(*changed(model_type, "rope_scaling", numbers(word, n))) is not None for n in (1, 2, 3, 4, 6, 8))]
+    return [
+        word
+        for word in OLDER_ROPE_TYPES
+        if any(total(*changed(model_type, "rope_scaling", numbers(word, n))) is not None for n in (1, 2, 3, 4, 6, 8))
+    ]
 
 
 def numbers(word: str, n: int) -> dict[str, Any]:
     """What a kind of rotary positions may need, with factors for n pairs."""
-    return {"rope_type": word, "factor": 2.0, "original_max_position_embeddings": 8, "short_factor": [1.0] * n, "long_factor": [1.0] * n}
+    return {
+        "rope_type": word,
+        "factor": 2.0,
+        "original_max_position_embeddings": 8,
+        "short_factor": [1.0] * n,
+        "long_factor": [1.0] * n,
+    }
 
 
 def grouped(keys: Mapping[str, str]) -> dict[str, str]:
@@ -171,7 +206,10 @@ def table() -> dict[str, Any]:
     silence()
     types, found = classes()
     usual = {field.name for field in fields(PreTrainedConfig)}
-    keys = {name: {field.name: letters(cls, field.name) for field in fields(cls) if field.name not in usual} for name, cls in found.items()}
+    keys = {
+        name: {field.name: letters(cls, field.name) for field in fields(cls) if field.name not in usual}
+        for name, cls in found.items()
+    }
     ropes = {}
     for model_type in MODEL_TYPES:
         if "." in model_type:
@@ -183,7 +221,10 @@ def table() -> dict[str, Any]:
                 held[key] = held[key].rstrip("aAx") + letter
         if (kinds := rope(model_type)) is not None:
             ropes[cls.__name__] = kinds
-    checked = {name: {key: types for key, types in held.items() if types and set(types) != set(SAMPLES)} for name, held in keys.items()}
+    checked = {
+        name: {key: types for key, types in held.items() if types and set(types) != set(SAMPLES)}
+        for name, held in keys.items()
+    }
     return {
         "types": types,
         "sections": {name: inside for name, cls in sorted(found.items()) if (inside := sections(cls))},

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
-NAMES = sorted({*CONFIGS, *passes.CONFIGS} - {"mllama.MllamaForCausalLM"})  # whose config.json is the section of another's
+NAMES = sorted(
+    {*CONFIGS, *passes.CONFIGS} - {"mllama.MllamaForCausalLM"}
+)  # whose config.json is the section of another's
 # Whose experts, and for some other tensors, stand under other names where the reference does not turn its names back as it saves.
 OWN_NAMES = [
     "qwen2_moe", "qwen3_moe, sparse", "deepseek_v2", "deepseek_v3", "mixtral", "glm4_moe", "olmoe", "jamba", "qwen3_next", "lfm2_moe", "gpt_neox",
@@ -38,7 +40,9 @@ OTHERWISE = {
     "olmo_hybrid": "convolutions of q, k and v are cut into equal parts though they are not: the reference could not load them",
 }
 # Whose config.json is saved as another than it was given as: verified against what was given.
-READ_OTHERWISE = {"glm_moe_dsa": "num_local_experts as saved is not the number of experts that are stored, and read back as another"}
+READ_OTHERWISE = {
+    "glm_moe_dsa": "num_local_experts as saved is not the number of experts that are stored, and read back as another"
+}
 SMALL = 300_000  # parameters
 
 
@@ -116,7 +120,9 @@ def test_the_body_of_another_lacks_its_head_alone(name: str, tmp_path: Path) -> 
         pytest.skip("its head is its table")
     body, whole = saved(model.base_model, tmp_path / "body"), saved(model, tmp_path / "whole")
     found = verify(whole / "config.json", body)
-    assert [(line.finding.kind, line.finding.what) for line in found.lines if not line.finding.ok] == [("missing", "lm_head")]
+    assert [(line.finding.kind, line.finding.what) for line in found.lines if not line.finding.ok] == [
+        ("missing", "lm_head")
+    ]
 
 
 def test_a_copy_of_a_tied_head_is_accounted_for_and_another_head_is_not(tmp_path: Path) -> None:
@@ -166,7 +172,9 @@ def test_the_tables_that_the_writer_leaves_out_may_be_absent_and_no_others(tmp_p
 
     for name, of in MODEL_TYPES.items():
         written = getattr(getattr(transformers, of.cls), "_keys_to_ignore_on_save", None) or ()
-        declared = count(min((case for case in cases()[name] if "refused" not in case), key=lambda case: case["total"])["config"])
+        declared = count(
+            min((case for case in cases()[name] if "refused" not in case), key=lambda case: case["total"])["config"]
+        )
         left_out = {tensor.name for tensor in declared.tensors if tensor.name.endswith(declared.sizes.not_saved)}
         assert left_out == set(written) or name == "pegasus", name  # whose earlier writer did
     case = next(case for case in cases()["marian"] if "refused" not in case)
@@ -184,14 +192,27 @@ def test_only_what_the_reference_reads_either_way_round_may_stand_so(tmp_path: P
 
     mappings = {name: conversion_mapping.get_checkpoint_conversion_mapping(name) or () for name in MODEL_TYPES}
     for name, steps in mappings.items():
-        free = {step.target_patterns[0] for step in steps for op in getattr(step, "operations", ()) if isinstance(op, Transpose) and op.check_dims}
-        config = min((case for case in cases()[name] if "refused" not in case), key=lambda case: case["total"])["config"]
-        assert {end.removeprefix(".") for end in count(config).sizes.transposable} == free or name in ("gpt2", "gpt-sw3")  # as nanoGPT and MLX write them
+        free = {
+            step.target_patterns[0]
+            for step in steps
+            for op in getattr(step, "operations", ())
+            if isinstance(op, Transpose) and op.check_dims
+        }
+        config = min((case for case in cases()[name] if "refused" not in case), key=lambda case: case["total"])[
+            "config"
+        ]
+        assert {end.removeprefix(".") for end in count(config).sizes.transposable} == free or name in (
+            "gpt2",
+            "gpt-sw3",
+        )  # as nanoGPT and MLX write them
     case = min((case for case in cases()["qwen3_vl_moe"] if "refused" not in case), key=lambda case: case["total"])
     model = differential.build(case["config"], "Qwen3VLMoeForConditionalGeneration", "cpu")
     folder = saved(model, tmp_path)
     tensors = load_file(folder / "model.safetensors")
-    over = {name: tensor.transpose(1, 2).contiguous() if ".mlp.experts." in name else tensor for name, tensor in tensors.items()}
+    over = {
+        name: tensor.transpose(1, 2).contiguous() if ".mlp.experts." in name else tensor
+        for name, tensor in tensors.items()
+    }
     save_file(over, folder / "model.safetensors")
     found = verified(folder)
     nothing_left(found, folder)

@@ -25,7 +25,10 @@ pytest.importorskip("transformers", reason="the oracle tests need transformers: 
 Shapes = Counter[tuple[int, ...]]
 # Those that the library has; tests/test_remote_models.py has the others.
 SHIPPED = sorted(
-    name for name in COMPOSITES if not COMPOSITES[name].wraps_composite and (name not in ARCHITECTURES or " of " not in architecture(name).reference)
+    name
+    for name in COMPOSITES
+    if not COMPOSITES[name].wraps_composite
+    and (name not in ARCHITECTURES or " of " not in architecture(name).reference)
 )
 # Without these a language model of its type could not run.
 NEEDED: dict[str, dict[str, Any]] = {
@@ -59,7 +62,12 @@ def ours(document: dict[str, Any]) -> Shapes:
     count = pc.count(document)
     found: Shapes = Counter()
     for tensor in count.tensors:
-        if tensor.part not in (*OTHER_PARTS, "mtp") and tensor.role == "parameter" and tensor.tied_to is None and 0 not in tensor.shape:
+        if (
+            tensor.part not in (*OTHER_PARTS, "mtp")
+            and tensor.role == "parameter"
+            and tensor.tied_to is None
+            and 0 not in tensor.shape
+        ):
             found[tensor.shape] += tensor.copies
     assert values(found) == count.language_model
     return found
@@ -86,7 +94,9 @@ def documents(model_type: str) -> list[dict[str, Any]]:
     for outside, inside in itertools.product((None, True, False), repeat=2):
         tie = {"tie_word_embeddings": outside} if outside is not None else {}
         inner = {"tie_word_embeddings": inside} if inside is not None else {}
-        found.append({"model_type": model_type, **tie, "text_config": section(COMPOSITES[model_type].default_type, **inner)})
+        found.append(
+            {"model_type": model_type, **tie, "text_config": section(COMPOSITES[model_type].default_type, **inner)}
+        )
     return found
 
 
@@ -97,14 +107,22 @@ def test_a_composites_language_model_is_the_references_wherever_a_tie_is_said(mo
             with pytest.raises(pc.ParamcountError, match="tie_word_embeddings"):
                 pc.count(document)  # the sizes of its head are not given outside
             head = {"vocab_size": 96, "hidden_size": 64}
-            document = document | head | {"text_config": document["text_config"] | head | {"num_attention_heads": 4, "num_key_value_heads": 2}}
+            document = (
+                document
+                | head
+                | {"text_config": document["text_config"] | head | {"num_attention_heads": 4, "num_key_value_heads": 2}}
+            )
         same(document)
 
 
 @pytest.mark.parametrize("model_type", SHIPPED)
 def test_a_composite_without_a_section_has_the_references_language_model(model_type: str) -> None:
     document: dict[str, Any] = {"model_type": model_type}
-    unrunnable = {"glm4v_text": "mrope_section", "glm4v_moe_text": "mrope_section", "qwen3_omni_moe_text": "73 cannot be rotated"}
+    unrunnable = {
+        "glm4v_text": "mrope_section",
+        "glm4v_moe_text": "mrope_section",
+        "qwen3_omni_moe_text": "73 cannot be rotated",
+    }
     if wrong := unrunnable.get(COMPOSITES[model_type].default_type):  # the reference builds it, but it could never run
         with pytest.raises(pc.ParamcountError, match=wrong):
             pc.count(document)
@@ -127,7 +145,10 @@ def test_a_section_without_a_model_type_is_of_the_usual_one(model_type: str) -> 
     "document",
     [
         *[{"model_type": name, "text_config": section(COMPOSITES[name].default_type)} for name in SHIPPED],
-        *[{"model_type": "llava", "text_config": section(name)} for name in ("gemma4_text", "gemma4_unified_text", "dots3_note_text")],
+        *[
+            {"model_type": "llava", "text_config": section(name)}
+            for name in ("gemma4_text", "gemma4_unified_text", "dots3_note_text")
+        ],
     ],
     ids=lambda document: f"{document['model_type']}-{document['text_config']['model_type']}",
 )
@@ -150,12 +171,23 @@ def test_an_older_name_of_a_language_model_is_known() -> None:
 @pytest.mark.parametrize("text", sorted(LANGUAGE_MODEL_TYPES))
 def test_a_section_may_name_another_language_model(text: str) -> None:
     for tie in (True, False):
-        document = {"model_type": "llava", "tie_word_embeddings": tie, "text_config": {"model_type": text, **MODEL_TYPES[text].vary.get("=", {})}}
+        document = {
+            "model_type": "llava",
+            "tie_word_embeddings": tie,
+            "text_config": {"model_type": text, **MODEL_TYPES[text].vary.get("=", {})},
+        }
         same(document)
 
 
 @pytest.mark.parametrize(
-    ("composite", "text"), [("internvl", "llama"), ("internvl", "gpt_oss"), ("llava_onevision", "mistral"), ("qwen2_audio", "llama"), ("paligemma", "gemma2")]
+    ("composite", "text"),
+    [
+        ("internvl", "llama"),
+        ("internvl", "gpt_oss"),
+        ("llava_onevision", "mistral"),
+        ("qwen2_audio", "llama"),
+        ("paligemma", "gemma2"),
+    ],
 )
 def test_another_composite_may_name_one_too(composite: str, text: str) -> None:
     document = {"model_type": composite, "text_config": {"model_type": text, "num_hidden_layers": 2}}
@@ -165,13 +197,23 @@ def test_another_composite_may_name_one_too(composite: str, text: str) -> None:
 
 def test_a_language_model_that_the_reference_would_build_otherwise_is_refused() -> None:
     with pytest.raises(pc.ParamcountError, match=r"text_config\.model_type"):
-        pc.count({"model_type": "llava", "text_config": {"model_type": "phi"}})  # its own head has a bias, llava's has none
+        pc.count(
+            {"model_type": "llava", "text_config": {"model_type": "phi"}}
+        )  # its own head has a bias, llava's has none
 
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_the_language_model_of_a_composite_inside_a_composite_is_the_references(tied: bool) -> None:
     """Qwen3-Omni: that of its thinker."""
-    thinker = {"model_type": "qwen3_omni_moe_thinker", "text_config": section("qwen3_omni_moe_text"), "tie_word_embeddings": tied}
+    thinker = {
+        "model_type": "qwen3_omni_moe_thinker",
+        "text_config": section("qwen3_omni_moe_text"),
+        "tie_word_embeddings": tied,
+    }
     inside = {key: value for key, value in thinker.items() if key != "model_type"}
-    whole = {"model_type": "qwen3_omni_moe", "architectures": ["Qwen3OmniMoeForConditionalGeneration"], "thinker_config": inside}
+    whole = {
+        "model_type": "qwen3_omni_moe",
+        "architectures": ["Qwen3OmniMoeForConditionalGeneration"],
+        "thinker_config": inside,
+    }
     assert ours(whole) == theirs(thinker)

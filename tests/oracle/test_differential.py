@@ -13,7 +13,9 @@ pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
-slowly = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+slowly = settings(
+    max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 
 
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))

@@ -54,7 +54,9 @@ def reference(sizes: SimpleNamespace, n_inner: int | None) -> Any:
 
 def with_weights(model: Any, arrays: dict[str, Array]) -> Any:
     """The model with these arrays for weights: all of them, and nothing left as it was."""
-    found = model.transformer.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()}, strict=True)
+    found = model.transformer.load_state_dict(
+        {name: torch.from_numpy(array) for name, array in arrays.items()}, strict=True
+    )
     assert (found.missing_keys, found.unexpected_keys) == ([], [])
     assert model.lm_head.weight is model.transformer.wte.weight
     return model
@@ -63,7 +65,9 @@ def with_weights(model: Any, arrays: dict[str, Array]) -> Any:
 def unlike_initial(sizes: SimpleNamespace) -> dict[str, Array]:
     """Weights large enough that every step matters, and no norm's gain is one."""
     rng = np.random.default_rng(5)
-    return {name: array + rng.normal(0, 0.3, array.shape) for name, array in make_weights(sizes, dtype=np.float64).items()}
+    return {
+        name: array + rng.normal(0, 0.3, array.shape) for name, array in make_weights(sizes, dtype=np.float64).items()
+    }
 
 
 @pytest.mark.parametrize(("sizes", "n_inner"), [(TINY, 20), (DEEPER, None)], ids=["n_inner given", "n_inner null"])
@@ -79,7 +83,11 @@ def test_intermediates_equal_the_outputs_of_the_reference_modules(sizes: SimpleN
     arrays, tokens = unlike_initial(sizes), list(range(sizes.n_positions))
     model = with_weights(reference(sizes, n_inner), arrays)
     wanted = {"wte": "token embedding", "wpe": "position embedding", "ln_f": "final norm"}
-    wanted |= {f"h.{i}.{module}".rstrip("."): f"h.{i}.{name}" for i in range(sizes.n_layers) for module, name in MODULES.items()}
+    wanted |= {
+        f"h.{i}.{module}".rstrip("."): f"h.{i}.{name}"
+        for i in range(sizes.n_layers)
+        for module, name in MODULES.items()
+    }
     expected: dict[str, Array] = {}
     for module, name in wanted.items():
 

@@ -35,7 +35,9 @@ CLOSE = 2e-5
 def initialised(keys: dict[str, Any], *, trained: bool = True, **more: Any) -> Any:
     """A model as the library initialises it. `trained`: with values added, so that no bias is zero, no gain one, and words differ clearly."""
     torch.manual_seed(7)
-    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**keys, bos_token_id=None, eos_token_id=None, **more)).eval()
+    model = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(**keys, bos_token_id=None, eos_token_id=None, **more)
+    ).eval()
     if trained:
         with torch.no_grad():
             for parameter in model.parameters():
@@ -77,13 +79,17 @@ def assert_same(found: Run, logits: Any) -> None:
 
 
 def tokens_of_reference(folder: Path, text: str) -> list[int]:
-    ids: list[int] = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))(text)["input_ids"]
+    ids: list[int] = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))(text)[
+        "input_ids"
+    ]
     return ids
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
 @pytest.mark.parametrize("keys", [TINY, NARROW], ids=["n_inner null", "n_inner given"])
-def test_the_next_words_of_saved_weights_are_those_of_the_reference(keys: dict[str, Any], dtype: str, tmp_path: Path) -> None:
+def test_the_next_words_of_saved_weights_are_those_of_the_reference(
+    keys: dict[str, Any], dtype: str, tmp_path: Path
+) -> None:
     path = saved(initialised(keys).to(getattr(torch, dtype)), tmp_path)
     found = ours(path, top=keys["vocab_size"])
     assert list(found.ids) == tokens_of_reference(tmp_path, TEXT)
@@ -153,9 +159,16 @@ def test_one_shard_of_several_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("activation_function", "relu"), ("layer_norm_epsilon", 0.1), ("scale_attn_weights", False), ("scale_attn_by_inverse_layer_idx", True)],
+    [
+        ("activation_function", "relu"),
+        ("layer_norm_epsilon", 0.1),
+        ("scale_attn_weights", False),
+        ("scale_attn_by_inverse_layer_idx", True),
+    ],
 )
-def test_what_the_pass_computes_otherwise_changes_the_reference_and_is_refused(key: str, value: Any, tmp_path: Path) -> None:
+def test_what_the_pass_computes_otherwise_changes_the_reference_and_is_refused(
+    key: str, value: Any, tmp_path: Path
+) -> None:
     as_usual, other = initialised(TINY), initialised(TINY, **{key: value})
     other.load_state_dict(as_usual.state_dict())
     ids = torch.tensor([[5, 6, 7]])
@@ -179,5 +192,7 @@ def test_other_heads_of_the_same_weights_are_other_words_so_they_are_refused(tmp
     sizes = load_path(tmp_path / "config.json").sizes
     (tmp_path / "config.json").write_text(config.replace('"n_head": 4', '"n_head": 6'), encoding="utf-8")
     assert '"n_head": 6' in (tmp_path / "config.json").read_text(encoding="utf-8")
-    with pytest.raises(ParamcountError, match=r"config\.json: n_head = 6 \(expected 4, which the NumPy pass computes\)$"):
+    with pytest.raises(
+        ParamcountError, match=r"config\.json: n_head = 6 \(expected 4, which the NumPy pass computes\)$"
+    ):
         predict_next(sizes, path, TEXT)

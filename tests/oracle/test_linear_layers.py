@@ -20,7 +20,11 @@ EIGHT_BIT = {"quantization_config": {"load_in_8bit": True}, "dtype": "bfloat16",
 def default(name: str) -> tuple[pc.Model, Any]:
     """A model type with its default config, and the reference's model of it on the meta device."""
     facts = MODEL_TYPES[name]
-    document: dict[str, Any] = {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
+    document: dict[str, Any] = {
+        "model_type": name.partition(".")[0],
+        "architectures": [facts.cls],
+        **facts.vary.get("=", {}),
+    }
     return pc.load(document | EIGHT_BIT), build(document, facts.cls)
 
 
@@ -35,7 +39,11 @@ def test_bitsandbytes_quantises_the_linear_layers_that_the_reference_has(name: s
     storage = pc.count(model).storage
     if storage is None:
         return  # no number is given
-    kept = [*get_keys_to_not_convert(reference), *(reference._keep_in_fp32_modules or ()), *(reference._keep_in_fp32_modules_strict or ())]
+    kept = [
+        *get_keys_to_not_convert(reference),
+        *(reference._keep_in_fp32_modules or ()),
+        *(reference._keep_in_fp32_modules_strict or ()),
+    ]
     linear = [
         module.weight.numel()
         for path, module in reference.named_modules()

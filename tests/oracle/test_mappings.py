@@ -16,6 +16,9 @@ def test_the_table_has_every_class_of_the_six_mappings() -> None:
     assert [(row.mapping, row.model_type, row.cls) for row in load()] == classes()
 
 
-@pytest.mark.parametrize(("model_type", "cls", "reason"), sorted({(row.model_type, row.cls, row.reason) for row in load() if row.state == REFUSED}))
+@pytest.mark.parametrize(
+    ("model_type", "cls", "reason"),
+    sorted({(row.model_type, row.cls, row.reason) for row in load() if row.state == REFUSED}),
+)
 def test_the_reference_refuses_its_own_default_config(model_type: str, cls: str, reason: str) -> None:
     assert own_error(model_type, cls) == reason

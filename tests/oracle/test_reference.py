@@ -13,7 +13,11 @@ pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
-IDS = [id for id in zoo.list_ids() if (zoo.load_entry(id).architecture or reference.HAND_WRITTEN[0]) not in reference.HAND_WRITTEN]
+IDS = [
+    id
+    for id in zoo.list_ids()
+    if (zoo.load_entry(id).architecture or reference.HAND_WRITTEN[0]) not in reference.HAND_WRITTEN
+]
 FROZEN = json.loads(reference.FROZEN.read_text(encoding="utf-8"))
 
 

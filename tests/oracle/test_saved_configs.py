@@ -22,7 +22,9 @@ CASES = load()
 EACH = int(os.environ.get("EXAMPLES", "1"))  # cases of a model type
 # Whose saved config has a key that overrides, or runs beyond, what the others say.
 MORE: dict[str, list[dict[str, Any]]] = {
-    "switch_transformers": [{"model_type": "switch_transformers", "num_hidden_layers": 4, "num_layers": 3, "num_sparse_encoder_layers": 2}],
+    "switch_transformers": [
+        {"model_type": "switch_transformers", "num_hidden_layers": 4, "num_layers": 3, "num_sparse_encoder_layers": 2}
+    ],
     "mllama": [{"model_type": "mllama", "text_config": {"num_hidden_layers": 4}}],
     "modernbert-decoder": [{"model_type": "modernbert-decoder", "local_attention": 0}],
 }

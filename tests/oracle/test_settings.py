@@ -29,5 +29,7 @@ def test_the_kinds_of_rotary_positions_are_those_of_the_reference() -> None:
 @pytest.mark.parametrize(("name", "cls"), sorted(classes()[1].items()))
 def test_a_config_class_takes_the_types_that_the_table_says(name: str, cls: Any) -> None:
     settings = get_settings(name)
-    assert {key: letters(cls, key) for key in settings.letters} == {key: types.rstrip("ax") for key, types in settings.letters.items()}
+    assert {key: letters(cls, key) for key in settings.letters} == {
+        key: types.rstrip("ax") for key, types in settings.letters.items()
+    }
     assert settings.sections == sections(cls)

@@ -61,7 +61,9 @@ def test_the_class_without_a_head_is_the_one_that_the_reference_has(name: str) -
     known = MODEL_MAPPING_NAMES.get(name, "")
     expected = known if isinstance(known, str) else known[0]
     if not base_model_class(declared):
-        assert expected not in list_supported_classes(name) or expected == reference_class(declared)  # a larger model's, or the class itself
+        assert expected not in list_supported_classes(name) or expected == reference_class(
+            declared
+        )  # a larger model's, or the class itself
         return
     if not expected:
         pytest.skip("the reference has none of its own")
@@ -73,7 +75,9 @@ def test_the_class_without_a_head_is_the_one_that_the_reference_has(name: str) -
             count = pc.count(document)
         except pc.ParamcountError:
             continue
-        assert sum(p.numel() for p in build(document, expected).parameters()) == count.total + sum(count.unreachable.values())
+        assert sum(p.numel() for p in build(document, expected).parameters()) == count.total + sum(
+            count.unreachable.values()
+        )
         return
     pytest.fail("no config is counted")
 

@@ -55,7 +55,11 @@ DIFFERENT = {
     "xmod": "an adapter for each language, of which only the text's runs",
 }
 UNSEEN = ("big_bird",)  # of which the reference shows no pattern
-CHOOSING = ("choose tokens", "choose blocks", "keep")  # operations after which a token sees some only of those that the mask leaves
+CHOOSING = (
+    "choose tokens",
+    "choose blocks",
+    "keep",
+)  # operations after which a token sees some only of those that the mask leaves
 CHUNKED = ("llama4",)  # where it sees those of its own chunk only
 
 # Keys and values that the reference copies for every head that shares them before it keeps them.
@@ -87,7 +91,9 @@ def numbered(shape: Shape) -> tuple[int, ...]:
 def layouts(shape: Shape, asked: TraceOptions, *, places: bool = False) -> set[tuple[int, ...]]:
     """The ways in which the reference may hold the same numbers: heads before tokens or put together, texts put together, axes of 1
     left out or put in. `places`: what is looked up for places, it may look up for one text alone."""
-    texts, widths = (numbered(shape)[:2], numbered(shape)[2:]) if asked.batch else (numbered(shape)[:1], numbered(shape)[1:])
+    texts, widths = (
+        (numbered(shape)[:2], numbered(shape)[2:]) if asked.batch else (numbered(shape)[:1], numbered(shape)[1:])
+    )
     ways = [(texts, widths)]
     if len(widths) == 2:
         ways.append(((*texts[:-1], widths[0], texts[-1]), widths[1:]))
@@ -107,12 +113,18 @@ def merged(axes: tuple[int, ...]) -> set[tuple[int, ...]]:
 def fits(shape: Shape, real: tuple[int, ...] | None, asked: TraceOptions, step: Step) -> bool:
     if real is None:
         return True
-    if step.component == "lm_head" and step.op == "linear" and len(numbered(shape)) == len(real) - (1 if asked.batch else 2):
+    if (
+        step.component == "lm_head"
+        and step.op == "linear"
+        and len(numbered(shape)) == len(real) - (1 if asked.batch else 2)
+    ):
         real = (*real[:-2], real[-1])  # the trace goes on with the last row
     if step.component == "position" and asked.past is not None and shape[-1] != real[-1] == asked.past + asked.tokens:
         real = (*real[:-1], asked.tokens)  # all places so far, of which the module takes the last
     ways = {real, (*real[:-2], *real[:-3:-1])} if step.op == "convolve" else {real}  # channels before tokens
-    return any(tuple(n for n in way if n != 1) in layouts(shape, asked, places=step.component == "position") for way in ways)
+    return any(
+        tuple(n for n in way if n != 1) in layouts(shape, asked, places=step.component == "position") for way in ways
+    )
 
 
 def ways(names: Iterable[str] = CONFIGS, asked: Sequence[TraceOptions] = ASKED) -> list[Any]:
@@ -125,7 +137,11 @@ def ways(names: Iterable[str] = CONFIGS, asked: Sequence[TraceOptions] = ASKED) 
             except ParamcountError as error:
                 assert "no KV cache" in str(error)  # noqa: PT017
                 continue
-            said = f"{each.tokens}" + (f" after {each.past}" if each.past else "") + (f", {each.batch} texts" if each.batch else "")
+            said = (
+                f"{each.tokens}"
+                + (f" after {each.past}" if each.past else "")
+                + (f", {each.batch} texts" if each.batch else "")
+            )
             found.append(pytest.param(name, each, id=f"{name}-{said}"))
     return found
 
@@ -140,7 +156,10 @@ def check_modules(name: str, asked: TraceOptions) -> int:
         module: (steps[module].inputs, steps[module].out, call)
         for module, call in outside.items()
         if module in steps
-        and not (fits(steps[module].inputs[0], call.reads, asked, steps[module]) and fits(steps[module].out, call.gives, asked, steps[module]))
+        and not (
+            fits(steps[module].inputs[0], call.reads, asked, steps[module])
+            and fits(steps[module].out, call.gives, asked, steps[module])
+        )
     }
     assert wrong == {}
     assert [module for module in outside if module not in steps] == []
@@ -168,7 +187,9 @@ def test_modules_read_and_give_what_the_trace_says(name: str, asked: TraceOption
 def patterns(trace: Trace, *parts: str) -> list[tuple[Step, Step]]:
     """(softmax, what it reads) of every attention in the order of the layers; the softmax of a router reads a matrix's output."""
     soft = [step for step in trace.steps if step.op == "softmax" and step.part in parts and step.heads]
-    found = [(indices, step) for step in soft if trace.steps[step.reads[0]].op != "linear" for indices, _ in copies(step)]
+    found = [
+        (indices, step) for step in soft if trace.steps[step.reads[0]].op != "linear" for indices, _ in copies(step)
+    ]
     return [(step, trace.steps[step.reads[0]]) for _, step in sorted(found, key=lambda pair: pair[0])]
 
 
@@ -178,7 +199,9 @@ def seen(step: Step, rows: int, columns: int) -> list[list[bool]]:
         return [[True] * columns] * rows
     causal, window = step.mask
     reach, behind = columns if window is None else window if causal else window + 1, columns - rows
-    return [[(not causal or j <= i + behind) and abs(i + behind - j) < reach for j in range(columns)] for i in range(rows)]
+    return [
+        [(not causal or j <= i + behind) and abs(i + behind - j) < reach for j in range(columns)] for i in range(rows)
+    ]
 
 
 def check_patterns(name: str, asked: TraceOptions) -> int:
@@ -186,12 +209,18 @@ def check_patterns(name: str, asked: TraceOptions) -> int:
     import torch
 
     run = ran(name, asked)
-    keys = {"decoder_attentions": ("decoder",), "cross_attentions": ("cross_attention",), "encoder_attentions": ("encoder",)}
+    keys = {
+        "decoder_attentions": ("decoder",),
+        "cross_attentions": ("cross_attention",),
+        "encoder_attentions": ("encoder",),
+    }
     if not any(step.op == "QKᵀ" for step in run.trace.steps):
         return 0
     if "decoder_attentions" not in run.output:
         together = () if run.output.get("cross_attentions") else ("cross_attention",)
-        keys = {"attentions": ("decoder", "encoder", *together)} | ({} if together else {"cross_attentions": ("cross_attention",)})
+        keys = {"attentions": ("decoder", "encoder", *together)} | (
+            {} if together else {"cross_attentions": ("cross_attention",)}
+        )
     elif asked.past is not None:
         keys.pop("encoder_attentions")
     choosing = name.startswith(CHUNKED) or any(step.op in CHOOSING for step in run.trace.steps)
@@ -199,10 +228,14 @@ def check_patterns(name: str, asked: TraceOptions) -> int:
     for key, parts in keys.items():
         real = [pattern for pattern in run.output.get(key) or () if pattern is not None]
         expected = patterns(run.trace, *parts) if real or name not in UNSEEN else []
-        assert [tuple(pattern.shape) for pattern in real] == [numbered(step.out) if asked.batch else (1, *numbered(step.out)) for step, _ in expected]
+        assert [tuple(pattern.shape) for pattern in real] == [
+            numbered(step.out) if asked.batch else (1, *numbered(step.out)) for step, _ in expected
+        ]
         for pattern, (_, mask) in zip(real, expected):
             may, does = torch.tensor(seen(mask, *pattern.shape[-2:])), pattern[-1].sum(0) > 0
-            if not name.startswith("falcon") and pattern.isfinite().all():  # of a Falcon the reference gives the scores instead
+            if (
+                not name.startswith("falcon") and pattern.isfinite().all()
+            ):  # of a Falcon the reference gives the scores instead
                 assert not (does & ~may).any()
                 if not choosing:
                     assert (does == may).all()
@@ -225,7 +258,9 @@ def test_the_last_step_gives_the_logits_of_the_last_token(name: str, asked: Trac
     assert run.trace.steps[-1].out == ((texts, *expected) if asked.batch else expected)
 
 
-@pytest.mark.parametrize(("name", "asked"), [each for each in ways() if "num_experts_per_tok" in CONFIGS[each.values[0]]])
+@pytest.mark.parametrize(
+    ("name", "asked"), [each for each in ways() if "num_experts_per_tok" in CONFIGS[each.values[0]]]
+)
 def test_experts_get_the_rows_of_the_tokens_that_chose_them(name: str, asked: TraceOptions) -> None:
     run = ran(name, asked)
     found: dict[int, dict[int, int]] = {}  # {layer: {width in: widths out}}
@@ -267,9 +302,15 @@ def check_kept(name: str, asked: TraceOptions) -> None:
         else:
             found[each.shapes] += 1
     assert found == expected
-    assert really_behind in (behind, {n + 1: channels for n, channels in behind.items()})  # one more than a later token looks at
+    assert really_behind in (
+        behind,
+        {n + 1: channels for n, channels in behind.items()},
+    )  # one more than a later token looks at
     sizes = [n * prod(shape) for shapes, n in found.items() for shape in shapes]
-    assert run.trace.cached_elements in (None, sum(sizes) // times + sum(n * channels for n, channels in behind.items()))
+    assert run.trace.cached_elements in (
+        None,
+        sum(sizes) // times + sum(n * channels for n, channels in behind.items()),
+    )
 
 
 def repeated(shape: tuple[int, ...], times: int) -> tuple[int, ...]:

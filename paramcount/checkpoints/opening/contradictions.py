@@ -83,13 +83,22 @@ def compare_with_index(index: Index, tensors: Mapping[str, FileTensor], gone: Ma
         elif found.file != file:
             moved.setdefault((found.file, file), []).append(tensor)
     if len(gone) < len(index.files):
-        yield from shorten([f"{make_printable(file)} {how}: it should hold {count_tensors(left.get(file, 0))}" for file, how in gone.items()])
+        yield from shorten(
+            [
+                f"{make_printable(file)} {how}: it should hold {count_tensors(left.get(file, 0))}"
+                for file, how in gone.items()
+            ]
+        )
     yield from lines(moved, "in {}, but the index says {}")
     yield from lines(nowhere, "in no file, but the index says {}")
     yield from lines(unnamed, "in {}, but not in the index")
     values = sum(held.size or 0 for held in tensors.values())
     masks = sum(held.size or 0 for held in tensors.values() if held.dtype == "BOOL")
-    if not gone and index.total_size not in (None, values, values - masks + masks // 8):  # older transformers counted a truth value as one bit
+    if not gone and index.total_size not in (
+        None,
+        values,
+        values - masks + masks // 8,
+    ):  # older transformers counted a truth value as one bit
         yield f"the index says total_size {index.total_size:,}, but the tensors take {values:,} bytes"
 
 
@@ -107,7 +116,9 @@ def compare_splits(splits: Mapping[str, Split | None], tensors: int) -> Iterator
         if says != named:
             found.append(f"{make_printable(name)}: its header says {says}, its name says {named}")
         if split and split.files == len(splits) and split.tensors != tensors:
-            found.append(f"{make_printable(name)}: its header says {count_tensors(split.tensors)} in all files, but there are {tensors:,}")
+            found.append(
+                f"{make_printable(name)}: its header says {count_tensors(split.tensors)} in all files, but there are {tensors:,}"
+            )
     return shorten(found)
 
 
@@ -121,7 +132,9 @@ def lines(names: Names, wording: str) -> Iterator[str]:
     for files, tensors in islice(names.items(), MOST_LINES + 1):
         where = wording.format(*(make_printable(file, 100) for file in files))
         patterns = [pattern for pattern, _ in fold_names(tensors[:MOST_FOLDED])] + ["…"] * (len(tensors) > MOST_FOLDED)
-        found.append(f"{count_tensors(len(tensors))} {'is' if len(tensors) == 1 else 'are'} {where}: {join_some(patterns, len(patterns))}")
+        found.append(
+            f"{count_tensors(len(tensors))} {'is' if len(tensors) == 1 else 'are'} {where}: {join_some(patterns, len(patterns))}"
+        )
     return shorten(found, len(names))
 
 

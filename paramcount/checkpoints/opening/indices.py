@@ -54,7 +54,9 @@ def parse_index(text: str) -> Index:
     def file_of(tensor: str, file: str) -> str:
         if file not in files:
             if len(files) == MOST_FILES:
-                raise ParamcountError(f"lists more than {MOST_FILES:,} files", where="weight_map", expected=f"at most {MOST_FILES:,}")
+                raise ParamcountError(
+                    f"lists more than {MOST_FILES:,} files", where="weight_map", expected=f"at most {MOST_FILES:,}"
+                )
             files[file] = check_shard_name(file, tensor)
         return files[file]
 
@@ -83,7 +85,9 @@ def parse_index(text: str) -> Index:
         raise ParamcountError("is empty", where="weight_map", expected="a file for each tensor")
     pickled = {file.lower().endswith(PICKLES) for file in files}
     if len(pickled) > 1:
-        raise ParamcountError("lists both safetensors files and pickles", where="weight_map", expected="one kind of file")
+        raise ParamcountError(
+            "lists both safetensors files and pickles", where="weight_map", expected="one kind of file"
+        )
     return Index(found, tuple(sorted(files)), total[0] if total else None)
 
 
@@ -93,7 +97,9 @@ def _other(key: str, text: str, at: int, total: list[int]) -> int:
     try:
         _, end = DECODER.raw_decode(piece)
     except (ValueError, RecursionError):
-        raise ParamcountError(f"is not JSON, or longer than {LARGEST_METADATA:,} characters", where=make_printable(key, 60), expected=WHAT) from None
+        raise ParamcountError(
+            f"is not JSON, or longer than {LARGEST_METADATA:,} characters", where=make_printable(key, 60), expected=WHAT
+        ) from None
     if key == "metadata" and piece[:end] != "null":
         try:
             said = parse_json(piece[:end]).get("total_size")
@@ -122,5 +128,7 @@ def check_shard_name(file: str, tensor: str) -> str:
     inside = file.isprintable() and "\\" not in file and not DRIVE.match(file) and not {"", ".", ".."} & set(parts)
     if not inside or not file.lower().endswith((".safetensors", *PICKLES)):
         expected = "a .safetensors or .bin file in the directory of the index"
-        raise ParamcountError(f"is in file {quote(file)}", where=f"weight_map: {name_tensor(tensor)}", expected=expected)
+        raise ParamcountError(
+            f"is in file {quote(file)}", where=f"weight_map: {name_tensor(tensor)}", expected=expected
+        )
     return file

@@ -73,7 +73,9 @@ def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
             names = list_files(path)
             if "config.json" in names and not with_config:
                 return False
-            held = any(format_of_name(name) or INDEX.fullmatch(name) or name.lower().endswith(PICKLES) for name in names)
+            held = any(
+                format_of_name(name) or INDEX.fullmatch(name) or name.lower().endswith(PICKLES) for name in names
+            )
             return held or (with_config and os.path.isdir(path / "snapshots"))
         ending = path.suffix.lower()
         if ending != ".json" or INDEX.fullmatch(path.name):
@@ -95,9 +97,23 @@ def _read(path: Path, source: Source, watch: Watch | None) -> Checkpoint:
     folder, index = source.folder, source.index
     said, wrong = quantization_config(folder) if source.format != "gguf" else (None, ())
     seen: Watch = watch or (lambda done, all: None)
-    found = read_index_names(folder, index) if index and index.pickled else read_files(folder, source.names, source.format, index, seen)
+    found = (
+        read_index_names(folder, index)
+        if index and index.pickled
+        else read_files(folder, source.names, source.format, index, seen)
+    )
     total_size = index.total_size if index else None
-    return Checkpoint(path, source.format, found.tensors, found.files, (*found.faults, *wrong), source.remarks, total_size, found.metadata, said)
+    return Checkpoint(
+        path,
+        source.format,
+        found.tensors,
+        found.files,
+        (*found.faults, *wrong),
+        source.remarks,
+        total_size,
+        found.metadata,
+        said,
+    )
 
 
 def _read_saved_header(path: Path, text: str) -> Checkpoint:
@@ -106,7 +122,9 @@ def _read_saved_header(path: Path, text: str) -> Checkpoint:
         tensors, _, _ = parse_tensors(text.lstrip(" \t\r\n"))
     except ParamcountError as error:
         raise error.add_location(make_printable(path)) from None
-    held = {name: FileTensor(path.name, at.dtype, at.shape, at.stop - at.start, at.start) for name, at in tensors.items()}
+    held = {
+        name: FileTensor(path.name, at.dtype, at.shape, at.stop - at.start, at.start) for name, at in tensors.items()
+    }
     said, wrong = quantization_config(path.parent)
     return Checkpoint(path, "safetensors", held, (File(path.name, path, None),), wrong, quantization_config=said)
 
@@ -140,15 +158,30 @@ def _locate_file(path: Path) -> Source:
     if format == "safetensors":
         stem, _, variant = place.around[0][:-1].partition(".")
         beside = f"{stem}.safetensors.index.{variant}.json" if variant else f"{stem}.safetensors.index.json"
-        source = _locate_index(path.parent / beside, read_text(path.parent / beside, ACCEPTED, LARGEST_INDEX)) if beside in names else None
+        source = (
+            _locate_index(path.parent / beside, read_text(path.parent / beside, ACCEPTED, LARGEST_INDEX))
+            if beside in names
+            else None
+        )
     if source is None or path.name not in source.names:
-        source = Source(path.name, path.parent, format, tuple(name for name in names if shard_family(name) == shard_family(path.name)))
+        source = Source(
+            path.name,
+            path.parent,
+            format,
+            tuple(name for name in names if shard_family(name) == shard_family(path.name)),
+        )
     if place.of == 1:
         return source
     by = f", listed in {make_printable(source.named)}" if source.index else ""
     n = len(source.index.files) if source.index else place.of
     here = sum(os.path.isfile(path.parent / name) for name in source.names)
-    read = f"paramcount read all of them{by}" if here >= n else f"paramcount read the {here:,} that are present" if here > 1 else "the others are missing"
+    read = (
+        f"paramcount read all of them{by}"
+        if here >= n
+        else f"paramcount read the {here:,} that are present"
+        if here > 1
+        else "the others are missing"
+    )
     remark = f"{make_printable(path.name)} is 1 of {n:,} files; {read}"
     return replace(source, remarks=(remark,))
 
@@ -183,7 +216,11 @@ def list_files(folder: Path) -> list[str]:
         with os.scandir(folder) as entries:
             for i, entry in enumerate(entries):
                 if i == MOST_ENTRIES:
-                    raise ParamcountError(f"contains more than {MOST_ENTRIES:,} files", where=make_printable(folder), expected="a checkpoint directory")
+                    raise ParamcountError(
+                        f"contains more than {MOST_ENTRIES:,} files",
+                        where=make_printable(folder),
+                        expected="a checkpoint directory",
+                    )
                 if not os.path.isdir(entry.path):
                     names.append(entry.name)
     except OSError as error:
@@ -206,10 +243,15 @@ def find_checkpoint(folder: Path) -> Source:
 
         return find_checkpoint(find_snapshot(folder).parent)
     if held:
-        raise ParamcountError(f"contains {len(held):,} checkpoints: {_join_names([source.named for source in held])}", expected="the path of one of them")
+        raise ParamcountError(
+            f"contains {len(held):,} checkpoints: {_join_names([source.named for source in held])}",
+            expected="the path of one of them",
+        )
     pickles = [name for name in names if name.lower().endswith(REFUSED)]
     if pickles or names:
-        only = f"only {_join_names(pickles)} (paramcount never loads pickles)" if pickles else f"only {_join_names(names)}"
+        only = (
+            f"only {_join_names(pickles)} (paramcount never loads pickles)" if pickles else f"only {_join_names(names)}"
+        )
     else:
         only = "only directories" if any(folder.iterdir()) else "it is empty"
     raise ParamcountError(f"contains no checkpoint: {only}", expected=ACCEPTED)
@@ -219,7 +261,9 @@ def _find_choices(folder: Path, names: Sequence[str]) -> Iterator[Source]:
     """The checkpoints of a folder: of each index, and of the files that none of them speaks of."""
     indices = [name for name in names if INDEX.fullmatch(name)]
     if len(indices) > LISTED:
-        raise ParamcountError(f"contains {len(indices):,} indices: {_join_names(indices)}", expected="the path of one of them")
+        raise ParamcountError(
+            f"contains {len(indices):,} indices: {_join_names(indices)}", expected="the path of one of them"
+        )
     taken = set()
     for name in indices:
         source = _locate_index(folder / name, read_text(folder / name, ACCEPTED, LARGEST_INDEX))

@@ -30,7 +30,9 @@ def have_same_samples(checkpoint: Checkpoint, a: str, b: str) -> bool | None:
     with open_regular(left.path, "a checkpoint") as one, open_regular(right.path, "a checkpoint") as other:
         check_unchanged(left.path, one, left.state)
         check_unchanged(right.path, other, right.state)
-        return all(_read(one, first.start + at, n) == _read(other, second.start + at, n) for at, n in pieces(first.size))
+        return all(
+            _read(one, first.start + at, n) == _read(other, second.start + at, n) for at, n in pieces(first.size)
+        )
 
 
 def pieces(size: int) -> list[tuple[int, int]]:

@@ -8,7 +8,13 @@ from stat import S_ISREG
 from typing import Any, NamedTuple, TypeAlias
 
 from paramcount.checkpoints.checkpoint import File, FileTensor
-from paramcount.checkpoints.opening.contradictions import Names, compare_splits, compare_with_index, describe_duplicates, describe_missing_shards
+from paramcount.checkpoints.opening.contradictions import (
+    Names,
+    compare_splits,
+    compare_with_index,
+    describe_duplicates,
+    describe_missing_shards,
+)
 from paramcount.checkpoints.opening.indices import Index
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.formats.files import LFS, open_regular
@@ -70,11 +76,14 @@ def read_files(folder: Path, names: Sequence[str], format: str, index: Index | N
         watch(len(files), len(names))
     if len(gone) == len(names) and not index:
         raise ParamcountError(
-            f"cannot read any of its {len(names):,} files: {make_printable(names[0])} {gone[names[0]]}", expected="at least one readable file"
+            f"cannot read any of its {len(names):,} files: {make_printable(names[0])} {gone[names[0]]}",
+            expected="at least one readable file",
         )
     faults = [*describe_missing_shards(names, gone, index), *compare_splits(splits, len(tensors))]
     if index:
-        tensors |= {tensor: FileTensor(file) for tensor, file in placed.items() if file in gone and tensor not in tensors}
+        tensors |= {
+            tensor: FileTensor(file) for tensor, file in placed.items() if file in gone and tensor not in tensors
+        }
         _check_limits(len(tensors), headers)
         faults += compare_with_index(index, tensors, gone)
     return ShardContents(tensors, tuple(files), (*faults, *describe_duplicates(twice)), metadata)
@@ -103,6 +112,10 @@ def describe_absence(path: Path) -> str | None:
 
 def _check_limits(tensors: int, headers: int) -> None:
     if tensors > MOST_TENSORS:
-        raise ParamcountError(f"has more than {MOST_TENSORS:,} tensors in all files", expected=f"at most {MOST_TENSORS:,}")
+        raise ParamcountError(
+            f"has more than {MOST_TENSORS:,} tensors in all files", expected=f"at most {MOST_TENSORS:,}"
+        )
     if headers > MOST_HEADERS:
-        raise ParamcountError(f"has headers of more than {MOST_HEADERS:,} bytes in all files", expected=f"at most {MOST_HEADERS:,}")
+        raise ParamcountError(
+            f"has headers of more than {MOST_HEADERS:,} bytes in all files", expected=f"at most {MOST_HEADERS:,}"
+        )

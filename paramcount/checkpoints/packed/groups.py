@@ -100,7 +100,13 @@ def find_group(
     return None
 
 
-def _with_scales(name: str, held: FileTensor, tensors: Mapping[str, FileTensor], config: QuantizationScheme, activations: Collection[str]) -> Group | None:
+def _with_scales(
+    name: str,
+    held: FileTensor,
+    tensors: Mapping[str, FileTensor],
+    config: QuantizationScheme,
+    activations: Collection[str],
+) -> Group | None:
     """Values of eight or four bits whose scales stand beside them."""
     of_module = name.endswith(".weight") or name == "weight"
     stem = name[: -len("weight")]
@@ -160,7 +166,14 @@ def _name_word_method(there: list[tuple[str, str]], config: QuantizationScheme) 
     return config.name if config.method == "words" else "GPTQ or AWQ"
 
 
-def _describe_stray(name: str, last: str, held: FileTensor, families: set[str], config: QuantizationScheme, tensors: Mapping[str, FileTensor]) -> str | None:
+def _describe_stray(
+    name: str,
+    last: str,
+    held: FileTensor,
+    families: set[str],
+    config: QuantizationScheme,
+    tensors: Mapping[str, FileTensor],
+) -> str | None:
     """What is wrong with a tensor that belongs to no group; None where nothing is."""
     floats = bool(families & {"fp8", FOUR_BITS}) or config.method == "fp8"
     if last in ("qzeros", "g_idx") and held.dtype in (None, "I32"):

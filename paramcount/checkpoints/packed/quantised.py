@@ -21,7 +21,16 @@ from paramcount.checkpoints.packed import groups
 from paramcount.checkpoints.packed.configs import read_quantization
 from paramcount.checkpoints.packed.foreign import refuse_foreign
 from paramcount.checkpoints.packed.groups import Group, group_packed
-from paramcount.checkpoints.packed.shapes import Fit, blocks_fit, float_block, float_fit, four_bit_fit, misfits, words_fit, words_read
+from paramcount.checkpoints.packed.shapes import (
+    Fit,
+    blocks_fit,
+    float_block,
+    float_fit,
+    four_bit_fit,
+    misfits,
+    words_fit,
+    words_read,
+)
 from paramcount.counting.quantisation.configs import QuantizationScheme
 from paramcount.counting.quantisation.packing import FP8_BLOCK, WORDS, Packing, Piece, compute_bytes
 from paramcount.errors import ParamcountError, make_printable
@@ -38,7 +47,9 @@ class LogicalTensor(NamedTuple):
     format: str | None  # for people: BF16, Q4_K, GPTQ 4-bit
     file_names: tuple[str, ...]  # of packed tensors: values first, then scales, zero points, group index
     packing: Packing | None = None  # None where not all shapes are known
-    turned: bool | None = False  # None: `shape` is [outputs, inputs], and which way round the model's own tensor is, packing does not tell
+    turned: bool | None = (
+        False  # None: `shape` is [outputs, inputs], and which way round the model's own tensor is, packing does not tell
+    )
 
     def has_shape(self, shape: tuple[int, ...]) -> bool:
         """Whether a declared shape is this one; the other way round, too, where nothing tells.
@@ -46,7 +57,9 @@ class LogicalTensor(NamedTuple):
         >>> LogicalTensor((2304, 768), "GPTQ 4-bit", (), turned=None).has_shape((768, 2304)), LogicalTensor((2304, 768), "F32", ()).has_shape((768, 2304))
         (True, False)
         """
-        return shape == self.shape or (self.turned is None and self.shape is not None and shape == _transposed(self.shape))
+        return shape == self.shape or (
+            self.turned is None and self.shape is not None and shape == _transposed(self.shape)
+        )
 
     def names_in_file(self, name: str) -> tuple[str, ...]:
         """The tensors of the file that stand for this one, values first. `name`: its own name."""
@@ -96,7 +109,9 @@ class Unpacked:
 
     scheme: str | None  # "GPTQ, 4 bits, groups of 128"; None where nothing is quantised
     tensors: Mapping[str, LogicalTensor]  # by the name that an unquantised file would use, in the file's order
-    beside: Mapping[str, str]  # what belongs to their values, by name: scale | zero point | group index | activation scale
+    beside: Mapping[
+        str, str
+    ]  # what belongs to their values, by name: scale | zero point | group index | activation scale
     faults: tuple[str, ...]  # a line each
     totals: Totals
 
@@ -134,7 +149,11 @@ def _unpack(checkpoint: Checkpoint) -> Unpacked:
             tensors[name] = unpacked_tensor(held.dtype, held.shape)
     scheme = describe_scheme([(group, fit) for group, fit in packed.values()], config)
     lines = _lines(faults)
-    if config.method and checkpoint.tensors and not any(group.family.startswith(config.method) for group in found.groups):
+    if (
+        config.method
+        and checkpoint.tensors
+        and not any(group.family.startswith(config.method) for group in found.groups)
+    ):
         lines = (f"the config says {config.name}, but no tensor is packed that way", *lines)
     return Unpacked(scheme, tensors, found.beside, lines, sum_totals(tensors, checkpoint))
 
@@ -159,8 +178,13 @@ def fit_groups(groups: Iterable[Group], config: QuantizationScheme) -> list[Fit]
     """
     groups = list(groups)
     if len({group.pieces for group in groups}) > MOST_SHAPES:
-        raise ParamcountError(f"packed tensors have more than {MOST_SHAPES:,} shapes", expected=f"at most {MOST_SHAPES:,}")
-    read = {found: words_read(found, config) for found in {group.pieces for group in groups if group.family == "words" and group.pieces}}
+        raise ParamcountError(
+            f"packed tensors have more than {MOST_SHAPES:,} shapes", expected=f"at most {MOST_SHAPES:,}"
+        )
+    read = {
+        found: words_read(found, config)
+        for found in {group.pieces for group in groups if group.family == "words" and group.pieces}
+    }
     votes = Counter(_without_scales(fit.packing) for group in groups if (fit := read.get(group.pieces)) and fit.packing)
     usual = max(votes, key=lambda packing: votes[packing]) if votes else None
     shared = _float_blocks(groups, config)
@@ -217,7 +241,9 @@ def find_contradictions(packed: Sequence[tuple[Group, Fit]], config: Quantizatio
 
 def find_missing_indices(packed: Sequence[tuple[Group, Fit]]) -> list[tuple[str, str]]:
     """GPTQ's tensors that lack the group index that most of the file's have."""
-    words = [(group.names[0], fit.packing.indexed) for group, fit in packed if fit.packing and fit.packing.layout in WORDS]
+    words = [
+        (group.names[0], fit.packing.indexed) for group, fit in packed if fit.packing and fit.packing.layout in WORDS
+    ]
     lacking = [name for name, indexed in words if not indexed]
     return [(name, "group index is missing") for name in lacking] if 2 * len(lacking) < len(words) else []
 
@@ -258,12 +284,23 @@ def describe_scheme(packed: Iterable[tuple[Group, Fit]], config: QuantizationSch
     for method in dict.fromkeys(WORDS[packing.layout] for packing in of_words):
         mine = [packing for packing in of_words if WORDS[packing.layout] == method]
         bits, groups = sorted({packing.bits for packing in mine}), sorted({packing.block[1] for packing in mine} - {0})
-        parts.append(f"{method}, {_join_numbers(bits)} bits, {f'groups of {_join_numbers(groups)}' if groups else 'one group'}")
+        parts.append(
+            f"{method}, {_join_numbers(bits)} bits, {f'groups of {_join_numbers(groups)}' if groups else 'one group'}"
+        )
     blocks = dict.fromkeys(packing.block for packing, _ in packings.most_common() if packing.layout == "fp8")
     if blocks:
-        parts.append(" and ".join(f"one scale per {_block(block)}" if block in ((1, 0), (0, 0)) else f"in blocks of {_block(block)}" for block in blocks))
+        parts.append(
+            " and ".join(
+                f"one scale per {_block(block)}" if block in ((1, 0), (0, 0)) else f"in blocks of {_block(block)}"
+                for block in blocks
+            )
+        )
         parts[-1] = f"FP8{', ' if parts[-1].startswith('one ') else ' '}{parts[-1]}"
-    parts += [name for layout, name in (("fp4", "FP4 in groups of 32"), ("mxfp4", "MXFP4")) if any(packing.layout == layout for packing in packings)]
+    parts += [
+        name
+        for layout, name in (("fp4", "FP4 in groups of 32"), ("mxfp4", "MXFP4"))
+        if any(packing.layout == layout for packing in packings)
+    ]
     if not parts and named:
         parts = [", ".join(named)]
         if config.method == "words" and config.bits:
@@ -288,7 +325,11 @@ def _gguf_scheme(tensors: Mapping[str, LogicalTensor]) -> str | None:
 
 def sum_totals(tensors: Mapping[str, LogicalTensor], checkpoint: Checkpoint) -> Totals:
     """What all tensors come to."""
-    values = None if any(tensor.shape is None for tensor in tensors.values()) else sum(prod(tensor.shape or ()) for tensor in tensors.values())
+    values = (
+        None
+        if any(tensor.shape is None for tensor in tensors.values())
+        else sum(prod(tensor.shape or ()) for tensor in tensors.values())
+    )
     whole = checkpoint.has_all_shapes
     elements = sum(prod(held.shape or ()) for held in checkpoint.tensors.values()) if whole else None
     size = sum(held.size or 0 for held in checkpoint.tensors.values()) if whole else checkpoint.total_size
@@ -300,7 +341,11 @@ def _lines(faults: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     texts: dict[str, list[str]] = {}
     for name, text in faults:
         texts.setdefault(text, []).append(name)
-    every = ((f"{make_printable(pattern)}: {text}", len(alike)) for text, names in texts.items() for pattern, alike in fold_names(names))
+    every = (
+        (f"{make_printable(pattern)}: {text}", len(alike))
+        for text, names in texts.items()
+        for pattern, alike in fold_names(names)
+    )
     lines = list(islice(every, MOST_FAULTS))
     more = sum(map(len, texts.values())) - sum(n for _, n in lines)
     return (*(line for line, _ in lines), *([f"and {more:,} more tensors with problems"] if more else []))

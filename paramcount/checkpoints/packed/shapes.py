@@ -7,7 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from paramcount.counting.quantisation.configs import QuantizationScheme
-from paramcount.counting.quantisation.packing import FP8, FP8_BLOCK, INTERLEAVED, MXFP4_BLOCK, WORD, WORDS, Packing, Piece, list_pieces
+from paramcount.counting.quantisation.packing import (
+    FP8,
+    FP8_BLOCK,
+    INTERLEAVED,
+    MXFP4_BLOCK,
+    WORD,
+    WORDS,
+    Packing,
+    Piece,
+    list_pieces,
+)
 from paramcount.counting.quantisation.scales import count_blocks
 from paramcount.errors import format_shape
 
@@ -38,7 +48,10 @@ def misfits(found: Found, shape: Shape, packing: Packing) -> list[tuple[int, str
         wanted = expected.get(piece.what, piece)
         if piece.shape != wanted.shape:
             faults.append(
-                (i, f"shape {format_shape(piece.shape)}, but {_describe_packing(packing)} of {format_shape(shape)} needs {format_shape(wanted.shape)}")
+                (
+                    i,
+                    f"shape {format_shape(piece.shape)}, but {_describe_packing(packing)} of {format_shape(shape)} needs {format_shape(wanted.shape)}",
+                )
             )
     return faults
 
@@ -58,7 +71,14 @@ def words_fit(found: Found, config: QuantizationScheme, usual: Packing | None) -
     if whole := words_read(found, config, usual):
         return whole
     layouts = [config.layout] if config.layout else ["gptq", "awq"]
-    likely = [usual] if usual else [Packing(layout, "I32", config.bits or 4, (1, 128 if config.group is None else config.group), "F16") for layout in layouts]
+    likely = (
+        [usual]
+        if usual
+        else [
+            Packing(layout, "I32", config.bits or 4, (1, 128 if config.group is None else config.group), "F16")
+            for layout in layouts
+        ]
+    )
     return min((_least_wrong(found, packing) for packing in likely), key=lambda fit: len(fit.faults))
 
 
@@ -66,7 +86,12 @@ def words_read(found: Found, config: QuantizationScheme, usual: Packing | None =
     """A matrix all of whose pieces fit each other; None where they do not."""
     held = {piece.what: piece for piece in found}
     values, scales = held["packed weights"], held.get("scale")
-    if scales is None or len(values.shape) < 2 or len(scales.shape) != len(values.shape) or 0 in values.shape + scales.shape:
+    if (
+        scales is None
+        or len(values.shape) < 2
+        or len(scales.shape) != len(values.shape)
+        or 0 in values.shape + scales.shape
+    ):
         return None
     hints = [group for group in (config.group, usual.block[1] if usual else None, *GROUPS) if group is not None]
     likely = [layout for layout in (config.layout, usual.layout if usual else None) if layout]
@@ -78,16 +103,30 @@ def words_read(found: Found, config: QuantizationScheme, usual: Packing | None =
         if not bits or not shape:
             continue
         for group in _groups(layout, shape, scales.shape, hints):
-            packing = Packing(layout, values.dtype, bits, (1, group), scales.dtype, 2, "zero point" in held, "group index" in held, _activation_scales(found))
+            packing = Packing(
+                layout,
+                values.dtype,
+                bits,
+                (1, group),
+                scales.dtype,
+                2,
+                "zero point" in held,
+                "group index" in held,
+                _activation_scales(found),
+            )
             if not misfits(found, shape, packing):
                 missing = ((0, "zero points are missing"),) if "zero point" not in held else ()
                 return Fit(shape, packing, missing)
     return None
 
 
-def _bits(layout: str, values: Shape, scales: Shape, held: Mapping[str, Piece], config: QuantizationScheme) -> int | None:
+def _bits(
+    layout: str, values: Shape, scales: Shape, held: Mapping[str, Piece], config: QuantizationScheme
+) -> int | None:
     """Bits of a value, from the shapes of its scales and zero points."""
-    zeros, index = (held[what].shape if what in held and held[what].shape else None for what in ("zero point", "group index"))
+    zeros, index = (
+        held[what].shape if what in held and held[what].shape else None for what in ("zero point", "group index")
+    )
     match layout:
         case "gptq" if zeros:
             bits, rest = divmod(zeros[-1] * WORD, scales[-1])
@@ -131,16 +170,38 @@ def _groups(layout: str, shape: Shape, scales: Shape, hints: Sequence[int]) -> l
 def _least_wrong(found: Found, usual: Packing) -> Fit:
     """The matrix that most pieces speak for, packed as usual in this file."""
     held = {piece.what: piece for piece in found}
-    values, scales, zeros, index = held["packed weights"], held.get("scale"), held.get("zero point"), held.get("group index")
-    packing = usual._replace(dtype=values.dtype, scale=scales.dtype if scales else usual.scale, indexed=index is not None, others=_activation_scales(found))
-    shapes: list[Shape | None] = [_from_values(packing.layout, values.shape, packing.bits) if len(values.shape) > 1 and 0 not in values.shape else None]
+    values, scales, zeros, index = (
+        held["packed weights"],
+        held.get("scale"),
+        held.get("zero point"),
+        held.get("group index"),
+    )
+    packing = usual._replace(
+        dtype=values.dtype,
+        scale=scales.dtype if scales else usual.scale,
+        indexed=index is not None,
+        others=_activation_scales(found),
+    )
+    shapes: list[Shape | None] = [
+        _from_values(packing.layout, values.shape, packing.bits)
+        if len(values.shape) > 1 and 0 not in values.shape
+        else None
+    ]
     if packing.layout in ("gptq", "awq"):
-        beside = scales.shape if scales else zeros and (*zeros.shape[:-1], zeros.shape[-1] * WORD // packing.bits) if zeros and zeros.shape else None
+        beside = (
+            scales.shape
+            if scales
+            else zeros and (*zeros.shape[:-1], zeros.shape[-1] * WORD // packing.bits)
+            if zeros and zeros.shape
+            else None
+        )
         if beside and len(beside) > 1:
             inputs = index.shape[-1] if index and index.shape else beside[-2] * packing.block[1]
             shapes.append((*beside[:-2], beside[-1], inputs) if inputs else None)
     wrong = [(shape, misfits(found, shape, packing)) for shape in shapes if shape]
-    missing = [(0, f"{what} are missing") for what, piece in (("scales", scales), ("zero points", zeros)) if piece is None]
+    missing = [
+        (0, f"{what} are missing") for what, piece in (("scales", scales), ("zero points", zeros)) if piece is None
+    ]
     if not wrong:
         return Fit(None, None, (*missing, (0, f"shape {format_shape(values.shape)} is not a packed matrix")))
     shape, faults = min(wrong, key=lambda item: len(item[1]))
@@ -186,9 +247,13 @@ def float_fit(found: Found, block: tuple[int, int], loose: bool) -> Fit:
     """A matrix of FP8. `loose`: one scale for each output or for all is right, too."""
     values, scales = found[0], found[1]
     if len(values.shape) < 2:
-        return Fit(values.shape, Packing("plain", values.dtype), ((0, f"shape {format_shape(values.shape)} is not a matrix"),))
+        return Fit(
+            values.shape, Packing("plain", values.dtype), ((0, f"shape {format_shape(values.shape)} is not a matrix"),)
+        )
     for candidate in (block, *FP8_BLOCKS[1:3]) if loose else (block,):
-        packing = Packing("fp8", values.dtype, 8, candidate, scales.dtype, len(scales.shape), others=_activation_scales(found))
+        packing = Packing(
+            "fp8", values.dtype, 8, candidate, scales.dtype, len(scales.shape), others=_activation_scales(found)
+        )
         if not misfits(found, values.shape, packing):
             return Fit(values.shape, packing)
     packing = Packing("fp8", values.dtype, 8, block, scales.dtype, len(values.shape), others=_activation_scales(found))

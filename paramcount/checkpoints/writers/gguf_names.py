@@ -26,7 +26,9 @@ CUT = ("token_embd.weight", "position_embd.weight")  # tables of which converter
 T5 = ("t5", "t5encoder")  # whose layers are of an encoder or a decoder
 
 
-def gguf_tensors(tensors: Iterable[Tensor], held: Collection[str], architecture: str | None, count: Count) -> list[Tensor]:
+def gguf_tensors(
+    tensors: Iterable[Tensor], held: Collection[str], architecture: str | None, count: Count
+) -> list[Tensor]:
     """The declared tensors as they stand in a GGUF file, shapes outermost axis first. What GGUF has no name for keeps its own.
 
     Where converters differ, `held` decides, the names in the file: experts together or one by one, gate and up or q, k and v fused, latent
@@ -55,7 +57,11 @@ def gguf_tensors(tensors: Iterable[Tensor], held: Collection[str], architecture:
     if layout.startswith("granite") and not any("_exps" in tensor.name for tensor in found):
         found = [tensor._replace(name=tensor.name.replace("_shexp", "")) for tensor in found]
     found = one_by_one(stack(found, names), names)
-    return [use_file_shape(tensor, held, layout, count.architecture) for tensor in found] if isinstance(held, Mapping) else found
+    return (
+        [use_file_shape(tensor, held, layout, count.architecture) for tensor in found]
+        if isinstance(held, Mapping)
+        else found
+    )
 
 
 def find_omitted(tensors: Iterable[Tensor]) -> tuple[str, ...]:
@@ -71,7 +77,11 @@ def find_omitted(tensors: Iterable[Tensor]) -> tuple[str, ...]:
 
 def rows_left_out(declared: Iterable[Tensor], written: Iterable[Tensor]) -> list[str]:
     """What a file's tables lack of the declared ones, as a sentence each: rows that stand for no token or place."""
-    rows = {gguf_name(tensor.name, ""): tensor.shape[0] for tensor in declared if "{layer}" not in tensor.name and tensor.part not in TOWERS}
+    rows = {
+        gguf_name(tensor.name, ""): tensor.shape[0]
+        for tensor in declared
+        if "{layer}" not in tensor.name and tensor.part not in TOWERS
+    }
     return [
         f"{tensor.name}: {rows[tensor.name] - tensor.shape[0]:,} of {rows[tensor.name]:,} rows are padding that the converter drops"
         for tensor in written
@@ -87,7 +97,10 @@ def layout_of(declared: str, architecture: str | None) -> str:
     """
     fitting = tables.LAYOUTS.get(declared, "").split()
     if not fitting:
-        raise ParamcountError(f"paramcount does not know llama.cpp's tensor names for {declared}", nearest=find_nearest(declared, tables.LAYOUTS))
+        raise ParamcountError(
+            f"paramcount does not know llama.cpp's tensor names for {declared}",
+            nearest=find_nearest(declared, tables.LAYOUTS),
+        )
     if architecture is not None and architecture not in fitting:
         found = f"= {quote(architecture)}, but the model is {declared}"
         raise ParamcountError(found, where="general.architecture", choices=fitting)
@@ -146,7 +159,9 @@ def elsewhere(layout: str) -> dict[str, str]:
 def is_dropped(tensor: Tensor, layout: str) -> bool:
     """Whether the converter reads a tensor and does not write it."""
     words = tensor.name.split(".")
-    return any(word in tables.DROPPED for word in words) or (layout in tables.HEADLESS and "lm_head" in words and tensor.tied_to is None)
+    return any(word in tables.DROPPED for word in words) or (
+        layout in tables.HEADLESS and "lm_head" in words and tensor.tied_to is None
+    )
 
 
 # ---- ways to write a file
@@ -175,7 +190,9 @@ def fuse_rows(tensors: list[Tensor], separate: list[str], name: str) -> list[Ten
         if len(group) != len(separate):
             found.append(tensor)
         elif tensor is group[0]:
-            found.append(fuse(name, sorted(group, key=lambda part: separate.index(part.name)), axis=1 if tensor.stacked else 0))
+            found.append(
+                fuse(name, sorted(group, key=lambda part: separate.index(part.name)), axis=1 if tensor.stacked else 0)
+            )
     return found
 
 
@@ -196,9 +213,15 @@ def use_file_shape(tensor: Tensor, held: Mapping[str, object], layout: str, decl
     if shape is None or shape == tensor.shape or not shape:
         return tensor
     rows = tensor.shape[0] - shape[0] if shape[1:] == tensor.shape[1:] else 0
-    no_token = tensor.name == "token_embd.weight" and layout in tables.NO_TOKEN and 0 < rows <= tables.MOST_ROWS_OF_NO_TOKEN
+    no_token = (
+        tensor.name == "token_embd.weight" and layout in tables.NO_TOKEN and 0 < rows <= tables.MOST_ROWS_OF_NO_TOKEN
+    )
     no_place = tensor.name == "position_embd.weight" and declared in tables.ROBERTA and rows == tables.ROWS_OF_NO_PLACE
-    return tensor._replace(shape=shape) if no_token or no_place or without_ones(shape) == without_ones(tensor.shape) else tensor
+    return (
+        tensor._replace(shape=shape)
+        if no_token or no_place or without_ones(shape) == without_ones(tensor.shape)
+        else tensor
+    )
 
 
 def without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -25,7 +25,9 @@ def shaped(tensor: Tensor, layout: str, names: Collection[str], sizes: Any) -> l
         if base == name and layout in layouts.split() and len(tensor.splits) == len(written.split()):
             pieces = [f"{before}{piece}{ending}" for piece in written.split()]
             kept = f"{before}{whole}{ending}"
-            return [tensor._replace(name=kept)] if kept in names and kept not in pieces else split_matrices(tensor, pieces)
+            return (
+                [tensor._replace(name=kept)] if kept in names and kept not in pieces else split_matrices(tensor, pieces)
+            )
     if layout in tables.CONV1D and base in tables.MATRICES and ending == ".weight":
         return [transpose(tensor)]
     return [tensor._replace(shape=reshaped(tensor.shape, base, ending, layout, sizes))]
@@ -49,10 +51,16 @@ def stacked(tensor: Tensor) -> Tensor:
     if tensor.stacked and tensor.splits:
         outputs = sum(width for _, width in tensor.splits)
         inputs = prod(tensor.shape) // (tensor.stacked.count * outputs)
-        shape = (tensor.stacked.count, outputs) if tensor.name.endswith(".bias") else (tensor.stacked.count, outputs, inputs)
+        shape = (
+            (tensor.stacked.count, outputs)
+            if tensor.name.endswith(".bias")
+            else (tensor.stacked.count, outputs, inputs)
+        )
         return tensor._replace(shape=shape, stacked=tensor.stacked._replace(merged=False))
     others = tuple(repeat for repeat in tensor.repeats if repeat.axis == "layer")
-    return tensor._replace(shape=(*(repeat.count for repeat in tensor.repeats if repeat not in others), *tensor.shape), repeats=others)
+    return tensor._replace(
+        shape=(*(repeat.count for repeat in tensor.repeats if repeat not in others), *tensor.shape), repeats=others
+    )
 
 
 def absorbed(tensor: Tensor, before: str, sizes: Any) -> list[Tensor]:
@@ -62,7 +70,10 @@ def absorbed(tensor: Tensor, before: str, sizes: Any) -> list[Tensor]:
     """
     d_latent = tensor.shape[1]
     keys, values = (sizes.n_heads, d_latent, sizes.d_nope), (sizes.n_heads, sizes.d_v, d_latent)
-    return [tensor._replace(name=f"{before}attn_{name}_b.weight", shape=shape) for name, shape in (("k", keys), ("v", values))]
+    return [
+        tensor._replace(name=f"{before}attn_{name}_b.weight", shape=shape)
+        for name, shape in (("k", keys), ("v", values))
+    ]
 
 
 def split_matrices(tensor: Tensor, names: Sequence[str]) -> list[Tensor]:
@@ -72,7 +83,9 @@ def split_matrices(tensor: Tensor, names: Sequence[str]) -> list[Tensor]:
     for name, parts in groupby(zip(names, tensor.splits), key=lambda item: item[0]):
         splits = tuple(split for _, split in parts)
         shape = (*tensor.shape[:axis], sum(width for _, width in splits), *tensor.shape[axis + 1 :])
-        found.append(tensor._replace(name=name, component=splits[0][0], shape=shape, splits=splits if len(splits) > 1 else ()))
+        found.append(
+            tensor._replace(name=name, component=splits[0][0], shape=shape, splits=splits if len(splits) > 1 else ())
+        )
     return found
 
 

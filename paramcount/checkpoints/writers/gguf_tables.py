@@ -295,8 +295,18 @@ ADDED = {"rope_freqs.weight": "buffer", "rope_factors_long.weight": "buffer", "r
 # what files that hold the whole call it.
 APART = (
     ("attn_qkv", "internlm2 baichuan", "attn_q attn_k attn_v", "attn_qkv"),
-    ("attn_qkv", "qwen3next", "attn_qkv attn_qkv attn_qkv attn_gate", "ssm_in"),  # whole in November 2025, llama.cpp #16095
-    ("ffn_gate_up_exps", "glm4moe gpt-oss granitehybrid granitemoe llama4 qwen3vlmoe", "ffn_gate_exps ffn_up_exps", "ffn_gate_up_exps"),
+    (
+        "attn_qkv",
+        "qwen3next",
+        "attn_qkv attn_qkv attn_qkv attn_gate",
+        "ssm_in",
+    ),  # whole in November 2025, llama.cpp #16095
+    (
+        "ffn_gate_up_exps",
+        "glm4moe gpt-oss granitehybrid granitemoe llama4 qwen3vlmoe",
+        "ffn_gate_exps ffn_up_exps",
+        "ffn_gate_up_exps",
+    ),
     ("ffn_up_shexp", "granite granitehybrid granitemoe", "ffn_gate_shexp ffn_up_shexp", "ffn_up_shexp"),
 )
 # What is written together on request: experts' gate and up (--fuse-gate-up-exps); queries, keys and values (--fuse-qkv, and Phi-2 as it was
@@ -307,7 +317,13 @@ KEPT_WHOLE = ("minicpm3",)
 
 CONV1D = ("gpt2",)  # layouts whose declared matrices are [in, out], and which those are
 MATRICES = ("attn_qkv", "attn_output", "ffn_up", "ffn_down")
-MAMBA2 = ("mamba2", "nemotron_h", "nemotron_h_moe", "granitehybrid", "falcon-h1")  # decays [heads, 1], norms [groups, channels]
+MAMBA2 = (
+    "mamba2",
+    "nemotron_h",
+    "nemotron_h_moe",
+    "granitehybrid",
+    "falcon-h1",
+)  # decays [heads, 1], norms [groups, channels]
 NO_TOKEN = ("gemma3", "gemma-embedding", "gemma4")  # whose table is written without the rows of no token
 MOST_ROWS_OF_NO_TOKEN = 256  # 64 of Gemma 3
 ROBERTA = ("roberta", "xlm-roberta", "camembert")  # whose table of places is written without the rows before the first

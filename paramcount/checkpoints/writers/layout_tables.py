@@ -8,7 +8,9 @@ convert_mistral3_weights_to_hf.py of transformers and mistralai/mistral-inferenc
 from __future__ import annotations
 
 # Words of a path that a wrapper around a module adds: torch.compile, FSDP, activation checkpointing, PEFT.
-WRAPPERS = frozenset(("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "base_layer", "original_module"))
+WRAPPERS = frozenset(
+    ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "base_layer", "original_module")
+)
 
 # Matrices [out, in] over the same input that some writers store as one, one above the other.
 TOGETHER = (

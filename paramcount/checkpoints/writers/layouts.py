@@ -30,7 +30,9 @@ def strip_all(tensors: Sequence[Tensor]) -> set[str]:
     return {strip_indices(tensor.name) for tensor in tensors}
 
 
-def apply_layout(tensors: Sequence[Tensor], held: Mapping[str, LogicalTensor], transposable: Sequence[str] = ()) -> tuple[list[Tensor], list[str]]:
+def apply_layout(
+    tensors: Sequence[Tensor], held: Mapping[str, LogicalTensor], transposable: Sequence[str] = ()
+) -> tuple[list[Tensor], list[str]]:
     """The declared tensors as the writer of a file that holds these has named and shaped them, and what is to be said of it.
 
     What is not found stays as declared. `transposable`: as of `Sizes`.
@@ -42,11 +44,16 @@ def apply_layout(tensors: Sequence[Tensor], held: Mapping[str, LogicalTensor], t
     begins = _find_prefixes({name for tensor in tensors for name in (tensor.name, *_list_aliases(tensor.name))}, keys)
     written = apply_aliases(apply_prefixes(apply_aliases(tensors, keys, begins), keys, begins), keys)
     names_now = {tensor.name: now.name for tensor, now in zip(tensors, written)}
-    written = [tensor._replace(tied_to=names_now.get(tensor.tied_to, tensor.tied_to)) if tensor.tied_to else tensor for tensor in written]
+    written = [
+        tensor._replace(tied_to=names_now.get(tensor.tied_to, tensor.tied_to)) if tensor.tied_to else tensor
+        for tensor in written
+    ]
     written = split_matrices(fuse_matrices(written, keys), keys)
     written, copies = use_copies(written, keys)
     written, other_way = transpose_as_stored(written, zip(bare, held.values()), tuple(transposable))
-    found = [t._replace(name=_wrapped(t.name, wrapped), tied_to=t.tied_to and _wrapped(t.tied_to, wrapped)) for t in written]
+    found = [
+        t._replace(name=_wrapped(t.name, wrapped), tied_to=t.tied_to and _wrapped(t.tied_to, wrapped)) for t in written
+    ]
     return found, copies + other_way
 
 
@@ -105,7 +112,9 @@ def _list_aliases(name: str) -> list[str]:
 
 
 def _ends_like(name: str, endings: Collection[str]) -> bool:
-    return bool(endings) and any(after in endings for _, after in _iterate_prefixes(strip_indices(name)) if "{}" in after)
+    return bool(endings) and any(
+        after in endings for _, after in _iterate_prefixes(strip_indices(name)) if "{}" in after
+    )
 
 
 # ---- prefixes
@@ -129,7 +138,12 @@ def apply_prefixes(tensors: Sequence[Tensor], held: Keys, begins: Mapping[str, S
     for name in lacking:
         if fitting := [pair for pair in pairs if name.startswith(pair[0]) and _replace_prefix(name, pair) not in held]:
             moved[name] = fitting[0]
-    return [tensor._replace(name=_replace_prefix(tensor.name, moved[name])) if (name := strip_indices(tensor.name)) in moved else tensor for tensor in tensors]
+    return [
+        tensor._replace(name=_replace_prefix(tensor.name, moved[name]))
+        if (name := strip_indices(tensor.name)) in moved
+        else tensor
+        for tensor in tensors
+    ]
 
 
 def _replace_prefix(name: str, pair: tuple[str, str]) -> str:
@@ -146,7 +160,11 @@ def _find_prefixes(names: Collection[str], held: Keys) -> Mapping[str, Sequence[
         alike.setdefault(_last_words(after), []).append(after)
     for name in held:
         for after in alike.get(_last_words(name), ()):
-            if len(found[after]) < MOST_BEGINNINGS and name.endswith(after) and is_prefix(before := name.removesuffix(after)):
+            if (
+                len(found[after]) < MOST_BEGINNINGS
+                and name.endswith(after)
+                and is_prefix(before := name.removesuffix(after))
+            ):
                 found[after].append(before)
     return {after: begins for after, begins in found.items() if begins}
 
@@ -165,7 +183,9 @@ def is_prefix(text: str) -> bool:
     return not text or (text.endswith(".") and text.count(".") < MOST_WORDS and "{}" not in text)
 
 
-def _most_wanted_prefix(lacking: Collection[str], spare: Collection[str], begins: Mapping[str, Sequence[str]]) -> tuple[str, str] | None:
+def _most_wanted_prefix(
+    lacking: Collection[str], spare: Collection[str], begins: Mapping[str, Sequence[str]]
+) -> tuple[str, str] | None:
     """The prefix that most of the names lack, and what stands in its place; None where no two agree."""
     votes: Counter[tuple[str, str]] = Counter()
     for name in lacking:
@@ -197,7 +217,11 @@ def _iterate_prefixes(name: str) -> Iterator[tuple[str, str]]:
 def fuse_matrices(tensors: Sequence[Tensor], held: Keys) -> list[Tensor]:
     """Matrices that the file holds as one, and experts that it holds as one tensor."""
     found = list(tensors)
-    tables: tuple[tuple[Makes, tuple[tuple[str, tuple[str, ...]], ...]], ...] = ((fuse_rows, TOGETHER), (stack_experts, EXPERTS), (stack_mlx_experts, SWITCHED))
+    tables: tuple[tuple[Makes, tuple[tuple[str, tuple[str, ...]], ...]], ...] = (
+        (fuse_rows, TOGETHER),
+        (stack_experts, EXPERTS),
+        (stack_mlx_experts, SWITCHED),
+    )
     for makes, table in tables:
         for whole, parts in table:
             found = _fuse_group(found, whole, parts, makes, held)
@@ -232,10 +256,16 @@ def _fuse_group(tensors: Sequence[Tensor], whole: str, parts: Sequence[str], mak
     declared = strip_all(tensors)
     found: list[Tensor] = []
     for group in groups.values():
-        if [_split_module(tensor.name)[1] for tensor in group] == list(parts) and not any(strip_indices(tensor.name) in held for tensor in group):
+        if [_split_module(tensor.name)[1] for tensor in group] == list(parts) and not any(
+            strip_indices(tensor.name) in held for tensor in group
+        ):
             one = makes(group, whole)
             name = find_alias(one.name, held) if one else ""
-            group = [one._replace(name=name)] if one and strip_indices(name) in held and strip_indices(name) not in declared else group
+            group = (
+                [one._replace(name=name)]
+                if one and strip_indices(name) in held and strip_indices(name) not in declared
+                else group
+            )
         found += group
     return found
 
@@ -254,7 +284,9 @@ def _split_matrix(tensor: Tensor, held: Collection[str]) -> list[Tensor]:
     for whole, parts in TOGETHER:
         names = [find_alias(_rename_module(tensor, part), held) for part in parts]
         if leaf == whole and len(parts) == len(tensor.splits) and any(strip_indices(name) in held for name in names):
-            return split_tensor(tensor, [(name, component, width) for name, (component, width) in zip(names, tensor.splits)])
+            return split_tensor(
+                tensor, [(name, component, width) for name, (component, width) in zip(names, tensor.splits)]
+            )
     return [tensor]
 
 
@@ -291,11 +323,15 @@ def use_copies(tensors: Sequence[Tensor], held: Keys) -> tuple[list[Tensor], lis
     if not instead:
         return list(tensors), []
     exchanged = instead | {copy: original for original, copy in instead.items()}
-    found = [t._replace(name=exchanged.get(t.name, t.name), tied_to=instead.get(str(t.tied_to), t.tied_to)) for t in tensors]
+    found = [
+        t._replace(name=exchanged.get(t.name, t.name), tied_to=instead.get(str(t.tied_to), t.tied_to)) for t in tensors
+    ]
     return found, [f"{original} is missing; its tied copy {copy} is used instead" for original, copy in instead.items()]
 
 
-def transpose_as_stored(tensors: Sequence[Tensor], held: Iterable[tuple[str, LogicalTensor]], transposable: tuple[str, ...]) -> tuple[list[Tensor], list[str]]:
+def transpose_as_stored(
+    tensors: Sequence[Tensor], held: Iterable[tuple[str, LogicalTensor]], transposable: tuple[str, ...]
+) -> tuple[list[Tensor], list[str]]:
     """Matrices the other way round where most of the file's stand so, of those that some writers store so. `held`: by names without indices."""
     kinds: dict[str, list[Tensor]] = {}
     for tensor in tensors:
@@ -304,7 +340,9 @@ def transpose_as_stored(tensors: Sequence[Tensor], held: Iterable[tuple[str, Log
     votes = 0
     for name, logical in held if kinds else ():
         alike = kinds.get(name, ())
-        votes += any(logical.has_shape(transpose(tensor).shape) for tensor in alike) - any(logical.has_shape(tensor.shape) for tensor in alike)
+        votes += any(logical.has_shape(transpose(tensor).shape) for tensor in alike) - any(
+            logical.has_shape(tensor.shape) for tensor in alike
+        )
     if votes <= 0:
         return list(tensors), []
     found = [transpose(tensor) if tensor.name.endswith(transposable) else tensor for tensor in tensors]

@@ -40,9 +40,15 @@ def split_tensor(tensor: Tensor, pieces: Sequence[tuple[str, str, int]], axis: i
     """
     at = axis % len(tensor.shape)
     if sum(width for _, _, width in pieces) != tensor.shape[at]:
-        raise ParamcountError(f"has size {tensor.shape[at]}, but its pieces add up to {sum(width for _, _, width in pieces)}", where=tensor.name)
+        raise ParamcountError(
+            f"has size {tensor.shape[at]}, but its pieces add up to {sum(width for _, _, width in pieces)}",
+            where=tensor.name,
+        )
     before, behind = tensor.shape[:at], tensor.shape[at + 1 :]
-    return [tensor._replace(name=name, component=component, shape=(*before, width, *behind), splits=()) for name, component, width in pieces]
+    return [
+        tensor._replace(name=name, component=component, shape=(*before, width, *behind), splits=())
+        for name, component, width in pieces
+    ]
 
 
 def stack(tensor: Tensor, name: str) -> Tensor:
@@ -55,7 +61,9 @@ def stack(tensor: Tensor, name: str) -> Tensor:
     """
     experts = next(repeat for repeat in tensor.repeats if repeat.axis == "expert")
     others = tuple(repeat for repeat in tensor.repeats if repeat is not experts)
-    return tensor._replace(name=name, shape=(experts.count, *tensor.shape), repeats=others, stacked=experts._replace(stacked=True))
+    return tensor._replace(
+        name=name, shape=(experts.count, *tensor.shape), repeats=others, stacked=experts._replace(stacked=True)
+    )
 
 
 def unstack(tensor: Tensor, name: str) -> Tensor:

@@ -53,7 +53,9 @@ def read_scheme(config: Mapping[str, Any]) -> QuantizationScheme:
         case "gptq" | "awq":
             return _read_words(word, config)
         case "auto-round" if any(name in str(config.get("packing_format")) for name in ("gptq", "awq")):
-            return _read_words("gptq" if "gptq" in str(config["packing_format"]) else "awq", config)._replace(various=True)
+            return _read_words("gptq" if "gptq" in str(config["packing_format"]) else "awq", config)._replace(
+                various=True
+            )
         case "fp8" | "fbgemm_fp8":
             return QuantizationScheme("fp8", "FP8", block=read_block(config.get("weight_block_size")))
         case "mxfp8":
@@ -64,16 +66,22 @@ def read_scheme(config: Mapping[str, Any]) -> QuantizationScheme:
             return QuantizationScheme("fp8", "FP8 by compressed-tensors", various=True)
         case "modelopt" if config.get("quant_algo") == "FP8":
             return QuantizationScheme("fp8", "FP8 by ModelOpt")
-    raise make_unsupported_error(NAMES.get(word) or next((name for start, name in NAMES.items() if word.startswith(start)), quote(str(method))))
+    raise make_unsupported_error(
+        NAMES.get(word) or next((name for start, name in NAMES.items() if word.startswith(start)), quote(str(method)))
+    )
 
 
 def _read_words(method: str, config: Mapping[str, Any]) -> QuantizationScheme:
-    bits, group = (config.get(key, config.get(other)) for key, other in (("bits", "w_bit"), ("group_size", "q_group_size")))
+    bits, group = (
+        config.get(key, config.get(other)) for key, other in (("bits", "w_bit"), ("group_size", "q_group_size"))
+    )
     form = config.get("checkpoint_format") or config.get("format") or config.get("version")
     written = form.lower() if isinstance(form, str) else None
     layout: str | None = "gptq" if method == "gptq" else "awq"
     if config.get("is_marlin_format") is True or written in ("marlin", "bitblas", "qqq"):
-        raise make_unsupported_error(f"{method.upper()} in the layout of {'Marlin' if written is None else quote(written)}")
+        raise make_unsupported_error(
+            f"{method.upper()} in the layout of {'Marlin' if written is None else quote(written)}"
+        )
     if method == "awq" and written is not None:
         layout = AWQ_LAYOUTS.get(written)
     return QuantizationScheme(
@@ -89,8 +97,14 @@ def _read_words(method: str, config: Mapping[str, Any]) -> QuantizationScheme:
 def _is_fp8(config: Mapping[str, Any]) -> bool:
     """Whether compressed-tensors stores all quantised weights in FP8."""
     groups = config.get("config_groups")
-    weights = [group.get("weights") if isinstance(group, dict) else None for group in groups.values()] if isinstance(groups, dict) else []
-    return bool(weights) and all(isinstance(w, dict) and w.get("type") == "float" and w.get("num_bits") == 8 for w in weights)
+    weights = (
+        [group.get("weights") if isinstance(group, dict) else None for group in groups.values()]
+        if isinstance(groups, dict)
+        else []
+    )
+    return bool(weights) and all(
+        isinstance(w, dict) and w.get("type") == "float" and w.get("num_bits") == 8 for w in weights
+    )
 
 
 def make_unsupported_error(name: str) -> ParamcountError:

@@ -20,7 +20,12 @@ BNB_BLOCK = 64  # values per scale
 WORD = 32  # bits of the words that GPTQ and AWQ fill
 FP8_BLOCK, MXFP4_BLOCK = SCHEMES["fp8"].block, SCHEMES["mxfp4"].block  # outputs and inputs that share a scale
 INTERLEAVED = 4  # rows that AWQ's fast layout interleaves
-WORDS = {"gptq": "GPTQ", "awq": "AWQ", "awq gemv": "AWQ", "awq fast": "AWQ"}  # layouts that fill words, and the method of each
+WORDS = {
+    "gptq": "GPTQ",
+    "awq": "AWQ",
+    "awq gemv": "AWQ",
+    "awq fast": "AWQ",
+}  # layouts that fill words, and the method of each
 FP8 = ("F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
 
 
@@ -73,16 +78,25 @@ def list_pieces(shape: tuple[int, ...], packing: Packing) -> tuple[Piece, ...]:
             found = [Piece("values", dtype, shape), Piece("scale", scale, _shape_scales(shape, block, packing.axes))]
         case "fp4":
             held = inputs if dtype == "F4" else inputs // 2  # F4 shapes count values, byte shapes count pairs
-            found = [Piece("values", dtype, (*before, outputs, held)), Piece("scale", scale, compute_scales_shape(shape, block))]
+            found = [
+                Piece("values", dtype, (*before, outputs, held)),
+                Piece("scale", scale, compute_scales_shape(shape, block)),
+            ]
         case "mxfp4":
             scales = compute_scales_shape(shape, MXFP4_BLOCK)
             found = [Piece("packed weights", dtype, (*scales, MXFP4_BLOCK[1] // 2)), Piece("scale", scale, scales)]
         case "gptq":
-            found = [Piece("packed weights", dtype, (*before, count_words(inputs, bits), outputs)), Piece("scale", scale, (*before, groups, outputs))]
+            found = [
+                Piece("packed weights", dtype, (*before, count_words(inputs, bits), outputs)),
+                Piece("scale", scale, (*before, groups, outputs)),
+            ]
             found += [Piece("zero point", dtype, (*before, groups, count_words(outputs, bits)))] * packing.zeros
             found += [Piece("group index", "I32", (*before, inputs))] * packing.indexed
         case "awq":
-            found = [Piece("packed weights", dtype, (*before, inputs, count_words(outputs, bits))), Piece("scale", scale, (*before, groups, outputs))]
+            found = [
+                Piece("packed weights", dtype, (*before, inputs, count_words(outputs, bits))),
+                Piece("scale", scale, (*before, groups, outputs)),
+            ]
             found += [Piece("zero point", dtype, (*before, groups, count_words(outputs, bits)))] * packing.zeros
         case "awq gemv":
             width = pad_words(inputs, block[1], bits)
@@ -92,7 +106,11 @@ def list_pieces(shape: tuple[int, ...], packing: Packing) -> tuple[Piece, ...]:
             ]
             found += [Piece("zero point", dtype, (*before, outputs, width))] * packing.zeros
         case "bnb int8":
-            found = [Piece("values", dtype, shape), Piece("scale", scale, (*before, outputs)), Piece("description", "U8", ())]
+            found = [
+                Piece("values", dtype, shape),
+                Piece("scale", scale, (*before, outputs)),
+                Piece("description", "U8", ()),
+            ]
         case "bnb 4-bit" | "bnb 4-bit nested":
             found = _four_bit_by_bitsandbytes(shape, packing)
         case "ct words":
@@ -100,7 +118,9 @@ def list_pieces(shape: tuple[int, ...], packing: Packing) -> tuple[Piece, ...]:
                 Piece("packed weights", dtype, (*before, outputs, count_blocks(inputs, WORD // bits))),
                 Piece("scale", scale, _shape_scales(shape, block, packing.axes)),
             ]
-            found += [Piece("zero point", dtype, (*before, count_blocks(outputs, WORD // bits), groups))] * packing.zeros
+            found += [
+                Piece("zero point", dtype, (*before, count_blocks(outputs, WORD // bits), groups))
+            ] * packing.zeros
             found += [Piece("group index", "I32", (*before, inputs))] * packing.indexed
             found.append(Piece("description", "I64", (2,)))
         case "ct bytes":
@@ -108,10 +128,16 @@ def list_pieces(shape: tuple[int, ...], packing: Packing) -> tuple[Piece, ...]:
             found = [Piece("values", dtype, shape), Piece("scale", scale, scales)]
             found += [Piece("zero point", dtype, scales)] * packing.zeros
         case "nvfp4":
-            found = [Piece("packed weights", dtype, (*before, outputs, count_blocks(inputs, 2))), Piece("scale", scale, (*before, outputs, groups))]
+            found = [
+                Piece("packed weights", dtype, (*before, outputs, count_blocks(inputs, 2))),
+                Piece("scale", scale, (*before, outputs, groups)),
+            ]
         case _:  # awq fast
             width = pad_words(inputs, block[1], bits) * WORD // bits
-            found = [Piece("packed weights", dtype, (*before, outputs // INTERLEAVED, inputs)), Piece("scale", scale, (*before, width, outputs))]
+            found = [
+                Piece("packed weights", dtype, (*before, outputs // INTERLEAVED, inputs)),
+                Piece("scale", scale, (*before, width, outputs)),
+            ]
             found += [Piece("zero point", scale, (*before, width, outputs))] * packing.zeros
     return (*found, *packing.others)
 
@@ -124,12 +150,18 @@ def _four_bit_by_bitsandbytes(shape: tuple[int, ...], packing: Packing) -> list[
     outputs, inputs = shape
     n = count_blocks(outputs * inputs, BNB_BLOCK)
     kind, dtype = packing.scale.split()  # "nf4 bfloat16"
-    description = f'{{"quant_type": "{kind}", "blocksize": {BNB_BLOCK}, "dtype": "{dtype}", "shape": [{outputs}, {inputs}]}}'
+    description = (
+        f'{{"quant_type": "{kind}", "blocksize": {BNB_BLOCK}, "dtype": "{dtype}", "shape": [{outputs}, {inputs}]}}'
+    )
     found = [Piece("packed weights", "U8", (count_blocks(outputs * inputs, 2), 1)), Piece("code book", "F32", (16,))]
     if packing.layout == "bnb 4-bit":
         return [*found, Piece("scale", "F32", (n,)), Piece("description", "U8", (len(description),))]
     nested = ', "nested_blocksize": 256, "nested_dtype": "float32", "nested_offset": 0.01234567890123456'
-    found += [Piece("scale", "U8", (n,)), Piece("scale of scales", "F32", (count_blocks(n, 256),)), Piece("code book", "F32", (256,))]
+    found += [
+        Piece("scale", "U8", (n,)),
+        Piece("scale of scales", "F32", (count_blocks(n, 256),)),
+        Piece("code book", "F32", (256,)),
+    ]
     return [*found, Piece("description", "U8", (len(description) + len(nested),))]
 
 

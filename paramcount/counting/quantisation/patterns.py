@@ -23,9 +23,20 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     Raises: ParamcountError if it is none, or one whose matching may take long: a repeated group, many repeats, look-arounds.
     """
     head = re.sub(r"(?:\.\*)+\$?$", "", text)
-    if len(text) > LONGEST or not PLAIN.fullmatch(text) or re.search(r"\)[*+?{]|[*+?}][*+{]", text) or len(REPEAT.findall(head)) > MOST_REPEATS:
-        raise ParamcountError(f"= {describe_value(text)} is a regular expression that paramcount does not read", expected="names, with at most two of `.*`")
+    if (
+        len(text) > LONGEST
+        or not PLAIN.fullmatch(text)
+        or re.search(r"\)[*+?{]|[*+?}][*+{]", text)
+        or len(REPEAT.findall(head)) > MOST_REPEATS
+    ):
+        raise ParamcountError(
+            f"= {describe_value(text)} is a regular expression that paramcount does not read",
+            expected="names, with at most two of `.*`",
+        )
     try:
         return re.compile(text)
     except re.error:
-        raise ParamcountError(f"= {describe_value(text)} is no regular expression", expected="names, with `re:` before a regular expression") from None
+        raise ParamcountError(
+            f"= {describe_value(text)} is no regular expression",
+            expected="names, with `re:` before a regular expression",
+        ) from None

@@ -89,7 +89,9 @@ def plan_in(method: str, config: Mapping[str, Any], dtype: str) -> Plan:
             packing = Packing("fp8", "F8_E4M3", 8, (1, 0), "F32")
             return Plan(method, "FP8, one scale per output", (Group(Scheme("fp8", (1, 0), kept), packing),), dtype)
         case "mxfp4":
-            return Plan("mxfp4", "MXFP4", (Group(SCHEMES["mxfp4"]._replace(kept=kept), RELEASED["mxfp4"][1][0].packing),), dtype)
+            return Plan(
+                "mxfp4", "MXFP4", (Group(SCHEMES["mxfp4"]._replace(kept=kept), RELEASED["mxfp4"][1][0].packing),), dtype
+            )
         case "words" if not said.various:
             return words(said, config, kept, dtype)
     raise unknown_size(method)
@@ -129,11 +131,15 @@ def eight_bit_floats(said: QuantizationScheme, config: Mapping[str, Any], kept: 
     """FP8 in blocks or with one scale per tensor. Source: FineGrainedFP8Config of the reference."""
     has_block = config.get("weight_block_size", FP8_BLOCK) is not None
     if has_block and said.block is None and "weight_block_size" in config:
-        raise ParamcountError(f"weight_block_size = {describe_value(config['weight_block_size'])}", expected="two positive integers")
+        raise ParamcountError(
+            f"weight_block_size = {describe_value(config['weight_block_size'])}", expected="two positive integers"
+        )
     block = (said.block or FP8_BLOCK) if has_block else (0, 0)
     bytes_as_scales = config.get("scale_fmt") == "ue8m0"
     beside = (Piece("activation scale", "F32", ()),) if config.get("activation_scheme") == "static" else ()
-    packing = Packing("fp8", "F8_E4M3", 8, block, "F8_E8M0" if bytes_as_scales else "F32", 2 if has_block else 0, others=beside)
+    packing = Packing(
+        "fp8", "F8_E4M3", 8, block, "F8_E8M0" if bytes_as_scales else "F32", 2 if has_block else 0, others=beside
+    )
     if config.get("expert_dtype") == "fp4":
         raise ParamcountError("has experts of FP4 beside FP8")
     text = f"{said.name}, {block[0]} × {block[1]} blocks" if has_block else f"{said.name}, one scale per tensor"
@@ -148,7 +154,14 @@ def words(said: QuantizationScheme, config: Mapping[str, Any], kept: tuple[str, 
         raise unknown_size(said.name)
     if config.get("modules_in_block_to_quantize") is not None or config.get("lm_head") is True:
         raise ParamcountError("quantises a choice of modules")
-    packing = Packing(said.layout, "I16" if said.layout == "awq fast" else "I32", bits, (1, group), "F16", indexed=said.layout == "gptq")
+    packing = Packing(
+        said.layout,
+        "I16" if said.layout == "awq fast" else "I32",
+        bits,
+        (1, group),
+        "F16",
+        indexed=said.layout == "gptq",
+    )
     method = "gptq" if said.layout == "gptq" else "awq"
     text = f"{said.name} {bits}-bit, {f'groups of {group}' if group else 'one group'}"
     return Plan(str(config["quant_method"]), text, (Group(Scheme(method, (1, group), kept), packing),), dtype)
@@ -158,10 +171,14 @@ def bitsandbytes(config: Mapping[str, Any], dtype: str) -> Plan:
     """Eight bits with a scale per output, or four in blocks of 64. Source: BitsAndBytesConfig of the reference."""
     eight, four = config.get("load_in_8bit"), config.get("load_in_4bit")
     if bool(eight) == bool(four):
-        raise ParamcountError("says both load_in_8bit and load_in_4bit" if eight else "says neither load_in_8bit nor load_in_4bit")
+        raise ParamcountError(
+            "says both load_in_8bit and load_in_4bit" if eight else "says neither load_in_8bit nor load_in_4bit"
+        )
     scheme = Scheme("bitsandbytes", (1, 0), names_in(config, "llm_int8_skip_modules"))
     if eight:
-        return Plan("bitsandbytes", "bitsandbytes 8-bit", (Group(scheme, Packing("bnb int8", "I8", 8, (1, 0), "F32")),), dtype)
+        return Plan(
+            "bitsandbytes", "bitsandbytes 8-bit", (Group(scheme, Packing("bnb int8", "I8", 8, (1, 0), "F32")),), dtype
+        )
     kind, nested = config.get("bnb_4bit_quant_type", "fp4"), config.get("bnb_4bit_use_double_quant", False)
     if kind not in ("fp4", "nf4"):
         raise ParamcountError(f"bnb_4bit_quant_type = {describe_value(kind)}", expected="fp4 or nf4")
@@ -177,15 +194,26 @@ def bitsandbytes(config: Mapping[str, Any], dtype: str) -> Plan:
 def compressed_tensors(config: Mapping[str, Any], dtype: str) -> Plan:
     """Groups of modules, each in its format. Source: compressed_tensors 0.20, quantization/quant_config.py and compressors/."""
     groups = config.get("config_groups")
-    if not isinstance(groups, Mapping) or not groups or not all(isinstance(group, Mapping) for group in groups.values()):
+    if (
+        not isinstance(groups, Mapping)
+        or not groups
+        or not all(isinstance(group, Mapping) for group in groups.values())
+    ):
         raise ParamcountError("config_groups says no groups")
     ignored = names_in(config, "ignore")
     found, texts = [], []
     for group in groups.values():
         text, packing = compressed(group, str(group.get("format") or config.get("format")), dtype)
-        found.append(Group(Scheme("compressed-tensors", packing.block, targets=names_in(group, "targets"), ignored=ignored), packing))
+        found.append(
+            Group(
+                Scheme("compressed-tensors", packing.block, targets=names_in(group, "targets"), ignored=ignored),
+                packing,
+            )
+        )
         texts.append(text)
-    packs = any(group.packing.layout == "ct words" for group in found)  # with the shape beside, in versions that did not say theirs of other types
+    packs = any(
+        group.packing.layout == "ct words" for group in found
+    )  # with the shape beside, in versions that did not say theirs of other types
     exact = not config.get("kv_cache_scheme") and (not packs or config.get("version") is not None)
     return Plan("compressed-tensors", " and ".join(dict.fromkeys(texts)), tuple(found), dtype, exact)
 
@@ -200,18 +228,24 @@ def compressed(group: Mapping[str, Any], form: str, dtype: str) -> tuple[str, Pa
     others = (Piece("activation scale", dtype, (1,)),) if fixed else ()
     block, axes = blocks_of(strategy, size, weights.get("block_structure")), 1 if strategy == "tensor" else 2
     zeros, indexed = weights.get("symmetric") is False, weights.get("actorder") == "group"
-    text = {("int", 4): "INT4", ("int", 8): "INT8", ("float", 8): "FP8"}.get((str(kind), bits if type(bits) is int else 0), "")
+    text = {("int", 4): "INT4", ("int", 8): "INT8", ("float", 8): "FP8"}.get(
+        (str(kind), bits if type(bits) is int else 0), ""
+    )
     match form:
         case "pack-quantized" if kind == "int" and bits in (4, 8):
             packing = Packing("ct words", "I32", bits, block, dtype, axes, zeros=zeros, indexed=indexed, others=others)
         case "int-quantized" | "float-quantized" | "naive-quantized" if text and bits == 8:
-            packing = Packing("ct bytes", "I8" if kind == "int" else "F8_E4M3", 8, block, dtype, axes, zeros=zeros, others=others)
+            packing = Packing(
+                "ct bytes", "I8" if kind == "int" else "F8_E4M3", 8, block, dtype, axes, zeros=zeros, others=others
+            )
         case "nvfp4-pack-quantized" if (kind, bits, size) == ("float", 4, 16):
             text = "NVFP4"
             one = Piece("scale of scales", "F32", (1,))
             packing = Packing("nvfp4", "U8", 4, block, "F8_E4M3", others=(one, *([one] if inputs else [])))
         case _:
-            raise ParamcountError(f"has a group in the format {quote(form)} with {quote(str(kind))} weights of {quote(str(bits))} bits")
+            raise ParamcountError(
+                f"has a group in the format {quote(form)} with {quote(str(kind))} weights of {quote(str(bits))} bits"
+            )
     return f"{text} by compressed-tensors", packing
 
 
@@ -227,4 +261,7 @@ def blocks_of(strategy: object, size: object, structure: object) -> tuple[int, i
         case "block":
             if block := read_block(structure):
                 return block
-    raise ParamcountError(f"has weights with the strategy {quote(str(strategy))}", expected="tensor, channel, group or block, with its size")
+    raise ParamcountError(
+        f"has weights with the strategy {quote(str(strategy))}",
+        expected="tensor, channel, group or block, with its size",
+    )

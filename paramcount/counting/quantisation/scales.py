@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 KEPT_PARTS = ("vision", "audio", "projector")  # not quantised: parts,
 KEPT = ("embedding", "other_embedding", "position", "router", "norm", "lm_head")  # components,
-KEPT_NAMES = ("eh_proj.weight", "weights_proj.weight")  # single matrices, of DeepSeek-V3's MTP layer and of V3.2's indexer
+KEPT_NAMES = (
+    "eh_proj.weight",
+    "weights_proj.weight",
+)  # single matrices, of DeepSeek-V3's MTP layer and of V3.2's indexer
 LARGEST_BLOCK = 2**20
 MOST_LAYERS = 10_000
 
@@ -42,7 +45,9 @@ class Scheme(NamedTuple):
     @property
     def keeps(self) -> tuple[str, ...]:
         """The components that are not quantised."""
-        if self.method == "bitsandbytes":  # the reference's experts are no linear layers; a list of modules replaces the default, the LM head
+        if (
+            self.method == "bitsandbytes"
+        ):  # the reference's experts are no linear layers; a list of modules replaces the default, the LM head
             return (*(name for name in KEPT if name != "lm_head" or not self.kept), "experts")
         return tuple(name for name in KEPT if name != "lm_head") if self.targets else KEPT
 
@@ -84,7 +89,11 @@ def make_scheme(said: Mapping[str, Any]) -> Scheme | None:
 
 def read_block(value: object) -> tuple[int, int] | None:
     """Outputs and inputs per scale from a config.json; None if missing or invalid."""
-    if not isinstance(value, (list, tuple)) or len(value) != 2 or any(type(n) is not int or not 1 <= n <= LARGEST_BLOCK for n in value):
+    if (
+        not isinstance(value, (list, tuple))
+        or len(value) != 2
+        or any(type(n) is not int or not 1 <= n <= LARGEST_BLOCK for n in value)
+    ):
         return None
     return value[0], value[1]
 
@@ -103,8 +112,15 @@ def make_scales(tensor: Tensor, scheme: Scheme) -> Tensor | None:
         return None
     shape = packed.shape
     if scheme.method == "mxfp4":
-        return tensor._replace(name=tensor.name + "_scales", shape=compute_scales_shape(transpose_shape(shape), scheme.block), role="scale", splits=())
-    return packed._replace(name=tensor.name + "_scale_inv", shape=compute_scales_shape(shape, scheme.block), role="scale", splits=())
+        return tensor._replace(
+            name=tensor.name + "_scales",
+            shape=compute_scales_shape(transpose_shape(shape), scheme.block),
+            role="scale",
+            splits=(),
+        )
+    return packed._replace(
+        name=tensor.name + "_scale_inv", shape=compute_scales_shape(shape, scheme.block), role="scale", splits=()
+    )
 
 
 def select_packed(tensor: Tensor, scheme: Scheme) -> Tensor | None:
@@ -116,10 +132,16 @@ def select_packed(tensor: Tensor, scheme: Scheme) -> Tensor | None:
     if tensor.role != "parameter" or tensor.tied_to or tensor.part in KEPT_PARTS:
         return None
     stacked = tensor.stacked is not None and not tensor.stacked.merged
-    if scheme.method == "mxfp4":  # of experts alone, which are stored [experts, inputs, outputs] and whose scales are not
+    if (
+        scheme.method == "mxfp4"
+    ):  # of experts alone, which are stored [experts, inputs, outputs] and whose scales are not
         return tensor if stacked and len(tensor.shape) == 3 else None
     component = tensor.component.partition(".")[0]
-    if len(tensor.shape) != 2 + stacked or (component in scheme.keeps and not tensor.name.endswith(scheme.routers)) or tensor.name.endswith(KEPT_NAMES):
+    if (
+        len(tensor.shape) != 2 + stacked
+        or (component in scheme.keeps and not tensor.name.endswith(scheme.routers))
+        or tensor.name.endswith(KEPT_NAMES)
+    ):
         return None
     if not tensor.name.endswith(".weight") and component != "experts":
         return None
@@ -154,7 +176,9 @@ def select_repeats(tensor: Tensor, scheme: Scheme) -> tuple[Repeat, ...] | None:
     layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
     module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
     if layer is not None and layer.count > MOST_LAYERS:
-        raise ParamcountError(f"{layer.count:,} layers, each of which quantization_config may name", expected=f"at most {MOST_LAYERS:,}")
+        raise ParamcountError(
+            f"{layer.count:,} layers, each of which quantization_config may name", expected=f"at most {MOST_LAYERS:,}"
+        )
     indices = (0,) if layer is None else layer.indices
     left = [i for i in indices if scheme.takes(module.replace("{layer}", str(i)))]
     if not left:
@@ -185,7 +209,10 @@ def is_matched(module: str, patterns: tuple[str, ...]) -> bool:
     """
     from paramcount.counting.quantisation.patterns import compile_pattern
 
-    return any(bool(compile_pattern(text[3:]).match(module)) if text.startswith("re:") else text in (module, "Linear") for text in patterns)
+    return any(
+        bool(compile_pattern(text[3:]).match(module)) if text.startswith("re:") else text in (module, "Linear")
+        for text in patterns
+    )
 
 
 def count_scales(tensors: Iterable[Tensor], scheme: Scheme) -> dict[str, int]:

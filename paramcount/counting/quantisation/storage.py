@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from paramcount.sizes import Sizes
 
 TOWERS = ("vision", "audio", "projector")
-WITH_MTP = ("fp8", "mxfp8")  # methods of publishers who release the MTP layers; tools built on transformers leave them out
+WITH_MTP = (
+    "fp8",
+    "mxfp8",
+)  # methods of publishers who release the MTP layers; tools built on transformers leave them out
 WHOLE_MODEL = ("bitsandbytes", "compressed-tensors")  # methods that quantise the linear layers of towers, too
 
 
@@ -59,7 +62,9 @@ class Facts(NamedTuple):
     linear_by_component: bool
 
 
-def read_storage(sizes: Sizes, release: Release | None, document: Mapping[str, Any], tensors: Iterable[Tensor]) -> Storage | None:
+def read_storage(
+    sizes: Sizes, release: Release | None, document: Mapping[str, Any], tensors: Iterable[Tensor]
+) -> Storage | None:
     """How a model is stored; None if it is not quantised.
 
     Raises: ParamcountError if the size is unknown.
@@ -74,7 +79,9 @@ def read_storage(sizes: Sizes, release: Release | None, document: Mapping[str, A
     plan, listed = make_plan(config, document), list(tensors)
     has_experts = any(tensor.component.startswith("experts") for tensor in listed)
     if plan.method == "bitsandbytes" and has_experts and not str(document.get("transformers_version")).startswith("5."):
-        raise ParamcountError("was written by an unknown or older version of transformers, and only since version 5 bitsandbytes skips experts")
+        raise ParamcountError(
+            "was written by an unknown or older version of transformers, and only since version 5 bitsandbytes skips experts"
+        )
     return measure_storage(sizes, release, listed, plan)
 
 
@@ -83,7 +90,9 @@ def measure_storage(sizes: Sizes, release: Release | None, tensors: Iterable[Ten
     total, quantized, mtp = 0, 0, False
     facts, linear = merge_facts(sizes), plan.method in WHOLE_MODEL
     if linear and not facts.linear_by_component:
-        raise ParamcountError(f"quantises the linear layers of {sizes.reference}, and which of its matrices these are is not known")
+        raise ParamcountError(
+            f"quantises the linear layers of {sizes.reference}, and which of its matrices these are is not known"
+        )
     for tensor in tensors:
         if not is_stored(tensor, release) or (tensor.part == "mtp" and plan.method not in WITH_MTP):
             continue
@@ -91,7 +100,9 @@ def measure_storage(sizes: Sizes, release: Release | None, tensors: Iterable[Ten
         plain = get_dtype(tensor, facts, plan.dtype)
         left = tensor.copies
         for group in plan.groups if not is_named(tensor, (*facts.float32, *facts.float32_if_float16)) else ():
-            packed = select_packed(tensor, group.scheme._replace(routers=facts.linear_routers) if linear else group.scheme)
+            packed = select_packed(
+                tensor, group.scheme._replace(routers=facts.linear_routers) if linear else group.scheme
+            )
             if packed is None or not left:
                 continue
             check_plan(tensor, plan)
@@ -100,7 +111,9 @@ def measure_storage(sizes: Sizes, release: Release | None, tensors: Iterable[Ten
             total += copies * compute_packed_bytes(tensor, group.packing, tensor.name.endswith(facts.transposable))
             quantized += copies * prod(tensor.shape)
         if left and plan.method in WHOLE_MODEL and tensor.part in TOWERS and may_be_packed(tensor, plan):
-            raise ParamcountError(f"does not exclude the {tensor.part} part, and which of its matrices are quantised is not known")
+            raise ParamcountError(
+                f"does not exclude the {tensor.part} part, and which of its matrices are quantised is not known"
+            )
         total += left * compute_bytes(tensor.shape, Packing("plain", plain))
     return Storage(plan.method, plan.text, total, quantized, plan.exact, mtp)
 
@@ -109,7 +122,10 @@ def merge_facts(sizes: Sizes) -> Facts:
     """The combined facts of a model, its language model and its encoders."""
     inner = [value for name in type(sizes).model_fields if isinstance(value := getattr(sizes, name), BaseModel)]
     every: list[Any] = [sizes, *inner]
-    words = {name: tuple(dict.fromkeys(word for part in every for word in getattr(part, name))) for name in Facts._fields[:-1]}
+    words = {
+        name: tuple(dict.fromkeys(word for part in every for word in getattr(part, name)))
+        for name in Facts._fields[:-1]
+    }
     return Facts(**words, linear_by_component=all(part.linear_by_component for part in every))
 
 
@@ -128,7 +144,9 @@ def is_named(tensor: Tensor, words: tuple[str, ...]) -> bool:
 def is_stored(tensor: Tensor, release: Release | None) -> bool:
     """Whether a file holds a tensor of its own. `release`: the zoo entry's statement about the released files."""
     if tensor.part == "mtp":
-        return (release is None or release.mtp) and (not tensor.tied_to or (release is not None and "mtp" in release.copies))
+        return (release is None or release.mtp) and (
+            not tensor.tied_to or (release is not None and "mtp" in release.copies)
+        )
     if tensor.tied_to:
         return release is not None and "lm_head" in release.copies and tensor.component == "lm_head"
     return tensor.role != "legacy_buffer" or (release is not None and release.legacy_buffers)
@@ -154,6 +172,10 @@ def compute_packed_bytes(tensor: Tensor, packing: Packing, inputs_first: bool) -
     shape = transpose_shape(tensor.shape) if other_way else tensor.shape
     outputs, inputs = shape[-2:]
     group = packing.block[1]
-    if packing.layout in WORDS and (inputs * packing.bits % WORD or outputs * packing.bits % WORD or (group and inputs % group)):
-        raise ParamcountError(f"{packing.format} cannot hold {tensor.name}: {outputs:,} × {inputs:,} in groups of {group or inputs:,}")
+    if packing.layout in WORDS and (
+        inputs * packing.bits % WORD or outputs * packing.bits % WORD or (group and inputs % group)
+    ):
+        raise ParamcountError(
+            f"{packing.format} cannot hold {tensor.name}: {outputs:,} × {inputs:,} in groups of {group or inputs:,}"
+        )
     return compute_bytes(shape, packing)
