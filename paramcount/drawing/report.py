@@ -208,9 +208,8 @@ def _draw_bars(rows: Sequence[dict[str, Any]], safe: Callable[[str], Markup]) ->
     from paramcount.drawing.bars import plot_rows
 
     totals = [row["total"] for row in rows if not row["estimate"]]
-    root = ET.fromstring(
-        plot_rows(rows, scale="log" if max(totals) > FAR_APART * min(totals) else "linear", paper=False)
-    )  # noqa: S314
+    scale = "log" if max(totals) > FAR_APART * min(totals) else "linear"
+    root = ET.fromstring(plot_rows(rows, scale=scale, paper=False))  # noqa: S314 our own SVG
     for element in list(root.iter()):
         element.tag = element.tag.rpartition("}")[2]
         element.attrib = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}

@@ -80,9 +80,9 @@ def _run_tokenizer(asked: dict[str, Any], place: str) -> dict[str, Any]:
         str(MOST_MEMORY),
     ]  # -P: import nothing from this directory or the current one
     try:
-        ran = subprocess.run(
+        ran = subprocess.run(  # noqa: S603 a file of this package
             command, input=json.dumps(asked).encode(), capture_output=True, timeout=PATIENCE, env=quietly
-        )  # noqa: S603 a file of this package
+        )
         found: dict[str, Any] = json.loads(ran.stdout)
     except subprocess.TimeoutExpired:
         raise ParamcountError(
