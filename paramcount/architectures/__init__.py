@@ -1,6 +1,7 @@
-"""Architectures by model type: one class per checkpoint layout, its sizes and its forward pass, imported when it is needed.
+"""Architectures by model type: one class per checkpoint layout with its sizes and its forward pass.
 
-An architecture reads like its paper. It combines operations (`paramcount.flow`) and parts (`paramcount.parts`) and says nothing twice.
+A module is imported when it is first needed. An architecture reads like its paper: it combines operations
+(`paramcount.flow`) and parts (`paramcount.parts`) and repeats nothing.
 """
 
 from __future__ import annotations
@@ -311,7 +312,10 @@ def _imported(module: str, cls: str) -> type[Sizes]:
 
 @cache
 def _of_another_task(name: str) -> type[Sizes] | None:
-    """The architecture of "model_type.Class" where the class has the head of another task; None where it is not declared."""
+    """The architecture of "model_type.Class" where the class has the head of another task.
+
+    None where it is not declared.
+    """
     model_type, dot, cls = name.partition(".")
     if not dot or model_type not in ARCHITECTURES:
         return None

@@ -1,4 +1,7 @@
-"""Arcee's Trinity: gated attention, of which only layers with a window rotate, pre-norm and post-norm, experts beside shared ones."""
+"""Arcee's Trinity: gated attention, pre-norm and post-norm, routed and shared experts.
+
+Only layers with a sliding window use rotary positions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arctic: 128 experts that read a layer's input, beside attention and a small dense MLP that run one after the other."""
+"""Arctic: 128 experts that read a layer's input, in parallel with attention followed by a small dense MLP."""
 
 from __future__ import annotations
 

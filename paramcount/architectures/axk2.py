@@ -1,4 +1,4 @@
-"""A.X K2: DeepSeek-V3.2's sparse attention with a gate out of the queries' latent, norms gated through a narrow waist."""
+"""A.X K2: DeepSeek-V3.2's sparse attention with a gate from the query latent, and norms with a low-rank gate."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class AXK2(DeepseekV32):
         not_null("n_routed_experts", "num_key_value_heads"),
     )
     defaults: ClassVar = {
-        "vocab_size": 163840, "d_model": 2048, "n_layers": 48, "n_heads": 32, "d_q_lora": 384, "d_kv_lora": 128, "d_nope": 64, "d_rope": 32, "d_v": 64,
+        "vocab_size": 163840, "d_model": 2048, "n_layers": 48, "n_heads": 32, "d_q_lora": 384, "d_kv_lora": 128,
+        "d_nope": 64, "d_rope": 32, "d_v": 64,
         "n_index_heads": 16, "d_ff": 5120, "d_expert": 512,
     }  # fmt: skip
 

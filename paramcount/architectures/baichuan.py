@@ -1,4 +1,7 @@
-"""Baichuan 1 and 2: Llama's layers with q, k and v in one matrix; the 13B models have ALiBi in place of rotary positions."""
+"""Baichuan 1 and 2: Llama's layers with q, k and v in one matrix.
+
+The 13B models have ALiBi in place of rotary positions.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ from paramcount.sizes.rules import check_even, check_heads_fill
 
 
 class Baichuan(Sizes):
-    """Source: arXiv:2309.10305, section 2; modeling_baichuan.py of baichuan-inc/Baichuan-7B, Baichuan2-7B-Base and Baichuan2-13B-Chat.
-    Each repository has code and defaults of its own, so sizes have to be given. Baichuan 2 normalizes the rows of its head, which
-    adds nothing to it."""
+    """Source: arXiv:2309.10305, section 2; modeling_baichuan.py of baichuan-inc/Baichuan-7B, Baichuan2-7B-Base and
+    Baichuan2-13B-Chat. Each repository has code and defaults of its own, so sizes have to be given. Baichuan 2
+    normalizes the rows of its head, which adds nothing to it.
+    """
 
     reference: ClassVar[str] = "BaichuanForCausalLM of baichuan-inc/Baichuan2-13B-Chat"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("BaiChuanForCausalLM",)

@@ -50,7 +50,7 @@ def groups_fit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class BailingHybrid(Sizes):
-    """Source: modeling_bailing_hybrid.py of the reference. The head is never tied, whatever tie_word_embeddings says."""
+    """Source: modeling_bailing_hybrid.py of the reference. It ignores tie_word_embeddings: the head is never tied."""
 
     reference: ClassVar[str] = "BailingHybridForCausalLM"
     float32: ClassVar[tuple[str, ...]] = ("e_score_correction_bias", "conv1d", "dt_bias", "A_log")
@@ -134,7 +134,7 @@ def head_gate(n_heads: Size, x: Data, a: Data, name: str) -> Data:
 
 
 def delta_attention(c: Any, x: Data, prefix: str) -> Data:
-    """Kimi's delta attention: a state for each head that forgets channel by channel and is corrected towards each new value.
+    """Kimi Delta Attention: one state per head that decays per channel and is corrected towards each new value.
 
     Source: arXiv:2510.26692.
     """

@@ -1,4 +1,7 @@
-"""Ling 1 and 2: fused q, k and v of few KV heads, fine-grained experts with shared ones; version 2 norms heads and routes as DeepSeek-V3."""
+"""Ling 1 and 2: fused q, k and v with grouped-query attention, fine-grained experts with shared ones.
+
+Version 2 normalizes queries and keys and routes as DeepSeek-V3 does.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ def head_size(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
 
 
 class BailingMoe(Sizes):
-    """Source: arXiv:2503.05139; configuration_bailing_moe.py and modeling_bailing_moe.py of github inclusionAI/Ling@5ccaeae073d6."""
+    """Source: arXiv:2503.05139; configuration_bailing_moe.py and modeling_bailing_moe.py of github
+    inclusionAI/Ling@5ccaeae073d6.
+    """
 
     reference: ClassVar[str] = "BailingMoeForCausalLM of inclusionAI/Ling-lite"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(126081),)
@@ -68,12 +73,15 @@ def without_mtp(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class BailingMoeV2(BailingMoe):
-    """Source: arXiv:2510.22115; configuration_bailing_moe_v2.py and modeling_bailing_moe_v2.py of github inclusionAI/Ling-V2@af8837e677a1."""
+    """Source: arXiv:2510.22115; configuration_bailing_moe_v2.py and modeling_bailing_moe_v2.py of github
+    inclusionAI/Ling-V2@af8837e677a1.
+    """
 
     reference: ClassVar[str] = "BailingMoeV2ForCausalLM of inclusionAI/Ling-mini-2.0"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(156892), grouped_routing(8, 4), without_mtp)
     defaults: ClassVar[Mapping[str, Any]] = {
-        "vocab_size": 157184, "d_model": 2048, "n_layers": 20, "n_kv_heads": 4, "d_ff": 5120, "n_dense_layers": 1, "d_expert": 512,
+        "vocab_size": 157184, "d_model": 2048, "n_layers": 20, "n_kv_heads": 4, "d_ff": 5120, "n_dense_layers": 1,
+        "d_expert": 512,
         "n_routed_experts": 256, "n_active_experts": 8, "n_shared_experts": 1, "o_bias": False,
     }  # fmt: skip
 

@@ -1,4 +1,7 @@
-"""Beam: gated attention, rotated over a window in five of six layers and unrotated in the sixth, residuals scaled by depth, experts."""
+"""Beam: gated attention, residuals scaled by depth, and experts.
+
+Five of six layers attend to a sliding window with rotary positions; the sixth attends to all tokens without them.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,7 @@ def gate(c: Any, x: Data, a: Data) -> Data:
 def scaled(
     x: Data, attention: Callable[[Data], Data], feed_forward: Callable[[Data], Data], *, bias: bool = False
 ) -> Data:
-    """Pre-norm and post-norm; what comes in and what is added are weighed by depth, so that their sum keeps its size."""
+    """Pre-norm and post-norm. Residual and update are scaled by depth, so that their sum keeps its magnitude."""
     for part, before, behind in ((attention, *SANDWICH[:2]), (feed_forward, *SANDWICH[2:])):
         x = activate(x, "depth scale") + activate(
             norm(part(norm(x, before, bias=bias)), behind, bias=bias), "depth scale"

@@ -1,4 +1,7 @@
-"""BERT: an encoder whose tables of tokens, segments and places are summed, norms behind the residuals, a head tied to the tokens."""
+"""BERT: a post-norm encoder that sums token, segment and position embeddings.
+
+Its LM head is tied to the token embedding.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ POOLED = ("Model", "ForMultipleChoice", "ForNextSentencePrediction", "ForPreTrai
 
 
 class Encoder(Sizes):
-    """What encoders of the BERT kind share. With is_decoder they look back only, and may look at another encoder's output."""
+    """What encoders of the BERT kind share.
+
+    With is_decoder they look back only, and may look at another encoder's output.
+    """
 
     conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(0))
 

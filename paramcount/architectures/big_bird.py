@@ -1,4 +1,7 @@
-"""BigBird: BERT for long texts, whose layers look at a window, at the ends and at random blocks. Its pooler is there for every head."""
+"""BigBird: BERT for long texts, whose layers look at a window, at the ends and at random blocks.
+
+Its pooler is there for every head.
+"""
 
 from __future__ import annotations
 

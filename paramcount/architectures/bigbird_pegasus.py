@@ -1,5 +1,7 @@
-"""BigBird-Pegasus: Pegasus with learned places and an encoder that looks at a window, the ends and random blocks; a decoder alone is
-never tied to its tokens."""
+"""BigBird-Pegasus: Pegasus with learned places and an encoder that looks at a window, the ends and random blocks.
+
+A decoder alone is never tied to its tokens.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""BLT: a small model cuts bytes into patches, an encoder gathers them, a large model runs over patches, a decoder goes back to bytes."""
+"""BLT: a byte-level model that runs its large transformer over patches of bytes.
+
+A small model cuts bytes into patches, an encoder pools them, the large model runs over patches, and a decoder returns
+to bytes.
+"""
 
 from __future__ import annotations
 
@@ -74,12 +78,15 @@ def n_hash_tables(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 
 
 class Blt(Sizes):
-    """Source: arXiv:2412.09871, section 3. The patcher is frozen; with another patching_mode than entropy nothing reaches it."""
+    """Source: arXiv:2412.09871, section 3. The patcher is frozen; with another patching_mode than entropy nothing
+    reaches it.
+    """
 
     reference: ClassVar[str] = "BltForCausalLM"
     linear_by_component: ClassVar[bool] = False
     unused_keys: ClassVar[tuple[str, ...]] = (
-        "patch_size", "decoder_config.head_dim", "encoder_config.head_dim", "global_config.head_dim", "patcher_config.head_dim",
+        "patch_size", "decoder_config.head_dim", "encoder_config.head_dim", "global_config.head_dim",
+        "patcher_config.head_dim",
     )  # fmt: skip
 
     vocab_size: Positive = hf(absent=260)

@@ -1,4 +1,7 @@
-"""ChatGLM, 2 and 3, and GLM-4-9B: one matrix for q, k and v; from ChatGLM2 on few key heads, half of each rotated, and a gated MLP."""
+"""ChatGLM, 2 and 3, and GLM-4-9B: fused q, k and v.
+
+From ChatGLM2 on: multi-query or grouped-query attention with half of each head rotated, and a gated MLP.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
 
 
 def not_another_glm(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-    """Other modeling code under the same model type, or weights that only some configs have: GLM-4V, a trained prefix."""
+    """Rejects configs of other modeling code with this model type (GLM-4V) and those with a trained prefix."""
     if "vision_config" in js:
         raise ParamcountError(
             "belongs to another model of this type", where="vision_config", expected="ChatGLM or GLM-4-9B"
@@ -41,8 +44,9 @@ def not_another_glm(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class ChatGLM(Sizes):
-    """Source: modeling_chatglm.py of THUDM/chatglm-6b, THUDM/chatglm2-6b, THUDM/chatglm3-6b and THUDM/glm-4-9b-chat; arXiv:2406.12793, section 2.
-    `ChatGLMModel` holds the head too."""
+    """Source: modeling_chatglm.py of THUDM/chatglm-6b, THUDM/chatglm2-6b, THUDM/chatglm3-6b and THUDM/glm-4-9b-chat;
+    arXiv:2406.12793, section 2. `ChatGLMModel` holds the head too.
+    """
 
     reference: ClassVar[str] = "ChatGLMForConditionalGeneration of THUDM/chatglm2-6b"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("ChatGLMModel",)

@@ -6,7 +6,8 @@ from functools import cache
 
 from paramcount.architectures import ARCHITECTURES, architecture
 
-# {class: its model type in the reference} of classes that declarations of several model types name, or one of a part alone.
+# {class: its model type in the reference} of classes that declarations of several model types name, or one of a part
+# alone.
 SHARED = {
     "Emu3ForCausalLM": "emu3_text_model",
     "GPT2LMHeadModel": "gpt2",
@@ -32,10 +33,12 @@ SHARED = {
 
 @cache
 def model_types() -> dict[str, str]:
-    """{class: its model type} for every class that a declaration names. Imports all declarations.
+    """{class: its model type} for every class that a declaration names.
 
-    A class of a library comes before the same name in a publisher's own code. A class of several model types that SHARED
-    does not resolve is left out.
+    Imports all declarations.
+
+    A class of a library comes before the same name in a publisher's own code. A class of several model types that
+    SHARED does not resolve is left out.
     """
     library: dict[str, set[str]] = {}
     remote: dict[str, set[str]] = {}

@@ -1,4 +1,7 @@
-"""Command R and Aya: attention and MLP side by side behind one LayerNorm without a bias; Command R+ norms q and k head by head."""
+"""Command R and Aya: parallel attention and MLP after one LayerNorm without a bias.
+
+Command R+ normalizes q and k per head.
+"""
 
 from __future__ import annotations
 

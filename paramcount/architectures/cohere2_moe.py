@@ -1,4 +1,7 @@
-"""Command A MoE: attention and experts side by side behind one norm, three of four layers over a window and the fourth unrotated."""
+"""Command A MoE: parallel attention and experts after one norm.
+
+Three of four layers attend to a sliding window; the fourth has no rotary positions.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ COMBINED = ("average", "sum")
 
 
 def patterns(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-    """Two patterns: one for the dense layers in front and one for the rest, each with a full layer at the end of a group."""
+    """Two patterns, one for the leading dense layers and one for the rest.
+
+    Each group ends with a full-attention layer.
+    """
     n = check_no_types(js, "first_k_dense_replace", 0)
     front, rest = (
         check_no_types(js, "prefix_dense_sliding_window_pattern", 1),
@@ -55,7 +61,9 @@ def words_are_known(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class Cohere2Moe(Sizes):
-    """Source: modeling_cohere2_moe.py of the reference. `rotated_prefix`: dense layers are rotated whether they have a window or not."""
+    """Source: modeling_cohere2_moe.py of the reference. `rotated_prefix`: dense layers are rotated whether they have a
+    window or not.
+    """
 
     reference: ClassVar[str] = "Cohere2MoeForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (words_are_known, padding_in_table(0))

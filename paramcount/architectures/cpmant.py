@@ -1,4 +1,7 @@
-"""CPM-Ant: prompts and segments beside the tokens, one table of relative positions and segment pairs that all layers read."""
+"""CPM-Ant: Llama-like layers over tokens, prompts and segments.
+
+All layers share one table of relative positions and segment pairs.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ QKVO = ("project_q", "project_k", "project_v", "attention_out")
 
 
 class CpmAnt(Sizes):
-    """Source: modeling_cpmant.py of the reference. Its head is never tied: the table has the rows of the prompts more."""
+    """Source: modeling_cpmant.py of the reference. The head is never tied: the embedding has more rows, for prompts."""
 
     reference: ClassVar[str] = "CpmAntForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (

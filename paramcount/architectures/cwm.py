@@ -1,4 +1,7 @@
-"""CWM: the Llama layout without attention biases; three of four layers look back over a window, the first of each four over all."""
+"""CWM: the Llama layout without attention biases.
+
+The first of each four layers attends to all tokens, the others to a sliding window.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DBRX: a mixture of experts in every layer, stored one after the other in one matrix for each projection; q, k and v fused and clipped."""
+"""DBRX: experts in every layer, and fused q, k and v that are clipped.
+
+The matrices of all experts are stored one after the other in one matrix per projection.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ from paramcount.sizes.rules import check_heads_fill
 
 
 def can_run(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-    """The reference asks rope_theta of attn_config, clips without asking whether to, and sizes the experts by d_model's own key."""
+    """Requirements of the reference: it reads rope_theta from attn_config and clips q, k and v unconditionally.
+
+    The experts read d_model under a key of its own.
+    """
     inner = js.get("attn_config") or {}
     if "rope_theta" not in inner:
         raise ParamcountError("is missing", where="attn_config.rope_theta", expected="a number")

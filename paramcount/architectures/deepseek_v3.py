@@ -1,4 +1,4 @@
-"""DeepSeek-V3 and R1: DeepSeek-V2 with a learned correction of the router, kept as a buffer, and multi-token prediction."""
+"""DeepSeek-V3 and R1: DeepSeek-V2 with a learned routing bias, stored as a buffer, and MTP layers."""
 
 from __future__ import annotations
 
@@ -64,19 +64,25 @@ class DeepseekV3(Sizes):
         return next_token_layers(c, tokens, lambda x: layer(c, "moe", x))
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
-        """Moonshot AI's files hold them, and as many as the heads of a Llama of this width would need (Moonlight 27 × 64, Kimi K2 61 × 56).
+        """Rotary frequencies in Moonshot AI's files.
 
-        Source: github NVIDIA-NeMo/Megatron-Bridge@0fe9cb1dd9b1:src/megatron/bridge/models/deepseek/deepseek_v3_bridge.py.
+        They have the size of a Llama's with the same d_model and n_heads (Moonlight 27 × 64, Kimi K2 61 × 56).
+
+        Source: github
+        NVIDIA-NeMo/Megatron-Bridge@0fe9cb1dd9b1:src/megatron/bridge/models/deepseek/deepseek_v3_bridge.py.
         """
         return (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_model // c.n_heads // 2,), c.n_layers),)
 
 
 class KimiK2(DeepseekV3):
-    """Source: configuration_deepseek.py and modeling_deepseek.py of moonshotai/Kimi-K2-Instruct: DeepSeek-V3's own code."""
+    """Source: configuration_deepseek.py and modeling_deepseek.py of moonshotai/Kimi-K2-Instruct: DeepSeek-V3's own
+    code.
+    """
 
     reference: ClassVar[str] = "DeepseekV3ForCausalLM of moonshotai/Kimi-K2-Instruct"
     conditions: ClassVar[tuple[Condition, ...]] = (
-        grouped_routing(8, 4), one_of("topk_method", ("noaux_tc",), "noaux_tc"), experts_in_every_layer, latent_heads_stay_whole(None),
+        grouped_routing(8, 4), one_of("topk_method", ("noaux_tc",), "noaux_tc"), experts_in_every_layer,
+        latent_heads_stay_whole(None),
         padding_in_table(None),
     )  # fmt: skip
 

@@ -1,4 +1,7 @@
-"""DeepSeek-V4: hyper-connections, one key and value for all heads, which layers compress over blocks of tokens, experts by token id."""
+"""DeepSeek-V4: hyper-connections, and one head that is both key and value.
+
+Layers compress it over blocks of tokens; the first layers choose experts by token id.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ NAMES = ("w1", "w3", "w2")
 
 
 def layer_words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-    """By words, by ratios of compression, or heavily and sparsely compressed in turn behind two heavily compressed ones."""
+    """Layer types from their names, or from compression ratios, or by default.
+
+    The default: two heavily compressed layers, then heavily and sparsely compressed layers in turn.
+    """
     words, ratios, n = js.get("layer_types"), js.get("compress_ratios"), c["n_layers"]
     if words is None and ratios is not None:
         words = [RATIOS[ratio] for ratio in ratios]
@@ -102,7 +108,9 @@ def turned(label: str) -> Derivation:
 
 
 class DeepseekV4(Sizes):
-    """Source: arXiv:2606.19348, section 2. Layers with a window alone rotate `d_rope` of a head, the others `d_far_rope`."""
+    """Source: arXiv:2606.19348, section 2. Layers with a window alone rotate `d_rope` of a head, the others
+    `d_far_rope`.
+    """
 
     reference: ClassVar[str] = "DeepseekV4ForCausalLM"
     linear_by_component: ClassVar[bool] = False
@@ -210,7 +218,10 @@ def layer(c: Any, kind: tuple[str, str], x: Data, tokens: Data) -> Data:
 
 
 def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
-    """One key, which is the value too, for all heads: of the tokens in the window and, before them, of blocks of tokens."""
+    """Attention with one head that is both key and value, shared by all query heads.
+
+    Queries attend to the tokens in the window and to compressed blocks of the tokens before it.
+    """
     d_rope = c.d_rope if word == KINDS[0] else c.d_far_rope
     latent = norm(linear(x, prefix + "wq_a", "qkv.q_down", c.d_q_lora), prefix + "q_norm")
     q = rope_end(activate(linear(latent, prefix + "wq_b", "qkv.q_up", (c.n_heads, c.d_head)), "norm"), d_rope)
@@ -246,8 +257,10 @@ def rope_end(x: Data, d_rope: Size) -> Data:
 
 
 def compress(c: Any, x: Data, prefix: str, component: str, width: Size, block: Size, overlapping: bool) -> Data:
-    """A block of tokens to one vector: a weighted sum, channel by channel. `overlapping`: each token counts in two blocks, with a
-    vector for either."""
+    """A block of tokens to one vector: a weighted sum, channel by channel.
+
+    `overlapping`: each token counts in two blocks, with a vector for either.
+    """
     d = 2 * width if overlapping else width
     values = linear(x, prefix + "wkv", component, d)
     weights = elementwise(

@@ -1,4 +1,7 @@
-"""DeepSeek-VL2: SigLIP's vision encoder, a projector, DeepSeek-V2's layers with latent attention or, in the smallest model, plain heads."""
+"""DeepSeek-VL2: SigLIP's vision encoder, a projector and DeepSeek-V2's layers.
+
+They use MLA, or plain attention heads in the smallest model.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +134,9 @@ class VL2Vision(Sizes):
 
 class DeepseekVL2(Sizes):
     """Source: arXiv:2412.10302; modeling_deepseek_vl_v2.py, siglip_vit.py and modeling_deepseek.py of github
-    deepseek-ai/DeepSeek-VL2@ef9f91e2b642. The attention pooling behind the vision encoder is allocated and never read."""
+    deepseek-ai/DeepSeek-VL2@ef9f91e2b642. The attention pooling behind the vision encoder is allocated and never
+    read.
+    """
 
     reference: ClassVar[str] = "DeepseekVLV2ForCausalLM of deepseek-ai/deepseek-vl2"
     conditions: ClassVar[tuple[Condition, ...]] = (as_released,)

@@ -1,4 +1,7 @@
-"""DiffLlama: every head attends twice, and what the second finds is taken from the first, as much of it as a layer learns."""
+"""DiffLlama: Llama with differential attention.
+
+Every head attends twice and subtracts the second result from the first, scaled by a learned factor per layer.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +52,12 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def differential(c: Any, x: Data, prefix: str) -> Data:
-    """A head attends to two value heads, side by side: one of their first half and its fellow of the second, all of them taken twice.
-    What comes out has heads of twice the width, from whose first half the second is taken: as many numbers as before."""
+    """Differential attention: the difference of two attention maps.
+
+    Each head reads two value heads side by side, one from the first half and one from the second. The output has heads
+    of twice the size, and the second half of the heads is subtracted from the first, so the number of elements stays
+    the same.
+    """
     q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)
     k = rope(linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias))
     v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)

@@ -1,4 +1,7 @@
-"""Doge: a learned weight on every residual, a mask that keeps what scores highest, and in its MoE experts of one neuron each."""
+"""Doge: a learned weight on every residual and a learned mask that keeps the highest scores.
+
+In its MoE each expert is one neuron.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def keys_of_a_half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 
 
 class Doge(Sizes):
-    """Source: modeling_doge.py of the reference. `n_keys`: rows, and columns, of the square that the experts stand in."""
+    """Source: modeling_doge.py of the reference. `n_keys`: side of the square grid of experts."""
 
     reference: ClassVar[str] = "DogeForCausalLM"
     linear_routers: ClassVar[tuple[str, ...]] = (".router_gate.weight",)

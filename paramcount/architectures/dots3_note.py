@@ -1,4 +1,7 @@
-"""dots3.note: gated latent attention, over a window with sizes of its own in three of four layers and sparse in the fourth; experts."""
+"""dots3.note: gated MLA and experts.
+
+Three of four layers attend to a sliding window and have sizes of their own; the fourth uses sparse attention.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,10 @@ KINDS = ("sliding_attention", "indexed_attention", "full_attention")
 
 
 def layer_words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-    """The first two layers and every fourth look far, the others over a window. Whether they look sparsely, use_dsa says, and, with
-    per_layer_config, layer_types alone."""
+    """The first two layers and every fourth look far, the others over a window.
+
+    Whether they look sparsely, use_dsa says, and, with per_layer_config, layer_types alone.
+    """
     sparse = js.get("use_dsa", None if PER_LAYER in js else True)
     words = js.get("layer_types")
     if words is None:
@@ -57,7 +62,11 @@ def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, .
 
 
 def of_layer(js: Mapping[str, Any], own: Own, sliding: bool, key: str, absent: int, swa_absent: int) -> tuple[str, Any]:
-    """Where a size of a layer stands, and the size: its own, or that of all layers, or, without per_layer_config, that of its kind."""
+    """The config key of a size of one layer, and the size.
+
+    It comes from the layer's own entry, from the entry of all layers or, without per_layer_config, from that of its
+    layer type.
+    """
     if key in own.sizes:
         return f"{own.where}.{key}", own.sizes[key]
     if sliding and PER_LAYER not in js:
@@ -106,8 +115,10 @@ def query_rank_of_no_layer(key: str) -> Derivation:
 
 
 class Dots3Note(Sizes):
-    """Source: modeling_dots3_note.py of the reference. Sizes with `sliding` in their names are those of the layers with a window, which
-    a config.json gives in keys that begin with swa_, or in per_layer_config, beside which those count for nothing."""
+    """Source: modeling_dots3_note.py of the reference. Sizes with `sliding` in their names are those of the layers with
+    a window, which a config.json gives in keys that begin with swa_, or in per_layer_config, beside which those
+    count for nothing.
+    """
 
     reference: ClassVar[str] = "Dots3NoteForCausalLM"
     linear_by_component: ClassVar[bool] = False

@@ -1,4 +1,7 @@
-"""ELECTRA: BERT with tables that may be narrower than its layers. Counted with the generator's head; the discriminator has none."""
+"""ELECTRA: BERT with embeddings that may be narrower than its layers.
+
+Counted with the generator's head; the discriminator has none.
+"""
 
 from __future__ import annotations
 

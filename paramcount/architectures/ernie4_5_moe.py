@@ -27,7 +27,10 @@ from paramcount.sizes.rules import check_experts_exist, check_rotated_in_pairs
 
 
 def outside(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
-    """The layers without experts: those before the first and behind the last that may have them, and those between the steps."""
+    """Indices of the layers without experts.
+
+    These are the layers before the first and after the last MoE layer, and those between two multiples of the step.
+    """
     keys = {"moe_layer_start_index": 1, "moe_layer_end_index": -1, "moe_layer_interval": 1}
     first, last, step = (js.get(key, absent) for key, absent in keys.items())
     for key, value in zip(keys, (first, last, step)):

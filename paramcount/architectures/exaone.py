@@ -25,7 +25,10 @@ def heads_share_d_model(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class Exaone(Sizes):
-    """Source: arXiv:2408.03541; configuration_exaone.py and modeling_exaone.py of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct."""
+    """Source: arXiv:2408.03541.
+
+    configuration_exaone.py and modeling_exaone.py of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct.
+    """
 
     reference: ClassVar[str] = "ExaoneForCausalLM of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct"
     rotated: ClassVar[str | None] = "d_head"

@@ -1,4 +1,7 @@
-"""EXAONE 4: norms behind attention and MLP, one on every query and key head; layers that look back over all rotate nothing."""
+"""EXAONE 4: post-norm, and a norm on every query and key head.
+
+Full-attention layers have no rotary positions.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ from paramcount.sizes.rules import check_sliding_or_full
 
 
 def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-    """One layer of sliding_window_pattern looks back over all. Without a window the reference divides by 0 unless layers are named."""
+    """One layer of sliding_window_pattern looks back over all.
+
+    Without a window the reference divides by 0 unless layers are named.
+    """
     period = js.get("sliding_window_pattern", 4) if c["window"] is not None else 0
     return tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
 

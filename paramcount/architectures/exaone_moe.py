@@ -1,4 +1,4 @@
-"""K-EXAONE: three layers look back over a window with rotary positions, every fourth sees all tokens without; DeepSeek-V3's experts."""
+"""K-EXAONE: sliding windows with rotary positions, every fourth layer global without them, DeepSeek-V3's experts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Flint: many small experts and one ungated shared one, a sink for each head, full layers without positions among windowed ones with."""
+"""Flint: many small experts and one ungated shared expert, and an attention sink per head.
+
+Layers with a sliding window have positions; full-attention layers have none.
+"""
 
 from __future__ import annotations
 

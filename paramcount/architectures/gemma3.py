@@ -1,5 +1,7 @@
-"""Gemma 3: Gemma 2 with a norm on every query and key head; five layers of six look back over a window. From 4B on with a SigLIP
-tower, whose patches are pooled, normed and projected into the places of image tokens."""
+"""Gemma 3: Gemma 2 with a norm on every query and key head; five of six layers attend to a sliding window.
+
+From 4B on with a SigLIP encoder, whose patches are pooled, normalized and projected to image tokens.
+"""
 
 from __future__ import annotations
 

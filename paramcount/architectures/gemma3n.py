@@ -1,5 +1,8 @@
-"""Gemma 3n: every layer reads a vector of its own for each token, four streams of hidden states of which a layer works on one and
-corrects all (AltUp), a low-rank residual (Laurel), and last layers that attend to an earlier layer's keys and values."""
+"""Gemma 3n: per-layer token embeddings, AltUp, Laurel and shared KV caches.
+
+Of four streams of hidden states a layer works on one and corrects all (AltUp); Laurel is a low-rank residual; the last
+layers attend to the keys and values of an earlier layer.
+"""
 
 from __future__ import annotations
 
@@ -269,8 +272,11 @@ def sharing_attention(
     window: Size | None,
     v_is_k: bool = False,
 ) -> tuple[Data, tuple[Data, ...]]:
-    """x to attended x, and what is handed on: keys and values of the last full and of the last sliding layer. A layer whose keys and
-    values are "shared" has none and takes the last of its type. `v_is_k`: values are the keys before their norm and rotation."""
+    """x to attended x, and what is handed on: keys and values of the last full and of the last sliding layer.
+
+    A layer whose keys and values are "shared" has none and takes the last of its type. `v_is_k`: values are the keys
+    before their norm and rotation.
+    """
     at = 0 if word == "full_attention" else 2
     q = rope(norm(linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias), "self_attn.q_norm"))
     if whose == "shared":

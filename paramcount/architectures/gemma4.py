@@ -1,5 +1,8 @@
-"""Gemma 4 with its towers, either of which a model may lack: vision with positions in two dimensions, audio with convolutions between
-attention and MLPs. Gemma 4 12B has none: pixels and sound go through one matrix each."""
+"""Gemma 4 with its vision and audio encoders, either of which a model may lack.
+
+Vision has positions in two dimensions; audio has convolutions between attention and MLPs. Gemma 4 12B has neither
+encoder: pixels and sound go through one matrix each.
+"""
 
 from __future__ import annotations
 
@@ -202,7 +205,7 @@ def audio_mlp(c: Any, x: Data, prefix: str) -> Data:
 
 
 def audio_attention(c: Any, x: Data, prefix: str) -> Data:
-    """Queries scaled width by width meet the keys near them and, through a matrix of their own, sines of the distance."""
+    """Local attention with relative positions. Queries have a learned scale per dimension; distances are sinusoids."""
     heads = (c.n_heads, c.d_head)
     q = clipped_linear(c, x, prefix + "q_proj", "qkv.q", heads)
     k = clipped_linear(c, x, prefix + "k_proj", "qkv.k", heads)

@@ -1,5 +1,8 @@
-"""Gemma 4's language models: full layers with heads of their own width, whose keys may serve as values; small models with Gemma 3n's
-vectors for every layer and shared keys and values, the mixture with experts beside the MLP; a stored scale behind every layer."""
+"""Gemma 4's language models: full-attention layers have their own head size, and their keys may serve as values.
+
+Small models have Gemma 3n's per-layer embeddings and shared KV caches; the MoE model has experts beside the MLP. Every
+layer ends with a stored scale.
+"""
 
 from __future__ import annotations
 
@@ -54,10 +57,12 @@ def padding_fits(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class Gemma4UnifiedText(Sizes):
-    """The language model of the 12B. Source: modeling_gemma4_unified.py of the reference.
+    """The language model of the 12B.
 
-    A config.json says what full layers have of their own in global_head_dim and num_global_key_value_heads, or in per_layer_config,
-    beside which those count for nothing: what it leaves out is as in all layers.
+    Source: modeling_gemma4_unified.py of the reference.
+
+    A config.json says what full layers have of their own in global_head_dim and num_global_key_value_heads, or in
+    per_layer_config, beside which those count for nothing: what it leaves out is as in all layers.
     """
 
     reference: ClassVar[str] = "Gemma4UnifiedForCausalLM"
@@ -175,7 +180,7 @@ def layer(c: Any, kind: tuple[str, str], x: Data, *inputs: Data) -> Any:
 
 
 def moe(c: Any, x: Data) -> Data:
-    """Experts that read the hidden state before the MLP's norm; a scale for every width of it and one for every expert."""
+    """Experts that read the hidden state before the MLP's norm, with a scale per dimension and one per expert."""
     scores = linear(
         elementwise(bare_norm(x), "scale", "router.scale", "router", c.d_model),
         "router.proj",

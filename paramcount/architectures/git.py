@@ -1,4 +1,7 @@
-"""GIT: a BERT-like decoder that reads an image's patches in front of the text; of a video, a learned vector tells the frames apart."""
+"""GIT: a BERT-like decoder that reads an image's patches in front of the text.
+
+For a video, a learned vector per frame is added.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,10 @@ from paramcount.sizes.rules import check_at_most, check_experts_exist
 
 
 def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    """How much of a head is rotated: half of it where nothing else is said, and pairs unless the head is a single number."""
+    """How much of each head is rotated: half by default.
+
+    Rotation works on pairs unless the head has a single element.
+    """
     width: int = rotary_width(0.5)(js, c)
     return min(width, 1) if c["d_head"] == 1 else width
 

@@ -29,7 +29,10 @@ from paramcount.sizes.rotary import in_pairs, sections_fill
 
 
 def rotated(absent: float) -> Derivation:
-    """How much of a head is rotated, which is of the width that head_dim says, if anything does. `absent`: without a share."""
+    """How much of a head is rotated, which is of the width that head_dim says, if anything does.
+
+    `absent`: without a share.
+    """
 
     def width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
@@ -59,7 +62,8 @@ class Glm4vMoeText(Glm4Moe):
     reference: ClassVar[str] = "Glm4vMoeForConditionalGeneration"
     base_model: ClassVar[str | None] = "Glm4vMoeTextModel"
     conditions: ClassVar[tuple[Condition, ...]] = (
-        grouped_routing(1, 1), padding_in_table(None), not_null("n_routed_experts", "n_group", "topk_group"), sections_fill(8, 12, 12),
+        grouped_routing(1, 1), padding_in_table(None), not_null("n_routed_experts", "n_group", "topk_group"),
+        sections_fill(8, 12, 12),
     )  # fmt: skip
     defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 151424, "attention_bias": True}
 

@@ -56,7 +56,8 @@ class GlmMoeDsa(DeepseekV32):
         not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
     )
     defaults: ClassVar = {
-        "vocab_size": 154880, "d_model": 6144, "n_layers": 78, "n_heads": 64, "d_q_lora": 2048, "d_nope": 192, "d_v": 256, "n_index_heads": 32, "d_ff": 12288,
+        "vocab_size": 154880, "d_model": 6144, "n_layers": 78, "n_heads": 64, "d_q_lora": 2048, "d_nope": 192,
+        "d_v": 256, "n_index_heads": 32, "d_ff": 12288,
     }  # fmt: skip
 
     dense_layers: Indices = derived(dense_by_type(first_dense(3)))

@@ -1,4 +1,4 @@
-"""GPTBigCode (StarCoder 1, SantaCoder): GPT-2 with matrices stored [out, in] and, as a rule, one head of keys and values for all."""
+"""GPTBigCode (StarCoder 1, SantaCoder): GPT-2 with matrices stored [out, in], usually with multi-query attention."""
 
 from __future__ import annotations
 

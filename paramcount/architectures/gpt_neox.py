@@ -1,4 +1,7 @@
-"""GPT-NeoX and Pythia: attention and MLP side by side, each behind its own norm, rotary positions on a quarter of each head."""
+"""GPT-NeoX and Pythia: parallel attention and MLP, each after its own norm.
+
+A quarter of each head has rotary positions.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from paramcount.sizes.rules import check_at_most, check_even, check_heads_fill
 
 
 def rotary_width(share: float, *, in_pairs: bool = False) -> Derivation:
-    """How much of a head is rotated, None for all of it. `share`: where the config does not say. `in_pairs`: an odd width is rounded up."""
+    """How much of a head is rotated, None for all of it.
+
+    `share`: where the config does not say. `in_pairs`: an odd width is rounded up.
+    """
 
     def width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}

@@ -1,4 +1,4 @@
-"""GPT-J: attention and MLP side by side behind one norm, rotary positions on a part of each head, a bias on the head."""
+"""GPT-J: parallel attention and MLP after one norm, rotary positions on part of each head, an LM head with a bias."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Granite 3: the Llama layout with four fixed multipliers; in its later form most layers look back over a window, with sinks."""
+"""Granite 3: the Llama layout with four fixed multipliers.
+
+In its later form most layers attend to a sliding window, with attention sinks.
+"""
 
 from __future__ import annotations
 

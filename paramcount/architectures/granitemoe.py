@@ -37,7 +37,10 @@ class GraniteMoe(Sizes):
 
 
 class GraniteMoeShared(GraniteMoe):
-    """Beside the routed experts one of a width of its own that every token visits. Source: modeling_granitemoeshared.py of the reference."""
+    """Beside the routed experts one of a width of its own that every token visits.
+
+    Source: modeling_granitemoeshared.py of the reference.
+    """
 
     reference: ClassVar[str] = "GraniteMoeSharedForCausalLM"
 

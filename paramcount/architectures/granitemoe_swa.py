@@ -1,4 +1,7 @@
-"""Granite MoE with windows: three of four layers look back over a window, a sink for each head, some layers without positions."""
+"""Granite MoE with sliding windows in three of four layers.
+
+Each head has an attention sink; some layers have no positions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Granite 4: Mamba 2 layers with a few attention layers among them, which have no positions, each with experts beside one MLP or that MLP alone."""
+"""Granite 4: Mamba 2 layers with a few attention layers, which have no positions.
+
+Each layer has a shared MLP, with or without routed experts.
+"""
 
 from __future__ import annotations
 

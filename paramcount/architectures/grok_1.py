@@ -1,4 +1,4 @@
-"""Grok-1: eight experts with GELU gates, pre-norm and post-norm around attention and experts, logits through the token embedding."""
+"""Grok-1: eight experts with GELU gates, pre-norm and post-norm, and a tied LM head."""
 
 from __future__ import annotations
 

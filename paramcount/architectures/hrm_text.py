@@ -1,4 +1,4 @@
-"""HRM-Text: two stacks of layers that work in turn, a slow one on what a fast one has found in several passes; weights are reused."""
+"""HRM-Text: a slow and a fast stack of layers run in turn, the fast one several times; each reuses its weights."""
 
 from __future__ import annotations
 

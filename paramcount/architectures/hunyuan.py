@@ -1,4 +1,7 @@
-"""Hunyuan-Large: layers in pairs that share keys and values, experts beside a shared one, norms on rotated queries and keys."""
+"""Hunyuan-Large: pairs of layers that share keys and values, routed and shared experts.
+
+Queries and keys are normalized after rotation.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ from paramcount.sizes.rules import check_heads_fill
 
 
 def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-    """Which layers have keys and values of their own: with use_cla, the first of every cla_share_factor; empty where all have."""
+    """Which layers have keys and values of their own: with use_cla, the first of every cla_share_factor.
+
+    Empty where all have.
+    """
     every = check_no_types(js, "cla_share_factor", 1) if flag(js, "use_cla", False) else 1
     return () if every == 1 else tuple("shared_attention" if i % every else "full_attention" for i in per_layer(c))
 
@@ -103,7 +109,10 @@ def layer(c: Any, kind: str, x: Data, *handed: Data) -> Any:
 
 
 def attention(c: Any, x: Data, shared: tuple[Data, ...] | None) -> tuple[Data, tuple[Data, ...]]:
-    """Attended x, and the keys and values that the next layer may take. A layer that takes them rotates and normalizes the keys itself."""
+    """Attended x, and the keys and values that the next layer may take.
+
+    A layer that takes them rotates and normalizes the keys itself.
+    """
     few, bias = (c.n_kv_heads, c.d_head), c.attention_bias
     q = rope(linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias))
     kept = shared or tuple(linear(x, f"self_attn.{letter}_proj", f"qkv.{letter}", few, bias=bias) for letter in "kv")

@@ -1,4 +1,7 @@
-"""Hunyuan-A13B: Hunyuan's dense layers with routed experts, not equally many of them in every layer if wanted, and a shared one."""
+"""Hunyuan-A13B: Hunyuan's dense layers with routed experts and a shared one.
+
+The number of experts may differ by layer.
+"""
 
 from __future__ import annotations
 

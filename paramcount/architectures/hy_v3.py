@@ -1,4 +1,7 @@
-"""Hy3: one dense layer, then mixtures of 192 experts and a shared one, routed by a learned correction that is kept as a buffer."""
+"""Hy3: one dense layer, then layers with 192 routed experts and a shared one.
+
+The routing bias is stored as a buffer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Hy4: four residual streams, latent attention with sinks and a gate to tokens that an indexer chooses, its choice shared by four layers."""
+"""Hy4: four residual streams and sparse MLA with sinks and a gate.
+
+An indexer chooses the tokens; four layers share its choice.
+"""
 
 from __future__ import annotations
 

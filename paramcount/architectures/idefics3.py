@@ -1,4 +1,7 @@
-"""Idefics 3 and SmolVLM: SigLIP's tower without its pooling head; squares of patches become one vector through one matrix."""
+"""Idefics 3 and SmolVLM: SigLIP's vision encoder without its pooling head.
+
+Squares of patches become one vector through one matrix.
+"""
 
 from __future__ import annotations
 

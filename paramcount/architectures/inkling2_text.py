@@ -1,5 +1,7 @@
-"""Inkling 2: every sublayer attends to the outputs of earlier blocks of layers instead of adding to one stream; gated attention with sinks
-that depend on the token, short convolutions, a learned bias by distance, experts everywhere."""
+"""Inkling 2: every sublayer attends to the outputs of earlier blocks of layers instead of adding to one stream.
+
+It has gated attention with sinks that depend on the token, short convolutions, a learned bias by distance and experts.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Kind(NamedTuple):
 
 
 class Inkling2Text(InklingBody):
-    """Source: modeling_inkling2.py of the reference; attention over blocks arXiv:2603.15031. Names as the reference saves them."""
+    """Source: modeling_inkling2.py of the reference; attention over blocks arXiv:2603.15031. Names as the reference
+    saves them.
+    """
 
     reference: ClassVar[str] = "Inkling2ForCausalLM"
     base_model: ClassVar[str | None] = "Inkling2TextModel"
@@ -84,7 +88,10 @@ class Inkling2Text(InklingBody):
 
 
 def layer(c: Any, kind: Kind, x: Data, blocks: Data, inputs: Data) -> tuple[Data, Data, Data]:
-    """`blocks`: what earlier blocks came to. `inputs`: what this layer's attention reads, one vector a token, or one each for q, k and v."""
+    """`blocks`: what earlier blocks came to.
+
+    `inputs`: what this layer's attention reads, one vector a token, or one each for q, k and v.
+    """
     slides = kind.word == KINDS[1]
     if slides:
         one = norm(x if kind.first else Data("the input", (inputs,), x.shape), "attn_norm")

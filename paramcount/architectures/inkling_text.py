@@ -1,5 +1,7 @@
-"""Inkling: no rotation but a learned bias by distance, short convolutions behind keys, values and every sublayer, and shared experts that
-take part in the softmax of the router."""
+"""Inkling: a learned bias by distance instead of rotary positions, and short convolutions.
+
+They follow keys, values and every sublayer. Shared experts take part in the softmax of the router.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ def words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def widths(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, int]:
-    """Of a dense layer and of an expert. Released files call the second one intermediate_size where they name the first another way."""
+    """Of a dense layer and of an expert.
+
+    Released files call the second one intermediate_size where they name the first another way.
+    """
     if js.get("dense_intermediate_size") is not None:
         return check_no_types(js, "dense_intermediate_size", 0), check_no_types(js, "intermediate_size", 24576)
     return check_no_types(js, "intermediate_size", 24576), check_no_types(js, "moe_intermediate_size", 3072)

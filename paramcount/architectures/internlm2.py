@@ -1,4 +1,7 @@
-"""InternLM2 and 2.5: grouped-query attention whose q, k and v are one matrix, group by group, and names of the first Llama."""
+"""InternLM2 and 2.5: grouped-query attention with q, k and v fused group by group.
+
+Tensor names follow the first Llama.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""InternVL: its own tower, whose every step into the residual is weighed element-wise; squares of patches become one vector."""
+"""InternVL: its own vision encoder, which scales every residual update element-wise.
+
+Squares of patches become one vector.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,9 @@ class InternVision(Sizes):
 
 
 class InternVL(Sizes):
-    """Source: arXiv:2312.14238, section 3.2; the projector arXiv:2404.16821, section 3.1. `n_merged`: patches that become one vector."""
+    """Source: arXiv:2312.14238, section 3.2; the projector arXiv:2404.16821, section 3.1. `n_merged`: patches that
+    become one vector.
+    """
 
     reference: ClassVar[str] = "InternVLForConditionalGeneration"
 

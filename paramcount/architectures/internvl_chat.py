@@ -1,4 +1,4 @@
-"""InternVL 1.1 to 3.5 as released: the vision encoder and the language model that config.json names under `llm_config`."""
+"""InternVL 1.1 to 3.5 as released: the vision encoder and the language model of `llm_config` in config.json."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ class InternViT(Sizes):
 
 
 class InternVLChat(Sizes):
-    """Source: arXiv:2312.14238 and arXiv:2404.16821; modeling_internvl_chat.py and modeling_intern_vit.py of OpenGVLab/InternVL2-8B.
-    `n_merged`: patches that become one vector."""
+    """Source: arXiv:2312.14238 and arXiv:2404.16821; modeling_internvl_chat.py and modeling_intern_vit.py of
+    OpenGVLab/InternVL2-8B. `n_merged`: patches that become one vector.
+    """
 
     reference: ClassVar[str] = "InternVLChatModel of OpenGVLab/InternVL2-8B"
     conditions: ClassVar[tuple[Condition, ...]] = (no_adapters,)

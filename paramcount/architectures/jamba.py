@@ -1,4 +1,7 @@
-"""Jamba: Mamba with norms on step, B and C, attention without positions in every eighth layer, experts in every second."""
+"""Jamba: Mamba with norms on step, B and C; every eighth layer is attention without positions.
+
+Every second layer has experts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Kimi Linear: three layers whose delta rule decays channel by channel to one of latent attention without positions; experts as in DeepSeek-V3."""
+"""Kimi Linear: three layers of Kimi Delta Attention to one of MLA without positions.
+
+Experts as in DeepSeek-V3.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ LISTS = {"full_attn_layers": "full_attention", "kda_layers": "linear_attention"}
 
 
 def listed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-    """linear_attn_config numbers the layers of each kind from 1; without its lists every fourth is of full attention."""
+    """Layer types from linear_attn_config, which counts layers from 1. Default: every fourth is full attention."""
     config = js.get("linear_attn_config") or {}
     if not all(key in config for key in LISTS):
         return tuple(KINDS[i > 0 and i % 4 == 0] for i in per_layer(c))
@@ -45,7 +48,9 @@ def latent_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class KimiLinear(Sizes):
-    """Source: arXiv:2510.26692, section 4. The released names of the MLP in the first layer differ from those the reference saves."""
+    """Source: arXiv:2510.26692, section 4. The released names of the MLP in the first layer differ from those the
+    reference saves.
+    """
 
     reference: ClassVar[str] = "KimiLinearForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (

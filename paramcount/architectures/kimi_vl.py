@@ -54,7 +54,9 @@ class MoonViT(Sizes):
 
 
 class KimiVL(Sizes):
-    """Source: arXiv:2504.07491, section 2; modeling_kimi_vl.py of moonshotai/Kimi-VL-A3B-Instruct, and kimi_vl_moonvit.py of SGLang 0.5.23."""
+    """Source: arXiv:2504.07491, section 2; modeling_kimi_vl.py of moonshotai/Kimi-VL-A3B-Instruct, and
+    kimi_vl_moonvit.py of SGLang 0.5.23.
+    """
 
     reference: ClassVar[str] = "KimiVLForConditionalGeneration of moonshotai/Kimi-VL-A3B-Instruct"
 

@@ -1,4 +1,7 @@
-"""Kolibri-1: 384 small experts and a shared one, pre-norm and post-norm, windows in four of five layers, no positions in the others."""
+"""Kolibri-1: 384 small experts and a shared one, pre-norm and post-norm.
+
+Four of five layers attend to a sliding window; the others have no positions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Laguna: a softplus gate on what attention gives, layers with their own number of heads, a correction of the router that is a parameter."""
+"""Laguna: a softplus gate on the attention output and a number of heads per layer.
+
+The routing bias is a parameter.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,10 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def adjusted(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    """Two thirds of what config.json says, times a factor, rounded up to a multiple, unless block_auto_adjust_ff_dim is false."""
+    """MLP hidden size: two thirds of config.json's size times a factor, rounded up to a multiple.
+
+    With block_auto_adjust_ff_dim = false it is config.json's size itself.
+    """
     width = check_no_types(js, "block_ff_dim" if "block_ff_dim" in js else "intermediate_size", 12288)
     factor, multiple = js.get("block_ffn_dim_multiplier", 1.0), check_no_types(js, "block_multiple_of", 256)
     if js.get("block_auto_adjust_ff_dim", True):

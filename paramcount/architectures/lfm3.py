@@ -1,4 +1,4 @@
-"""LFM3: LFM2 with windows in half of its attention layers, a gate for each head, and norms behind what stands in the residual."""
+"""LFM3: LFM2 with sliding windows in half of the attention layers, a gate per head and a post-norm per sublayer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Llama 4: one expert of many and a shared one, in every layer or every second; most layers attend inside chunks, the others have no
-positions. The released models carry a vision tower."""
+"""Llama 4: one expert of many and a shared one, in every layer or every second.
+
+Most layers attend inside chunks, the others have no positions. The released models carry a vision tower.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,10 @@ class Llama4TextOf(Llama4Text):
 
 
 class Llama4Vision(Sizes):
-    """The vision tower. Four neighbouring patches become one, which an adapter takes to the width that the language model's projector reads."""
+    """The vision tower.
+
+    Four neighbouring patches become one, which an adapter takes to the width that the language model's projector reads.
+    """
 
     section: ClassVar[str | None] = "vision_config"
 
@@ -180,5 +185,8 @@ def vision_layer(c: Any, x: Data) -> Data:
 
 
 def matrix(x: Data, name: str, component: str, d_in: Any, d_out: Any) -> Data:
-    """The adapter's and the projector's matrices name their input width a second time in config.json; images fit where both agree."""
+    """The adapter's and the projector's matrices name their input width a second time in config.json.
+
+    Images fit where both agree.
+    """
     return Data("linear", (x,), (*x.shape[:1], d_out), (Weight(name + ".weight", component, (d_out, d_in)),))

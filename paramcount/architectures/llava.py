@@ -1,4 +1,4 @@
-"""LLaVA, PaliGemma and Mistral 3: a tower, a small projector and a language model, each of which config.json may name."""
+"""LLaVA, PaliGemma and Mistral 3: a vision encoder, a small projector and a language model, selected by config.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""LongCat-Flash: two attentions and two dense MLPs in a layer beside one mixture, some of whose experts do nothing at all."""
+"""LongCat-Flash: two attentions and two dense MLPs per layer in parallel with one MoE.
+
+Some of its experts are identities.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,10 @@ def visited_at_least(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 
 
 def heads_are_rotated_whole(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-    """The rotation is made for head_dim and meets d_rope; queries are made for qk_head_dim and cut into d_nope and d_rope."""
+    """The rotation is made for head_dim and meets d_rope.
+
+    Queries are made for qk_head_dim and cut into d_nope and d_rope.
+    """
     for key, absent, fits in (("head_dim", 64, c["d_rope"]), ("qk_head_dim", None, c["d_nope"] + c["d_rope"])):
         value = js.get(key, absent)
         if value != fits and (value is not None or key == "head_dim"):
@@ -86,8 +92,11 @@ class LongcatFlash(Sizes):
         return decoder(c, tokens, layer)
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        """LongcatFlashExperts makes gate_up_proj for all experts and down_proj for those that compute; its forward indexes gate_up_proj
-        for these alone. LongcatFlashTopkRouter multiplies with the router's weight and never adds its bias."""
+        """LongcatFlashExperts makes gate_up_proj for all experts and down_proj for those that compute.
+
+        Its forward indexes gate_up_proj for these alone. LongcatFlashTopkRouter multiplies with the router's weight and
+        never adds its bias.
+        """
         x = given("hidden states", "tokens", c.d_model)
         idle = layers(x, "model.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: identity_experts(c, x))
         found = (Unreachable(idle, "identity experts compute nothing"),)

@@ -1,4 +1,7 @@
-"""Marian: a translator whose two languages may have tables of their own; places are fixed sines, kept as a frozen table."""
+"""Marian: a translator whose two languages may have tables of their own.
+
+Places are fixed sines, kept as a frozen table.
+"""
 
 from __future__ import annotations
 

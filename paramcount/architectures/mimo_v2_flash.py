@@ -1,4 +1,7 @@
-"""MiMo-V2-Flash: layers with a window have sinks and twice the key-value heads; values narrower than keys, a third of each head rotated."""
+"""MiMo-V2-Flash: layers with a window have sinks and twice the key-value heads.
+
+Values narrower than keys, a third of each head rotated.
+"""
 
 from __future__ import annotations
 

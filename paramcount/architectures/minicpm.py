@@ -1,4 +1,7 @@
-"""MiniCPM, MiniCPM4 and MiniCPM-MoE: Llama's layers or experts, their outputs scaled before the residual; a tied LM head by default."""
+"""MiniCPM, MiniCPM4 and MiniCPM-MoE: Llama's layers or experts, their outputs scaled before the residual.
+
+A tied LM head by default.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""MiniCPM3: latent attention as in DeepSeek-V2 in every layer; embeddings, residual branches and the last hidden state are scaled."""
+"""MiniCPM3: latent attention as in DeepSeek-V2 in every layer.
+
+Embeddings, residual branches and the last hidden state are scaled.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""MiniCPM-V 2.5 to 4.5: SigLIP over images of any shape, learned queries that read it, and Llama, Qwen2 or Qwen3 as `version` says."""
+"""MiniCPM-V 2.5 to 4.5: SigLIP over images of any shape, a resampler with learned queries, and a language model.
+
+`version` selects Llama, Qwen2 or Qwen3.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,9 @@ class MiniCPMVision(SiglipVision):
 
 
 class MiniCPMV(Sizes):
-    """Source: arXiv:2408.01800, section 3; modeling_minicpmv.py, modeling_navit_siglip.py and resampler.py of openbmb/MiniCPM-V-2_6 and
-    openbmb/MiniCPM-V-4_5."""
+    """Source: arXiv:2408.01800, section 3; modeling_minicpmv.py, modeling_navit_siglip.py and resampler.py of
+    openbmb/MiniCPM-V-2_6 and openbmb/MiniCPM-V-4_5.
+    """
 
     reference: ClassVar[str] = "MiniCPMV of openbmb/MiniCPM-V-2_6"
     conditions: ClassVar[tuple[Condition, ...]] = (vision_is_given,)

@@ -1,4 +1,7 @@
-"""MiniMax-Text-01 as the reference builds it: lightning attention and softmax attention in turn, experts, norms inside the residual."""
+"""MiniMax-Text-01 as the reference builds it: lightning attention and softmax attention in turn, with experts.
+
+The residual starts after the norm.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""MiniMax-M3's language model: a small indexer chooses for each key-value head which blocks of keys its queries look at; clamped SwiGLU."""
+"""MiniMax-M3's language model: sparse attention over blocks and clamped SwiGLU.
+
+A small indexer chooses for each KV head which blocks of keys its queries attend to.
+"""
 
 from __future__ import annotations
 

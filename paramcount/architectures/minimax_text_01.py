@@ -1,4 +1,4 @@
-"""MiniMax-Text-01 and MiniMax-M1: lightning attention in most layers, softmax attention in every eighth, large experts."""
+"""MiniMax-Text-01 and MiniMax-M1: lightning attention, softmax attention in every eighth layer, large experts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ KINDS = ("linear_attention", "full_attention")
 
 
 def layer_kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-    """attn_type_list: 0 for lightning attention, any other number for softmax attention; what stands behind the last layer is not read."""
+    """attn_type_list: 0 for lightning attention, any other number for softmax attention.
+
+    What stands behind the last layer is not read.
+    """
     found = js["attn_type_list"]
     return tuple(KINDS[found[i] != 0] for i in per_layer(c))
 

@@ -24,8 +24,10 @@ def joined_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 def crossing_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
-    """The reference asks of each layer whether it is among these, in whatever order; those of a longer model, as it writes them beside
-    fewer layers, are none."""
+    """The reference asks of each layer whether it is among these, in whatever order.
+
+    Those of a longer model, as it writes them beside fewer layers, are none.
+    """
     said = js.get("cross_attention_layers")
     said = list(range(3, 40, 5)) if said is None else said
     if not isinstance(said, (list, tuple)) or not all(type(i) is int and i >= 0 for i in said):
@@ -59,7 +61,9 @@ class MllamaVision(Sizes):
 
 
 class MllamaText(Sizes):
-    """The language model alone, which still looks at an image. The table has eight rows more than the head: the image token and padding.
+    """The language model alone, which still looks at an image.
+
+    The table has eight rows more than the head: the image token and padding.
 
     Source: arXiv:2407.21783, section 7.
     """

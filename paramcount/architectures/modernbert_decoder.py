@@ -1,4 +1,7 @@
-"""ModernBERT as a decoder: most layers look back over a window, the first without a norm; a transform stands before the tied head."""
+"""ModernBERT as a decoder: most layers look back over a window, the first without a norm.
+
+A transform stands before the tied head.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,10 @@ def full_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def half_window(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
-    """local_attention spans both sides of a token, of which a decoder sees one. sliding_window counts before it; the reference writes
-    -1 where there is none."""
+    """local_attention spans both sides of a token, of which a decoder sees one. sliding_window counts before it.
+
+    The reference writes -1 where there is none.
+    """
     if "sliding_window" in js:
         window = js["sliding_window"]
         if type(window) is not int or window < -1:
@@ -49,7 +54,9 @@ def half_window(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
 
 
 class ModernBertDecoder(Sizes):
-    """Source: modeling_modernbert_decoder.py of the reference; the encoder it is made from arXiv:2412.13663, section 2.1."""
+    """Source: modeling_modernbert_decoder.py of the reference; the encoder it is made from arXiv:2412.13663, section
+    2.1.
+    """
 
     reference: ClassVar[str] = "ModernBertDecoderForCausalLM"
     rotated: ClassVar[str | None] = "d_head"

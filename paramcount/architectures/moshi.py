@@ -1,4 +1,4 @@
-"""Moshi's language model: the Llama layout, gate and up stored as one matrix; the table has one row more than the head."""
+"""Moshi's language model: the Llama layout with fused gate and up; the embedding has one row more than the LM head."""
 
 from __future__ import annotations
 

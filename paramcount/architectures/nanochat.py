@@ -1,4 +1,4 @@
-"""nanochat: norms without parameters everywhere, one after the token embedding too, and an MLP that squares its ReLU."""
+"""nanochat: norms without parameters, also after the token embedding, and a squared-ReLU MLP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nemotron-4 and Minitron: LayerNorms that scale by 1 + weight, squared ReLU without a gate, half of each head rotated."""
+"""Nemotron-4 and Minitron: LayerNorms that scale by 1 + weight, squared ReLU without a gate, partial rotation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Nemotron-H and Nemotron 3 Nano: every layer is one thing alone, Mamba 2, attention without positions, an MLP or experts."""
+"""Nemotron-H and Nemotron 3 Nano: every layer is a single mixer.
+
+It is Mamba 2, attention without positions, an MLP or experts.
+"""
 
 from __future__ import annotations
 

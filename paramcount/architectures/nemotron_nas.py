@@ -1,5 +1,7 @@
-"""Nemotron-51B, Super-49B and Ultra-253B: a Llama whose layers were searched one by one; each may lack its attention or MLP, have a matrix
-in its place, or be of another width."""
+"""Nemotron-51B, Super-49B and Ultra-253B: a Llama whose layers were searched one by one.
+
+Each may lack its attention or MLP, have a matrix in its place, or be of another width.
+"""
 
 from __future__ import annotations
 
@@ -106,8 +108,9 @@ def widths(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 class NemotronNAS(Sizes):
-    """Source: arXiv:2411.19146; modeling_decilm.py and block_config.py of nvidia/Llama-3_3-Nemotron-Super-49B-v1. A part that is
-    left out takes its norm with it."""
+    """Source: arXiv:2411.19146; modeling_decilm.py and block_config.py of nvidia/Llama-3_3-Nemotron-Super-49B-v1. A
+    part that is left out takes its norm with it.
+    """
 
     reference: ClassVar[str] = "DeciLMForCausalLM of nvidia/Llama-3_3-Nemotron-Super-49B-v1"
     rotated: ClassVar[str | None] = "d_head"

@@ -1,4 +1,7 @@
-"""OLMo: the Llama layout with LayerNorms that have no parameters, queries, keys and values clipped where a bound is set."""
+"""OLMo: the Llama layout with LayerNorms that have no parameters.
+
+Queries, keys and values are clipped if the config sets clip_qkv.
+"""
 
 from __future__ import annotations
 

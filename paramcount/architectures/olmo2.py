@@ -1,5 +1,7 @@
-"""OLMo 2 and 3: norms behind attention and MLP instead of before them, a norm over all queries and one over all keys; in OLMo 3
-three layers of four look back over a window."""
+"""OLMo 2 and 3: norms behind attention and MLP instead of before them, a norm over all queries and one over all keys.
+
+In OLMo 3 three layers of four look back over a window.
+"""
 
 from __future__ import annotations
 

@@ -89,7 +89,11 @@ class OlmoHybrid(Sizes):
 
 
 def layer(c: Any, word: str, x: Data) -> Data:
-    """The second norm is saved under one name, though it stands before the MLP in the one kind and behind the attention in the other."""
+    """One layer.
+
+    `feedforward_layer_norm` is the pre-norm of the MLP in linear-attention layers and the post-norm of attention in the
+    others.
+    """
     if word in ("linear_attention", "mamba"):
         return pre_norm(
             x,

@@ -1,4 +1,7 @@
-"""OPT: learned positions with two rows more, norms before or behind, and in OPT-350m a token embedding narrower than the model."""
+"""OPT: learned positions with two additional rows, pre-norm or post-norm.
+
+In OPT-350m the token embedding is narrower than the model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pegasus: an encoder-decoder whose places are fixed sines, kept as a frozen table; norms before what they belong to."""
+"""Pegasus: a pre-norm encoder-decoder with fixed sinusoidal positions, stored as a frozen table."""
 
 from __future__ import annotations
 

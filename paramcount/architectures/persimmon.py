@@ -1,4 +1,7 @@
-"""Persimmon: q, k and v out of one matrix with a LayerNorm on queries and keys, half of each head rotated, a squared ReLU."""
+"""Persimmon: fused q, k and v, LayerNorms on queries and keys, and a squared ReLU.
+
+Half of each head is rotated.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Phi-1, 1.5 and 2: attention and MLP side by side behind one LayerNorm, biases everywhere, a part of each head rotated."""
+"""Phi-1, 1.5 and 2: parallel attention and MLP after one LayerNorm, biases everywhere.
+
+A part of each head is rotated.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,9 @@ def clip() -> ClipVision:
 
 
 class Phi3V(Phi3):
-    """Source: arXiv:2404.14219, section 5; modeling_phi3_v.py and image_embedding_phi3_v.py of microsoft/Phi-3-vision-128k-instruct."""
+    """Source: arXiv:2404.14219, section 5; modeling_phi3_v.py and image_embedding_phi3_v.py of
+    microsoft/Phi-3-vision-128k-instruct.
+    """
 
     reference: ClassVar[str] = "Phi3VForCausalLM of microsoft/Phi-3-vision-128k-instruct"
     conditions: ClassVar[tuple[Condition, ...]] = (*Phi3.conditions, as_released)

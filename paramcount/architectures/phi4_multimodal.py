@@ -1,4 +1,7 @@
-"""Phi-4-multimodal: Phi-3's layers, a SigLIP tower for images and a Conformer for speech, which has a second way in beside an image."""
+"""Phi-4-multimodal: Phi-3's layers, a SigLIP encoder for images and a Conformer for speech.
+
+The Conformer has a second projector for speech that accompanies an image.
+"""
 
 from __future__ import annotations
 

@@ -14,14 +14,16 @@ from paramcount.sizes.conditions import padding_in_table
 
 
 def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    """The reference's sparse mixer takes the best expert and then the second best, whatever num_experts_per_tok says."""
+    """Active experts: 2. The reference's sparse mixer always takes the two best and ignores num_experts_per_tok."""
     if js.get("num_experts_per_tok", 2) is None:
         raise ParamcountError("= null", where="num_experts_per_tok", expected="an integer")
     return 2 if c["n_routed_experts"] > 1 else 1
 
 
 class Phimoe(Sizes):
-    """Source: arXiv:2404.14219, section 2; routing arXiv:2409.12136. In the released files w1 is the gate, w3 up and w2 down."""
+    """Source: arXiv:2404.14219, section 2; routing arXiv:2409.12136. In the released files w1 is the gate, w3 up and w2
+    down.
+    """
 
     reference: ClassVar[str] = "PhimoeForCausalLM"
     rotated: ClassVar[str | None] = "d_head"

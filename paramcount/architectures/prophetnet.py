@@ -1,4 +1,7 @@
-"""ProphetNet: an encoder-decoder that predicts several tokens ahead, each in a stream of its own through the same layers."""
+"""ProphetNet: an encoder-decoder that predicts several tokens ahead.
+
+Each prediction has its own stream through the same layers.
+"""
 
 from __future__ import annotations
 
@@ -139,8 +142,11 @@ def feed_forward(c: Stack, x: Data) -> Data:
 
 
 def decoder(c: Any, stack: Stack, x: Data, tokens: Data, *memory: Data) -> Data:
-    """The text's vectors and, for each token ahead, a stream that knows only its number and its place, through the same layers.
-    What comes out are the streams."""
+    """The prediction streams after all layers.
+
+    The inputs are the token vectors and one stream per token ahead, which starts from its number and position only; all
+    go through the same layers.
+    """
     prefix, places = ROOT + "decoder.", ROOT + "decoder.position_embeddings"
     x = positions(x, tokens, places, c.n_positions)
     streams = lookup(

@@ -13,7 +13,9 @@ from paramcount.sizes.rules import check_heads_fill
 
 
 class Qwen(Sizes):
-    """Source: modeling_qwen.py of Qwen/Qwen-7B. `d_ff` is the width of one matrix: half of config.json's `intermediate_size`."""
+    """Source: modeling_qwen.py of Qwen/Qwen-7B. `d_ff` is the width of one matrix: half of config.json's
+    `intermediate_size`.
+    """
 
     reference: ClassVar[str] = "QWenLMHeadModel of Qwen/Qwen-7B"
     rotated: ClassVar[str | None] = "d_head"

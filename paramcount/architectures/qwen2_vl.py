@@ -1,5 +1,8 @@
-"""Qwen 2 VL and 2.5 VL: Qwen 2 with positions in time, height and width, and a tower that takes images and video of any size. The tower of
-2.5 VL has Qwen 2's norms and gated MLP, and all but a few of its layers look at one window of the image."""
+"""Qwen 2 VL and 2.5 VL: Qwen 2 with positions in time, height and width, and a vision encoder.
+
+The encoder takes images and video of any size. That of 2.5 VL has Qwen 2's norms and gated MLP, and all but a few of
+its layers attend within one window of the image.
+"""
 
 from __future__ import annotations
 

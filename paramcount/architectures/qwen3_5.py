@@ -1,4 +1,7 @@
-"""Qwen3.5: three layers of gated delta net to one of gated attention, an MLP or many experts in each; with Qwen3-VL's tower around it."""
+"""Qwen3.5: three layers of gated delta net to one of gated attention, an MLP or many experts in each.
+
+With Qwen3-VL's tower around it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Qwen 3 VL: Qwen 3, dense or of experts, with positions in time, height and width. What some layers of the tower see is merged by itself
-and added behind the first layers of the language model."""
+"""Qwen 3 VL: Qwen 3, dense or of experts, with positions in time, height and width.
+
+What some layers of the tower see is merged by itself and added behind the first layers of the language model.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +39,16 @@ class Qwen3VLText(Qwen3):
 
 
 class Qwen3VLMoEText(Qwen3MoE):
-    """The experts of a layer are stored as one tensor for each projection, which released files hold [in, out]. Source: arXiv:2505.09388, section 2."""
+    """The experts of a layer are stored as one tensor for each projection, which released files hold [in, out].
+
+    Source: arXiv:2505.09388, section 2.
+    """
 
     reference: ClassVar[str] = "Qwen3VLMoeForConditionalGeneration"
     base_model: ClassVar[str | None] = "Qwen3VLMoeTextModel"
     defaults: ClassVar[Mapping[str, Any]] = {
-        "n_heads": 16, "d_ff": 5632, "d_expert": 1408, "n_routed_experts": 60, "n_active_experts": 4, "tie_word_embeddings": True,
+        "n_heads": 16, "d_ff": 5632, "d_expert": 1408, "n_routed_experts": 60, "n_active_experts": 4,
+        "tie_word_embeddings": True,
     }  # fmt: skip
 
     n_kv_heads: Positive = hf(absent=16)
@@ -80,7 +86,9 @@ class Qwen3VLVision(QwenVision):
 
 
 class Qwen3VL(Sizes):
-    """Source: modeling_qwen3_vl.py of the reference. `seen_layers`: those of the language model behind which a deep view is added."""
+    """Source: modeling_qwen3_vl.py of the reference. `seen_layers`: those of the language model behind which a deep
+    view is added.
+    """
 
     reference: ClassVar[str] = "Qwen3VLForConditionalGeneration"
 
@@ -117,7 +125,10 @@ def spoken(c: Any, tokens: Data, *image: Data, seen: Sequence[int] = (), prefix:
 
 
 def kinds_of(dense: Sequence[int] | None, n_layers: Size, seen: Sequence[int]) -> list[tuple[tuple[str, bool], Size]]:
-    """Whether a layer has experts, and whether a deep view is added behind it. `dense`: layers without experts, None for all."""
+    """Whether a layer has experts, and whether a deep view is added behind it.
+
+    `dense`: layers without experts, None for all.
+    """
     first = [(("dense" if dense is None or i in dense else "moe", True), 1) for i in seen]
     n = len(first)
     rest = [("dense", n_layers - n)] if dense is None else dense_or_moe([i - n for i in dense if i >= n], n_layers - n)
@@ -154,7 +165,10 @@ def tower_layer(c: Any, x: Data) -> Data:
 
 
 def project(c: Any, x: Data) -> Data:
-    """Each view through a merger of its own: the last layer's is normed before patches are put side by side, the others behind."""
+    """Each set of features through a merger of its own.
+
+    The last layer's features are normalized before patches are merged, the others after.
+    """
     last, *views = split(x, *[c.d_model] * (1 + len(c.deep_layers)))
     image = widen(c, merge(c, norm(last, "merger.norm", bias=True)), ("merger.linear_fc1", "merger.linear_fc2"))
     names = [f"deepstack_merger_list.{i}." for i in range(len(views))]

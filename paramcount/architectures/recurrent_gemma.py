@@ -118,7 +118,10 @@ def recurrence(c: Any, x: Data, prefix: str) -> Data:
 
 
 def rg_lru(c: Any, u: Data, prefix: str) -> Data:
-    """The real-gated linear recurrent unit: every channel decays by itself; what enters and how fast it decays is gated block by block."""
+    """The real-gated linear recurrent unit: every channel decays by itself.
+
+    What enters and how fast it decays is gated block by block.
+    """
     heads = to_heads(u, c.n_heads, c.d_gate)
 
     def gate(name: str) -> Data:

@@ -1,4 +1,7 @@
-"""RoFormer: BERT with rotary positions in place of learned ones, their sines kept as a frozen table that all layers read."""
+"""RoFormer: BERT with rotary positions instead of learned ones.
+
+Their sines are a frozen table that all layers read.
+"""
 
 from __future__ import annotations
 

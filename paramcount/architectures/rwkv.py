@@ -1,4 +1,7 @@
-"""RWKV-4: time mixing with a decay for each channel in place of attention, channel mixing in place of the MLP, both also of the token before."""
+"""RWKV-4: time mixing with a decay per channel instead of attention, channel mixing instead of the MLP.
+
+Both also read the previous token.
+"""
 
 from __future__ import annotations
 

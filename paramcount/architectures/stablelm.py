@@ -1,5 +1,7 @@
-"""StableLM: LayerNorms around Llama's layer, a quarter of each head rotated; the 12B norms every head by itself and runs attention
-and MLP side by side."""
+"""StableLM: LayerNorms around Llama's layer, a quarter of each head rotated.
+
+The 12B norms every head by itself and runs attention and MLP side by side.
+"""
 
 from __future__ import annotations
 

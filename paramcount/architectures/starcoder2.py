@@ -1,4 +1,4 @@
-"""StarCoder2: LayerNorms, a plain MLP and biases everywhere, grouped-query attention that may look back over a window."""
+"""StarCoder2: LayerNorms, a plain MLP and biases everywhere, grouped-query attention with an optional window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Step-3: multi-matrix factorised attention (queries through a latent, one KV head), experts with a shared one, its own vision encoder."""
+"""Step-3: multi-matrix factorised attention, experts with a shared one, its own vision encoder.
+
+Queries go through a latent; there is one KV head.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,9 @@ def layers_without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple
 
 
 class Step3Text(Sizes):
-    """Source: arXiv:2507.19427, section 3; step3_vl.py of SGLang 0.5.23 and of vLLM, with the tensor names of stepfun-ai/step3."""
+    """Source: arXiv:2507.19427, section 3; step3_vl.py of SGLang 0.5.23 and of vLLM, with the tensor names of
+    stepfun-ai/step3.
+    """
 
     reference: ClassVar[str] = "Step3TextForCausalLM of stepfun-ai/step3"
     rotated: ClassVar[str | None] = "d_head"

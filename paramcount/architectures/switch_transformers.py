@@ -17,8 +17,11 @@ KINDS = ("dense", "sparse")
 
 
 def every_so_often(field: str, layers_key: str, sparse_key: str, step_key: str) -> Derivation:
-    """A sparse layer in every `step`, the second of them. The step is worked out before an alias overrides num_layers; without a
-    sparse layer it is as long as the stack, so that the reference builds one all the same. Where config.json has the step, it counts."""
+    """A sparse layer in every `step`, the second of them.
+
+    The step is worked out before an alias overrides num_layers; without a sparse layer it is as long as the stack, so
+    that the reference builds one all the same. Where config.json has the step, it counts.
+    """
 
     def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
         n = (

@@ -1,4 +1,7 @@
-"""T5: an encoder and a decoder without biases, and one table of relative positions in each, which the first layer owns and all read."""
+"""T5: an encoder and a decoder without biases, each with one table of relative positions.
+
+The first layer owns the table and all layers read it.
+"""
 
 from __future__ import annotations
 
@@ -33,15 +36,17 @@ def gated(js: Mapping[str, Any], c: Mapping[str, Any], absent: str = "relu") -> 
 
 
 def decoder_layers(absent: int) -> Any:
-    """As many as the encoder has where the config says nothing else; what counts is num_layers, also where an alias overrides it."""
+    """As many as the encoder has where the config says nothing else.
+
+    What counts is num_layers, also where an alias overrides it.
+    """
     return lambda js, c: js.get("num_layers", absent)
 
 
 class T5(Sizes):
     """Source: arXiv:1910.10683, section 2.1; gated feed-forward arXiv:2002.05202.
-
-    The reference ties the head and the three tables whatever config.json says: tie_word_embeddings = false (T5 1.1, Flan-T5) only
-    keeps it from scaling what the head reads. Their released files hold a head of its own.
+    The reference ties the head and the three tables whatever config.json says: tie_word_embeddings = false (T5 1.1,
+    Flan-T5) only keeps it from scaling what the head reads. Their released files hold a head of its own.
     """
 
     reference: ClassVar[str] = "T5ForConditionalGeneration"
@@ -133,8 +138,11 @@ def stack(
     bias: Callable[..., Data] = relative_bias,
     feed_forward: Callable[..., Data] = feed_forward,
 ) -> Data:
-    """The layers and the last norm. The first looks up the bias that all read, unless there is a table in each (`table_each`).
-    `memory`: what a decoder looks at. `kinds`: of feed-forward layers, where they differ."""
+    """The layers and the last norm.
+
+    The first looks up the bias that all read, unless there is a table in each (`table_each`). `memory`: what a decoder
+    looks at. `kinds`: of feed-forward layers, where they differ.
+    """
     if kinds:
         spans: list[tuple[str, Any]] = [(("" if i else "first ") + kind, 1) for i, kind in enumerate(kinds)]
     else:

@@ -1,4 +1,6 @@
-"""Classes of the reference with a model's body and the head of another task: each is the architecture with a few fields more.
+"""Classes of the reference that put the head of another task on a model's body.
+
+Each is the architecture with a few additional fields.
 
 Source: the auto mappings of the reference (modeling_auto.py) and the modeling file of each class.
 """
@@ -395,7 +397,8 @@ def with_task_head(architecture: type[Sizes], name: str, head: TaskHead) -> type
     """The architecture of a class with the head of another task."""
     from pydantic import create_model
 
-    made = create_model(name, __base__=architecture, __module__=architecture.__module__, **head.fields)  # type: ignore[call-overload]
+    fields: Any = head.fields
+    made = create_model(name, __base__=architecture, __module__=architecture.__module__, **fields)
     made.__doc__ = architecture.__doc__
     made.reference, made.equivalent_classes = name, ()
     made.conditions = (*architecture.conditions, *head.conditions)

@@ -1,4 +1,7 @@
-"""XLM: BERT with a table of languages instead of segments, and a biased head right on the last layer, tied to the tokens."""
+"""XLM: BERT with language embeddings instead of segments.
+
+The LM head has a bias, reads the last layer directly and is tied to the token embedding.
+"""
 
 from __future__ import annotations
 

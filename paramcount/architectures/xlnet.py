@@ -1,4 +1,7 @@
-"""XLNet: attention over the text and its kept past at relative distances, through sinusoids with a key matrix of their own."""
+"""XLNet: attention over the text and its cached past with relative positions.
+
+The positions are sinusoids with a key matrix of their own.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,11 @@ class XLNet(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        """What is known of the text. What is to be predicted starts from one learned vector in place of the tokens, and runs as a
-        second stream through the same weights."""
+        """What is known of the text.
+
+        What is to be predicted starts from one learned vector in place of the tokens, and runs as a second stream
+        through the same weights.
+        """
         x = lookup(tokens, "transformer.word_embedding.weight", "embedding", c.vocab_size, c.d_model)
         x = elementwise(x, "hide what is predicted", "transformer.mask_emb", "other_embedding", 1, 1, c.d_model)
         x = layers(x, "transformer.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
@@ -56,7 +62,7 @@ def layer(c: Any, x: Data) -> Data:
 
 
 def attention(c: Any, x: Data) -> Data:
-    """A score is the sum of three: with the other token, with its distance, and with whether it is of the same segment."""
+    """Attention whose scores are the sum of three terms: content, relative position and relative segment."""
     seen = activate(x, "remember")  # vectors of earlier tokens are kept as they are
     q, k, v = (project(c, read, name, f"qkv.{name}") for name, read in (("q", x), ("k", seen), ("v", seen)))
     distances = project(c, Data("distances", (seen,), seen.shape), "r", "qkv.k")

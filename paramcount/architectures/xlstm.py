@@ -1,4 +1,7 @@
-"""xLSTM-7B: matrix LSTM cells, a state of keys by values for each head with an input and a forget gate, and a gated MLP."""
+"""xLSTM-7B: matrix LSTM cells and a gated MLP.
+
+Each head has a matrix state (keys by values) with an input and a forget gate.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,8 @@ class XLSTM(Sizes):
     """Source: arXiv:2503.13427, section 3; arXiv:2405.04517, section 2.3. Head and table are never one."""
 
     reference: ClassVar[str] = "xLSTMForCausalLM"
-    # weight_mode = "fused" cannot run: the reference fails to initialise the gates, adding a bias for both gates to one of half its size
+    # weight_mode = "fused" cannot run: the reference fails to initialise the gates, adding a bias for both gates to one
+    # of half its size
     conditions: ClassVar[tuple[Condition, ...]] = (
         one_width,
         not_null("num_hidden_layers"),

@@ -1,4 +1,7 @@
-"""Zamba: Mamba layers, and one block of attention and MLP whose weights several layers share, fed with the token's embedding beside the hidden state."""
+"""Zamba: Mamba layers and one attention and MLP block whose weights several layers share.
+
+The block reads the token embedding beside the hidden state.
+"""
 
 from __future__ import annotations
 
@@ -167,7 +170,10 @@ def shared(c: Any, x: Data, embedded: Data) -> Data:
 
 
 def mamba_by_head(c: Any, x: Data, prefix: str) -> Data:
-    """Mamba 1 reshaped to heads, each with matrices of its own for step, B and C. The halves of in_proj are stored row by row in turn."""
+    """Mamba 1 reshaped to heads, each with matrices of its own for step, B and C.
+
+    The halves of in_proj are stored row by row in turn.
+    """
     heads: tuple[Size, Size] = (c.n_mamba_heads, c.d_mamba_head)
     u, z = fused(x, prefix + "in_proj", {"mixer.x": c.d_inner, "mixer.gate": c.d_inner}, bias=c.mixer_bias)
     u = Data(

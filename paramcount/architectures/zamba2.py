@@ -1,4 +1,7 @@
-"""Zamba2: Zamba with Mamba 2, several shared blocks taken in turn, and low-rank adapters that every use of a block has to itself."""
+"""Zamba2: Zamba with Mamba 2, several shared blocks used in turn, and low-rank adapters.
+
+Every use of a block has adapters of its own.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,10 @@ def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def hybrid_ids(js: Mapping[str, Any]) -> Any:
-    """The reference takes hybrid_layer_ids from layers_block_type, also where the other name of that key counts for the layers."""
+    """hybrid_layer_ids as the reference derives them: from layers_block_type.
+
+    This is so even if the other name of that key determines the layers.
+    """
     return js.get(
         "hybrid_layer_ids", [i for i, word in enumerate(js.get("layers_block_type") or RELEASED) if word == "hybrid"]
     )
@@ -133,8 +139,11 @@ class Zamba2(Sizes):
         return sharing_decoder(c, tokens, layer)
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        """Zamba2Attention and Zamba2MLP make adapters for every entry of hybrid_layer_ids that fits the number of their block; their
-        forward passes index the lists by the place of the layer in hybrid_layer_ids."""
+        """Adapters of the shared blocks.
+
+        Zamba2Attention and Zamba2MLP make adapters for every entry of hybrid_layer_ids that fits the number of their
+        block; their forward passes index the lists by the position of the layer in hybrid_layer_ids.
+        """
         hybrid = [i for i, word in enumerate(c.layer_types) if word == "hybrid"]
         uses = [use_of(c, hybrid, i) for i in hybrid]
         found = []
@@ -174,7 +183,10 @@ def layer(c: Any, kind: Any, x: Data, embedded: Data) -> Data:
 
 
 def shared(c: Any, use: Use, x: Data, embedded: Data) -> Data:
-    """Attention and an MLP, one after the other, without residuals. Adapters are stored with the block, one for each of its uses."""
+    """Attention and an MLP, one after the other, without residuals.
+
+    Adapters are stored with the block, one for each of its uses.
+    """
     h = norm(join(x, embedded), "input_layernorm")
     q, k, v = (
         projected(c, h, use, name, heads)

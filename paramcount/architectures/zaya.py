@@ -1,5 +1,8 @@
-"""ZAYA1: attention whose queries and keys pass convolutions, half of the values those of the token before, and a router that is a network, hands
-its state to the next layer and may choose no expert at all."""
+"""ZAYA1: attention with convolutions on queries and keys, and experts with an MLP router.
+
+Half of the values are those of the previous token. The router passes its state to the next layer and may choose no
+expert at all.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The forward pass of a model as a flow: data passes through operations, and an operation holds the weights that it reads.
+"""The forward pass of a model as a flow: data passes through operations, which own the weights they read.
 
-A declaration (`paramcount.architectures`) builds the flow; every other package reads it: counts read the weights, traces and
-drawings read the operations. A declaration only adds, subtracts and multiplies sizes, so it serves ints, int64 arrays and symbols
-alike. This package knows nothing of configs, names or files.
+A declaration (`paramcount.architectures`) builds the flow; every other package reads it: counts read the weights,
+traces and drawings read the operations. A declaration only adds, subtracts and multiplies sizes, so it works with ints,
+int64 arrays and symbols alike. This package knows nothing of configs, names or files.
 """
 
 from paramcount.flow.graph import (

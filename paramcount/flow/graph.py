@@ -68,7 +68,7 @@ class Body(NamedTuple):
 
 
 class Data:
-    """A value in the forward pass: its shape, the operation that returns it, and the inputs and weights of that operation."""
+    """A value in the forward pass: its shape, the operation that returns it, and its inputs and weights."""
 
     # Class attributes, because most operations have none of these.
     prefix: str = ""
@@ -122,7 +122,10 @@ def last_size(x: Data) -> Size:
 
 
 class Unreachable(NamedTuple):
-    """Parameters that the reference allocates and no forward pass reads. `of_lm_head`: only classes with an LM head have them."""
+    """Parameters that the reference allocates and no forward pass reads.
+
+    `of_lm_head`: only classes with an LM head have them.
+    """
 
     flow: Data
     reason: str

@@ -140,8 +140,8 @@ def attend(
 ) -> Data:
     """softmax(QKᵀ)·V as one operation; a trace expands it.
 
-    `cached`: contents of the KV cache (default: k and v). `sinks`: one additional learned logit per head. `causal`: default
-    is true for self-attention with a cache. `keeps_all`: the cache keeps tokens outside of the window.
+    `cached`: contents of the KV cache (default: k and v). `sinks`: one additional learned logit per head. `causal`:
+    default is true for self-attention with a cache. `keeps_all`: the cache keeps tokens outside of the window.
     """
     kept = (k, v) if cached is None else cached
     detail = AttentionDetail(
@@ -163,8 +163,9 @@ def block(
 ) -> Data:
     """A named block.
 
-    `part`: part of the model for its weights. `tied_to`: prefix of the block whose weights this one reuses. `root`: the block
-    is a model of its own, so absolute weight names start at its prefix. `moved`: (old, new) prefixes to rename weights.
+    `part`: part of the model for its weights. `tied_to`: prefix of the block whose weights this one reuses. `root`: the
+    block is a model of its own, so absolute weight names start at its prefix. `moved`: (old, new) prefixes to rename
+    weights.
     """
     inputs = tuple(Data("input", (), r.shape) for r in (x, *reads))
     out = body(*inputs)
@@ -187,9 +188,9 @@ def experts(
 ) -> Data:
     """`count` experts with the same body, `active` of them per token.
 
-    `at_least`: minimum number of active experts, if it varies. `stacked`: the checkpoint stores one tensor for all experts,
-    with a leading expert axis. `merged`: stored as one tensor, concatenated along the first axis. `first`: index of the
-    first expert.
+    `at_least`: minimum number of active experts, if it varies. `stacked`: the checkpoint stores one tensor for all
+    experts, with a leading expert axis. `merged`: stored as one tensor, concatenated along the first axis. `first`:
+    index of the first expert.
     """
     inner = Data("input", (), x.shape)
     out = body(inner)
@@ -212,8 +213,9 @@ def layers(
 ) -> Data:
     """A stack of layers; `body` declares each kind of layer once.
 
-    `kinds`: ((kind, number of layers), ...) in order; kinds may recur. `reads`: further inputs of every layer, such as the
-    encoder's output. `carry`: sizes of further values that each layer passes to the next. `first`: index of the first layer.
+    `kinds`: ((kind, number of layers), ...) in order; kinds may recur. `reads`: further inputs of every layer, such as
+    the encoder's output. `carry`: sizes of further values that each layer passes to the next. `first`: index of the
+    first layer.
     """
     runs: dict[Hashable, list[tuple[Size, Size]]] = {}
     index, last = first, None

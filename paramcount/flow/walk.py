@@ -94,8 +94,8 @@ def count_copies(repeats: tuple[Repeat, ...]) -> tuple[Size, Size, Size]:
 def list_steps(out: Data, part: str = "decoder") -> list[Step]:
     """All operations that `out` depends on, in execution order; bodies follow the operation that contains them.
 
-    Raises: ParamcountError if a body uses data of another body (it would be counted in both): pass it through `reads` or
-    `carry` instead.
+    Raises: ParamcountError if a body uses data of another body (it would be counted in both): pass it through `reads`
+    or `carry` instead.
     """
     found: list[Step] = []
     seen: set[int] = set()
@@ -161,7 +161,10 @@ def name_stacks(steps: list[Step]) -> dict[int, str]:
 
 
 def sum_parameters(out: Data, *components: str, active: bool = False) -> Size:
-    """Learned parameters that `out` depends on: all, or only those of `components`. `active`: only those active per token."""
+    """Learned parameters that `out` depends on: all, or only those of `components`.
+
+    `active`: only those active per token.
+    """
     total: Size = 0
     for record in list_weights(out):
         if record.weight.role != "parameter" or record.tied_to is not None:

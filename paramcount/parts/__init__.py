@@ -1,4 +1,5 @@
-"""Parts of a forward pass: functions from Data to Data that several architectures share, such as attention, MLPs and vision encoders.
+"""Parts of a forward pass that several architectures share: attention, MLPs, vision encoders.
 
-A part takes sizes and data and adds operations to the flow; it reads no config and knows no model.
+A part is a function from Data to Data. It takes sizes and data and adds operations to the flow; it reads no config and
+knows no model.
 """

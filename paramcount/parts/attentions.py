@@ -34,12 +34,14 @@ def attention(
     o_name: str = "o_proj",
     cached: bool = True,
 ) -> Data:
-    """x to attended x, with n_heads, n_kv_heads and d_head of c. `o_bias`: as `bias` unless given.
-    `memory`: where keys and values come from instead (cross-attention, which rotates nothing).
-    `prepare`: what q and k go through before they meet, where that is not the usual norms and rotation.
-    `gate`: x and the attended values to the gated ones. `d_v`: width of a value head that is not d_head.
-    `cached`: whether later tokens look back on keys and values. `keeps_all`: also on those out of the `window`, which are masked.
-    `o_name`: of the last matrix. `sinks`: whether there are any, or their name."""
+    """x to attended x, with n_heads, n_kv_heads and d_head of c.
+
+    `o_bias`: as `bias` unless given. `memory`: where keys and values come from instead (cross-attention, which rotates
+    nothing). `prepare`: what q and k go through before they meet, where that is not the usual norms and rotation.
+    `gate`: x and the attended values to the gated ones. `d_v`: width of a value head that is not d_head. `cached`:
+    whether later tokens look back on keys and values. `keeps_all`: also on those out of the `window`, which are masked.
+    `o_name`: of the last matrix. `sinks`: whether there are any, or their name.
+    """
     source = x if memory is None else memory
     n_kv_heads = getattr(c, "n_kv_heads", c.n_heads)  # a config without it has as many as heads
     q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)

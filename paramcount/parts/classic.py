@@ -1,6 +1,6 @@
-"""The first transformers' layer: multi-head attention and a plain MLP, each with a residual, a norm behind or before it.
+"""The layer of the first transformer: multi-head attention and a plain MLP, each with a residual and a norm.
 
-Source: arXiv:1706.03762, section 3.
+The norm stands before (pre-norm) or after (post-norm). Source: arXiv:1706.03762, section 3.
 """
 
 from __future__ import annotations
@@ -44,9 +44,12 @@ def multi_head(
     o_bias: bool | None = None,
     turn: Callable[[Data, Data, Data], tuple[Data, Data, Data]] | None = None,
 ) -> Data:
-    """x to attended x, with n_heads and d_head of c. `names`: of the matrices for q, k, v and the output. `memory`: where keys and
-    values come from instead. `cached`: whether later tokens look back on them, which an encoder has none of. `k_bias`, `o_bias`: as
-    `bias` unless given. `turn`: what q, k and v go through before they meet."""
+    """x to attended x, with n_heads and d_head of c.
+
+    `names`: of the matrices for q, k, v and the output. `memory`: where keys and values come from instead. `cached`:
+    whether later tokens look back on them, which an encoder has none of. `k_bias`, `o_bias`: as `bias` unless given.
+    `turn`: what q, k and v go through before they meet.
+    """
     source = x if memory is None else memory
     heads = (c.n_heads, c.d_head)
     q = linear(x, prefix + names[0], "qkv.q", heads, bias=bias)
@@ -102,7 +105,7 @@ def second_bias(c: Any, tokens: Data, name: str) -> tuple[Unreachable, ...]:
 
 
 def unread_table(c: Any, tokens: Data, name: str, rows: Size) -> tuple[Unreachable, ...]:
-    """The token embedding that encoder and decoder share if they are tied, which the reference allocates in any case."""
+    """The shared token embedding, which the reference allocates even if encoder and decoder are untied."""
     table = lookup(tokens, name, "embedding", rows, c.d_model)
     return (Unreachable(table, "untied, the encoder and the decoder read embeddings of their own"),)
 

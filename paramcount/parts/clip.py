@@ -1,4 +1,6 @@
-"""CLIP's vision tower: patches behind a class token, with learned positions, a norm before and one behind layers of full attention.
+"""CLIP's vision encoder: patches after a class token, learned positions, layers of full attention.
+
+One norm stands before the layers and one after.
 
 Source: arXiv:2103.00020, section 2.4; CLIPVisionModel of the reference.
 """

@@ -16,8 +16,11 @@ def with_language(
     moved: tuple[str, str] | None = None,
     prefix: str = "language_model.",
 ) -> Data:
-    """Token ids to what the `language` of c makes of them, with the vectors of images or sounds in the places held for them.
-    `head`: to logits. `moved`: the beginning of its names and the one that they are stored with, instead of `prefix` before all."""
+    """Token ids to the output of the `language` model of c.
+
+    Vectors of images or sounds replace the embeddings of their placeholder tokens. `head`: to logits. `moved`: (prefix
+    in the model, prefix in the file), instead of `prefix` before all names.
+    """
     language = c.language
     body = language.forward if head else language.body
     return block(insert(tokens, *others), "" if moved else prefix, body, root=True, moved=moved)

@@ -27,10 +27,14 @@ def decoder(
     carry: Sequence[Width] = (),
     leave: Callable[[Data], Data] | None = None,
 ) -> Data:
-    """Token ids to logits. `layer(c, kind, x, *reads)` is written once for each kind (all layers are of one unless `kinds` says
-    otherwise). `names`: of the table, the stack and the last norm. `extra_rows`: rows of the token embedding that the LM head lacks.
-    `enter`: what the token embeddings go through before the first layer. `carry`: widths of what layers hand on beside x.
-    `leave`: the last norm and what else stands between the layers and the head, where that is not the usual norm."""
+    """Token ids to logits.
+
+    `layer(c, kind, x, *reads)` is written once for each kind (all layers are of one unless `kinds` says otherwise).
+    `names`: of the table, the stack and the last norm. `extra_rows`: rows of the token embedding that the LM head
+    lacks. `enter`: what the token embeddings go through before the first layer. `carry`: widths of what layers hand on
+    beside x. `leave`: the last norm and what else stands between the layers and the head, where that is not the usual
+    norm.
+    """
     table, stack, last_norm = (prefix + name for name in names)
     x = lookup(
         tokens, f"{table}.weight", "embedding", c.vocab_size + extra_rows if extra_rows else c.vocab_size, c.d_model
@@ -50,7 +54,10 @@ def decoder(
 
 
 def head(c: Any, x: Data, table: str, name: str = "lm_head", *, bias: bool = False) -> Data:
-    """Hidden states to logits, through the token embedding where it is tied, which it never is in a config without the flag."""
+    """Hidden states to logits, through the token embedding if it is tied.
+
+    A config without the flag never ties it.
+    """
     return linear(
         x, name, "lm_head", c.vocab_size, bias=bias, tied_to=table if getattr(c, "tie_word_embeddings", False) else None
     )
@@ -122,8 +129,11 @@ def usual_layer(
     arrange: Callable[..., Data] = pre_norm,
     **options: Any,
 ) -> Data:
-    """The layer that most decoders since Llama have: attention over heads unless `attend` is another (`options` are its), then a
-    gated MLP of width d_ff unless `feed_forward` is another. `arrange`: where norms and residuals stand."""
+    """The layer of most decoders since Llama: attention, then a gated MLP of size d_ff.
+
+    `attend` replaces the attention (`options` are its arguments), `feed_forward` the MLP. `arrange`: order of norms and
+    residuals.
+    """
     return arrange(
         x,
         lambda h: (attend or attention)(c, h, "self_attn.", **options),

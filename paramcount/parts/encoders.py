@@ -33,8 +33,11 @@ ROBERTA_HEAD = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_he
 
 
 def whole(c: Any, tokens: Data, build: Callable[..., Data], *, inputs: Sequence[str] = ("segments",)) -> Data:
-    """The model as one part: an encoder, or a decoder where the config makes it one. `inputs`: what it looks up beside tokens;
-    `build` takes tokens, these, and where there is cross-attention an encoder's output."""
+    """The model as one part: an encoder, or a decoder where the config makes it one.
+
+    `inputs`: what it looks up beside tokens; `build` takes tokens, these, and where there is cross-attention an
+    encoder's output.
+    """
     reads = [given(name, "tokens") for name in inputs]
     if getattr(c, "cross_attention", False):
         reads.append(source_states(c.d_model))
@@ -44,7 +47,10 @@ def whole(c: Any, tokens: Data, build: Callable[..., Data], *, inputs: Sequence[
 def embeddings(
     c: Any, tokens: Data, segments: Data | None, prefix: str, width: Size, *, placed: bool = True, normed: bool = True
 ) -> Data:
-    """Tokens, their segments and their places looked up and summed. `placed`: with a table of places. `normed`: with a norm behind."""
+    """Tokens, their segments and their places looked up and summed.
+
+    `placed`: with a table of places. `normed`: with a norm behind.
+    """
     names = prefix + "embeddings."
     x = lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, width)
     if segments is not None:
@@ -63,8 +69,10 @@ def bert_attention(
     qkv_bias: bool = True,
     turn: Callable[[Data, Data, Data], tuple[Data, Data, Data]] | None = None,
 ) -> Data:
-    """The first half of a layer: attention over heads, and cross-attention where there is a memory. `name`: of the norm, inside the
-    attention. `before`: it stands before what it belongs to."""
+    """The first half of a layer: attention over heads, and cross-attention where there is a memory.
+
+    `name`: of the norm, inside the attention. `before`: it stands before what it belongs to.
+    """
     arrange = norm_before if before else norm_behind
 
     def look(h: Data, prefix: str, memory: Data | None = None) -> Data:
@@ -81,7 +89,10 @@ def bert_attention(
 def bert_layer(
     c: Any, x: Data, *memory: Data, norms: tuple[str, str] = BEHIND, before: bool = False, **options: Any
 ) -> Data:
-    """Attention, then a plain MLP of width d_ff. `norms`: their names, `before`: they stand before. `options`: of the attention."""
+    """Attention, then a plain MLP of width d_ff.
+
+    `norms`: their names, `before`: they stand before. `options`: of the attention.
+    """
     x = bert_attention(c, x, *memory, name=norms[0], before=before, **options)
     arrange = norm_before if before else norm_behind
     return arrange(
@@ -99,8 +110,10 @@ def bert_body(
     pooler: str = "pooler.dense",
     **options: Any,
 ) -> Data:
-    """Summed embeddings to hidden states, pooled ones beside them where c.pooled. `last_norm`: of a model whose norms stand before.
-    `options`: of bert_layer."""
+    """Summed embeddings to hidden states, pooled ones beside them where c.pooled.
+
+    `last_norm`: of a model whose norms stand before. `options`: of bert_layer.
+    """
     x = layers(
         x,
         prefix + "encoder.layer.{layer}.",
@@ -116,8 +129,11 @@ def bert_body(
 def masked_head(
     c: Any, x: Data, table: str, names: tuple[str, str, str, str] = BERT_HEAD, width: Size | None = None
 ) -> Data:
-    """Hidden states to logits: matrix, activation, norm, then the token embedding or a head of its own. `names`: of matrix, norm, head
-    and the bias of a tied head. `width`: of the vectors that the head reads, unless d_model."""
+    """Hidden states to logits: matrix, activation, norm, then the token embedding or a head of its own.
+
+    `names`: of matrix, norm, head and the bias of a tied head. `width`: of the vectors that the head reads, unless
+    d_model.
+    """
     h = activate(linear(x, names[0], "other", c.d_model if width is None else width, bias=True), "gelu")
     tied = getattr(c, "tie_word_embeddings", False)
     return biased_head(
@@ -137,8 +153,11 @@ def masked_lm(
     width: Size | None = None,
     **options: Any,
 ) -> Data:
-    """Token ids to logits, or without `head` to hidden states. `embed`: tokens and `inputs` to the first layer's vectors, where that
-    is not the three tables. `names`, `width`: of the head. `options`: of the body."""
+    """Token ids to logits, or without `head` to hidden states.
+
+    `embed`: tokens and `inputs` to the first layer's vectors, where that is not the three tables. `names`, `width`: of
+    the head. `options`: of the body.
+    """
 
     def build(tokens: Data, *reads: Data) -> Data:
         looked_up, memory = reads[: len(inputs)], reads[len(inputs) :]

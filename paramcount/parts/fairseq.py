@@ -1,4 +1,7 @@
-"""The layer of models that were trained with fairseq and kept its names: fc1 and fc2, the norms, two rows before the first position's."""
+"""The layer of models that were trained with fairseq and kept its names (fc1, fc2, the norms).
+
+Position tables have two additional rows in front.
+"""
 
 from __future__ import annotations
 

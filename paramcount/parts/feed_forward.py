@@ -110,7 +110,9 @@ def shared_mixture(c: Any, x: Data, prefix: str, *, shared_bias: bool = False, *
 
 
 def correction(c: Any, name: str, *, role: str = "buffer") -> Callable[[Data], Data]:
-    """`correct` of a mixture: a number for each expert, learned beside the loss, which the choice sees and the weights of the chosen do not.
+    """`correct` of a mixture: the routing bias, one value per expert.
+
+    It is learned outside the loss; it affects which experts are chosen but not their weights.
 
     Source: arXiv:2412.19437, section 2.1.2.
     """

@@ -1,4 +1,4 @@
-"""Hyper-connections: several streams in the place of the residual, out of which every block reads and into which it writes.
+"""Hyper-connections: several residual streams that every block reads from and writes to.
 
 Source: arXiv:2409.19606; constrained as in arXiv:2512.24880.
 """
@@ -16,7 +16,10 @@ def widen(x: Data, n_streams: Size) -> Data:
 
 
 def mixing(x: Data, n: Size, n_numbers: Size, n_scales: Size, names: tuple[str, str, str]) -> Data:
-    """All streams of a token, normalized, to the numbers by which they are mixed. `names`: of the matrix, its bias and the scales."""
+    """All streams of a token, normalized, to the numbers by which they are mixed.
+
+    `names`: of the matrix, its bias and the scales.
+    """
     matrix, bias, scales = names
     held = (
         Weight(matrix, "other", (n_numbers, n * x.shape[-1])),

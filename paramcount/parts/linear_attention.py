@@ -10,8 +10,10 @@ from paramcount.parts.state_space import RecurrentState, convolve
 
 
 def lightning_attention(c: Any, x: Data, prefix: str, *held: Weight) -> Data:
-    """MiniMax-01's, with n_heads and d_head of c: q, k and v of equally many heads out of one matrix, each head with a decay that is
-    not learned; a gate on the normalized outcome. `held`: what is stored of the decays.
+    """MiniMax-01's lightning attention, with n_heads and d_head of c.
+
+    One matrix gives q, k and v with equal numbers of heads; the decay of each head is not learned; the normalized
+    output is gated. `held`: what the file stores of the decays.
 
     Source: arXiv:2501.08313, section 2.2.
     """
@@ -32,8 +34,10 @@ def to_heads(x: Data, n_heads: Size, d_head: Size) -> Data:
 
 
 def delta_rule(q: Data, k: Data, v: Data, step: Data, beta: Data, *held: Weight) -> Data:
-    """A state for each head of v, key by value, that decays and takes in v where it differs from what it holds under k. Heads of v share
-    those of q and k in groups. `step`: how fast it decays; `beta`: how much it takes in; `held`: the decay's base and bias.
+    """A state for each head of v, key by value, that decays and takes in v where it differs from what it holds under k.
+
+    Heads of v share those of q and k in groups. `step`: how fast it decays; `beta`: how much it takes in; `held`: the
+    decay's base and bias.
 
     Source: arXiv:2412.06464, section 3.
     """
@@ -52,8 +56,11 @@ def gated_output(y: Data, z: Data, norm_name: str, out_name: str, d_model: Size,
 
 
 def gated_delta_net(c: Any, x: Data, prefix: str, *, together: bool) -> Data:
-    """Qwen's, with n_linear_k_heads, d_linear_k, n_linear_v_heads, d_linear_v and d_conv of c: one convolution over q, k and v.
-    `together`: the gate is stored with q, k and v, head by head, and beta with the step."""
+    """Qwen's gated delta net: one convolution over q, k and v.
+
+    Reads n_linear_k_heads, d_linear_k, n_linear_v_heads, d_linear_v and d_conv of c. `together`: the gate is stored
+    with q, k and v, head by head, and beta with the step.
+    """
     d_k, d_v = c.n_linear_k_heads * c.d_linear_k, c.n_linear_v_heads * c.d_linear_v
     streams = {"mixer.q": d_k, "mixer.k": d_k, "mixer.v": d_v}
     if together:

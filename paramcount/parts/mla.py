@@ -12,7 +12,7 @@ from paramcount.flow import Data, Size, Weight, activate, attend, join, linear, 
 
 
 class Latent(NamedTuple):
-    """Sizes of one latent attention, where layers differ in them: stands for the config that `latent_attention` reads."""
+    """Sizes of one layer's MLA, for models whose layers differ: `latent_attention` reads it instead of the config."""
 
     n_heads: Size
     d_q_lora: Size | None
@@ -41,11 +41,13 @@ def latent_attention(
     turn: Callable[[Data], Data] = rope,
 ) -> Data:
     """x to attended x, with n_heads, d_q_lora, d_kv_lora, d_nope, d_rope and d_v of c.
-    d_q_lora is None where queries have no latent of their own. Only d_rope of each head is rotated (`turn`: or what that part goes through).
-    `q`, `q_latent`: queries or their latent, where somebody else has made or read them. `rope_norm`: a norm on the rotated key.
-    `rescaled`: the latent of keys and values times a number.
-    `chosen`: the tokens that a query looks at, and `index` what is cached to choose them. `gate`: x and the attended values to the
-    gated ones. `sinks`, `output`: names of a logit for each head beside the tokens' and of the last matrix."""
+
+    d_q_lora is None if queries have no latent. Only d_rope of each head is rotated (`turn`: another function for that
+    part). `q`, `q_latent`: queries or their latent, if the caller has computed them. `rope_norm`: a norm on the rotated
+    key. `rescaled`: the KV latent is multiplied by a factor. `chosen`: the tokens that a query attends to; `index`:
+    what is cached to choose them. `gate`: x and the attended values to the gated values. `sinks`: name of the
+    additional logits, one per head. `output`: name of the last matrix.
+    """
     q_nope, q_rope = split(queries(c, x, prefix, q_latent, bias=bias) if q is None else q, c.d_nope, c.d_rope)
     latent, k_rope = split(
         linear(x, prefix + "kv_a_proj_with_mqa", "qkv.kv_down", c.d_kv_lora + c.d_rope, bias=bias),
@@ -85,8 +87,9 @@ def queries(c: Any, x: Data, prefix: str, latent: Data | None = None, *, bias: b
 
 
 def choose_tokens(c: Any, x: Data, q_latent: Data, prefix: str) -> tuple[Data, Data]:
-    """The lightning indexer of sparse attention, with n_index_heads, d_index, d_rope and n_chosen of c: the n_chosen tokens that the
-    attention of each token looks at, and the index keys, which are cached.
+    """The lightning indexer of sparse attention, with n_index_heads, d_index, d_rope and n_chosen of c.
+
+    Returns the n_chosen tokens that each token attends to and the index keys, which are cached.
 
     Source: DeepSeek-V3.2, arXiv:2512.02556, section 2.1.
     """

@@ -1,4 +1,6 @@
-"""Pixtral's vision tower: images of any size, positions across and down by rotation, layers like a Llama's without biases.
+"""Pixtral's vision encoder: images of any size, rotary positions in two dimensions.
+
+Its layers are Llama's without biases.
 
 Source: arXiv:2410.07073, section 2.2; PixtralVisionModel of the reference.
 """

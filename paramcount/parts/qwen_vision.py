@@ -1,4 +1,6 @@
-"""The tower of Qwen's vision models: cubes of pixels, positions in two dimensions by rotation, neighbouring patches merged into one.
+"""The vision encoder of Qwen's models: 3D patches, rotary positions in two dimensions.
+
+Neighbouring patches are merged into one.
 
 Source: arXiv:2409.12191, section 2.1.
 """

@@ -1,4 +1,6 @@
-"""SAM's vision tower: attention inside windows but in a few layers, with relative positions across and down, then a neck of convolutions.
+"""SAM's vision encoder: attention inside windows except in a few layers, then a neck of convolutions.
+
+Attention has relative positions in two dimensions.
 
 Source: arXiv:2304.02643, appendix A; GotOcr2VisionEncoder of the reference.
 """
@@ -38,7 +40,10 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class SamVision(Sizes):
-    """The sizes of the tower. `n_side`: how many patches the image is wide and high, `window_size` those of a window."""
+    """The sizes of the tower.
+
+    `n_side`: how many patches the image is wide and high, `window_size` those of a window.
+    """
 
     section: ClassVar[str | None] = "vision_config"
 
@@ -83,7 +88,10 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def attention(c: Any, x: Data, reach: Size) -> Data:
-    """Inside a square of `reach` patches a side: what a query makes of a distance across and one down is added to its scores."""
+    """Decomposed relative positions inside a square of `reach` × `reach` patches.
+
+    The scores gain one term per query for the vertical and one for the horizontal distance.
+    """
     q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
     for name in ("attn.rel_pos_h", "attn.rel_pos_w") if c.relative_positions else ():
         q = elementwise(q, "relative positions", name, "position", 2 * reach - 1, c.d_head)

@@ -1,4 +1,7 @@
-"""Encoder-decoders of the BART kind: one token embedding for both stacks, a decoder layer that looks at the encoder's output."""
+"""Encoder-decoders of the BART kind: one token embedding for both stacks.
+
+Decoder layers have cross-attention to the encoder's output.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +58,10 @@ def seq2seq(
     names: Sequence[str] = QKVO,
     **options: Any,
 ) -> Data:
-    """Token ids to logits, or without `head` to the decoder's hidden states. `names`: of the matrices of the encoder's attention.
-    `options`: of every attention."""
+    """Token ids to logits, or without `head` to the decoder's hidden states.
+
+    `names`: of the matrices of the encoder's attention. `options`: of every attention.
+    """
     t = tables or usual_tables(c)
     memory = encoder_output(c, layout, t, names=names, **options)
     x = target_tokens(c, tokens, layout, t)
@@ -98,8 +103,11 @@ def decoder_alone(
     d_memory: Size | None = None,
     **options: Any,
 ) -> Data:
-    """The decoder without its encoder, whose output it still looks at. `vocabulary`: rows of the token embedding and of the LM head, unless
-    vocab_size. `places`: there is a table of them. `d_memory`: the width of the encoder's output, unless d_model."""
+    """The decoder without its encoder, whose output it still looks at.
+
+    `vocabulary`: rows of the token embedding and of the LM head, unless vocab_size. `places`: there is a table of them.
+    `d_memory`: the width of the encoder's output, unless d_model.
+    """
     prefix = "model.decoder."
     rows, classes = vocabulary or (c.vocab_size, c.vocab_size)
     x = lookup(tokens, prefix + "embed_tokens.weight", "embedding", rows, c.d_model)
@@ -111,7 +119,10 @@ def decoder_alone(
 
 
 def placed(c: Any, x: Data, tokens: Data, prefix: str, layout: Layout, *, places: bool = True) -> Data:
-    """Looked-up tokens with their places. `places`: there is a table of them; else they are worked out and not stored."""
+    """Looked-up tokens with their places.
+
+    `places`: there is a table of them; else they are worked out and not stored.
+    """
     if places:
         rows = c.n_positions + layout.extra_places if layout.extra_places else c.n_positions
         x = positions(x, tokens, prefix + "embed_positions", rows)
@@ -136,8 +147,10 @@ def bart_layers(c: Stack, x: Data, prefix: str, layout: Layout, *memory: Data, *
 def bart_layer(
     c: Stack, x: Data, layout: Layout, *memory: Data, names: Sequence[str] = QKVO, cached: bool = True, **options: Any
 ) -> Data:
-    """Self-attention, a look at the encoder's output where there is one, a plain MLP. `names`: of the self-attention's matrices.
-    `options`: of both attentions."""
+    """Self-attention, a look at the encoder's output where there is one, a plain MLP.
+
+    `names`: of the self-attention's matrices. `options`: of both attentions.
+    """
     arrange = norm_before if layout.before else norm_behind
     x = arrange(x, lambda h: multi_head(c, h, "self_attn.", names, cached=cached, **options), "self_attn_layer_norm")
     for source in memory:

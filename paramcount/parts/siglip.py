@@ -1,4 +1,6 @@
-"""SigLIP's vision tower: patches with learned positions, layers of full attention, and a head that pools them by attention.
+"""SigLIP's vision encoder: patches with learned positions and layers of full attention.
+
+An attention pooling head is optional.
 
 Source: arXiv:2303.15343; SiglipVisionModel of the reference.
 """
@@ -51,7 +53,10 @@ class SiglipVision(Tower):
 
 
 def siglip(c: Any, pixels: Data, n_layers: Size | None = None) -> Data:
-    """Pixels to patch vectors. The pooled vector, where there is one, is handed on beside them. `n_layers`: if not those of c."""
+    """Pixels to patch vectors.
+
+    The pooled vector, where there is one, is handed on beside them. `n_layers`: if not those of c.
+    """
     x = cut_into_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
     x = elementwise(x, "positions", "embeddings.position_embedding.weight", "position", c.n_patches, c.d_model)
     x = layers(

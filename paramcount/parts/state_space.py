@@ -25,8 +25,9 @@ def convolve(x: Data, name: str, d_conv: Size, *, bias: bool = True, component: 
 
 
 def mamba(c: Any, x: Data, prefix: str, *, inner_norm: Callable[[Data, str], Data] | None = None) -> Data:
-    """Mamba 1, with d_inner, d_state, d_conv, dt_rank, mixer_bias and conv_bias of c. `inner_norm`: what step, B and C go through
-    under the names dt, b and c. The step's softplus stands in the scan.
+    """Mamba 1, with d_inner, d_state, d_conv, dt_rank, mixer_bias and conv_bias of c.
+
+    `inner_norm`: what step, B and C go through under the names dt, b and c. The step's softplus stands in the scan.
 
     Source: arXiv:2312.00752, section 3.
     """
@@ -52,8 +53,10 @@ def mamba2(
     out_bias: bool | None = None,
     gated_norm: Callable[[Data, Data, str], Data] | None = None,
 ) -> Data:
-    """Mamba 2, with n_mamba_heads, d_mamba_head, n_groups, d_state, d_conv, mixer_bias and conv_bias of c: heads share one decay
-    each, groups of heads share B and C. `gated_norm`: what the scan and the gate become, if not the norm of their product.
+    """Mamba 2: heads share one decay each, groups of heads share B and C.
+
+    Reads n_mamba_heads, d_mamba_head, n_groups, d_state, d_conv, mixer_bias and conv_bias of c. `gated_norm`: the
+    function that combines the output of the scan with the gate, if not a norm of their product.
 
     Source: arXiv:2405.21060, section 7.
     """

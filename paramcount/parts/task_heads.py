@@ -1,4 +1,6 @@
-"""Heads of other tasks than language modelling: each takes hidden states to its outputs. Their weights are of component `other`.
+"""Heads of other tasks than language modelling: each takes hidden states to its outputs.
+
+Their weights are of component `other`.
 
 A head reads what a model's body hands out: the hidden state of every token, or the pooled one beside them.
 """

@@ -1,4 +1,7 @@
-"""What vision towers share: pixels to patch vectors, layers without positions of their own, image vectors among the tokens'."""
+"""Parts that vision encoders share: patch embeddings, encoder layers and the insertion of image vectors.
+
+The layers have no positions of their own; image vectors replace the embeddings of placeholder tokens.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,10 @@ from paramcount.parts.feed_forward import plain_mlp
 
 
 def cut_into_patches(pixels: Data, name: str, d_model: Size, patch_size: Size, *, bias: bool = False) -> Data:
-    """A convolution whose stride is its width: one vector for each square of pixels. The first axis of `pixels` stands for the
-    patches, the second for their channels."""
+    """A convolution whose stride is its width: one vector for each square of pixels.
+
+    The first axis of `pixels` stands for the patches, the second for their channels.
+    """
     weights: tuple[Weight, ...] = (
         Weight(name + ".weight", "embedding", (d_model, pixels.shape[1], patch_size, patch_size)),
     )
@@ -22,7 +27,7 @@ def cut_into_patches(pixels: Data, name: str, d_model: Size, patch_size: Size, *
 
 
 def vision_layer(c: Any, x: Data, names: tuple[str, str] = ("layer_norm1", "layer_norm2")) -> Data:
-    """The layer of CLIP's and SigLIP's towers: LayerNorms, attention over all patches, a plain MLP, biases everywhere."""
+    """The layer of CLIP and SigLIP encoders: LayerNorms, attention over all patches, a plain MLP, biases everywhere."""
     return pre_norm(
         x,
         lambda h: multi_head(c, h, "self_attn.", cached=False),

@@ -33,8 +33,10 @@ class Ears(Sizes):
 
 
 def listen(c: Any, x: Data) -> Data:
-    """Log-mel frames through two convolutions of three frames each, the second of which takes every other one; sines, frozen; layers
-    without a bias on keys."""
+    """Log-mel frames through two convolutions of three frames each, the second of which takes every other one.
+
+    Sines, frozen; layers without a bias on keys.
+    """
     for name, width in (("conv1", c.n_mels), ("conv2", c.d_model)):
         kernel = Weight(name + ".weight", "mixer", (c.d_model, width, 3))
         x = activate(
