@@ -1,4 +1,4 @@
-"""ParamcountError, the one exception of the package, and helpers that quote untrusted values in its one-line message."""
+"""ParamcountError, the only exception of the package, and helpers for its one-line messages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ParamcountError(ValueError):
         if self.expected:
             message += f" (expected {self.expected})"
         if self.nearest:
-            message += f"; did you mean {' or '.join(self.nearest)}?"
+            message += f"; did you mean {join_words(self.nearest)}?"
         super().__init__(make_printable(message, 4 * LONGEST))
 
     @property
@@ -158,44 +158,53 @@ def find_nearest(word: object, names: Iterable[str], most: int = 3) -> tuple[str
     return tuple(get_close_matches(make_printable(word), list(names), n=most, cutoff=0.6))
 
 
+def join_words(words: Iterable[object], conjunction: str = "or") -> str:
+    """Words joined as in a sentence.
+
+    >>> join_words((1, 2, 4)), join_words(["q", "k"], "and"), join_words(["q"])
+    ('1, 2 or 4', 'q and k', 'q')
+    """
+    *first, last = [str(word) for word in words] or [""]
+    return f"{', '.join(first)} {conjunction} {last}" if first else last
+
+
 def list_choices(choices: Sequence[object]) -> str:
-    """Alternatives as text; "…" stands for all but the first five.
+    """The valid values as text, shortened to the first five and "…".
 
     >>> list_choices((1, 2, 4, 8)), list_choices(range(9))
     ('1, 2, 4 or 8', '0, 1, 2, 3, 4, …')
     """
-    texts = [str(choice) for choice in choices[:MOST_LISTED]]
-    if len(choices) > MOST_LISTED:
-        return ", ".join([*texts, "…"])
-    return " or ".join([", ".join(texts[:-1]), *texts[-1:]] if len(texts) > 1 else texts)
+    if len(choices) <= MOST_LISTED:
+        return join_words(choices)
+    return ", ".join([*map(str, choices[:MOST_LISTED]), "…"])
 
 
 def list_names(names: Iterable[str], word: object = "") -> str:
-    """Alternatives as text; of a long list, the five nearest to `word` and how many there are.
+    """The valid names as text, shortened to the five nearest to `word` and the number of others.
 
     >>> list_names(("a", "b"))
     'a or b'
     >>> list_names(("n_heads", "n_layers", "d_model", "d_ff", "d_head", "tied", "window"), "n_head")
-    'n_heads, d_head, n_layers, tied, window, … 7 in all'
+    'n_heads, d_head, n_layers, tied, window or 2 others'
     """
     from difflib import SequenceMatcher  # slow to import, and only errors need it
 
     distinct, typed = list(dict.fromkeys(names)), make_printable(word)
     if len(distinct) <= MOST_LISTED:
-        return list_choices(distinct)
+        return join_words(distinct)
     nearest = sorted(distinct, key=lambda name: -SequenceMatcher(None, typed, name).ratio())[:MOST_LISTED]
-    return f"{', '.join(nearest)}, … {len(distinct)} in all"
+    others = len(distinct) - MOST_LISTED
+    return join_words([*nearest, f"{others} other{'s' * (others > 1)}"])
 
 
 def list_numbers(numbers: Sequence[int], near: int) -> str:
-    """Alternatives as text; of a long list, the five nearest to `near`.
+    """The valid numbers as text, shortened to the five nearest to `near` and "…".
 
     >>> list_numbers((1, 2, 3, 4, 6, 8, 12, 16, 24, 48, 96), 7)
     '2, 3, 4, 6, 8, …'
     """
-    if len(numbers) <= MOST_LISTED:
-        return list_choices(numbers)
-    return ", ".join(map(str, sorted(sorted(numbers, key=lambda n: abs(n - near))[:MOST_LISTED]))) + ", …"
+    by_distance = sorted(numbers, key=lambda n: abs(n - near))
+    return list_choices([*sorted(by_distance[:MOST_LISTED]), *by_distance[MOST_LISTED:]])
 
 
 def describe_integer(least: int | None = None) -> str:

@@ -517,7 +517,7 @@ def test_a_wrong_number_of_parameters_says_what_it_counts_instead(model: str, cl
         (
             {"model": "Lama-3.1-8B", "params": "8B"},
             None,
-            "not in the zoo; did you mean llama-3.1-8b or llama-3-8b or llama-3.1-70b?",
+            "not in the zoo; did you mean llama-3.1-8b, llama-3-8b or llama-3.1-70b?",
         ),
         ({"model": "GPT-3 or GPT-2", "params": "3B"}, None, "not in the zoo; did you mean gpt-3-large?"),
         (

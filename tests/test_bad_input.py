@@ -115,7 +115,7 @@ def test_every_field_of_every_architecture_is_required_and_no_other_is_known(arc
         assert str(caught.value) == f"config.{name}: is missing (expected every field written out)"
     message = refusal(entry(architecture, n_layesr=3))
     assert message.startswith("config.n_layesr: is not a field (expected n_layers, ")
-    assert f", … {len(fields)} in all); did you mean n_layers" in message
+    assert f" or {len(fields) - 5} others); did you mean n_layers" in message
 
 
 @pytest.mark.parametrize("architecture", sorted(MODELS))
@@ -226,10 +226,10 @@ def figure(value: object, source: str = "paper") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"bogus": 1}, "bogus: is not a field (expected sources, notes, config, publisher, published, … 17 in all)"),
+        ({"bogus": 1}, "bogus: is not a field (expected sources, notes, config, publisher, published or 12 others)"),
         (
             {"famly": "llama"},
-            "famly: is not a field (expected family, name, claims, aliases, hf, … 17 in all); did you mean family?",
+            "famly: is not a field (expected family, name, claims, aliases, hf or 12 others); did you mean family?",
         ),
         ({"architecture": None}, f"architecture: is missing {ARCHITECTURE_OR_ESTIMATE}"),
         ({"config": None}, f"config: is missing {ARCHITECTURE_OR_ESTIMATE}"),
@@ -332,7 +332,7 @@ def test_the_middle_of_a_message_about_an_endless_name_is_cut() -> None:
     message = refusal({"architecture": "llama", "config": LLAMA | {"n" * 1_000_000: 1}})
     assert message.startswith("config.nnnn")
     assert "…" in message
-    assert message.endswith(", … 10 in all)")
+    assert message.endswith(" or 5 others)")
 
 
 def test_any_mapping_and_any_date_will_do() -> None:

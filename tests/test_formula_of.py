@@ -285,12 +285,12 @@ REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "an unknown count": (
         ("gpt2-small", "toatl"),
         {},
-        r"^of = the string 'toatl' \(expected total, .*… 34 in all\); did you mean total\?$",
+        r"^of = the string 'toatl' \(expected total, .*or 29 others\); did you mean total\?$",
     ),
     "no count": (("gpt2-small", None), {}, "^of = null"),
     "a list of counts": (("gpt2-small", ["total"]), {}, "^of = a list"),
     "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = the string 'qkv\.o' \(expected qkv, "),
-    "an unknown word": (("lama",), {}, r"^unknown model 'lama' .*or an architecture\); did you mean llama or"),
+    "an unknown word": (("lama",), {}, r"^unknown model 'lama' .*or an architecture\); did you mean llama, openllama, "),
     "no architecture": (
         ({"architecture": "gpt3"},),
         {},

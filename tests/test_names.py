@@ -67,7 +67,7 @@ def test_a_name_that_is_in_no_zoo_is_unknown(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "nearest"),
     [
-        ("gpt2-smal", "gpt2-small or gpt-3-small or gpt2-xl"), ("llama-3.1-8", "llama-3.1-8b"),
+        ("gpt2-smal", "gpt2-small, gpt-3-small or gpt2-xl"), ("llama-3.1-8", "llama-3.1-8b"),
         ("lama", "llama"), ("qwem", "qwen"), ("comprae", "compare"), ("verfiy", "verify"), ("lst", "list"), ("depseek", "deepseek"),
     ],
 )  # fmt: skip

@@ -185,7 +185,7 @@ TENSOR = (
     'tensor a: is described by something else (expected {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]})'
 )
 KEYS = "(expected dtype, shape and data_offsets)"
-DTYPES = "(expected F32, F4, F6_E2M3, F6_E3M2, F8_E4M3, … 22 in all)"
+DTYPES = "(expected F32, F4, F6_E2M3, F6_E3M2, F8_E4M3 or 17 others)"
 SHAPE = "(expected a list of at most 32 non-negative integers)"
 OFFSETS = "(expected where its values begin and end, two non-negative integers)"
 SIZE = "(expected as many bytes as its values take)"

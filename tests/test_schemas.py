@@ -12,7 +12,7 @@ import pytest
 
 from paramcount.cli.commands import COMMANDS
 from paramcount.counting import SCHEMA_VERSION
-from paramcount.schemas import commands, schema
+from paramcount.schemas import list_schemas, read_schema
 from tests.json_outputs import command_lines
 from tests.refusing import assert_one_line
 from tests.running import Runner
@@ -22,7 +22,7 @@ WITHOUT_JSON = {"docs", "draw", "help", "report", "schema"}
 
 
 def validators() -> dict[str, Any]:
-    return {name: jsonschema.Draft202012Validator(schema(name)) for name in commands()}
+    return {name: jsonschema.Draft202012Validator(read_schema(name)) for name in list_schemas()}
 
 
 def objects(node: Any) -> Iterator[dict[str, Any]]:
@@ -38,12 +38,12 @@ def objects(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_every_command_that_prints_json_has_a_schema() -> None:
-    assert set(commands()) == set(COMMANDS) - WITHOUT_JSON
+    assert set(list_schemas()) == set(COMMANDS) - WITHOUT_JSON
 
 
-@pytest.mark.parametrize("name", commands())
+@pytest.mark.parametrize("name", list_schemas())
 def test_a_schema_is_valid_closed_and_of_this_version(name: str) -> None:
-    document = schema(name)
+    document = read_schema(name)
     jsonschema.Draft202012Validator.check_schema(document)
     assert [found for found in objects(document) if found.get("additionalProperties") is not False] == []
     for top in document.get("$defs", {"": document}).values():
@@ -61,7 +61,7 @@ def test_what_every_command_prints_is_valid(run: Runner, tmp_path: Path) -> None
         ]
         assert errors == []
         seen.add(line[0])
-    assert seen == set(commands())
+    assert seen == set(list_schemas())
 
 
 def leaves(errors: Any) -> Iterator[Any]:
@@ -79,8 +79,8 @@ def test_a_field_that_no_schema_names_and_a_number_as_text_are_found(run: Runner
 
 
 def test_the_command_prints_a_schema_or_the_names_of_all(run: Runner) -> None:
-    assert run("schema").out.split() == commands()
-    assert json.loads(run("schema", "diff").out) == schema("diff")
+    assert run("schema").out.split() == list_schemas()
+    assert json.loads(run("schema", "diff").out) == read_schema("diff")
     refused = run("schema", "dif")
     assert refused.code == 2
     assert_one_line(refused.err.strip())

@@ -27,7 +27,7 @@ from paramcount.auditing.verdicts import (
     judge,
 )
 from paramcount.counting.count import SCHEMA_VERSION
-from paramcount.errors import ParamcountError, find_nearest, make_printable
+from paramcount.errors import ParamcountError, find_nearest, join_words, make_printable
 from paramcount.formats.files import expand_home
 from paramcount.zoo.names import find_id, find_shared_entry, index_spellings, normalize_name
 
@@ -264,7 +264,7 @@ def describe_unknown(name: str) -> str:
         find_id(clean_text(name))
     except ParamcountError as error:
         nearest = [id for id in error.nearest if zoo.find_path(id) and has_word_of(name, id)]
-        return f"{NOT_IN_ZOO}; did you mean {' or '.join(nearest)}?" if nearest else NOT_IN_ZOO
+        return f"{NOT_IN_ZOO}; did you mean {join_words(nearest)}?" if nearest else NOT_IN_ZOO
     return NOT_IN_ZOO
 
 

@@ -21,7 +21,7 @@ from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.counting.quantisation.configs import QuantizationScheme
 from paramcount.counting.quantisation.packing import FP8_BLOCK, Packing, compute_bytes
 from paramcount.counting.tensors import Tensor
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, join_words
 
 WIDTHS = (2, 4, 1, 8)  # bytes per value, the most common first
 WIDE = Fraction(4)
@@ -135,7 +135,7 @@ def describe_sum(packed: int, values: int, width: int, other_types: Iterable[Oth
     rest = values - sum(n for n, _ in other_types)
     parts = [f"packed weights of {packed:,} bytes"] * bool(packed) + [f"{rest:,} values of {width} bytes"]
     parts += [f"{n:,} of {'1 bit' if other == BIT else f'{other} bytes'}" for n, other in other_types]
-    return " and ".join((", ".join(parts[:-1]), parts[-1])) if parts[1:] else parts[0]
+    return join_words(parts, "and")
 
 
 # ---- packed tensors, from their names

@@ -11,7 +11,7 @@ from textwrap import dedent, indent
 import click
 
 from paramcount.cli.options import on_terminal
-from paramcount.errors import ParamcountError, find_nearest, quote
+from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 from paramcount.output.tables import Column, Table, render, terminal_width
 from paramcount.output.terminal import paint, wrap
 
@@ -32,8 +32,9 @@ def command(topic: str | None) -> None:
             click.echo(f"{name:{max(map(len, names))}}  {title(name)}")
         return
     if topic not in names:
-        expected = f"{', '.join(names[:-1])} or {names[-1]}"
-        raise ParamcountError(f"unknown topic {quote(topic)}", expected=expected, nearest=find_nearest(topic, names))
+        raise ParamcountError(
+            f"unknown topic {quote(topic)}", expected=join_words(names), nearest=find_nearest(topic, names)
+        )
     text = "".join(f"{line}\n" for line in render_markdown(read_guide(topic), terminal_width(), bold=on_terminal()))
     if on_terminal():
         click.echo_via_pager(text)

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import click
 
-from paramcount.errors import LONGEST, ParamcountError, find_nearest, make_printable, make_strict_error, quote
+from paramcount.errors import (
+    LONGEST,
+    ParamcountError,
+    find_nearest,
+    join_words,
+    make_printable,
+    make_strict_error,
+    quote,
+)
 from paramcount.output.tables import FORMATS, Table, choose_format, render, terminal_width, write_atomically
 from paramcount.zoo.names import find_kind, find_shared_entry, is_path, path_exists
 
@@ -126,11 +134,10 @@ class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 
         if value in self.choices:
             return value
         where = max(param.opts, key=len) if param else ""
-        expected = f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
         raise ParamcountError(
             f"unknown value {quote(str(value))}",
             where=where,
-            expected=expected,
+            expected=join_words(self.choices),
             nearest=find_nearest(value, self.choices),
         )
 

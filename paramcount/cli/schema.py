@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from paramcount.schemas import commands, schema_text
+from paramcount.schemas import list_schemas, read_schema_text
 
 
 @click.command("schema", epilog="Example: paramcount schema show")
 @click.argument("name", required=False, metavar="[COMMAND]")
 def command(name: str | None) -> None:
     """Print the JSON Schema of a command's --json output. Without COMMAND, list the commands that have a schema."""
-    click.echo("\n".join(commands()) if name is None else schema_text(name), nl=name is None)
+    click.echo("\n".join(list_schemas()) if name is None else read_schema_text(name), nl=name is None)

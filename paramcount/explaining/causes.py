@@ -10,6 +10,7 @@ from typing import NamedTuple
 from paramcount.counting.arithmetic import format_sum
 from paramcount.counting.quantisation.scales import Scheme, count_blocks, make_scales
 from paramcount.counting.tensors import TOWERS, Tensor, qualify_component
+from paramcount.errors import join_words
 from paramcount.flow import Repeat
 
 # The names of causes and of their items, in `why` for published figures and for files.
@@ -162,7 +163,7 @@ def find_encoders(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
         if all(by_name[name] for name in names):
             items = tuple((ENCODERS[name] if len(names) > 1 else "", by_name[name]) for name in names)
             claims = make_claims((tensor for name in names for tensor in by_name[name]), "encoders")
-            yield Candidate(join_words(ENCODERS[name] for name in names), -1, items, claims)
+            yield Candidate(join_words((ENCODERS[name] for name in names), "and"), -1, items, claims)
 
 
 def find_padding(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
@@ -177,7 +178,7 @@ def find_padding(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
     for rows, multiples in found.items():
         pairs = [(tensor, n - tensor.shape[0]) for tensor, n in zip(embeddings, rows)]
         padding = tuple(tensor._replace(shape=(n, *tensor.shape[1:])) for tensor, n in pairs if n)
-        sizes = join_words(f"{n:,}" for n in dict.fromkeys(rows))
+        sizes = join_words((f"{n:,}" for n in dict.fromkeys(rows)), "and")
         note = f"next multiple of {' or '.join(map(str, multiples))}"
         name = f"vocabulary padded to {sizes}"
         yield Candidate(name, 1, (("", padding),), make_claims(embeddings, "embeddings"), note)
@@ -229,13 +230,3 @@ def find_scales(tensors: Sequence[Tensor], scheme: Scheme | None) -> Iterator[Ca
     if mtp:
         items = ((MAIN_LAYERS, main), (MTP_LAYERS, mtp))
         yield Candidate(name, 1, items, make_claims((), "scales"), needs="mtp")
-
-
-def join_words(words: Iterable[str]) -> str:
-    """Words as an enumeration.
-
-    >>> join_words(["a"]), join_words(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
-    *others, last = words
-    return f"{', '.join(others)} and {last}" if others else last

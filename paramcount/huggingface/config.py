@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
-from paramcount.errors import ParamcountError, describe_value, find_nearest, make_printable
+from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, make_printable
 from paramcount.huggingface.fields import list_default_sizes, list_unread_keys, read_language_model, read_values
 from paramcount.huggingface.key_warnings import (
     Readers,
@@ -174,7 +174,7 @@ def check_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
     if (cls.startswith(beginning) or cls.endswith(TASK_ENDINGS)) and cls not in (
         supported := list_supported_classes(model_type)
     ):
-        expected = " or ".join(dict.fromkeys([*find_nearest(cls, supported, 4), supported[0]]))
+        expected = join_words(dict.fromkeys([*find_nearest(cls, supported, 4), supported[0]]))
         raise ParamcountError(
             f"= {make_printable(cls, 60)} is not supported for model_type {model_type}",
             where="architectures.0",
