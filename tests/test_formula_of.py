@@ -290,11 +290,15 @@ REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "no count": (("gpt2-small", None), {}, "^of = null"),
     "a list of counts": (("gpt2-small", ["total"]), {}, "^of = a list"),
     "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = the string 'qkv\.o' \(expected qkv, "),
-    "an unknown word": (("lama",), {}, r"^unknown model 'lama' .*or an architecture\); did you mean llama, openllama, "),
+    "an unknown word": (
+        ("lama",),
+        {},
+        r"^unknown model 'lama' .*or an architecture\); did you mean llama, openllama, ",
+    ),
     "no architecture": (
         ({"architecture": "gpt3"},),
         {},
-        r"^unknown architecture gpt3 \(expected .*\); did you mean gptj or gpt2",
+        r"^unknown architecture gpt3 \(expected .*\); did you mean gptj, gpt2",
     ),
     "no word": (({"architecture": 3},), {}, "^unknown architecture 3"),
     "a number": ((3,), {}, "^int is not a model"),
