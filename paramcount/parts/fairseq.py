@@ -1,6 +1,6 @@
 """The layer of models that were trained with fairseq and kept its names (fc1, fc2, the norms).
 
-Position tables have two additional rows in front.
+The position embedding starts with two additional rows.
 """
 
 from __future__ import annotations
