@@ -11,7 +11,7 @@ from math import prod
 
 from paramcount.drawing.pieces import BROKEN, LONGEST, THINNEST, UNKNOWN
 from paramcount.drawing.shapes import Box, Drawing, Rectangle, snap
-from paramcount.tracing.run import trace_model
+from paramcount.tracing.run import has_encoder_input, trace_model
 from paramcount.tracing.trace import Trace
 from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import Model
@@ -21,7 +21,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def trace_of(model: Model, drawing: Drawing) -> Trace:
     """The trace that a drawing shows."""
-    return trace_model(model, TraceOptions(drawing.tokens, source=drawing.tokens))
+    source = drawing.tokens if has_encoder_input(model) else None
+    return trace_model(model, TraceOptions(drawing.tokens, source=source))
 
 
 def assert_to_scale(drawing: Drawing) -> None:

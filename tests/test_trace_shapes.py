@@ -304,12 +304,13 @@ def test_a_changed_declaration_is_another_trace(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_no_number_of_tokens_is_refused(name: str, wrong: object) -> None:
     if (name, wrong) == ("past", 0) and wrong is not True:
         return
-    with pytest.raises(ParamcountError, match=f"^{name} = "):
+    with pytest.raises(ParamcountError, match=rf"^{name} = .* \(expected an integer from "):
         trace("llama-3.1-8b", **{name: wrong})  # type: ignore[arg-type]
 
 
 def test_a_model_that_reads_a_text_at_once_cannot_decode() -> None:
-    with pytest.raises(ParamcountError, match="has no KV cache, because it reads all tokens at once"):
+    message = "^past = 3, but unnamed has no KV cache, because it reads all tokens at once$"
+    with pytest.raises(ParamcountError, match=message):
         trace({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, past=3)
 
 
@@ -317,7 +318,7 @@ def test_a_model_that_reads_a_text_at_once_cannot_decode() -> None:
     ("asked", "message"),
     [
         ({"tokens": 6, "pad": 5}, "pad = 5 is less than tokens = 6"),
-        ({"pad": 9, "past": 4}, "pad: cannot be combined with past"),
+        ({"pad": 9, "past": 4}, "pad cannot be combined with past"),
         ({"tokens": 1025}, "1,025 tokens exceed the 1,024 positions of the position embedding"),
         ({"pad": 1025}, "1,025 tokens exceed the 1,024 positions of the position embedding"),
         ({"past": 1024}, "1,025 tokens exceed the 1,024 positions of the position embedding"),

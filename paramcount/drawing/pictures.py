@@ -23,7 +23,7 @@ from paramcount.drawing.sections import (
 )
 from paramcount.drawing.shapes import Box, Drawing, Frame, Group, Text, snap
 from paramcount.errors import ParamcountError, describe_value, make_printable
-from paramcount.tracing.run import trace_model
+from paramcount.tracing.run import has_encoder_input, trace_model
 from paramcount.tracing.trace import Trace
 from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import Model, count_model
@@ -80,7 +80,7 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
     if layer is not None and (type(layer) is not int or layer < 0):
         raise ParamcountError(f"= {describe_value(layer)}", where="layer", expected="a non-negative integer")
     n = choose_tokens(model) if tokens is None else tokens
-    trace = trace_model(model, TraceOptions(n, source=n))
+    trace = trace_model(model, TraceOptions(n, source=n if has_encoder_input(model) else None))
     found = list_sections(trace)
     if layer is None and len(found) > MOST:
         raise ParamcountError(

@@ -19,39 +19,34 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     for name, value in options._asdict().items():
         least = 0 if name == "past" else 1
         if value is not None and (type(value) is not int or not least <= value <= MAX_TOKENS):
-            raise ParamcountError(
-                f"= {describe_value(value)}", where=name, expected=f"an integer from {least} to {MAX_TOKENS:,}"
-            )
-    rows = options.tokens if options.pad is None else options.pad
-    if rows < options.tokens:
-        raise ParamcountError(
-            f"= {options.pad} is less than tokens = {options.tokens}",
-            where="pad",
-            expected=f"at least {options.tokens}",
-        )
+            expected = f"an integer from {least} to {MAX_TOKENS:,}"
+            raise ParamcountError(f"= {describe_value(value)}", where=name, expected=expected)
+    padded_length = options.tokens if options.pad is None else options.pad
+    if padded_length < options.tokens:
+        problem = f"= {options.pad} is less than tokens = {options.tokens}"
+        raise ParamcountError(problem, where="pad", expected=f"at least {options.tokens}")
     if options.pad is not None and options.past is not None:
-        raise ParamcountError(
-            "cannot be combined with past: decoding does not pad", where="pad", expected="pad or past"
-        )
+        raise ParamcountError("pad cannot be combined with past, because decoding does not pad")
     sizes = model.sizes
-    reach = rows + (options.past or 0)
+    last_position = padded_length + (options.past or 0)
     n_positions = getattr(sizes, "n_positions", None)
-    if type(n_positions) is int and reach > n_positions:
-        found = f"{reach:,} tokens exceed the {n_positions:,} positions of the position embedding"
-        raise ParamcountError(found, where=model.id, expected=f"at most {n_positions:,}")
+    if type(n_positions) is int and last_position > n_positions:
+        problem = f"{last_position:,} tokens exceed the {n_positions:,} positions of the position embedding"
+        raise ParamcountError(problem, where=model.id, expected=f"at most {n_positions:,}")
     out, part = next(iter(list_flows(sizes, model.reading.head)))
     walk = Walk(out, options)
     if options.past is not None and not walk.cached_rows and not walk.causal:
-        raise ParamcountError(
-            "has no KV cache, because it reads all tokens at once", where=model.id, expected="no past"
-        )
+        problem = f"= {options.past}, but {model.id} has no KV cache, because it reads all tokens at once"
+        raise ParamcountError(problem, where="past")
+    if options.source is not None and not walk.has_encoder_input:
+        problem = f"= {options.source}, but {model.id} has no text encoder"
+        raise ParamcountError(problem, where="source")
     walk.visit(out, Place(part=part))
     warnings = []
-    if model.context_length is not None and reach > model.context_length:
-        warnings.append(f"{reach:,} tokens exceed the published context length of {model.context_length:,}")
-    warnings += [
-        f"{what} is not described; every layer is traced with full attention" for what in model.reading.untraced
-    ]
+    if model.context_length is not None and last_position > model.context_length:
+        warnings.append(f"{last_position:,} tokens exceed the published context length of {model.context_length:,}")
+    for name in model.reading.untraced:
+        warnings.append(f"{name} is not described; every layer is traced with full attention")
     counts = walk.score_counts
     return Trace(
         id=model.id,
@@ -66,3 +61,9 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
         attention_scores=None if None in counts else sum(n for n in counts if n is not None),
         warnings=tuple(warnings),
     )
+
+
+def has_encoder_input(model: Model) -> bool:
+    """Whether the model reads a second text with an encoder; `source` is its length."""
+    out, _ = next(iter(list_flows(model.sizes, model.reading.head)))
+    return Walk(out, TraceOptions(1)).has_encoder_input

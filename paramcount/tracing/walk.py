@@ -38,14 +38,12 @@ class Place(NamedTuple):
     def inside(self, data: Data, repeat: Repeat) -> Place:
         """The position inside one body of a repeated block."""
         prefix = self.prefix + data.prefix
-        name = prefix.rstrip(".")
-        scopes = Scope(repeat.axis, repeat.count, repeat.active, repeat.label, tuple(repeat.runs), name)
-        return Place(
-            prefix,
-            (*self.repeats, repeat),
-            self.scopes if repeat.axis == "use" else (*self.scopes, scopes),
-            data.part or self.part,
-        )
+        scopes = self.scopes
+        if repeat.axis != "use":
+            name = prefix.rstrip(".")
+            scope = Scope(repeat.axis, repeat.count, repeat.active, repeat.label, tuple(repeat.runs), name)
+            scopes = (*scopes, scope)
+        return Place(prefix, (*self.repeats, repeat), scopes, data.part or self.part)
 
     @property
     def layers(self) -> int:
@@ -70,14 +68,17 @@ class Walk:
         self.score_counts: list[int | None] = []
         self.step_of: dict[int, int] = {}  # {id of data: index of the step that computes it}
         self.pad_step_of: dict[int, int] = {}  # {index of a step: index of the step that pads it}
-        every = [data for data, *_ in list_steps(out)]
-        details = [data.detail for data in every]
-        attending = [detail for detail in details if isinstance(detail, AttentionDetail)]
-        recurring = any(isinstance(detail, RecurrentState) for detail in details)
+        flow = [data for data, *_ in list_steps(out)]
+        self.has_encoder_input = any("source" in data.shape for data in flow)
+        details = [data.detail for data in flow]
+        attentions = [detail for detail in details if isinstance(detail, AttentionDetail)]
+        is_recurrent = any(isinstance(detail, RecurrentState) for detail in details)
         # No token attends to a later one
-        self.causal = recurring or any(detail.causal for detail in attending) or not attending
-        self.cached_rows = {id(data): self.count_visible_keys(detail) for detail in attending for data in detail.cached}
-        self.outer = {id(inner): found for data in every for inner, found in match_inputs(data)}
+        self.causal = is_recurrent or any(detail.causal for detail in attentions) or not attentions
+        self.cached_rows = {
+            id(data): self.count_visible_keys(detail) for detail in attentions for data in detail.cached
+        }
+        self.outer = {id(inner): sources for data in flow for inner, sources in match_inputs(data)}
         self.decoded_rows: dict[int, int] = {}  # memo of count_decoded_rows
         self.token_dependent: dict[int, bool] = {}  # memo of depends_on_tokens
 
@@ -114,12 +115,11 @@ class Walk:
             return self.cached_rows[id(data)]
         if id(data) not in self.decoded_rows:
             self.decoded_rows[id(data)] = self.options.tokens  # the state passed between layers may lead back here
-            before = [given for given in self.outer.get(id(data), data.inputs) if given.shape[:1] == ("tokens",)]
+            sources = [source for source in self.outer.get(id(data), data.inputs) if source.shape[:1] == ("tokens",)]
             if data.inputs:
-                before = before[:1]  # queries, not the keys they attend to
-            self.decoded_rows[id(data)] = max(
-                (self.count_decoded_rows(given) for given in before), default=self.options.tokens
-            )
+                sources = sources[:1]  # queries, not the keys they attend to
+            lengths = [self.count_decoded_rows(source) for source in sources]
+            self.decoded_rows[id(data)] = max(lengths, default=self.options.tokens)
         return self.decoded_rows[id(data)]
 
     def shape_of(self, data: Data, place: Place | None = None) -> Shape:
@@ -132,8 +132,8 @@ class Walk:
         if place and place.is_expert:
             return (ROUTED, *inner)
         shape = (self.count_rows(data), *inner)
-        is_of_pairs = data.shape[0] in data.shape[1:]  # equal for the whole batch
-        return shape if is_of_pairs else self.add_batch_axis(shape)
+        has_token_pairs = data.shape[0] in data.shape[1:]  # equal for the whole batch
+        return shape if has_token_pairs else self.add_batch_axis(shape)
 
     def add_batch_axis(self, shape: Shape) -> Shape:
         return shape if self.options.batch is None else (self.options.batch, *shape)
@@ -150,10 +150,10 @@ class Walk:
             self.visit(data.inputs[0], place)
             self.pass_on(data, data.inputs[0])
             return
-        for before in data.inputs:
-            self.visit(before, place)
-            if not data.bodies and self.is_precomputed(before) and self.find_source(before) is None:
-                self.add_step(before, place, "cache", inputs=(), note="computed before the first token", reads=())
+        for source in data.inputs:
+            self.visit(source, place)
+            if not data.bodies and self.is_precomputed(source) and self.find_source(source) is None:
+                self.add_step(source, place, "cache", inputs=(), note="computed before the first token", reads=())
         if data.op == "input":
             return
         self.add_padding(data.inputs, place)
@@ -167,17 +167,16 @@ class Walk:
             self.add_cache_read(data, place)
 
     def is_precomputed(self, data: Data) -> bool:
-        """Whether decoding need not recompute it, such as the output of an encoder."""
+        """Whether decoding does not recompute it, such as the output of an encoder."""
         return self.options.past is not None and not self.depends_on_tokens(data)
 
     def depends_on_tokens(self, data: Data) -> bool:
         """Whether it is recomputed for each new token."""
         if id(data) not in self.token_dependent:
             self.token_dependent[id(data)] = False
-            before = self.outer.get(id(data), data.inputs)
-            self.token_dependent[id(data)] = data.shape[:1] in (("tokens",), ("prompt",)) or any(
-                self.depends_on_tokens(d) for d in before
-            )
+            sources = self.outer.get(id(data), data.inputs)
+            has_tokens = data.shape[:1] in (("tokens",), ("prompt",))
+            self.token_dependent[id(data)] = has_tokens or any(map(self.depends_on_tokens, sources))
         return self.token_dependent[id(data)]
 
     def visit_bodies(self, data: Data, place: Place) -> None:
@@ -189,36 +188,36 @@ class Walk:
             self.visit(body.out, place.inside(data, body.repeat))
         if data.op == "experts":
             (body,) = data.bodies
+            router_weights = data.inputs[1]
             note = f"{body.repeat.active:,} of {body.repeat.count:,} experts per token, weighted by the router"
-            inside = self.shape_of(body.out, place.inside(data, body.repeat))
-            given = self.find_sources((body.out, data.inputs[1]))
-            self.add_step(
-                data, place, "sum of experts", inputs=(inside, self.shape_of(data.inputs[1])), note=note, reads=given
-            )
+            inputs = (self.shape_of(body.out, place.inside(data, body.repeat)), self.shape_of(router_weights))
+            reads = self.find_sources((body.out, router_weights))
+            self.add_step(data, place, "sum of experts", inputs=inputs, note=note, reads=reads)
         elif data.bodies[0].repeat.axis in ("layer", "use"):
             self.pass_on(data, max(data.bodies, key=last_end_index).out)
         else:
             out = data.bodies[0].out
             self.add_step(data, place, data.op, inputs=(self.shape_of(out),), reads=self.find_sources((out,)))
 
-    def pass_on(self, data: Data, given: Data) -> None:
-        """Let data have the same source as `given`."""
-        if (index := self.find_source(given)) is not None:
+    def pass_on(self, data: Data, original: Data) -> None:
+        """Give data the source of `original`, which it passes on unchanged."""
+        if (index := self.find_source(original)) is not None:
             self.step_of[id(data)] = index
 
     def find_sources(self, inputs: tuple[Data, ...]) -> tuple[int, ...]:
-        """Indices of the steps that compute the inputs, as far as they have been added."""
-        found = (self.find_source(data) for data in inputs)
-        return tuple(dict.fromkeys(index for index in found if index is not None))
+        """Indices of the steps that compute the inputs, without those that have not been added yet."""
+        indices = (self.find_source(data) for data in inputs)
+        return tuple(dict.fromkeys(index for index in indices if index is not None))
 
     def find_source(self, data: Data, visited: tuple[Data, ...] = ()) -> int | None:
         """Index of the step that computes data; the input of a body was computed outside of it."""
         if id(data) in self.step_of:
             index = self.step_of[id(data)]
             return self.pad_step_of.get(index, index)
-        before = self.outer.get(id(data)) or (data.inputs[:1] if is_silent(data) or data.op in SCORE_OPERATIONS else ())
-        found = (self.find_source(given, (*visited, data)) for given in before if given not in visited)
-        return next((index for index in found if index is not None), None)
+        passes_on = is_silent(data) or data.op in SCORE_OPERATIONS
+        sources = self.outer.get(id(data)) or (data.inputs[:1] if passes_on else ())
+        indices = (self.find_source(source, (*visited, data)) for source in sources if source not in visited)
+        return next((index for index in indices if index is not None), None)
 
     def add_step(self, data: Data, place: Place, op: str, *, inputs: tuple[Shape, ...], **fields: Any) -> None:
         """Append the step that computes data. `fields` override the defaults."""
@@ -243,27 +242,20 @@ class Walk:
     def add_operation(self, data: Data, place: Place) -> None:
         """Append a step for one operation."""
         uses = tuple(self.use_weight(weight, data, place) for weight in data.weights)
-        if (
-            uses
-            and uses[0].component == "lm_head"
-            and data.op == "linear"
-            and self.causal
-            and data.shape[0] == "tokens"
-            and not self.is_after_selection
-        ):
+        is_lm_head = bool(uses) and uses[0].component == "lm_head" and data.op == "linear"
+        if is_lm_head and self.causal and data.shape[0] == "tokens" and not self.is_after_selection:
             self.select_last_position(data.inputs[0], place)
         components = (data.detail,) if isinstance(data.detail, str) else tuple(name for name, _ in list_splits(data))
         heads, product = self.find_product(data, place)
         state = (data.detail.state, *data.detail.extra) if isinstance(data.detail, RecurrentState) else ()
         if state:
-            self.cache.append(
-                CacheEntry("last inputs" if data.op == "convolve" else "state", state, place.layers, grows=False)
-            )
+            label = "last inputs" if data.op == "convolve" else "state"
+            self.cache.append(CacheEntry(label, state, place.layers, grows=False))
         self.add_step(
             data,
             place,
             data.op,
-            inputs=tuple(self.shape_of(before, place) for before in data.inputs),
+            inputs=tuple(self.shape_of(source, place) for source in data.inputs),
             text=name_operation(data, components, place.part),
             name=uses[0].name.removesuffix(".weight") if uses else "",
             weights=uses,
@@ -286,18 +278,14 @@ class Walk:
     def find_product(self, data: Data, place: Place) -> tuple[int, Product | None]:
         """(number of products, one of them) of a matrix, or of one part of a fused matrix."""
         whole = data.inputs[0] if data.op == "split" and isinstance(data.detail, str) else data
-        if (
-            whole.op != "linear"
-            or not whole.weights
-            or len(whole.weights[0].shape) != 2
-            or (whole is not data and len(data.shape) != 3)
-        ):
+        is_matrix = whole.op == "linear" and bool(whole.weights) and len(whole.weights[0].shape) == 2
+        if not is_matrix or (whole is not data and len(data.shape) != 3):
             return 1, None
         d_in: Size = last_size(whole.inputs[0])
+        d_out = data.shape[-1]
         rows = self.shape_of(data, place)[: -(len(data.shape) - 1)]
-        return data.shape[1] if len(data.shape) == 3 else 1, Product(
-            (*rows, d_in), (d_in, data.shape[-1]), (*rows, data.shape[-1])
-        )
+        heads = data.shape[1] if len(data.shape) == 3 else 1
+        return heads, Product((*rows, d_in), (d_in, d_out), (*rows, d_out))
 
     def add_attention(self, data: Data, place: Place) -> None:
         """Append scores = QKᵀ, biases and mask, weights = softmax(scores), and the weighted sum of values."""
@@ -311,7 +299,7 @@ class Walk:
         heads, shared = (x.shape[1] if len(x.shape) == 3 else 1 for x in (q, k))
         scores = self.add_batch_axis((heads, n, m) if len(q.shape) == 3 else (n, m))
         fields: dict[str, Any] = {"heads": heads, "out": scores}
-        note = f"attention scores, {heads // shared} query heads per KV head" if shared != heads else "attention scores"
+        grouping = f", {heads // shared} query heads per KV head" if shared != heads else ""
         product = Product((n, q.shape[-1]), (q.shape[-1], m), (n, m))
         self.add_step(
             data,
@@ -319,15 +307,14 @@ class Walk:
             "QKᵀ",
             inputs=(self.shape_of(q), self.shape_of(k)),
             product=product,
-            note=note,
+            note=f"attention scores{grouping}",
             reads=self.find_sources((q, k)),
             **fields,
         )
         for bias in reversed(biases):
-            given = bias.inputs[1:]
-            self.add_next(
-                data, place, bias.op, inputs=(scores, *(self.shape_of(x) for x in given)), also=given, **fields
-            )
+            others = bias.inputs[1:]
+            inputs = (scores, *(self.shape_of(other) for other in others))
+            self.add_next(data, place, bias.op, inputs=inputs, others=others, **fields)
         if (n != 1 and detail.causal) or detail.window != (None if n != 1 else detail.trimmed_to):
             mask = Mask(detail.causal, detail.window)
             self.add_next(data, place, "mask", inputs=(scores,), note=describe_mask(mask), mask=mask, **fields)
@@ -345,7 +332,7 @@ class Walk:
             **fields,
         )
         product = Product((n, m), (m, v.shape[-1]), (n, v.shape[-1]))
-        self.add_next(data, place, "· V", inputs=(scores, self.shape_of(v)), also=(v,), product=product, heads=heads)
+        self.add_next(data, place, "· V", inputs=(scores, self.shape_of(v)), others=(v,), product=product, heads=heads)
         self.score_counts.append(place.layers * heads * n * m if isinstance(n, int) and isinstance(m, int) else None)
         if detail.cached:
             name = "keys and values" if detail.cached == (k, v) else "compressed KV latent"
@@ -353,62 +340,51 @@ class Walk:
                 (self.count_cached_rows(detail) if x.shape[0] == "tokens" else self.count_rows(x), *x.shape[1:])
                 for x in detail.cached
             )
-            self.cache.append(
-                CacheEntry(
-                    name,
-                    shapes,
-                    place.layers,
-                    grows=detail.cached[0].shape[0] == "tokens" and detail.trimmed_to is None,
-                )
-            )
+            grows = detail.cached[0].shape[0] == "tokens" and detail.trimmed_to is None
+            self.cache.append(CacheEntry(name, shapes, place.layers, grows=grows))
 
-    def add_next(self, data: Data, place: Place, op: str, *, also: tuple[Data, ...] = (), **fields: Any) -> None:
-        """Append another step of the same operation, which reads the previous step."""
-        self.add_step(data, place, op, reads=(len(self.steps) - 1, *self.find_sources(also)), **fields)
+    def add_next(self, data: Data, place: Place, op: str, *, others: tuple[Data, ...] = (), **fields: Any) -> None:
+        """Append another step of the same operation. It reads the previous step, and `others`."""
+        self.add_step(data, place, op, reads=(len(self.steps) - 1, *self.find_sources(others)), **fields)
 
     def add_cache_read(self, data: Data, place: Place) -> None:
         """Append a step that joins the cached tokens and the new ones."""
         new = self.add_batch_axis((self.options.tokens, *data.shape[1:]))
         if data.shape[0] == "tokens":
             step = self.steps[self.step_of[id(data)]]
-            self.steps[self.step_of[id(data)]] = step._replace(
-                out=new, product=step.product and narrow_product(step.product, self.options.tokens)
-            )
+            product = step.product and narrow_product(step.product, self.options.tokens)
+            self.steps[self.step_of[id(data)]] = step._replace(out=new, product=product)
             old = self.add_batch_axis((self.cached_rows[id(data)] - self.options.tokens, *data.shape[1:]))
             self.add_next(data, place, "cache", inputs=(old, new))
 
     def add_padding(self, inputs: tuple[Data, ...], place: Place) -> None:
         """Append a step that pads data with zeros."""
-        for data in inputs if self.n_rows != self.options.tokens else ():
+        if self.n_rows == self.options.tokens or place.is_expert:
+            return
+        for data in inputs:
             index = self.find_source(data)
-            if (
-                index is not None
-                and data.shape[0] == "tokens"
-                and not place.is_expert
-                and self.steps[index].out != self.shape_of(data)
-            ):
+            if index is None or data.shape[0] != "tokens":
+                continue
+            if self.steps[index].out != self.shape_of(data):
                 self.add_step(data, place, "pad", inputs=(self.steps[index].out,), reads=(index,))
                 self.pad_step_of[index] = self.step_of[id(data)]
 
     def select_last_position(self, data: Data, place: Place) -> None:
         """Append a step that keeps the position which predicts the next token."""
-        before = self.shape_of(data)
+        inputs = (self.shape_of(data),)
         self.is_after_selection = True
-        note = (
-            f"position {self.options.tokens:,} of {self.n_rows:,}"
-            if self.n_rows != self.options.tokens
-            else describe_operation("last row")
-        )
-        self.add_step(data, place, "last row", inputs=(before,), reads=self.find_sources((data,)), note=note)
+        note = describe_operation("last row")
+        if self.n_rows != self.options.tokens:
+            note = f"position {self.options.tokens:,} of {self.n_rows:,}"
+        self.add_step(data, place, "last row", inputs=inputs, reads=self.find_sources((data,)), note=note)
 
 
 def describe_mask(mask: Mask) -> str:
-    """Which tokens a mask lets a token attend to."""
+    """The tokens that each token attends to."""
     if not mask.causal:
         return f"each token attends to tokens up to {mask.window:,} positions away"
-    return "each token attends to itself and earlier tokens" + (
-        "" if mask.window is None else f", at most {mask.window:,}"
-    )
+    limit = "" if mask.window is None else f", at most {mask.window:,}"
+    return f"each token attends to itself and earlier tokens{limit}"
 
 
 def is_silent(data: Data) -> bool:
@@ -417,16 +393,16 @@ def is_silent(data: Data) -> bool:
 
 
 def match_inputs(data: Data) -> Iterator[tuple[Data, tuple[Data, ...]]]:
-    """(an input of a body, its possible sources, likeliest first): outside, or the layers before."""
+    """(an input of a body, its possible sources, likeliest first): data outside the body, or the layers before."""
     n = len(data.inputs)
     for body in data.bodies:
         start = body.repeat.runs[0][0] if body.repeat.runs else 0
         others = []
         if data.op == "layers":  # the preceding layer first
             others = sorted(data.bodies, key=lambda other: start not in end_indices(other))
-        first = not any(start in end_indices(other) for other in others)
-        given = tuple(other.out for other in others if other is not body)
-        yield body.inputs[0], (*data.inputs[:1], *given) if first else (*given, *data.inputs[:1])
+        is_first = not any(start in end_indices(other) for other in others)
+        layers = tuple(other.out for other in others if other is not body)
+        yield body.inputs[0], (*data.inputs[:1], *layers) if is_first else (*layers, *data.inputs[:1])
         yield from ((inner, (outer,)) for inner, outer in zip(body.inputs[1:n], data.inputs[1:]))
         for i, inner in enumerate(body.inputs[n:], start=1):
             yield inner, tuple(other.out.inputs[i] for other in others)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from paramcount.api import load
-from paramcount.tracing.run import trace_model
+from paramcount.tracing.run import has_encoder_input, trace_model
 from paramcount.tracing.trace import Trace
 from paramcount.tracing.walk import TraceOptions
 from tests import cases
@@ -156,7 +156,7 @@ def ran(name: str, asked: TraceOptions) -> Ran:
     """The same tokens through both: those before them first, if there are any."""
     model, texts = model_of(name), asked.batch or 1
     sizes = load(document(name))
-    trace = trace_model(sizes, asked._replace(source=SOURCE))
+    trace = trace_model(sizes, asked._replace(source=SOURCE if has_encoder_input(sizes) else None))
     beside = read_beside(model, trace_model(sizes, TraceOptions(1)), texts)
     if asked.past is not None:
         output = forward(model, asked.past, texts, beside)
