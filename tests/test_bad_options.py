@@ -33,7 +33,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (["gpt2-small", "--csv=yes"], "--csv takes no value"),
         (["gpt2-small", "--format", "jsno"], "--format: unknown value 'jsno' (expected table, markdown, csv, json, latex or html); did you mean json?"),
         (["trace", "gpt2-small", "--tokens", "many"], "--tokens: 'many' is not a valid integer"),
-        (["draw", "gpt2-small", "gpt2-xl"], "unexpected argument (gpt2-xl); run `paramcount draw --help`"),
+        (["draw", "gpt2-small", "gpt2-xl"], "unexpected argument 'gpt2-xl'; run `paramcount draw --help`"),
         (["gpt2-small", "-o", "out.cvs"], "-o: no format has the ending '.cvs' (expected .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, or --format); "
          "did you mean .csv?"),
         (["gpt2-small", "-o", "out"], "-o: no format has the ending 'none' (expected .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, or --format)"),
@@ -44,8 +44,12 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (["--"], "missing argument MODEL; run `paramcount show --help`"),
         (["compare"], "missing argument MODEL...; run `paramcount compare --help`"),
         (["verify", "gpt2-small", "gpt2-xl"], "gpt2-xl: no such file or directory (expected the path of a checkpoint; `paramcount diff` compares two models)"),
-        (["list", "llamas"], "unknown model 'llamas' (expected a name from `paramcount list`, or a path such as ./model.yaml); did you mean llama, llama-7b or "
-         "llama-65b?"),
+        (["docs", "terms", "a", "b", "c"], "unexpected arguments 'a', 'b', 'c'; run `paramcount docs --help`"),
+        (["--versoin"], "unknown option --versoin; did you mean --version or --json?"),
+        (["--version=3"], "--version takes no value"),
+        (["gpt2-small", "-o"], "-o requires a value"),
+        (["list", "llamas"], "unknown family 'llamas' (expected a family such as qwen, or a model that `paramcount list` lists); "
+         "did you mean llama, llama-7b or tinyllama?"),
     ],
 )  # fmt: skip
 def test_a_wrong_option_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -646,7 +646,7 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
         (["gpt2-small", "-o", "x.svg", "--tokens", "-5"], "tokens = -5 (expected an integer from 1 to 1,000,000,000)"),
         (["gpt2-small", "-o", "x.svg", "--tokens", "1025"], "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)"),
         (["gpt2-smal", "-o", "x.svg"], "unknown model 'gpt2-smal' (expected a name from `paramcount list`, or a path such as ./model.yaml); did you mean gpt2-small, gpt-3-small or gpt2-xl?"),
-        (["gpt2-small", "gpt2-xl", "-o", "x.svg"], "unexpected argument (gpt2-xl); run `paramcount draw --help`"),
+        (["gpt2-small", "gpt2-xl", "-o", "x.svg"], "unexpected argument 'gpt2-xl'; run `paramcount draw --help`"),
         (["gpt2-small", "-o", "x.svg", "--set", "n_layers=0"], "gpt2-small: n_layers = 0 (expected a positive integer)"),
     ],
 )  # fmt: skip

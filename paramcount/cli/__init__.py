@@ -46,7 +46,7 @@ class Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
             args = ["--help"]
-        elif not ctx.resilient_parsing and args[0] not in (*COMMANDS, "--help", "-h", "--version"):
+        elif not ctx.resilient_parsing and args[0].partition("=")[0] not in (*COMMANDS, "--help", "-h", "--version"):
             args = [choose_command(args), *args]
         return super().parse_args(ctx, args)
 
@@ -131,32 +131,24 @@ def translate_click_error(error: click.ClickException) -> ParamcountError:
     """The same error as a ParamcountError: where, what is wrong, what was expected, the nearest option."""
     context: click.Context | None = getattr(error, "ctx", None)
     parameters = context.command.params if context else []
+    options = {name: parameter for parameter in parameters for name in parameter.opts}
     command_help = f"`{context.command_path if context else 'paramcount'} --help`"
     match error:
-        case click.NoSuchOption():
-            nearest = find_nearest(error.option_name, [name for parameter in parameters for name in parameter.opts])
-            return ParamcountError(
-                f"unknown option {make_printable(error.option_name)}",
-                expected="" if nearest else f"an option that {command_help} lists",
-                nearest=nearest,
-            )
-        case click.BadOptionUsage():
-            needs_value = "requires" in error.message
-            return ParamcountError(f"{error.option_name} {'requires a' if needs_value else 'takes no'} value")
+        case click.NoSuchOption(option_name=name):
+            nearest = find_nearest(name, [*options, "--version"])
+            expected = "" if nearest else f"an option that {command_help} lists"
+            return ParamcountError(f"unknown option {make_printable(name)}", expected=expected, nearest=nearest)
+        case click.BadOptionUsage(option_name=name):
+            option = options.get(name)
+            takes_value = isinstance(option, click.Option) and not option.is_flag and not option.count
+            return ParamcountError(f"{name} {'requires a' if takes_value else 'takes no'} value")
         case click.MissingParameter(param=click.Parameter() as parameter):
             return ParamcountError(f"missing argument {parameter.human_readable_name}; run {command_help}")
         case click.BadParameter(param=click.Parameter() as parameter):
             is_option = isinstance(parameter, click.Option)
             where = max(parameter.opts, key=len) if is_option else parameter.human_readable_name
             return ParamcountError(error.message.rstrip("."), where=where)
-    message = (
-        lower_first(error.format_message()).rstrip(".").replace("got unexpected extra argument", "unexpected argument")
-    )
-    return ParamcountError(f"{message}; run {command_help}")
-
-
-def lower_first(text: str) -> str:
-    return text[:1].lower() + text[1:]
+    return ParamcountError(f"{error.format_message().rstrip('.')}; run {command_help}")
 
 
 def discard_output(stream: int) -> None:

@@ -9,6 +9,7 @@ from importlib.resources import files
 import click
 
 from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.cli.commands import Command
 from paramcount.cli.options import Output, emit, output_options
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.huggingface.multimodal import COMPOSITES
@@ -17,7 +18,7 @@ from paramcount.output.tables import Column, Table
 NAMES = ("architecture", "model_types", "reference", "about")
 
 
-@click.command("architectures", epilog="Example: paramcount architectures")
+@click.command("architectures", cls=Command, epilog="Example: paramcount architectures")
 @output_options
 def command(output: Output) -> None:
     """List the architectures that paramcount can count, with their model types and reference classes.

@@ -6,10 +6,11 @@ import sys
 
 import click
 
+from paramcount.cli.commands import Command
 from paramcount.cli.options import FilePath, Output, emit, output_options
 
 
-@click.command("audit", epilog="Example: paramcount audit claims.csv")
+@click.command("audit", cls=Command, epilog="Example: paramcount audit claims.csv")
 @click.argument("paths", nargs=-1, required=True, metavar="TABLE...", type=FilePath())
 @click.option("--strict", is_flag=True, help="Also exit with code 1 for unlikely claims.")
 @output_options

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import click
+
+from paramcount.errors import ParamcountError, quote
+
 # {heading: {command: (module of paramcount.cli, one line for --help)}}
 GROUPS = {
     "Models": {
@@ -30,3 +34,21 @@ GROUPS = {
     },
 }
 COMMANDS = {name: place for group in GROUPS.values() for name, place in group.items()}
+
+
+class Command(click.Command):
+    """A command that reports arguments it does not take as a ParamcountError."""
+
+    allow_extra_args = True  # click's own error states them only in its text
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            extra = super().parse_args(ctx, args)
+        except click.BadOptionUsage as error:
+            error.ctx = error.ctx or ctx  # click leaves it empty
+            raise
+        if extra and not ctx.resilient_parsing:
+            arguments = ", ".join(map(quote, extra[:3])) + (", …" if len(extra) > 3 else "")
+            plural = "s" if len(extra) > 1 else ""
+            raise ParamcountError(f"unexpected argument{plural} {arguments}; run `{ctx.command_path} --help`")
+        return extra

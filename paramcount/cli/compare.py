@@ -6,6 +6,7 @@ from typing import Literal
 
 import click
 
+from paramcount.cli.commands import Command
 from paramcount.cli.options import (
     Choice,
     FilePath,
@@ -24,7 +25,7 @@ from paramcount.errors import ParamcountError
 from paramcount.output.tables import Table, write_atomically
 
 
-@click.command("compare", epilog="Example: paramcount compare gpt2-small llama-3.1-8b deepseek-v3")
+@click.command("compare", cls=Command, epilog="Example: paramcount compare gpt2-small llama-3.1-8b deepseek-v3")
 @models_argument()
 @column_options
 @click.option(

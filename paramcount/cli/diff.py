@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from paramcount.cli.commands import Command
 from paramcount.cli.options import (
     Output,
     apply_changes,
@@ -37,7 +38,7 @@ COLUMNS = (
 )
 
 
-@click.command("diff", epilog="Example: paramcount diff llama-2-7b llama-3.1-8b")
+@click.command("diff", cls=Command, epilog="Example: paramcount diff llama-2-7b llama-3.1-8b")
 @models_argument(metavar="A [B]")
 @set_option
 @download_option

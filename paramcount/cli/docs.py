@@ -10,6 +10,7 @@ from textwrap import dedent, indent
 
 import click
 
+from paramcount.cli.commands import Command
 from paramcount.cli.options import on_terminal
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 from paramcount.output.tables import Column, Table, render, terminal_width
@@ -22,7 +23,7 @@ FENCE = re.compile(r"^ *```.*$", re.MULTILINE)
 BULLET = re.compile(r"(\s*)([-*]|\d+\.) ")
 
 
-@click.command("docs", epilog="Example: paramcount docs terms")
+@click.command("docs", cls=Command, epilog="Example: paramcount docs terms")
 @click.argument("topic", required=False, metavar="[TOPIC]")
 def command(topic: str | None) -> None:
     """Read the guides. Without TOPIC, list the topics."""

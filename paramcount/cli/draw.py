@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from paramcount.cli.commands import Command
 from paramcount.cli.options import (
     FilePath,
     collect_messages,
@@ -17,7 +18,7 @@ from paramcount.cli.options import (
 )
 
 
-@click.command("draw", epilog="Example: paramcount draw gpt2-small -o gpt2.svg")
+@click.command("draw", cls=Command, epilog="Example: paramcount draw gpt2-small -o gpt2.svg")
 @model_argument
 @click.option(
     "-o",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from paramcount.cli.commands import Command
 from paramcount.cli.options import (
     Output,
     add_changes,
@@ -18,7 +19,7 @@ from paramcount.cli.options import (
 from paramcount.errors import ParamcountError
 
 
-@click.command("explain", epilog="Example: paramcount explain llama-3.1-8b")
+@click.command("explain", cls=Command, epilog="Example: paramcount explain llama-3.1-8b")
 @model_argument
 @click.option("--tensors", is_flag=True, help="List every tensor: name, shape, repeats, count.")
 @click.option(

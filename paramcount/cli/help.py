@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.commands import COMMANDS
+from paramcount.cli.commands import COMMANDS, Command
 from paramcount.errors import ParamcountError, find_nearest, quote
 
 
-@click.command("help", epilog="Example: paramcount help show")
+@click.command("help", cls=Command, epilog="Example: paramcount help show")
 @click.argument("name", required=False, metavar="[COMMAND]")
 @click.pass_context
 def command(context: click.Context, name: str | None) -> None:

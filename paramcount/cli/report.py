@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from paramcount.cli.commands import Command
 from paramcount.cli.options import (
     FilePath,
     apply_changes,
@@ -18,7 +19,7 @@ from paramcount.cli.options import (
 )
 
 
-@click.command("report", epilog="Example: paramcount report gpt2-small llama-3.1-8b -o report.html")
+@click.command("report", cls=Command, epilog="Example: paramcount report gpt2-small llama-3.1-8b -o report.html")
 @models_argument()
 @click.option(
     "-o",

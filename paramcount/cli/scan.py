@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paramcount.cli.commands import Command
 from paramcount.cli.options import FilePath, Output, column_options, emit, output_options
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.formats.files import expand_home
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 MAX_LINES = 20  # of one kind
 
 
-@click.command("scan", epilog="Example: paramcount scan .")
+@click.command("scan", cls=Command, epilog="Example: paramcount scan .")
 @click.argument("folder", metavar="DIR", type=FilePath())
 @column_options
 @click.option("--strict", is_flag=True, help="Treat warnings as errors (exit code 1).")

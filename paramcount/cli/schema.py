@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from paramcount.cli.commands import Command
 from paramcount.schemas import list_schemas, read_schema_text
 
 
-@click.command("schema", epilog="Example: paramcount schema show")
+@click.command("schema", cls=Command, epilog="Example: paramcount schema show")
 @click.argument("name", required=False, metavar="[COMMAND]")
 def command(name: str | None) -> None:
     """Print the JSON Schema of a command's --json output. Without COMMAND, list the commands that have a schema."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
+from paramcount.cli.commands import Command
 from paramcount.cli.options import (
     Choice,
     Messages,
@@ -24,7 +25,7 @@ from paramcount.views.model import build_estimates_table, build_model_table
 from paramcount.zoo import count_model
 
 
-@click.command("show", epilog="Example: paramcount show gpt2-small")
+@click.command("show", cls=Command, epilog="Example: paramcount show gpt2-small")
 @model_argument
 @click.option("--estimates", is_flag=True, help="Show third-party estimates for a model whose sizes are unpublished.")
 @click.option("--by", type=Choice(["layer", "part", "tensor"]), help="Show one row per layer, part or tensor.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paramcount.cli.commands import Command
 from paramcount.cli.options import (
     FilePath,
     Output,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from paramcount.zoo import Model
 
 
-@click.command("trace", epilog="Example: paramcount trace gpt2-small --tokens 5 --pad 1024")
+@click.command("trace", cls=Command, epilog="Example: paramcount trace gpt2-small --tokens 5 --pad 1024")
 @model_argument
 @click.option("--tokens", type=int, metavar="N", help="Number of tokens (default: 5, or 1 with --decode).")
 @click.option("--pad", type=int, metavar="N", help="Pad to N tokens.")

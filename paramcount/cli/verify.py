@@ -8,6 +8,7 @@ import sys
 import click
 
 from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
+from paramcount.cli.commands import Command
 from paramcount.cli.options import (
     FilePath,
     Messages,
@@ -29,7 +30,7 @@ from paramcount.zoo.checks import Check, run_checks
 from paramcount.zoo.names import is_path
 
 
-@click.command("verify", epilog="Example: paramcount verify gpt2-small")
+@click.command("verify", cls=Command, epilog="Example: paramcount verify gpt2-small")
 @model_argument
 @click.argument("checkpoint", required=False, type=FilePath())
 @set_option

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
+from paramcount.cli.commands import Command
 from paramcount.cli.options import (
     Output,
     collect_messages,
@@ -46,7 +47,7 @@ VERDICTS = {"rounded": "matches when rounded"}  # other verdicts are printed as 
 Row = list[object]
 
 
-@click.command("why", epilog="Example: paramcount why gpt-oss-20b 3.6B")
+@click.command("why", cls=Command, epilog="Example: paramcount why gpt-oss-20b 3.6B")
 @models_argument(metavar="MODEL [NUMBER|CHECKPOINT]...")
 @set_option
 @download_option
