@@ -45,8 +45,8 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     warnings = []
     if model.context_length is not None and last_position > model.context_length:
         warnings.append(f"{last_position:,} tokens exceed the published context length of {model.context_length:,}")
-    for name in model.reading.untraced:
-        warnings.append(f"{name} is not described; every layer is traced with full attention")
+    suffix = "is not described; every layer is traced with full attention"
+    warnings += [f"{name} {suffix}" for name in model.reading.untraced]
     counts = walk.score_counts
     return Trace(
         id=model.id,
