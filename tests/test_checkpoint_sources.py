@@ -179,7 +179,7 @@ def test_links_into_the_blobs_of_a_cache_are_followed(tmp_path: Path) -> None:
     assert set(open_checkpoint(blobs / digest).tensors) == set(PARTS[0])
     (snapshot / SECOND).unlink()
     (snapshot / SECOND).symlink_to("../../blobs/none")
-    assert faults(snapshot) == [f"{SECOND} is a broken link: it should hold 2 tensors"]
+    assert faults(snapshot) == [f"{SECOND} is a broken link: it should contain 2 tensors"]
 
 
 def test_a_folder_of_several_checkpoints_names_them(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_files_that_git_lfs_did_not_fetch_are_not_there(tmp_path: Path) -> None:
         (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
         if name == SECOND:
             assert faults(tmp_path) == [
-                f"{SECOND} is a Git LFS pointer (fetch it with git lfs pull): it should hold 2 tensors"
+                f"{SECOND} is a Git LFS pointer (fetch it with git lfs pull): it should contain 2 tensors"
             ]
     found = open_checkpoint(tmp_path)
     assert len(found.tensors) == 4 and not found.has_all_shapes and found.faults == ()
@@ -338,7 +338,7 @@ def test_the_tensors_of_a_missing_file_stay_as_names(tmp_path: Path) -> None:
         "embed.weight": None,
         "layers.0.weight": None,
     }
-    assert found.faults == (f"{FIRST} is missing: it should hold 2 tensors",)
+    assert found.faults == (f"{FIRST} is missing: it should contain 2 tensors",)
     assert [file.size is None for file in found.files] == [True, False]
 
 
@@ -531,7 +531,7 @@ WRONG: list[tuple[str, str]] = [
     ('{"weight_map": {"\\ud800": "m.safetensors"}}', r"'\ud800' holds half a character (expected Unicode)"),
     (
         '{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}',
-        "weight_map: lists both safetensors files and pickles (expected one kind of file)",
+        "weight_map: lists both safetensors files and pickles (expected files of one kind)",
     ),
     ('{"metadata": [], ' + ONE + "}", "metadata: holds an array (expected a JSON object)"),
     ('{"metadata": "x", ' + ONE + "}", "metadata: holds a text (expected a JSON object)"),
@@ -557,11 +557,11 @@ WRONG: list[tuple[str, str]] = [
     ),
     (
         '{"metadata": {"x": "' + "y" * 70_000 + '"}, ' + ONE + "}",
-        "metadata: is not JSON, or longer than 65,536 characters (expected a checkpoint index)",
+        "metadata: is invalid JSON or longer than 65,536 characters (expected a checkpoint index)",
     ),
     (
         '{"other": ' + "[" * 60_000 + ", " + ONE + "}",
-        "other: is not JSON, or longer than 65,536 characters (expected a checkpoint index)",
+        "other: is invalid JSON or longer than 65,536 characters (expected a checkpoint index)",
     ),
     (
         "{" + "".join(f'"{i}": 0, ' for i in range(17)) + ONE + "}",
@@ -623,12 +623,12 @@ def test_all_files_together_hold_no_more_than_the_most(tmp_path: Path, monkeypat
     monkeypatch.setattr(shards, "MOST_TENSORS", 4)
     assert len(open_checkpoint(tmp_path).tensors) == 4
     monkeypatch.setattr(shards, "MOST_TENSORS", 3)
-    assert refusal(tmp_path) == f"{tmp_path}: has more than 3 tensors in all files (expected at most 3)"
+    assert refusal(tmp_path) == f"{tmp_path}: has more than 3 tensors in total (expected at most 3)"
     (tmp_path / SECOND).unlink()
-    assert refusal(tmp_path) == f"{tmp_path}: has more than 3 tensors in all files (expected at most 3)"
+    assert refusal(tmp_path) == f"{tmp_path}: has more than 3 tensors in total (expected at most 3)"
     monkeypatch.undo()
     monkeypatch.setattr(shards, "MOST_HEADERS", 100)
-    assert refusal(tmp_path) == f"{tmp_path}: has headers of more than 100 bytes in all files (expected at most 100)"
+    assert refusal(tmp_path) == f"{tmp_path}: has headers of more than 100 bytes in total (expected at most 100)"
 
 
 # ---- pickles
@@ -735,7 +735,7 @@ def test_gguf_files_that_do_not_belong_together_are_told(tmp_path: Path) -> None
     written(tmp_path, "n.gguf", 6, 2)
     (tmp_path / third.replace("m", "n", 1)).rename(tmp_path / third)
     (tmp_path / other.replace("m", "n", 1)).rename(tmp_path / other)
-    assert faults(tmp_path / one) == [f"{one}: its header says 5 tensors in all files, but there are 6"]
+    assert faults(tmp_path / one) == [f"{one}: its header says 5 tensors in total, but there are 6"]
     (tmp_path / one).unlink()
     written(tmp_path, one, 2)
     assert faults(tmp_path / one) == [f"{one}: its header says a single file, its name says file 1 of 3"]
@@ -946,13 +946,13 @@ def test_of_large_tensors_pieces_are_read_from_the_first_byte_to_the_last(
 ) -> None:
     values = np.random.default_rng(1).integers(0, 256, 1_000_001, np.uint8)
     read: list[int] = []
-    original = sampling._read
+    original = sampling._read_at
 
     def watched(file: BinaryIO, at: int, n: int) -> bytes:
         read.append(n)
         return original(file, at, n)
 
-    monkeypatch.setattr(sampling, "_read", watched)
+    monkeypatch.setattr(sampling, "_read_at", watched)
     assert have_same_samples(pair(tmp_path, values, values), "a", "b") is True
     assert sum(read) == 2 * 64 * 4096
     for i in (0, 500_000, 1_000_000):

@@ -18,8 +18,8 @@ import safetensors
 from paramcount.api import count
 from paramcount.checkpoints.checkpoint import Checkpoint, FileTensor
 from paramcount.checkpoints.opening.locate import open_checkpoint
-from paramcount.checkpoints.packed.foreign import MARKS
 from paramcount.checkpoints.packed.quantised import Unpacked, unpack
+from paramcount.checkpoints.packed.unsupported import SIGNATURES
 from paramcount.counting.quantisation.packing import compute_bytes
 from paramcount.counting.quantisation.scales import SCHEMES, make_scales
 from paramcount.counting.tensors import Tensor
@@ -187,15 +187,15 @@ def test_what_a_library_writes_is_read_as_the_model_it_was_made_of(
     assert found.scheme == scheme
     assert shapes(found) == PLAIN
     assert found.faults == ()
-    held = {part for name, logical in found.tensors.items() for part in logical.names_in_file(name)}
+    held = {part for name, logical in found.tensors.items() for part in logical.list_file_names(name)}
     assert held == set(tensors)
-    assert set(found.beside) == held - {logical.names_in_file(name)[0] for name, logical in found.tensors.items()}
+    assert set(found.auxiliary) == held - {logical.list_file_names(name)[0] for name, logical in found.tensors.items()}
     sizes = {name: prod(shape) * BITS[dtype] // 8 for name, (dtype, shape) in tensors.items()}
     assert found.totals[:3] == (VALUES, sum(prod(shape) for _, shape in tensors.values()), sum(sizes.values()))
     assert found.totals.bits == Fraction(8 * sum(sizes.values()), VALUES)
     for name, logical in found.tensors.items():
         assert logical.shape is not None
-        assert logical.size(logical.shape) == sum(sizes[part] for part in logical.names_in_file(name))
+        assert logical.compute_size(logical.shape) == sum(sizes[part] for part in logical.list_file_names(name))
 
 
 @pytest.mark.parametrize("inputs", [160, 288, 1056])
@@ -226,8 +226,8 @@ def test_a_matrix_of_gpt_2_is_packed_as_inputs_and_outputs_and_stored_the_other_
     assert logical.has_shape(c_attn.shape)
     assert not logical.has_shape((768, 768))
     assert (
-        logical.size(c_attn.shape)
-        == logical.size((2304, 768))
+        logical.compute_size(c_attn.shape)
+        == logical.compute_size((2304, 768))
         == sum(prod(shape) * BITS[dtype] // 8 for dtype, shape in held.values())
     )
 
@@ -240,7 +240,7 @@ def test_a_matrix_that_is_not_packed_fits_one_way_round_only() -> None:
 
 def test_what_is_no_matrix_is_not_packed() -> None:
     """A bias takes the type of the scales: QuantLinear's has weight_dtype, as they have."""
-    assert read(layers(gptq)).tensors[f"model.layers.0.{Q}.weight"].size((256,)) == 2 * 256
+    assert read(layers(gptq)).tensors[f"model.layers.0.{Q}.weight"].compute_size((256,)) == 2 * 256
 
 
 def test_experts_one_by_one_and_fused_matrices_are_packed_like_any_other() -> None:
@@ -287,10 +287,10 @@ def test_the_scales_of_deepseek_v3_are_those_of_its_release() -> None:
         tensors, {"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3", "activation_scheme": "dynamic"}
     )
     assert (found.scheme, found.faults) == ("FP8 in blocks of 128 × 128", ())
-    scales = {name: prod(tensors[name][1]) for name in found.beside}
+    scales = {name: prod(tensors[name][1]) for name in found.auxiliary}
     mtp = sum(n for name, n in scales.items() if name.startswith("model.layers.61."))
     assert (len(scales), sum(scales.values()) - mtp, mtp) == (45808, 40838232, 702264)
-    assert all(kind == "scale" for kind in found.beside.values())
+    assert all(kind == "scale" for kind in found.auxiliary.values())
     assert found.tensors["model.layers.60.self_attn.kv_a_proj_with_mqa.weight"].file_names == (
         "model.layers.60.self_attn.kv_a_proj_with_mqa.weight",
         "model.layers.60.self_attn.kv_a_proj_with_mqa.weight_scale_inv",
@@ -308,7 +308,7 @@ def test_the_size_of_gpt_oss_is_that_of_its_release(id: str, tensors: int, size:
     assert (found.scheme, found.faults) == ("MXFP4", ())
     declared = {name: tensor.shape for tensor in count(id).tensors for name in iterate_names(tensor)}
     assert shapes(found) == declared
-    assert sum(found.tensors[name].size(shape) or 0 for name, shape in declared.items()) == size
+    assert sum(found.tensors[name].compute_size(shape) or 0 for name, shape in declared.items()) == size
 
 
 def test_mxfp4_is_given_as_the_model_has_it() -> None:
@@ -319,8 +319,8 @@ def test_mxfp4_is_given_as_the_model_has_it() -> None:
     }
     found = read(held | {"experts.gate_up_proj_bias": ("BF16", (4, 200))})
     assert shapes(found) == {"experts.gate_up_proj": (4, 64, 200), "experts.gate_up_proj_bias": (4, 200)}
-    assert found.beside == {"experts.gate_up_proj_scales": "scale"}
-    assert found.tensors["experts.gate_up_proj"].size((4, 64, 200)) == 4 * 64 * 200 // 2 + 4 * 200 * 2
+    assert found.auxiliary == {"experts.gate_up_proj_scales": "scale"}
+    assert found.tensors["experts.gate_up_proj"].compute_size((4, 64, 200)) == 4 * 64 * 200 // 2 + 4 * 200 * 2
 
 
 def test_mxfp4_of_the_first_release_of_gpt_oss_is_not_turned() -> None:
@@ -355,7 +355,7 @@ def test_experts_of_deepseek_v4_hold_two_values_a_byte() -> None:
     assert shapes(found) == {"e.w1.weight": (256, 128), "a.weight": (256, 128), "norm.weight": (128,)}
     assert (found.scheme, found.faults) == ("FP8 in blocks of 128 × 128 and FP4 in groups of 32", ())
     assert found.tensors["e.w1.weight"].format == "FP4"
-    assert found.tensors["e.w1.weight"].size((256, 128)) == 256 * 64 + 256 * 4
+    assert found.tensors["e.w1.weight"].compute_size((256, 128)) == 256 * 64 + 256 * 4
 
 
 @pytest.mark.parametrize("scales", [(), (1,), (512, 1), (512,)])
@@ -375,10 +375,10 @@ def test_scales_of_a_whole_tensor_and_of_each_output_may_lack_axes(scales: tuple
     found = read(tensors, config)
     assert shapes(found) == {"a.weight": (512, 384)}
     assert found.faults == ()
-    assert found.beside == {"a.weight_scale": "scale"} | dict.fromkeys(
+    assert found.auxiliary == {"a.weight_scale": "scale"} | dict.fromkeys(
         ("a.input_scale", "b.k_scale", "a.output_scale"), "activation scale"
     )
-    assert found.tensors["a.weight"].size((512, 384)) == 512 * 384 + 2 * prod(scales) + 2 + 4
+    assert found.tensors["a.weight"].compute_size((512, 384)) == 512 * 384 + 2 * prod(scales) + 2 + 4
 
 
 def test_scales_of_whole_tensors_and_of_outputs_stand_in_one_file() -> None:
@@ -391,7 +391,10 @@ def test_scales_of_whole_tensors_and_of_outputs_stand_in_one_file() -> None:
 
 def test_scales_of_blocks_have_all_their_axes() -> None:
     (fault,) = read({"a.weight": ("F8_E4M3", (256, 128)), "a.weight_scale_inv": ("F32", (2,))}, FP8).faults
-    assert fault == "a.weight_scale_inv: shape [2], but F8_E4M3 in blocks of 128 × 128 of [256, 128] needs [2, 1]"
+    assert (
+        fault
+        == "a.weight_scale_inv: shape [2], expected [2, 1] for a [256, 128] tensor in F8_E4M3 with blocks of 128 × 128"
+    )
 
 
 def test_stacked_experts_of_fp8_have_scales_of_their_own() -> None:
@@ -416,11 +419,15 @@ def test_gguf_types_stand_for_the_values_that_they_hold() -> None:
     found = unpack(Checkpoint(Path("m.gguf"), "gguf", held, (), quantization_config={"quant_method": "bitsandbytes"}))
     assert shapes(found) == {name: shape for name, (_, shape) in sizes.items()}
     assert found.scheme == "GGUF, mostly Q6_K"
-    assert (found.beside, found.faults) == ({}, ())
+    assert (found.auxiliary, found.faults) == ({}, ())
     # ggml-common.h: a block of 256 values takes 144 bytes in Q4_K and 210 in Q6_K
     assert found.totals.bytes == 256 * 144 + 512 * 210 + 4 * 256
     assert found.totals.bits == Fraction(8 * (256 * 144 + 512 * 210 + 4 * 256), 256 * 256 + 512 * 256 + 256)
-    assert [logical.size(logical.shape or ()) for logical in found.tensors.values()] == [512 * 210, 256 * 144, 4 * 256]
+    assert [logical.compute_size(logical.shape or ()) for logical in found.tensors.values()] == [
+        512 * 210,
+        256 * 144,
+        4 * 256,
+    ]
 
 
 def test_a_gguf_of_halves_is_not_quantised() -> None:
@@ -438,7 +445,7 @@ def test_no_model_of_the_zoo_is_taken_for_a_quantised_one(id: str) -> None:
     except ParamcountError:  # an estimate has no tensors
         return
     for found in (read(tensors), only_names(tensors)):
-        assert (found.scheme, found.beside, found.faults) == (None, {}, ())
+        assert (found.scheme, found.auxiliary, found.faults) == (None, {}, ())
         assert list(found.tensors) == list(tensors)
 
 
@@ -461,7 +468,7 @@ def test_no_model_of_the_zoo_is_taken_for_a_quantised_one(id: str) -> None:
 )
 def test_a_tensor_with_the_name_of_a_scale_makes_no_quantised_model(tensors: Layer) -> None:
     found = read(tensors)
-    assert (found.scheme, found.beside, found.faults) == (None, {}, ())
+    assert (found.scheme, found.auxiliary, found.faults) == (None, {}, ())
     assert {name: (logical.format, logical.shape) for name, logical in found.tensors.items()} == tensors
 
 
@@ -480,7 +487,7 @@ def test_names_alone_put_scales_beside(make: Any, config: dict[str, Any] | None,
     found, whole = only_names(tensors, config), read(tensors, config)
     assert found.scheme == scheme
     assert list(found.tensors) == list(whole.tensors)
-    assert found.beside == whole.beside
+    assert found.auxiliary == whole.auxiliary
     assert set(shapes(found).values()) == {None}
     assert found.totals == (None, None, None, None)
     assert found.faults == ()
@@ -488,8 +495,8 @@ def test_names_alone_put_scales_beside(make: Any, config: dict[str, Any] | None,
 
 def test_a_name_alone_that_other_schemes_use_too_puts_nothing_beside() -> None:
     tensors = layers(fp8, scale="weight_scale")
-    assert (only_names(tensors).scheme, only_names(tensors).beside) == (None, {})
-    assert only_names(tensors, {"quant_method": "fbgemm_fp8"}).beside == dict.fromkeys(
+    assert (only_names(tensors).scheme, only_names(tensors).auxiliary) == (None, {})
+    assert only_names(tensors, {"quant_method": "fbgemm_fp8"}).auxiliary == dict.fromkeys(
         (name for name in tensors if name.endswith("_scale")), "scale"
     )
 
@@ -505,7 +512,7 @@ def test_a_shard_that_is_missing_leaves_its_tensors_without_a_shape() -> None:
     held[f"model.layers.0.{Q}.scales"] = FileTensor("model-00002-of-00002.safetensors")
     found = unpack(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, ()))
     assert shapes(found) == PLAIN | {f"model.layers.0.{Q}.weight": None}
-    assert found.tensors[f"model.layers.0.{Q}.weight"].size((256, 256)) is None
+    assert found.tensors[f"model.layers.0.{Q}.weight"].compute_size((256, 256)) is None
 
 
 # ---- damages
@@ -519,20 +526,20 @@ DAMAGES: list[tuple[Any, dict[str, Any], dict[str, tuple[str, tuple[int, ...]] |
     (gptq, GPTQ, {"scales": None}, (f"{AT}qweight: scales are missing",)),
     (gptq, GPTQ, {"qzeros": None}, (f"{AT}qweight: zero points are missing",)),
     (gptq, GPTQ, {"qweight": None}, tuple(f"{AT}{end}: packed weights are missing" for end in ("qzeros", "scales", "g_idx"))),
-    (gptq, GPTQ, {"qweight": ("I32", (32, 512))}, (f"{AT}qweight: shape [32, 512], but GPTQ 4-bit in groups of 128 of [256, 512] needs [64, 256]",)),
-    (gptq, GPTQ, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: shape [256, 64], but GPTQ 4-bit in groups of 128 of [256, 512] needs [64, 256]",)),
-    (gptq, GPTQ, {"scales": ("F16", (256, 4))}, (f"{AT}scales: shape [256, 4], but GPTQ 4-bit in groups of 128 of [256, 512] needs [4, 256]",)),
-    (gptq, GPTQ, {"scales": ("F16", (2, 512))}, (f"{AT}scales: shape [2, 512], but GPTQ 4-bit in groups of 128 of [256, 512] needs [4, 256]",)),
-    (gptq, GPTQ, {"qzeros": ("I32", (32, 4))}, (f"{AT}qzeros: shape [32, 4], but GPTQ 4-bit in groups of 128 of [256, 512] needs [4, 32]",)),
-    (gptq, GPTQ, {"qzeros": ("I32", ())}, (f"{AT}qzeros: shape [], but GPTQ 4-bit in groups of 128 of [256, 512] needs [4, 32]",)),
-    (gptq, GPTQ, {"g_idx": ("I32", (256,))}, (f"{AT}g_idx: shape [256], but GPTQ 4-bit in groups of 128 of [256, 512] needs [512]",)),
-    (awq, {}, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: shape [256, 64], but AWQ 4-bit in groups of 128 of [256, 512] needs [512, 32]",)),
-    (awq, {}, {"qzeros": ("I32", (4, 64))}, (f"{AT}qzeros: shape [4, 64], but AWQ 4-bit in groups of 128 of [256, 512] needs [4, 32]",)),
+    (gptq, GPTQ, {"qweight": ("I32", (32, 512))}, (f"{AT}qweight: shape [32, 512], expected [64, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (gptq, GPTQ, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: shape [256, 64], expected [64, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (gptq, GPTQ, {"scales": ("F16", (256, 4))}, (f"{AT}scales: shape [256, 4], expected [4, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (gptq, GPTQ, {"scales": ("F16", (2, 512))}, (f"{AT}scales: shape [2, 512], expected [4, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (gptq, GPTQ, {"qzeros": ("I32", (32, 4))}, (f"{AT}qzeros: shape [32, 4], expected [4, 32] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (gptq, GPTQ, {"qzeros": ("I32", ())}, (f"{AT}qzeros: shape [], expected [4, 32] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (gptq, GPTQ, {"g_idx": ("I32", (256,))}, (f"{AT}g_idx: shape [256], expected [512] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (awq, {}, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: shape [256, 64], expected [512, 32] for a [256, 512] tensor in AWQ 4-bit with groups of 128",)),
+    (awq, {}, {"qzeros": ("I32", (4, 64))}, (f"{AT}qzeros: shape [4, 64], expected [4, 32] for a [256, 512] tensor in AWQ 4-bit with groups of 128",)),
     (fp8, FP8, {"weight_scale_inv": None}, (f"{AT}weight: scales are missing",)),
     (fp8, FP8, {"weight": None}, (f"{AT}weight_scale_inv: packed weights are missing",)),
     (fp8, FP8, {"weight": ("BF16", (256, 512))}, (f"{AT}weight_scale_inv: packed weights are missing",)),
-    (fp8, FP8, {"weight_scale_inv": ("F32", (4, 2))}, (f"{AT}weight_scale_inv: shape [4, 2], but F8_E4M3 in blocks of 128 × 128 of [256, 512] needs [2, 4]",)),
-    (fp8, FP8, {"weight_scale_inv": ("F32", ())}, (f"{AT}weight_scale_inv: shape [], but F8_E4M3 in blocks of 128 × 128 of [256, 512] needs [2, 4]",)),
+    (fp8, FP8, {"weight_scale_inv": ("F32", (4, 2))}, (f"{AT}weight_scale_inv: shape [4, 2], expected [2, 4] for a [256, 512] tensor in F8_E4M3 with blocks of 128 × 128",)),
+    (fp8, FP8, {"weight_scale_inv": ("F32", ())}, (f"{AT}weight_scale_inv: shape [], expected [2, 4] for a [256, 512] tensor in F8_E4M3 with blocks of 128 × 128",)),
     (fp8, FP8, {"weight_scale_inv": ("I64", (2, 4))}, (f"{AT}weight: scales are missing", f"{AT}weight_scale_inv: packed weights are missing")),
 ]  # fmt: skip
 
@@ -547,8 +554,8 @@ def test_every_damage_is_found_and_named(
     found = read(tensors, (config or None) if told else None)
     assert found.faults == faults
     assert {
-        part for name, logical in found.tensors.items() for part in logical.names_in_file(name)
-    } | found.beside.keys() == tensors.keys()
+        part for name, logical in found.tensors.items() for part in logical.list_file_names(name)
+    } | found.auxiliary.keys() == tensors.keys()
     gone = "qweight" in damage and damage["qweight"] is None
     gone |= "weight" in damage and damage["weight"] is None
     assert (f"{AT}weight" in found.tensors) == (not gone)
@@ -584,9 +591,9 @@ def test_a_tensor_beside_its_packed_self_is_found() -> None:
 @pytest.mark.parametrize(
     ("tensors", "fault"),
     [
-        ({"e.w_blocks": ("U8", (2, 64, 2, 8)), "e.w_scales": ("U8", (2, 64, 2))}, "e.w_blocks: shape [2, 64, 2, 8], but MXFP4 in blocks of 1 × 32 of [2, 64, 64] needs [2, 64, 2, 16]"),
-        ({"e.w_blocks": ("U8", (2, 64, 2, 16)), "e.w_scales": ("U8", (64, 2, 2))}, "e.w_scales: shape [64, 2, 2], but MXFP4 in blocks of 1 × 32 of [2, 64, 64] needs [2, 64, 2]"),
-        ({"e.w_blocks": ("U8", (2,)), "e.w_scales": ("U8", ())}, "e.w_blocks: shape [2] does not hold blocks of 16 bytes"),
+        ({"e.w_blocks": ("U8", (2, 64, 2, 8)), "e.w_scales": ("U8", (2, 64, 2))}, "e.w_blocks: shape [2, 64, 2, 8], expected [2, 64, 2, 16] for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32"),
+        ({"e.w_blocks": ("U8", (2, 64, 2, 16)), "e.w_scales": ("U8", (64, 2, 2))}, "e.w_scales: shape [64, 2, 2], expected [2, 64, 2] for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32"),
+        ({"e.w_blocks": ("U8", (2,)), "e.w_scales": ("U8", ())}, "e.w_blocks: shape [2] does not contain blocks of 16 bytes"),
     ],
 )  # fmt: skip
 def test_mxfp4_that_does_not_fit_is_found(tensors: Layer, fault: str) -> None:
@@ -610,9 +617,13 @@ CONTRADICTIONS = [
     (layers(gptq), GPTQ | {"group_size": -1}, "has groups of 128, but the config says one group"),
     (layers(awq), GPTQ, "is packed with AWQ, but the config says GPTQ"),
     (layers(gptq), GPTQ | {"quant_method": "awq"}, "is packed with GPTQ, but the config says AWQ"),
-    (layers(fp8, block=(64, 64)), FP8, "has one scale per 64 × 64, but the config says 128 × 128"),
-    (layers(fp8), {"quant_method": "mxfp8"}, "has one scale per 128 × 128, but the config says 1 × 32"),
-    (layers(fp8, block=None), FP8, "has one scale per tensor, but the config says 128 × 128"),
+    (layers(fp8, block=(64, 64)), FP8, "has one scale per 64 × 64 block, but the config says one per 128 × 128 block"),
+    (
+        layers(fp8),
+        {"quant_method": "mxfp8"},
+        "has one scale per 128 × 128 block, but the config says one per 1 × 32 block",
+    ),
+    (layers(fp8, block=None), FP8, "has one scale per tensor, but the config says one per 128 × 128 block"),
 ]
 
 
@@ -759,7 +770,7 @@ def test_names_alone_tell_some_of_them(scheme: str, tensors: Layer) -> None:
 
 
 def test_every_scheme_that_is_known_by_its_tensors_is_tried() -> None:
-    assert {scheme for scheme, _ in MARKS} == {scheme for scheme, _ in MARKED}
+    assert {scheme for scheme, _ in SIGNATURES} == {scheme for scheme, _ in MARKED}
 
 
 @pytest.mark.parametrize(("scheme", "tensors"), MARKED)
@@ -805,10 +816,10 @@ def test_no_shapes_make_it_fail() -> None:
         for line in found.faults:
             assert_one_line(line)
         assert {
-            part for name, logical in found.tensors.items() for part in logical.names_in_file(name)
-        } | found.beside.keys() == tensors.keys()
+            part for name, logical in found.tensors.items() for part in logical.list_file_names(name)
+        } | found.auxiliary.keys() == tensors.keys()
         for logical in found.tensors.values():
-            assert (logical.size((64, 64)) or 0) >= 0
+            assert (logical.compute_size((64, 64)) or 0) >= 0
             if logical.shape is not None and logical.packing is not None:
                 assert compute_bytes(logical.shape, logical.packing) >= 0
 
@@ -818,7 +829,7 @@ def test_as_many_faults_as_a_file_can_have_are_a_hundred_lines() -> None:
     tensors |= {f"m.{i}.{end}": ("F16", (i + 2, 9)) for i in range(3000) for end in ("scales", "qzeros")}
     faults = read(tensors).faults
     assert len(faults) == 101
-    assert faults[0] == "m.0.scales: shape [2, 9], but GPTQ 4-bit in groups of 128 of [7, 8] needs [1, 7]"
+    assert faults[0] == "m.0.scales: shape [2, 9], expected [1, 7] for a [7, 8] tensor in GPTQ 4-bit with groups of 128"
     assert faults[-1] == "and 5,900 more tensors with problems"
 
 

@@ -131,7 +131,8 @@ def test_what_a_missing_shard_would_hold_is_not_found(run: Runner) -> None:
     assert done.code == 1
     assert row(done.out, "total")[:2] == [f"{TOTAL:,}", f"{values(there):,}"]
     assert (
-        f"model-00002-of-00003.safetensors is missing: it should hold {len(TENSORS) - len(there)} tensors" in done.out
+        f"model-00002-of-00003.safetensors is missing: it should contain {len(TENSORS) - len(there)} tensors"
+        in done.out
     )
     assert "\nshapes not checked for tensors in missing files\n" in done.out
 

@@ -178,7 +178,7 @@ def sum_components(
             components[what[name]] += n
         else:
             beside[what[name]] += n
-    for name, packing_class in content.beside.items():
+    for name, packing_class in content.auxiliary.items():
         shape = checkpoint.tensors[name].shape
         if shape is not None:
             beside[packing_class] += prod(shape)
@@ -202,7 +202,7 @@ def find_copies(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -
 
 def are_copies(checkpoint: Checkpoint, content: Unpacked, a: str, b: str) -> bool | None:
     """Whether sampled values of two tensors are equal; None if they cannot be compared."""
-    one, other = content.tensors[a].names_in_file(a), content.tensors[b].names_in_file(b)
+    one, other = content.tensors[a].list_file_names(a), content.tensors[b].list_file_names(b)
     if any(checkpoint.tensors[x].dtype != checkpoint.tensors[y].dtype for x, y in zip(one, other)) or len(one) != len(
         other
     ):
@@ -224,10 +224,10 @@ def build_patterns(
     checkpoint: Checkpoint, content: Unpacked, what: Mapping[str, str], known: Mapping[str, int]
 ) -> tuple[Pattern, ...]:
     """All tensors of the files, grouped by component, type, shape and pattern of names."""
-    values = {logical.names_in_file(name)[0]: name for name, logical in content.tensors.items()}
+    values = {logical.list_file_names(name)[0]: name for name, logical in content.tensors.items()}
     alike: dict[tuple[str, str | None, tuple[int, ...] | None], list[str]] = {}
     for name, tensor in checkpoint.tensors.items():
-        component = what[values[name]] if name in values else content.beside[name]
+        component = what[values[name]] if name in values else content.auxiliary[name]
         alike.setdefault((component, tensor.dtype, tensor.shape), []).append(name)
     return tuple(
         Pattern(

@@ -157,7 +157,7 @@ def _find_extras(matches: Matches, checkpoint: Checkpoint, content: Unpacked) ->
                 name,
                 Finding("beside", "MTP layer" if tensor.part == "mtp" else describe_role(tensor), tensor.shape, shape),
             )
-    for name, what in content.beside.items():
+    for name, what in content.auxiliary.items():
         yield name, Finding("beside", what, None, checkpoint.tensors[name].shape)
 
 

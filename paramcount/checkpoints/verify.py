@@ -231,12 +231,12 @@ def predict_bytes(found: Comparison) -> int | None:
     unknown."""
     matches, file_tensors = found.matches, found.content.tensors
     sizes = [
-        file_tensors[name].size(tensor.shape)
+        file_tensors[name].compute_size(tensor.shape)
         for tensors in (matches.matching, matches.wrong_shape, matches.by_shape)
         for name, tensor in tensors.items()
     ]
     sizes += [
-        file_tensors[name].size(shape)
+        file_tensors[name].compute_size(shape)
         for name in matches.unexpected
         if found.findings[name].ok and (shape := file_tensors[name].shape) is not None
     ]
@@ -245,7 +245,7 @@ def predict_bytes(found: Comparison) -> int | None:
         largest = max(by_pattern.values(), key=lambda logical: prod(logical.shape or ()), default=None)
         for name, tensor in matches.missing.items():
             similar = by_pattern.get(strip_indices(name)) or largest
-            sizes.append(similar.size(tensor.shape) if similar else None)
+            sizes.append(similar.compute_size(tensor.shape) if similar else None)
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 

@@ -193,7 +193,7 @@ def explain_checkpoint(model: Model, checkpoint: Checkpoint) -> CheckpointExplan
 def count_values(found: Comparison) -> int | None:
     """All values in the file; None if some shapes are unknown."""
     shapes = [logical.shape for logical in found.content.tensors.values()]
-    shapes += [found.checkpoint.tensors[name].shape for name in found.content.beside]
+    shapes += [found.checkpoint.tensors[name].shape for name in found.content.auxiliary]
     return None if None in shapes else sum(prod(shape or ()) for shape in shapes)
 
 
@@ -232,7 +232,7 @@ def iterate_parts(found: Comparison) -> Iterator[Part]:
             yield Part(MISSHAPEN, "as expected", -1, name, tensor.shape)
         for other in file_tensors[name].file_names[1:]:
             yield classify_packing(found, name, other, tensor)
-    for name in found.content.beside:
+    for name in found.content.auxiliary:
         if packed.get(name) not in declared:
             yield classify_packing(found, packed.get(name), name, None)
     for name in matches.unexpected:
@@ -252,7 +252,7 @@ def classify_uncounted(tensor: Tensor) -> tuple[str, str]:
 
 def classify_packing(found: Comparison, name: str | None, other: str, tensor: Tensor | None) -> Part:
     """A scale, zero point or other tensor that belongs to packed values."""
-    cause = CAUSES_BY_CLASS[found.content.beside[other]]
+    cause = CAUSES_BY_CLASS[found.content.auxiliary[other]]
     return Part(
         cause,
         MTP_LAYERS if tensor and tensor.part == "mtp" else MAIN_LAYERS,

@@ -1,4 +1,4 @@
-"""Opening a checkpoint: what a path names, which files belong together, and whether they contradict each other.
+"""Opening a checkpoint: find the files that a path stands for, read their headers, and report contradictions.
 
 Only headers are read, and small samples of tensors that may be copies of each other.
 """

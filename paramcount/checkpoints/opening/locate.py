@@ -1,4 +1,4 @@
-"""What a path names of a checkpoint: a file, one of several numbered ones, a saved header, an index with or without its files, a folder."""
+"""Locating a checkpoint from a path: a file, one of several numbered files, a saved header, an index or a folder."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from itertools import islice
 from pathlib import Path
 
 from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
-from paramcount.checkpoints.opening.contradictions import find_missing_shards, parse_shard_name
+from paramcount.checkpoints.opening.contradictions import ShardName, find_missing_shards, parse_shard_name
 from paramcount.checkpoints.opening.indices import LARGEST_INDEX, MOST_FILES, PICKLES, Index, parse_index
 from paramcount.checkpoints.opening.shards import Watch, read_files, read_index_names
-from paramcount.checkpoints.packed.configs import quantization_config
+from paramcount.checkpoints.packed.configs import find_quantization_config
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.formats.files import KNOWN, expand_home, open_regular, read_text
 from paramcount.formats.safetensors import parse_tensors
 
-ACCEPTED = "a .safetensors or .gguf file, a shard index, a saved header, or a directory with one of them"
-REFUSED = (*PICKLES, ".zip")
+EXPECTED = "a .safetensors or .gguf file, a shard index, a saved header, or a directory with one of them"
+PICKLE_ENDINGS = (*PICKLES, ".zip")
 INDEX = re.compile(r".+\.(?:safetensors|bin)\.index(?:\.[\w-]+)?\.json", re.IGNORECASE)
-HOLDING = re.compile(r'"data_offsets"\s*:\s*\[')  # in a saved header
-PLACING = re.compile(r'"weight_map"\s*:\s*\{')  # in an index
-SNIFFED = 1 << 20  # characters: what stands before an index's map or a header's first tensor is short
-MOST_ENTRIES = 100_000  # of a folder
-LISTED = 6
+HEADER_MARK = re.compile(r'"data_offsets"\s*:\s*\[')  # in a saved header
+INDEX_MARK = re.compile(r'"weight_map"\s*:\s*\{')  # in an index
+SNIFF_LENGTH = 1 << 20  # characters; the weight map of an index and the first tensor of a header are near the start
+MOST_ENTRIES = 100_000  # in a folder
+MOST_LISTED = 6  # names in a message
 
 
 @dataclass(frozen=True)
 class Source:
     """The files of one checkpoint."""
 
-    named: str  # what names it in its folder
+    label: str  # the file in its folder that identifies it
     folder: Path
     format: str  # as in Checkpoint
     names: tuple[str, ...]
@@ -41,28 +41,33 @@ class Source:
 
 
 def open_checkpoint(path: str | Path, watch: Watch | None = None) -> Checkpoint:
-    """What the headers of a checkpoint's files say. No value is read, and a pickle is never opened.
+    """The checkpoint at a path, from the headers of its files. No value is read, and a pickle is never opened.
 
-    `path` is a file, a numbered one of several, which stands for all of them, an index, a saved header, or a folder with one of these.
-    `watch(done, all)` is called as the files are read. What files say against each other is no error but a fault of the checkpoint.
+    `path` is a file, one of several numbered files (all of them are read), an index, a saved header, or a folder with
+    one of these. `watch` is called with (files read, number of files). Contradictions between files are not errors but
+    faults of the checkpoint.
 
-    Raises: ParamcountError where it is no checkpoint, a folder holds several, or a file is damaged.
+    Raises: ParamcountError if there is no checkpoint, if a folder has several, or if a file is damaged.
     """
     path = expand_home(str(path))
     try:
         if os.path.isdir(path):
-            return _read(path, find_checkpoint(path), watch)
+            return _read_source(path, find_checkpoint(path), watch)
         if path.suffix.lower() != ".json":
-            return _read(path, _locate_file(path), watch)
-        text = read_text(path, ACCEPTED, LARGEST_INDEX)
-        return _read_saved_header(path, text) if HOLDING.search(text) else _read(path, _locate_index(path, text), watch)
+            return _read_source(path, _locate_file(path), watch)
+        text = read_text(path, EXPECTED, LARGEST_INDEX)
+        if HEADER_MARK.search(text):
+            return _read_saved_header(path, text)
+        return _read_source(path, _locate_index(path, text), watch)
     except ParamcountError as error:
         raise error if error.where else error.add_location(make_printable(path)) from None
 
 
 def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
-    """Whether a path names a checkpoint rather than a config, by its looks: a .json by how it begins, a folder where it has no config.json.
-    `with_config`: a folder that has one as well.
+    """Whether a path looks like a checkpoint, not like a config: a .json file by its beginning, a folder by its files.
+
+    Args:
+        with_config: whether a folder that also contains a config.json counts as a checkpoint
 
     >>> is_checkpoint("model-00001-of-00002.safetensors"), is_checkpoint("config.json")
     (True, False)
@@ -73,154 +78,144 @@ def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
             names = list_files(path)
             if "config.json" in names and not with_config:
                 return False
-            held = any(
-                format_of_name(name) or INDEX.fullmatch(name) or name.lower().endswith(PICKLES) for name in names
-            )
-            return held or (with_config and os.path.isdir(path / "snapshots"))
+            return any(map(_is_checkpoint_name, names)) or (with_config and os.path.isdir(path / "snapshots"))
         ending = path.suffix.lower()
         if ending != ".json" or INDEX.fullmatch(path.name):
-            return ending in (".json", ".safetensors", ".gguf", *REFUSED)
-        with open_regular(path, ACCEPTED) as file:
-            text = file.read(SNIFFED).decode("utf-8", "replace")
-        return bool(HOLDING.search(text) or PLACING.search(text))
+            return ending in (".json", ".safetensors", ".gguf", *PICKLE_ENDINGS)
+        with open_regular(path, EXPECTED) as file:
+            text = file.read(SNIFF_LENGTH).decode("utf-8", "replace")
+        return bool(HEADER_MARK.search(text) or INDEX_MARK.search(text))
     except ParamcountError:
         return False
 
 
-def format_of_name(name: str) -> str | None:
-    """The format that a file's name tells; None of others."""
+def _is_checkpoint_name(name: str) -> bool:
+    return bool(detect_format_by_name(name) or INDEX.fullmatch(name) or name.lower().endswith(PICKLES))
+
+
+def detect_format_by_name(name: str) -> str | None:
+    """The format of a file by the ending of its name; None if the ending is unknown."""
     return {".safetensors": "safetensors", ".gguf": "gguf"}.get(os.path.splitext(name)[1].lower())
 
 
-def _read(path: Path, source: Source, watch: Watch | None) -> Checkpoint:
-    """A checkpoint out of the headers of its files."""
+def _read_source(path: Path, source: Source, watch: Watch | None) -> Checkpoint:
+    """The checkpoint that consists of the source's files."""
     folder, index = source.folder, source.index
-    said, wrong = quantization_config(folder) if source.format != "gguf" else (None, ())
-    seen: Watch = watch or (lambda done, all: None)
-    found = (
-        read_index_names(folder, index)
-        if index and index.pickled
-        else read_files(folder, source.names, source.format, index, seen)
-    )
-    total_size = index.total_size if index else None
+    config, config_faults = find_quantization_config(folder) if source.format != "gguf" else (None, ())
+    if index and index.has_pickles:
+        contents = read_index_names(folder, index)
+    else:
+        contents = read_files(folder, source.names, source.format, index, watch or (lambda done, total: None))
     return Checkpoint(
         path,
         source.format,
-        found.tensors,
-        found.files,
-        (*found.faults, *wrong),
-        source.remarks,
-        total_size,
-        found.metadata,
-        said,
+        contents.tensors,
+        contents.files,
+        faults=(*contents.faults, *config_faults),
+        remarks=source.remarks,
+        total_size=index.total_size if index else None,
+        metadata=contents.metadata,
+        quantization_config=config,
     )
 
 
 def _read_saved_header(path: Path, text: str) -> Checkpoint:
-    """The checkpoint whose header was saved alone."""
+    """The checkpoint with a header that was saved without its values."""
     try:
-        tensors, _, _ = parse_tensors(text.lstrip(" \t\r\n"))
+        entries, _, _ = parse_tensors(text.lstrip(" \t\r\n"))
     except ParamcountError as error:
         raise error.add_location(make_printable(path)) from None
-    held = {
-        name: FileTensor(path.name, at.dtype, at.shape, at.stop - at.start, at.start) for name, at in tensors.items()
+    tensors = {
+        name: FileTensor(path.name, entry.dtype, entry.shape, entry.stop - entry.start, entry.start)
+        for name, entry in entries.items()
     }
-    said, wrong = quantization_config(path.parent)
-    return Checkpoint(path, "safetensors", held, (File(path.name, path, None),), wrong, quantization_config=said)
+    config, faults = find_quantization_config(path.parent)
+    return Checkpoint(path, "safetensors", tensors, (File(path.name, path, None),), faults, quantization_config=config)
 
 
 def _locate_index(path: Path, text: str) -> Source:
-    """The files that an index names, and those that it should have named."""
+    """The files in an index, and those that the index should list but does not."""
     try:
-        if not PLACING.search(text):
-            raise ParamcountError("is neither a shard index nor a saved header", expected=ACCEPTED)
+        if not INDEX_MARK.search(text):
+            raise ParamcountError("is neither a shard index nor a saved header", expected=EXPECTED)
         index = parse_index(text)
     except ParamcountError as error:
         raise error.add_location(make_printable(path)) from None
-    if index.pickled:
+    if index.has_pickles:
         return Source(path.name, path.parent, "pytorch", index.files, index)
-    lacked = islice((name for _, names in find_missing_shards(index.files) for name in names), MOST_FILES)
-    others = [name for name in lacked if os.path.isfile(path.parent / name)]
+    not_in_index = (name for _, names in find_missing_shards(index.files) for name in names)
+    others = [name for name in islice(not_in_index, MOST_FILES) if os.path.isfile(path.parent / name)]
     return Source(path.name, path.parent, "safetensors", (*index.files, *others), index)
 
 
 def _locate_file(path: Path) -> Source:
-    """The files that one file stands for: itself, or all that are numbered like it."""
+    """The files of the checkpoint that a file belongs to: the file itself, or all files of its numbered family."""
     ending = path.suffix.lower()
-    if ending in REFUSED:
-        raise ParamcountError(f"is a pickle ({ending}), which paramcount never loads", expected=ACCEPTED)
-    format = format_of_name(path.name) or _detect_format(path)
-    place = parse_shard_name(path.name)
-    if place is None or not os.path.isfile(path):
+    if ending in PICKLE_ENDINGS:
+        raise ParamcountError(f"is a pickle ({ending}), which paramcount never loads", expected=EXPECTED)
+    format = detect_format_by_name(path.name) or _detect_format(path)
+    shard = parse_shard_name(path.name)
+    if shard is None or not os.path.isfile(path):
         return Source(path.name, path.parent, format, (path.name,))
     names = list_files(path.parent)
-    source = None
-    if format == "safetensors":
-        stem, _, variant = place.around[0][:-1].partition(".")
-        beside = f"{stem}.safetensors.index.{variant}.json" if variant else f"{stem}.safetensors.index.json"
-        source = (
-            _locate_index(path.parent / beside, read_text(path.parent / beside, ACCEPTED, LARGEST_INDEX))
-            if beside in names
-            else None
-        )
+    source = _locate_index_of_shard(path, shard, names) if format == "safetensors" else None
     if source is None or path.name not in source.names:
-        source = Source(
-            path.name,
-            path.parent,
-            format,
-            tuple(name for name in names if shard_family(name) == shard_family(path.name)),
-        )
-    if place.of == 1:
+        family = tuple(name for name in names if get_shard_family(name) == shard.family)
+        source = Source(path.name, path.parent, format, family)
+    if shard.total == 1:
         return source
-    by = f", listed in {make_printable(source.named)}" if source.index else ""
-    n = len(source.index.files) if source.index else place.of
-    here = sum(os.path.isfile(path.parent / name) for name in source.names)
-    read = (
-        f"paramcount read all of them{by}"
-        if here >= n
-        else f"paramcount read the {here:,} that are present"
-        if here > 1
-        else "the others are missing"
-    )
-    remark = f"{make_printable(path.name)} is 1 of {n:,} files; {read}"
-    return replace(source, remarks=(remark,))
+    n = len(source.index.files) if source.index else shard.total
+    present = sum(os.path.isfile(path.parent / name) for name in source.names)
+    if present >= n:
+        listed = f", listed in {make_printable(source.label)}" if source.index else ""
+        files_read = f"paramcount read all of them{listed}"
+    else:
+        files_read = f"paramcount read the {present:,} that are present" if present > 1 else "the others are missing"
+    return replace(source, remarks=(f"{make_printable(path.name)} is 1 of {n:,} files; {files_read}",))
+
+
+def _locate_index_of_shard(path: Path, shard: ShardName, names: Sequence[str]) -> Source | None:
+    """The files of the index with the shard's name in the same folder; None if there is no such index."""
+    stem, _, variant = shard.family[0][:-1].partition(".")
+    name = f"{stem}.safetensors.index.{variant}.json" if variant else f"{stem}.safetensors.index.json"
+    if name not in names:
+        return None
+    index = path.parent / name
+    return _locate_index(index, read_text(index, EXPECTED, LARGEST_INDEX))
 
 
 def _detect_format(path: Path) -> str:
-    """The format of a file whose name does not tell it, as those in the blobs of a Hugging Face cache."""
-    with open_regular(path, ACCEPTED) as file:
+    """The format of a file by its first bytes, because files in the blobs of a Hugging Face cache have no ending."""
+    with open_regular(path, EXPECTED) as file:
         data = file.read(32)
     if data.startswith(b"GGUF"):
         return "gguf"
     for start, what in KNOWN:
         if data.startswith(start) and data[8:9] != b"{":
-            raise ParamcountError(f"is {what}", expected=ACCEPTED)
+            raise ParamcountError(f"is {what}", expected=EXPECTED)
     if data[8:9] != b"{":
-        raise ParamcountError("is not a checkpoint", expected=ACCEPTED)
+        raise ParamcountError("is not a checkpoint", expected=EXPECTED)
     return "safetensors"
 
 
-def shard_family(name: str) -> tuple[str, ...]:
-    """What the names of files have in common that belong together."""
-    place = parse_shard_name(name)
-    return place.around if place else (name,)
+def get_shard_family(name: str) -> tuple[str, ...]:
+    """The part of a file name that all files of its checkpoint share."""
+    shard = parse_shard_name(name)
+    return shard.family if shard else (name,)
 
 
 def list_files(folder: Path) -> list[str]:
-    """The files of a folder, in order of their names.
+    """The names of the files in a folder, sorted.
 
-    Raises: ParamcountError where it cannot be read or holds too many.
+    Raises: ParamcountError if the folder cannot be read or has too many files.
     """
     names = []
     try:
         with os.scandir(folder) as entries:
             for i, entry in enumerate(entries):
                 if i == MOST_ENTRIES:
-                    raise ParamcountError(
-                        f"contains more than {MOST_ENTRIES:,} files",
-                        where=make_printable(folder),
-                        expected="a checkpoint directory",
-                    )
+                    found, where = f"contains more than {MOST_ENTRIES:,} files", make_printable(folder)
+                    raise ParamcountError(found, where=where, expected="a checkpoint directory")
                 if not os.path.isdir(entry.path):
                     names.append(entry.name)
     except OSError as error:
@@ -229,54 +224,52 @@ def list_files(folder: Path) -> list[str]:
 
 
 def find_checkpoint(folder: Path) -> Source:
-    """The one checkpoint of a folder, or of a repository of a Hugging Face cache.
+    """The only checkpoint in a folder, or in a repository of a Hugging Face cache.
 
-    Raises: ParamcountError that names the choices where it holds several, or what it holds instead.
+    Raises: ParamcountError that lists the checkpoints if there are several, or the other files if there is none.
     """
     names = list_files(folder)
-    found = list(_find_choices(folder, names))
-    held = [source for source in found if source.format != "pytorch"] or found
-    if len(held) == 1:
-        return held[0]
-    if not held and os.path.isdir(folder / "snapshots"):
+    sources = list(_find_sources(folder, names))
+    sources = [source for source in sources if source.format != "pytorch"] or sources
+    if len(sources) == 1:
+        return sources[0]
+    if sources:
+        labels = _join_names([source.label for source in sources])
+        found = f"contains {len(sources):,} checkpoints: {labels}"
+        raise ParamcountError(found, expected="the path of one of them")
+    if os.path.isdir(folder / "snapshots"):
         from paramcount.huggingface.locate import find_snapshot
 
         return find_checkpoint(find_snapshot(folder).parent)
-    if held:
-        raise ParamcountError(
-            f"contains {len(held):,} checkpoints: {_join_names([source.named for source in held])}",
-            expected="the path of one of them",
-        )
-    pickles = [name for name in names if name.lower().endswith(REFUSED)]
-    if pickles or names:
-        only = (
-            f"only {_join_names(pickles)} (paramcount never loads pickles)" if pickles else f"only {_join_names(names)}"
-        )
+    pickles = [name for name in names if name.lower().endswith(PICKLE_ENDINGS)]
+    if pickles:
+        contents = f"only {_join_names(pickles)} (paramcount never loads pickles)"
+    elif names:
+        contents = f"only {_join_names(names)}"
     else:
-        only = "only directories" if any(folder.iterdir()) else "it is empty"
-    raise ParamcountError(f"contains no checkpoint: {only}", expected=ACCEPTED)
+        contents = "only directories" if any(folder.iterdir()) else "it is empty"
+    raise ParamcountError(f"contains no checkpoint: {contents}", expected=EXPECTED)
 
 
-def _find_choices(folder: Path, names: Sequence[str]) -> Iterator[Source]:
-    """The checkpoints of a folder: of each index, and of the files that none of them speaks of."""
+def _find_sources(folder: Path, names: Sequence[str]) -> Iterator[Source]:
+    """The checkpoints in a folder: one per index, and one per family of files that no index lists."""
     indices = [name for name in names if INDEX.fullmatch(name)]
-    if len(indices) > LISTED:
-        raise ParamcountError(
-            f"contains {len(indices):,} indices: {_join_names(indices)}", expected="the path of one of them"
-        )
-    taken = set()
+    if len(indices) > MOST_LISTED:
+        found = f"contains {len(indices):,} indices: {_join_names(indices)}"
+        raise ParamcountError(found, expected="the path of one of them")
+    indexed = set()
     for name in indices:
-        source = _locate_index(folder / name, read_text(folder / name, ACCEPTED, LARGEST_INDEX))
-        taken |= {shard_family(file) for file in source.names}
+        source = _locate_index(folder / name, read_text(folder / name, EXPECTED, LARGEST_INDEX))
+        indexed |= {get_shard_family(file) for file in source.names}
         yield source
     families: dict[tuple[str, ...], list[str]] = {}
     for name in names:
-        if format_of_name(name) and shard_family(name) not in taken:
-            families.setdefault(shard_family(name), []).append(name)
+        if detect_format_by_name(name) and get_shard_family(name) not in indexed:
+            families.setdefault(get_shard_family(name), []).append(name)
     for files in families.values():
-        yield Source(files[0], folder, format_of_name(files[0]) or "", tuple(files))
+        yield Source(files[0], folder, detect_format_by_name(files[0]) or "", tuple(files))
 
 
 def _join_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-    return ", ".join(make_printable(name, 60) for name in names[:LISTED]) + more
+    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
+    return ", ".join(make_printable(name, 60) for name in names[:MOST_LISTED]) + more

@@ -1,4 +1,4 @@
-"""Whether two tensors hold the same values, told by a few pieces of them."""
+"""Whether two tensors have the same values, judged by samples of their bytes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import BinaryIO
 from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.formats.files import check_unchanged, open_regular
 
-PIECES = 64
-PIECE = 4096  # bytes
+MOST_SAMPLES = 64
+SAMPLE_SIZE = 4096  # bytes
 
 
 def have_same_samples(checkpoint: Checkpoint, a: str, b: str) -> bool | None:
-    """Whether two tensors hold the same bytes, as far as pieces tell that are spread evenly over them; the whole where it is small.
+    """Whether evenly spaced samples of two tensors have the same bytes; a small tensor is compared whole.
 
-    None where the values are not there: of an index, a saved header, a file that is missing.
+    None if the values are not available: from an index, a saved header or a missing file.
 
-    Raises: ParamcountError where a file is another by now.
+    Raises: ParamcountError if a file has changed since its header was read.
     """
     first, second = checkpoint.tensors[a], checkpoint.tensors[b]
     files = {file.name: file for file in checkpoint.files}
@@ -30,24 +30,25 @@ def have_same_samples(checkpoint: Checkpoint, a: str, b: str) -> bool | None:
     with open_regular(left.path, "a checkpoint") as one, open_regular(right.path, "a checkpoint") as other:
         check_unchanged(left.path, one, left.state)
         check_unchanged(right.path, other, right.state)
-        return all(
-            _read(one, first.start + at, n) == _read(other, second.start + at, n) for at, n in pieces(first.size)
-        )
+        samples = place_samples(first.size)
+        return all(_read_at(one, first.start + at, n) == _read_at(other, second.start + at, n) for at, n in samples)
 
 
-def pieces(size: int) -> list[tuple[int, int]]:
-    """Where the pieces of so many bytes begin, and how long each is: the first begins at the start, the last ends at the end.
+def place_samples(size: int) -> list[tuple[int, int]]:
+    """The offset and length of each sample of a tensor. The first sample is at the start and the last at the end.
 
-    >>> pieces(10_000)
+    >>> place_samples(10_000)
     [(0, 10000)]
-    >>> len(pieces(2 << 30)), pieces(2 << 30)[1], pieces(2 << 30)[-1]
+    >>> len(place_samples(2 << 30)), place_samples(2 << 30)[1], place_samples(2 << 30)[-1]
     (64, (34086977, 4096), (2147479552, 4096))
+
+    Units: bytes
     """
-    if size <= PIECES * PIECE:
+    if size <= MOST_SAMPLES * SAMPLE_SIZE:
         return [(0, size)]
-    return [(i * (size - PIECE) // (PIECES - 1), PIECE) for i in range(PIECES)]
+    return [(i * (size - SAMPLE_SIZE) // (MOST_SAMPLES - 1), SAMPLE_SIZE) for i in range(MOST_SAMPLES)]
 
 
-def _read(file: BinaryIO, at: int, n: int) -> bytes:
-    file.seek(at)
+def _read_at(file: BinaryIO, offset: int, n: int) -> bytes:
+    file.seek(offset)
     return file.read(n)

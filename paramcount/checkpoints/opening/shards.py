@@ -1,4 +1,4 @@
-"""The files of a checkpoint put together: their headers read one by one, and what they hold."""
+"""The headers of a checkpoint's files, combined."""
 
 from __future__ import annotations
 
@@ -22,100 +22,95 @@ from paramcount.formats.gguf import GgufHeader, Split, read_gguf
 from paramcount.formats.safetensors import WHAT, Header, read_header
 from paramcount.formats.tensor_entries import LARGEST_HEADER, MOST_TENSORS
 
-MOST_HEADERS = 4 * LARGEST_HEADER  # bytes of all headers together; those of DeepSeek-V3 have a tenth of it
-LARGEST_POINTER = 1024  # bytes: Git LFS writes fewer
+MOST_HEADERS = 4 * LARGEST_HEADER  # bytes of all headers together; those of DeepSeek-V3 take a tenth of it
+LARGEST_POINTER = 1024  # bytes; Git LFS pointers are shorter
 
-Watch: TypeAlias = Callable[[int, int], object]
+Watch: TypeAlias = Callable[[int, int], object]  # called with (files read, number of files)
 
 
 class ShardContents(NamedTuple):
-    """What the files of a checkpoint hold together."""
+    """The contents of a checkpoint's files."""
 
     tensors: dict[str, FileTensor]
     files: tuple[File, ...]
     faults: tuple[str, ...]
-    metadata: Mapping[str, Any]  # of GGUF
+    metadata: Mapping[str, Any]  # GGUF only
 
 
 def read_files(folder: Path, names: Sequence[str], format: str, index: Index | None, watch: Watch) -> ShardContents:
-    """What safetensors or GGUF files in a folder hold. Of those whose file is not there, an index gives the tensors' names.
+    """The contents of safetensors or GGUF files in a folder. If a file is missing, an index gives its tensors' names.
 
-    Raises: ParamcountError for a file whose header is wrong, and for more than MOST_TENSORS in all files together.
+    Raises: ParamcountError if a header is invalid, or if there are more than MOST_TENSORS tensors in total.
     """
     read: Callable[[Path], Header | GgufHeader] = read_gguf if format == "gguf" else read_header
-    placed = index.weight_map if index else {}
+    weight_map = index.weight_map if index else {}
     tensors: dict[str, FileTensor] = {}
     files: list[File] = []
-    gone: dict[str, str] = {}
-    twice: Names = {}
+    absent: dict[str, str] = {}
+    duplicates: Names = {}
     splits: dict[str, Split | None] = {}
     metadata: dict[str, Any] = {}
-    headers = 0
+    header_bytes = 0
     watch(0, len(names))
     for name in names:
         absence = describe_absence(folder / name) if index or len(names) > 1 else None
         if absence:
-            gone[name] = absence
+            absent[name] = absence
             files.append(File(name, folder / name, None))
         else:
             header = read(folder / name)
-            before = header.state.size - sum(at.stop - at.start for at in header.tensors.values())
+            before = header.state.size - sum(entry.stop - entry.start for entry in header.tensors.values())
             files.append(File(name, folder / name, header.state.size, before, header.state))
             for tensor, at in header.tensors.items():
                 first = tensors.get(tensor)
                 if first is not None:
-                    twice.setdefault((first.file, name), []).append(tensor)
-                if first is None or placed.get(tensor) == name:
+                    duplicates.setdefault((first.file, name), []).append(tensor)
+                if first is None or weight_map.get(tensor) == name:
                     tensors[tensor] = FileTensor(name, at.dtype, at.shape, at.stop - at.start, header.begins + at.start)
-            headers += header.begins
-            _check_limits(len(tensors), headers)
+            header_bytes += header.begins
+            _check_limits(len(tensors), header_bytes)
             if isinstance(header, GgufHeader):
                 splits[name] = header.split
                 for key, value in header.metadata.items():
                     metadata.setdefault(key, value)
         watch(len(files), len(names))
-    if len(gone) == len(names) and not index:
-        raise ParamcountError(
-            f"cannot read any of its {len(names):,} files: {make_printable(names[0])} {gone[names[0]]}",
-            expected="at least one readable file",
-        )
-    faults = [*describe_missing_shards(names, gone, index), *compare_splits(splits, len(tensors))]
+    if len(absent) == len(names) and not index:
+        found = f"cannot read any of its {len(names):,} files: {make_printable(names[0])} {absent[names[0]]}"
+        raise ParamcountError(found, expected="at least one readable file")
+    faults = [*describe_missing_shards(names, absent, index), *compare_splits(splits, len(tensors))]
     if index:
-        tensors |= {
-            tensor: FileTensor(file) for tensor, file in placed.items() if file in gone and tensor not in tensors
-        }
-        _check_limits(len(tensors), headers)
-        faults += compare_with_index(index, tensors, gone)
-    return ShardContents(tensors, tuple(files), (*faults, *describe_duplicates(twice)), metadata)
+        for tensor, file in weight_map.items():
+            if file in absent and tensor not in tensors:
+                tensors[tensor] = FileTensor(file)
+        _check_limits(len(tensors), header_bytes)
+        faults += compare_with_index(index, tensors, absent)
+    return ShardContents(tensors, tuple(files), (*faults, *describe_duplicates(duplicates)), metadata)
 
 
 def read_index_names(folder: Path, index: Index) -> ShardContents:
-    """What an index says of files that are pickles and therefore stay shut."""
+    """The tensors that an index lists, without opening the files, because they are pickles."""
     tensors = {tensor: FileTensor(file) for tensor, file in index.weight_map.items()}
     files = tuple(File(name, folder / name, None) for name in index.files)
     return ShardContents(tensors, files, tuple(describe_missing_shards(index.files, {}, index)), {})
 
 
 def describe_absence(path: Path) -> str | None:
-    """In which way a file is not there; None where it is, whatever it holds."""
+    """Why a file is not available; None if it is, whatever it contains."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return "is a broken link" if path.is_symlink() else "is missing"
     except OSError:
-        return None  # for whoever reads it to tell
-    if not S_ISREG(found.st_mode) or found.st_size > LARGEST_POINTER:
+        return None  # reading the file raises the error
+    if not S_ISREG(status.st_mode) or status.st_size > LARGEST_POINTER:
         return None
     with open_regular(path, WHAT) as file:
         return "is a Git LFS pointer (fetch it with git lfs pull)" if file.read(len(LFS)) == LFS else None
 
 
-def _check_limits(tensors: int, headers: int) -> None:
+def _check_limits(tensors: int, header_bytes: int) -> None:
     if tensors > MOST_TENSORS:
-        raise ParamcountError(
-            f"has more than {MOST_TENSORS:,} tensors in all files", expected=f"at most {MOST_TENSORS:,}"
-        )
-    if headers > MOST_HEADERS:
-        raise ParamcountError(
-            f"has headers of more than {MOST_HEADERS:,} bytes in all files", expected=f"at most {MOST_HEADERS:,}"
-        )
+        raise ParamcountError(f"has more than {MOST_TENSORS:,} tensors in total", expected=f"at most {MOST_TENSORS:,}")
+    if header_bytes > MOST_HEADERS:
+        found = f"has headers of more than {MOST_HEADERS:,} bytes in total"
+        raise ParamcountError(found, expected=f"at most {MOST_HEADERS:,}")

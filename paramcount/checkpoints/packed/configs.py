@@ -1,4 +1,4 @@
-"""How the configs in a checkpoint's folder say that its weights are quantised: where it stands there, and what it says.
+"""The quantisation config in a checkpoint's folder.
 
 Source: transformers 5.23, quantizers/auto.py (the methods).
 """
@@ -18,45 +18,45 @@ from paramcount.formats.strict_json import parse_json
 
 LARGEST_CONFIG = 4 << 20  # bytes
 
-# The file, the keys that lead to what it says, and the method that the file's writer leaves out.
-SAYING: tuple[tuple[str, tuple[tuple[str, ...], ...], str], ...] = (
+# File, paths of keys in it that may lead to the config, and the method if the file's writer does not name it.
+CONFIG_FILES: tuple[tuple[str, tuple[tuple[str, ...], ...], str], ...] = (
     ("config.json", (("quantization_config",), ("text_config", "quantization_config")), ""),
     ("quantize_config.json", ((),), "gptq"),  # AutoGPTQ
     ("quant_config.json", ((),), "awq"),  # AutoAWQ
 )
 
 
-def quantization_config(folder: Path) -> tuple[Mapping[str, Any] | None, tuple[str, ...]]:
-    """How the weights of a folder's checkpoint are quantised, as the first file says that speaks of it; and which of them cannot be read."""
-    wrong: list[str] = []
-    for name, ways, method in SAYING:
+def find_quantization_config(folder: Path) -> tuple[Mapping[str, Any] | None, tuple[str, ...]]:
+    """The first quantisation config in a folder, or None, and an error message for each file that cannot be read."""
+    faults: list[str] = []
+    for name, paths, method in CONFIG_FILES:
         if not os.path.isfile(folder / name):
             continue
         try:
-            said = parse_json(read_text(folder / name, "a config", LARGEST_CONFIG))
-            for keys in ways:
-                found = _at(said, keys)
-                if found is not None:
-                    return {**({"quant_method": method} if method else {}), **found}, tuple(wrong)
+            document = parse_json(read_text(folder / name, "a config", LARGEST_CONFIG))
+            for keys in paths:
+                config = _get_mapping(document, keys)
+                if config is not None:
+                    return {**({"quant_method": method} if method else {}), **config}, tuple(faults)
         except ParamcountError as error:
-            wrong.append(str(error if error.where.startswith(make_printable(folder)) else error.add_location(name)))
-    return None, tuple(wrong)
+            faults.append(str(error if error.where.startswith(make_printable(folder)) else error.add_location(name)))
+    return None, tuple(faults)
 
 
-def _at(said: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """The mapping that keys lead to; None where there is none."""
-    found: Any = said
+def _get_mapping(document: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any] | None:
+    """The mapping at a path of keys; None if it is missing."""
+    value: Any = document
     for key in keys:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    if found is not None and not isinstance(found, Mapping):
-        raise ParamcountError(f"= {describe_value(found)}", where=".".join(keys), expected="a mapping")
-    return found
+        value = value.get(key) if isinstance(value, Mapping) else None
+    if value is not None and not isinstance(value, Mapping):
+        raise ParamcountError(f"= {describe_value(value)}", where=".".join(keys), expected="a mapping")
+    return value
 
 
 def read_quantization(checkpoint: Checkpoint) -> QuantizationScheme:
-    """What the configuration beside a checkpoint says.
+    """The scheme in the checkpoint's quantisation config.
 
-    Raises: ParamcountError where it names a scheme that is not read.
+    Raises: ParamcountError if the scheme is not supported.
     """
     config = checkpoint.quantization_config
     if config is None or checkpoint.format == "gguf":

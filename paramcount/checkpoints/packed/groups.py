@@ -1,167 +1,175 @@
-"""Which tensors of a checkpoint stand for one that is packed, by their names and types."""
+"""Groups of tensors in a checkpoint that represent one packed tensor, found by their names and types."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from paramcount.checkpoints.checkpoint import FileTensor
-from paramcount.checkpoints.packed.shapes import SCALES, is_float, is_four_bit
+from paramcount.checkpoints.packed.shapes import SCALES, is_fp4, is_fp8
 from paramcount.counting.quantisation.configs import QuantizationScheme
 from paramcount.counting.quantisation.packing import FP8, Piece
 
+Member: TypeAlias = tuple[str, str]  # name in the file, and role
+
 WORD_TYPES = (None, "I32", "U32", "I16")
 BYTE_TYPES = (None, "U8")
-BESIDE_WORDS = (("scales", "scale"), ("qzeros", "zero point"), ("scaled_zeros", "zero point"), ("g_idx", "group index"))
+WORD_COMPANIONS = (
+    ("scales", "scale"),
+    ("qzeros", "zero point"),
+    ("scaled_zeros", "zero point"),
+    ("g_idx", "group index"),
+)
 ACTIVATION = "activation_scale"
 ACTIVATIONS = ("input_scale", ACTIVATION, "input_scale_ub", "output_scale", "k_scale", "v_scale", "kv_scale", "q_scale")
-CACHES = ("k_scale", "v_scale", "kv_scale", "q_scale", "prob_scale")  # of keys and values, that belong to no matrix
-ENDINGS = ("_scale_inv", "_scale")  # of scales, behind the name of the values
-OF_MODULES = ("scale", "qscale_weight")  # instead of `weight`: DeepSeek-V4's, Mistral Large 4's
-SCALE_NAMES = (*ENDINGS, *OF_MODULES)  # ends of the names of scales
+CACHE_SCALES = ("k_scale", "v_scale", "kv_scale", "q_scale", "prob_scale")  # of attention; they belong to no matrix
+ENDINGS = ("_scale_inv", "_scale")  # of scales, after the name of the values
+MODULE_ENDINGS = ("scale", "qscale_weight")  # in place of `weight`: DeepSeek-V4's, Mistral Large 4's
+SCALE_NAMES = (*ENDINGS, *MODULE_ENDINGS)  # ends of the names of scales
 FOUR_BITS = "fp8 of four bits"
 WEIGHTS_MISSING = "packed weights are missing"
 SCALES_MISSING = "scales are missing"
 
 
 class Group(NamedTuple):
-    """Tensors that stand for one."""
+    """Tensors of a file that represent one tensor."""
 
     family: str  # words | fp8 | fp8 of four bits | mxfp4
-    name: str  # as an unquantised file would have it
-    names: tuple[str, ...]  # in the file, values first
-    pieces: tuple[Piece, ...]  # the same; () where not all of their shapes are known
-    whats: tuple[str, ...]  # what each of them is: values | packed weights | scale …
-    ending: str = ""  # what names the scales
-    turned: bool = False  # the model's own tensor is [..., inputs, outputs]
-    shape: tuple[int, ...] | None = None  # where it is known without the pieces
-    format: str | None = None  # as far as names tell
+    name: str  # in an unquantised file
+    names: tuple[str, ...]  # in this file, values first
+    pieces: tuple[Piece, ...]  # for each of `names`; () if some shapes are unknown
+    roles: tuple[str, ...]  # of each of `names`: values | packed weights | scale …
+    ending: str = ""  # of the name of the scales
+    transposed: bool = False  # whether the model's tensor is [..., inputs, outputs]
+    shape: tuple[int, ...] | None = None  # if known without the pieces
+    format: str | None = None  # according to the names
 
 
 class Grouping(NamedTuple):
-    """All of a checkpoint."""
+    """The packed tensors of a checkpoint."""
 
     groups: tuple[Group, ...]
-    beside: Mapping[str, str]  # names of what belongs to values: scales, zero points …
-    faults: tuple[tuple[str, str], ...]  # (name, what is wrong)
+    auxiliary: Mapping[str, str]  # {scale, zero point or other tensor that belongs to values: its role}
+    faults: tuple[tuple[str, str], ...]  # (name, problem)
 
 
 def group_packed(tensors: Mapping[str, FileTensor], config: QuantizationScheme) -> Grouping:
     """The packed tensors of a checkpoint."""
     groups: list[Group] = []
-    beside: dict[str, str] = {}
+    auxiliary: dict[str, str] = {}
     activations = {name for name in tensors if name.endswith(ACTIVATIONS)}
     has_scales = any(name.endswith(SCALE_NAMES) for name in tensors)
-    for name, held in tensors.items():
-        if group := find_group(name, held, tensors, config, activations, has_scales=has_scales):
+    for name, tensor in tensors.items():
+        if group := find_group(name, tensor, tensors, config, activations, has_scales=has_scales):
             groups.append(group)
-            beside |= zip(group.names[1:], group.whats[1:])
+            auxiliary |= zip(group.names[1:], group.roles[1:])
     families = {group.family for group in groups}
-    known = {group.names[0] for group in groups}
+    values = {group.names[0] for group in groups}
     faults = []
-    for name, held in tensors.items():
-        if name not in beside and name not in known:
+    for name, tensor in tensors.items():
+        if name not in auxiliary and name not in values:
             last = name.rpartition(".")[2]
-            if last in CACHES and "fp8" in families and held.dtype in (None, *SCALES):
-                beside[name] = "activation scale"
-            elif text := _describe_stray(name, last, held, families, config, tensors):
-                faults.append((name, text))
-    return Grouping(tuple(groups), beside, tuple(faults))
+            if last in CACHE_SCALES and "fp8" in families and tensor.dtype in (None, *SCALES):
+                auxiliary[name] = "activation scale"
+            elif problem := _describe_stray(name, last, tensor, families, config, tensors):
+                faults.append((name, problem))
+    return Grouping(tuple(groups), auxiliary, tuple(faults))
 
 
 def find_group(
     name: str,
-    held: FileTensor,
+    tensor: FileTensor,
     tensors: Mapping[str, FileTensor],
     config: QuantizationScheme,
     activations: Collection[str],
     *,
     has_scales: bool,
 ) -> Group | None:
-    """The packed tensor whose values these are, or None if they are not packed.
+    """The group whose values this tensor contains, or None if it contains no packed values.
 
     Args:
         activations: names that may be activation scales
         has_scales: whether any tensor of the checkpoint is named like a scale
     """
     stem, dot, last = name.rpartition(".")
-    if last == "qweight" and held.dtype in WORD_TYPES:
-        names = [(name, "packed weights"), *((f"{stem}{dot}{end}", what) for end, what in BESIDE_WORDS)]
-        there = [(other, what) for other, what in names if other in tensors]
-        return _group("words", f"{stem}{dot}weight", there, tensors, format=_name_word_method(there, config))
-    if name.endswith(("_blocks", ".blocks")) and held.dtype in BYTE_TYPES:
+    if last == "qweight" and tensor.dtype in WORD_TYPES:
+        companions = [(f"{stem}{dot}{ending}", role) for ending, role in WORD_COMPANIONS]
+        members = [(name, "packed weights"), *((other, role) for other, role in companions if other in tensors)]
+        return _build_group("words", f"{stem}{dot}weight", members, tensors, format=_name_word_method(members, config))
+    if name.endswith(("_blocks", ".blocks")) and tensor.dtype in BYTE_TYPES:
         scales = f"{name[:-6]}scales"
         if scales in tensors and tensors[scales].dtype in BYTE_TYPES:
-            there = [(name, "packed weights"), (scales, "scale")]
-            return _group("mxfp4", name[:-7], there, tensors, turned=name[-7] == "_", format="MXFP4")
-    if has_scales and (held.dtype is None or held.dtype in FP8 or held.dtype in ("I8", "U8", "F4")):
-        return _with_scales(name, held, tensors, config, activations)
+            members = [(name, "packed weights"), (scales, "scale")]
+            return _build_group("mxfp4", name[:-7], members, tensors, transposed=name[-7] == "_", format="MXFP4")
+    if has_scales and (tensor.dtype is None or tensor.dtype in FP8 or tensor.dtype in ("I8", "U8", "F4")):
+        return _find_scaled_group(name, tensor, tensors, config, activations)
     return None
 
 
-def _with_scales(
+def _find_scaled_group(
     name: str,
-    held: FileTensor,
+    tensor: FileTensor,
     tensors: Mapping[str, FileTensor],
     config: QuantizationScheme,
     activations: Collection[str],
 ) -> Group | None:
-    """Values of eight or four bits whose scales stand beside them."""
-    of_module = name.endswith(".weight") or name == "weight"
+    """The group of values of eight or four bits and their scales."""
+    is_weight = name.endswith(".weight") or name == "weight"
     stem = name[: -len("weight")]
-    for ending in (*ENDINGS, *OF_MODULES) if of_module else ENDINGS:
-        other = (name if ending in ENDINGS else stem) + ending
-        if other not in tensors:
+    for ending in (*ENDINGS, *MODULE_ENDINGS) if is_weight else ENDINGS:
+        scales = (name if ending in ENDINGS else stem) + ending
+        if scales not in tensors:
             continue
-        family = _family(held.dtype, tensors[other].dtype, ending, config)
+        family = _find_family(tensor.dtype, tensors[scales].dtype, ending, config)
         if family is None:
             continue
-        there = [(name, "values"), (other, "scale")]
+        members = [(name, "values"), (scales, "scale")]
         if activations:
-            more = [f"{name}_{ACTIVATION}", *(f"{stem}{end}" for end in ACTIVATIONS if of_module)]
-            there += [(other, "activation scale") for other in more if other in activations]
+            candidates = [f"{name}_{ACTIVATION}", *(f"{stem}{end}" for end in ACTIVATIONS if is_weight)]
+            members += [(other, "activation scale") for other in candidates if other in activations]
         if family == "fp8":
-            return _group(family, name, there, tensors, ending=ending, shape=held.shape, format=held.dtype or "FP8")
-        return _group(family, name, there, tensors, ending=ending, format="FP4")
+            format = tensor.dtype or "FP8"
+            return _build_group(family, name, members, tensors, ending=ending, shape=tensor.shape, format=format)
+        return _build_group(family, name, members, tensors, ending=ending, format="FP4")
     return None
 
 
-def _family(values: str | None, scales: str | None, ending: str, config: QuantizationScheme) -> str | None:
-    """What values and scales of these types are together; None where they are strangers."""
-    if values is None or scales is None:  # by its name alone, only one ending says enough
+def _find_family(values: str | None, scales: str | None, ending: str, config: QuantizationScheme) -> str | None:
+    """The family of values and scales with these types; None if they do not belong together."""
+    if values is None or scales is None:  # without types, only one ending is unambiguous
         return "fp8" if ending == ENDINGS[0] or config.method == "fp8" else None
-    if is_float(values, scales):
+    if is_fp8(values, scales):
         return "fp8"
-    return FOUR_BITS if is_four_bit(values, scales) else None
+    return FOUR_BITS if is_fp4(values, scales) else None
 
 
-def _group(
+def _build_group(
     family: str,
     name: str,
-    there: list[tuple[str, str]],
+    members: Sequence[Member],
     tensors: Mapping[str, FileTensor],
     *,
     ending: str = "",
-    turned: bool = False,
+    transposed: bool = False,
     shape: tuple[int, ...] | None = None,
     format: str | None = None,
 ) -> Group:
-    names, whats = zip(*there)
-    pieces = _pieces(tuple([(what, *tensors[held][1:3]) for held, what in there]))
-    return Group(family, name, names, pieces, whats, ending, turned, shape, format)
+    names, roles = zip(*members)
+    pieces = _build_pieces(tuple([(role, *tensors[member][1:3]) for member, role in members]))
+    return Group(family, name, names, pieces, roles, ending, transposed, shape, format)
 
 
 @lru_cache(4096)
-def _pieces(found: tuple[tuple[str, str | None, tuple[int, ...] | None], ...]) -> tuple[Piece, ...]:
-    """Nothing where not all is known."""
-    pieces = [Piece(what, dtype, shape) for what, dtype, shape in found if dtype is not None and shape is not None]
-    return tuple(pieces) if len(pieces) == len(found) else ()
+def _build_pieces(members: tuple[tuple[str, str | None, tuple[int, ...] | None], ...]) -> tuple[Piece, ...]:
+    """The pieces with these roles, types and shapes; () if a type or shape is unknown."""
+    pieces = [Piece(role, dtype, shape) for role, dtype, shape in members if dtype is not None and shape is not None]
+    return tuple(pieces) if len(pieces) == len(members) else ()
 
 
-def _name_word_method(there: list[tuple[str, str]], config: QuantizationScheme) -> str:
-    """GPTQ or AWQ, as far as names and the configuration tell."""
-    if any(what == "group index" for _, what in there):
+def _name_word_method(members: Sequence[Member], config: QuantizationScheme) -> str:
+    """GPTQ or AWQ, according to the names and the config."""
+    if any(role == "group index" for _, role in members):
         return "GPTQ"
     return config.name if config.method == "words" else "GPTQ or AWQ"
 
@@ -169,24 +177,24 @@ def _name_word_method(there: list[tuple[str, str]], config: QuantizationScheme) 
 def _describe_stray(
     name: str,
     last: str,
-    held: FileTensor,
+    tensor: FileTensor,
     families: set[str],
     config: QuantizationScheme,
     tensors: Mapping[str, FileTensor],
 ) -> str | None:
-    """What is wrong with a tensor that belongs to no group; None where nothing is."""
-    floats = bool(families & {"fp8", FOUR_BITS}) or config.method == "fp8"
-    if last in ("qzeros", "g_idx") and held.dtype in (None, "I32"):
+    """The problem with a tensor that belongs to no group; None if there is none."""
+    has_fp8 = bool(families & {"fp8", FOUR_BITS}) or config.method == "fp8"
+    if last in ("qzeros", "g_idx") and tensor.dtype in (None, "I32"):
         return WEIGHTS_MISSING
-    if last in ("scales", "scaled_zeros") and "words" in families and held.dtype in (None, *SCALES):
+    if last in ("scales", "scaled_zeros") and "words" in families and tensor.dtype in (None, *SCALES):
         return WEIGHTS_MISSING
-    if last.endswith("_scale_inv") or (last == "weight_scale" and floats and held.dtype in (None, *SCALES)):
+    if last.endswith("_scale_inv") or (last == "weight_scale" and has_fp8 and tensor.dtype in (None, *SCALES)):
         return WEIGHTS_MISSING
     if "mxfp4" in families or config.method == "mxfp4":
-        if name.endswith(("_scales", ".scales")) and held.dtype in BYTE_TYPES and f"{name[:-6]}blocks" not in tensors:
+        if name.endswith(("_scales", ".scales")) and tensor.dtype in BYTE_TYPES and f"{name[:-6]}blocks" not in tensors:
             return WEIGHTS_MISSING
-        if name.endswith(("_blocks", ".blocks")) and held.dtype in BYTE_TYPES:
+        if name.endswith(("_blocks", ".blocks")) and tensor.dtype in BYTE_TYPES:
             return SCALES_MISSING
-    if held.dtype in FP8 and floats and held.shape is not None and len(held.shape) > 1:
+    if tensor.dtype in FP8 and has_fp8 and tensor.shape is not None and len(tensor.shape) > 1:
         return SCALES_MISSING
     return None

@@ -1,9 +1,10 @@
-"""What a packed tensor holds, read off the shapes of all that stands for it; and what of it has another shape than the rest says."""
+"""The shape and packing of a packed tensor, inferred from the shapes of its pieces, and the pieces that do not fit."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from paramcount.counting.quantisation.configs import QuantizationScheme
@@ -21,112 +22,96 @@ from paramcount.counting.quantisation.packing import (
 from paramcount.counting.quantisation.scales import count_blocks
 from paramcount.errors import format_shape
 
-Shape: TypeAlias = "tuple[int, ...]"
-Found: TypeAlias = "tuple[Piece, ...]"  # what stands for a tensor, its values first
+Shape: TypeAlias = tuple[int, ...]
+Block: TypeAlias = tuple[int, int]  # outputs and inputs that share a scale; 0 for all
+Pieces: TypeAlias = tuple[Piece, ...]  # stored tensors of one packed tensor, its values first
 
 MOST_BITS = 8
-GROUPS = (128, 64, 32, 0)  # those that AWQ's layout for products with vectors knows
-FP8_BLOCKS = (FP8_BLOCK, (1, 0), (0, 0), MXFP4_BLOCK)  # MXFP8 shares scales as MXFP4 does
+GROUPS = (128, 64, 32, 0)  # supported by AWQ's GEMV layout
+FP8_BLOCKS = (FP8_BLOCK, (1, 0), (0, 0), MXFP4_BLOCK)  # MXFP8 has the blocks of MXFP4
 SCALES = ("F16", "BF16", "F32", "F8_E8M0", "U8")  # types of scales
+MOST_SHAPES = 100  # that suggest blocks of their own
 
 
 class Fit(NamedTuple):
-    """A packed tensor, as it is understood."""
+    """The shape and packing that fit the pieces of a packed tensor best."""
 
     shape: Shape | None  # [..., outputs, inputs]
     packing: Packing | None
-    faults: tuple[tuple[int, str], ...] = ()  # which of its pieces is wrong, and how
+    faults: tuple[tuple[int, str], ...] = ()  # (index of a piece, problem)
 
 
-def misfits(found: Found, shape: Shape, packing: Packing) -> list[tuple[int, str]]:
-    """The pieces that have another shape or type than they should."""
-    expected = {piece.what: piece for piece in list_pieces(shape, packing)}
+def find_misfits(pieces: Pieces, shape: Shape, packing: Packing) -> list[tuple[int, str]]:
+    """The pieces with another shape than the packing implies."""
+    expected = {piece.what: piece.shape for piece in list_pieces(shape, packing)}
     faults = []
-    for i, piece in enumerate(found):
-        if piece.what == "activation scale":
-            continue
-        wanted = expected.get(piece.what, piece)
-        if piece.shape != wanted.shape:
-            faults.append(
-                (
-                    i,
-                    f"shape {format_shape(piece.shape)}, but {_describe_packing(packing)} of {format_shape(shape)} needs {format_shape(wanted.shape)}",
-                )
-            )
+    for i, piece in enumerate(pieces):
+        expected_shape = expected.get(piece.what, piece.shape)
+        if piece.what != "activation scale" and piece.shape != expected_shape:
+            tensor = f"a {format_shape(shape)} tensor in {_describe_packing(packing)}"
+            problem = f"shape {format_shape(piece.shape)}, expected {format_shape(expected_shape)} for {tensor}"
+            faults.append((i, problem))
     return faults
 
 
 def _describe_packing(packing: Packing) -> str:
     outputs, inputs = packing.block
     if packing.layout in WORDS:
-        return f"{packing.format}{f' in groups of {inputs}' if inputs else ''}"
-    return f"{packing.format} in blocks of {outputs or 'all'} × {inputs or 'all'}"
+        return f"{packing.format}{f' with groups of {inputs}' if inputs else ''}"
+    return f"{packing.format} with blocks of {outputs or 'all'} × {inputs or 'all'}"
 
 
 # ---- GPTQ and AWQ
 
 
-def words_fit(found: Found, config: QuantizationScheme, usual: Packing | None) -> Fit:
-    """A matrix in words of 32 bits. `usual`: how others of the file are packed."""
-    if whole := words_read(found, config, usual):
-        return whole
-    layouts = [config.layout] if config.layout else ["gptq", "awq"]
-    likely = (
-        [usual]
-        if usual
-        else [
-            Packing(layout, "I32", config.bits or 4, (1, 128 if config.group is None else config.group), "F16")
-            for layout in layouts
-        ]
-    )
-    return min((_least_wrong(found, packing) for packing in likely), key=lambda fit: len(fit.faults))
+def fit_words(pieces: Pieces, config: QuantizationScheme, majority: Packing | None) -> Fit:
+    """The fit of a matrix packed in 32-bit words. `majority`: the most common packing in the file."""
+    if exact := match_words(pieces, config, majority):
+        return exact
+    if majority:
+        candidates = [majority]
+    else:
+        layouts = [config.layout] if config.layout else ["gptq", "awq"]
+        bits, group = config.bits or 4, 128 if config.group is None else config.group
+        candidates = [Packing(layout, "I32", bits, (1, group), "F16") for layout in layouts]
+    return min((_fit_best(pieces, packing) for packing in candidates), key=lambda fit: len(fit.faults))
 
 
-def words_read(found: Found, config: QuantizationScheme, usual: Packing | None = None) -> Fit | None:
-    """A matrix all of whose pieces fit each other; None where they do not."""
-    held = {piece.what: piece for piece in found}
-    values, scales = held["packed weights"], held.get("scale")
-    if (
-        scales is None
-        or len(values.shape) < 2
-        or len(scales.shape) != len(values.shape)
-        or 0 in values.shape + scales.shape
-    ):
+def match_words(pieces: Pieces, config: QuantizationScheme, majority: Packing | None = None) -> Fit | None:
+    """The fit of a matrix packed in 32-bit words if all of its pieces agree; None if they do not."""
+    by_role = {piece.what: piece for piece in pieces}
+    values, scales = by_role["packed weights"], by_role.get("scale")
+    if scales is None or len(values.shape) < 2 or len(scales.shape) != len(values.shape):
         return None
-    hints = [group for group in (config.group, usual.block[1] if usual else None, *GROUPS) if group is not None]
-    likely = [layout for layout in (config.layout, usual.layout if usual else None) if layout]
+    if 0 in values.shape + scales.shape:
+        return None
+    hints = [group for group in (config.group, majority.block[1] if majority else None, *GROUPS) if group is not None]
+    likely = [layout for layout in (config.layout, majority.layout if majority else None) if layout]
+    has_zeros, has_index = "zero point" in by_role, "group index" in by_role
+    activation_scales = _list_activation_scales(pieces)
     for layout in dict.fromkeys((*likely, *WORDS)):
         if (layout == "awq fast") != (values.dtype == "I16"):
             continue
-        bits = _bits(layout, values.shape, scales.shape, held, config)
-        shape = _from_values(layout, values.shape, bits) if bits else None
+        bits = _infer_bits(layout, values.shape, scales.shape, by_role, config)
+        shape = _infer_shape(layout, values.shape, bits) if bits else None
         if not bits or not shape:
             continue
-        for group in _groups(layout, shape, scales.shape, hints):
+        for group in _infer_groups(layout, shape, scales.shape, hints):
+            block = (1, group)
             packing = Packing(
-                layout,
-                values.dtype,
-                bits,
-                (1, group),
-                scales.dtype,
-                2,
-                "zero point" in held,
-                "group index" in held,
-                _activation_scales(found),
+                layout, values.dtype, bits, block, scales.dtype, 2, has_zeros, has_index, activation_scales
             )
-            if not misfits(found, shape, packing):
-                missing = ((0, "zero points are missing"),) if "zero point" not in held else ()
-                return Fit(shape, packing, missing)
+            if not find_misfits(pieces, shape, packing):
+                return Fit(shape, packing, () if has_zeros else ((0, "zero points are missing"),))
     return None
 
 
-def _bits(
-    layout: str, values: Shape, scales: Shape, held: Mapping[str, Piece], config: QuantizationScheme
+def _infer_bits(
+    layout: str, values: Shape, scales: Shape, by_role: Mapping[str, Piece], config: QuantizationScheme
 ) -> int | None:
-    """Bits of a value, from the shapes of its scales and zero points."""
-    zeros, index = (
-        held[what].shape if what in held and held[what].shape else None for what in ("zero point", "group index")
-    )
+    """Bits per value, inferred from the shapes of the scales and zero points."""
+    zeros = by_role["zero point"].shape if "zero point" in by_role else ()
+    index = by_role["group index"].shape if "group index" in by_role else ()
     match layout:
         case "gptq" if zeros:
             bits, rest = divmod(zeros[-1] * WORD, scales[-1])
@@ -137,12 +122,12 @@ def _bits(
         case "awq":
             bits, rest = divmod(values[-1] * WORD, scales[-1])
         case _:
-            bits, rest = 4, 0  # as only these are written
+            bits, rest = 4, 0  # these layouts have no other width
     return bits if not rest and 1 <= bits <= MOST_BITS else None
 
 
-def _from_values(layout: str, shape: Shape, bits: int) -> Shape | None:
-    """The matrix whose values fill words of this shape."""
+def _infer_shape(layout: str, shape: Shape, bits: int) -> Shape | None:
+    """The shape of the matrix whose values fill words of this shape."""
     *before, rows, columns = shape
     match layout:
         case "gptq":
@@ -156,8 +141,8 @@ def _from_values(layout: str, shape: Shape, bits: int) -> Shape | None:
     return None if rest else (*before, outputs, inputs)
 
 
-def _groups(layout: str, shape: Shape, scales: Shape, hints: Sequence[int]) -> list[int]:
-    """How many inputs may share a scale."""
+def _infer_groups(layout: str, shape: Shape, scales: Shape, hints: Sequence[int]) -> list[int]:
+    """Possible numbers of inputs that share a scale."""
     if layout not in ("gptq", "awq"):
         return list(hints)
     n, inputs = scales[-2], shape[-1]
@@ -167,128 +152,131 @@ def _groups(layout: str, shape: Shape, scales: Shape, hints: Sequence[int]) -> l
     return fitting[:1] or [inputs // n if inputs % n == 0 else count_blocks(inputs, n)]
 
 
-def _least_wrong(found: Found, usual: Packing) -> Fit:
-    """The matrix that most pieces speak for, packed as usual in this file."""
-    held = {piece.what: piece for piece in found}
-    values, scales, zeros, index = (
-        held["packed weights"],
-        held.get("scale"),
-        held.get("zero point"),
-        held.get("group index"),
-    )
-    packing = usual._replace(
+def _fit_best(pieces: Pieces, packing: Packing) -> Fit:
+    """The shape that agrees with the most pieces if the matrix has this packing."""
+    by_role = {piece.what: piece for piece in pieces}
+    values, scales, zeros = by_role["packed weights"], by_role.get("scale"), by_role.get("zero point")
+    packing = packing._replace(
         dtype=values.dtype,
-        scale=scales.dtype if scales else usual.scale,
-        indexed=index is not None,
-        others=_activation_scales(found),
+        scale=scales.dtype if scales else packing.scale,
+        indexed="group index" in by_role,
+        others=_list_activation_scales(pieces),
     )
-    shapes: list[Shape | None] = [
-        _from_values(packing.layout, values.shape, packing.bits)
-        if len(values.shape) > 1 and 0 not in values.shape
-        else None
-    ]
+    candidates = []
+    if len(values.shape) > 1 and 0 not in values.shape:
+        candidates.append(_infer_shape(packing.layout, values.shape, packing.bits))
     if packing.layout in ("gptq", "awq"):
-        beside = (
-            scales.shape
-            if scales
-            else zeros and (*zeros.shape[:-1], zeros.shape[-1] * WORD // packing.bits)
-            if zeros and zeros.shape
-            else None
-        )
-        if beside and len(beside) > 1:
-            inputs = index.shape[-1] if index and index.shape else beside[-2] * packing.block[1]
-            shapes.append((*beside[:-2], beside[-1], inputs) if inputs else None)
-    wrong = [(shape, misfits(found, shape, packing)) for shape in shapes if shape]
+        candidates.append(_infer_shape_from_scales(by_role, packing))
+    fits = [(shape, find_misfits(pieces, shape, packing)) for shape in candidates if shape]
     missing = [
-        (0, f"{what} are missing") for what, piece in (("scales", scales), ("zero points", zeros)) if piece is None
+        (0, f"{role} are missing") for role, piece in (("scales", scales), ("zero points", zeros)) if piece is None
     ]
-    if not wrong:
+    if not fits:
         return Fit(None, None, (*missing, (0, f"shape {format_shape(values.shape)} is not a packed matrix")))
-    shape, faults = min(wrong, key=lambda item: len(item[1]))
+    shape, faults = min(fits, key=lambda fit: len(fit[1]))
     return Fit(shape, packing, (*missing, *faults))
 
 
-def _activation_scales(found: Found) -> tuple[Piece, ...]:
-    return tuple(piece for piece in found if piece.what == "activation scale")
+def _infer_shape_from_scales(by_role: Mapping[str, Piece], packing: Packing) -> Shape | None:
+    """The shape of a matrix with these scales, or with these zero points if it has no scales; None if unknown."""
+    scales, zeros, index = (by_role.get(role) for role in ("scale", "zero point", "group index"))
+    if scales:
+        shape = scales.shape
+    elif zeros and zeros.shape:
+        shape = (*zeros.shape[:-1], zeros.shape[-1] * WORD // packing.bits)
+    else:
+        return None
+    if len(shape) < 2:
+        return None
+    *before, groups, outputs = shape
+    inputs = index.shape[-1] if index and index.shape else groups * packing.block[1]
+    return (*before, outputs, inputs) if inputs else None
+
+
+def _list_activation_scales(pieces: Pieces) -> Pieces:
+    return tuple(piece for piece in pieces if piece.what == "activation scale")
 
 
 # ---- FP8, and the FP4 and MXFP4 of experts
 
 
-def float_block(pairs: Mapping[tuple[Shape, Shape], int], config: tuple[int, int] | None) -> tuple[int, int] | None:
-    """The block that most of the matrices with these scales share. `pairs`: how many have a shape and scales of a shape."""
-    votes: Counter[tuple[int, int]] = Counter()
+def find_fp8_block(pairs: Mapping[tuple[Shape, Shape], int], config: Block | None) -> Block | None:
+    """The block that fits most matrices. `pairs`: {(shape, shape of the scales): number of matrices}."""
+    votes: Counter[Block] = Counter()
     candidates = dict.fromkeys((config, *FP8_BLOCKS) if config else FP8_BLOCKS)
-    for (shape, scales), _ in zip(pairs, range(100)):
-        candidates |= dict.fromkeys(_possible(shape, scales))
+    for shape, scales in islice(pairs, MOST_SHAPES):
+        if block := _infer_block(shape, scales):
+            candidates[block] = None
     for (shape, scales), n in pairs.items():
         for block in candidates:
-            if _fits(shape, scales, block):
+            if _has_block(shape, scales, block):
                 votes[block] += n
     return max(candidates, key=lambda block: votes[block]) if votes else None
 
 
-def _possible(shape: Shape, scales: Shape) -> Iterable[tuple[int, int]]:
-    """The block of a matrix with these scales: a power of two where one may be, else as they divide."""
+def _infer_block(shape: Shape, scales: Shape) -> Block | None:
+    """The block of a matrix with these scales: powers of two if they fit, otherwise the quotients."""
     if len(shape) < 2 or len(scales) < 2 or 0 in shape or 0 in scales:
-        return ()
-    found = []
+        return None
+    sizes = []
     for size, n in zip(shape[-2:], scales[-2:]):
-        power = 1 << (count_blocks(size, n) - 1).bit_length()
-        found.append(power if count_blocks(size, power) == n else count_blocks(size, n))
-    return ((found[0], found[1]),)
+        quotient = count_blocks(size, n)
+        power = 1 << (quotient - 1).bit_length()
+        sizes.append(power if count_blocks(size, power) == n else quotient)
+    return sizes[0], sizes[1]
 
 
-def _fits(shape: Shape, scales: Shape, block: tuple[int, int]) -> bool:
+def _has_block(shape: Shape, scales: Shape, block: Block) -> bool:
     return list_pieces(shape, Packing("fp8", "F8_E4M3", 8, block, "F32", len(scales)))[1].shape == scales
 
 
-def float_fit(found: Found, block: tuple[int, int], loose: bool) -> Fit:
-    """A matrix of FP8. `loose`: one scale for each output or for all is right, too."""
-    values, scales = found[0], found[1]
+def fit_fp8(pieces: Pieces, block: Block, *, loose: bool) -> Fit:
+    """The fit of an FP8 matrix. `loose`: whether one scale per output or per tensor is also valid."""
+    values, scales = pieces[0], pieces[1]
     if len(values.shape) < 2:
-        return Fit(
-            values.shape, Packing("plain", values.dtype), ((0, f"shape {format_shape(values.shape)} is not a matrix"),)
-        )
+        fault = (0, f"shape {format_shape(values.shape)} is not a matrix")
+        return Fit(values.shape, Packing("plain", values.dtype), (fault,))
+    packing = Packing("fp8", values.dtype, 8, block, scales.dtype, others=_list_activation_scales(pieces))
     for candidate in (block, *FP8_BLOCKS[1:3]) if loose else (block,):
-        packing = Packing(
-            "fp8", values.dtype, 8, candidate, scales.dtype, len(scales.shape), others=_activation_scales(found)
-        )
-        if not misfits(found, values.shape, packing):
-            return Fit(values.shape, packing)
-    packing = Packing("fp8", values.dtype, 8, block, scales.dtype, len(values.shape), others=_activation_scales(found))
-    return Fit(values.shape, packing, tuple(misfits(found, values.shape, packing)))
+        exact = packing._replace(block=candidate, axes=len(scales.shape))
+        if not find_misfits(pieces, values.shape, exact):
+            return Fit(values.shape, exact)
+    packing = packing._replace(axes=len(values.shape))
+    return Fit(values.shape, packing, tuple(find_misfits(pieces, values.shape, packing)))
 
 
-def four_bit_fit(found: Found) -> Fit:
-    """A matrix of FP4 whose bytes hold two values each, with a scale of 32: the experts of DeepSeek-V4."""
-    values, scales = found[0], found[1]
+def fit_fp4(pieces: Pieces) -> Fit:
+    """The fit of an FP4 matrix with two values per byte and a scale per 32: the experts of DeepSeek-V4."""
+    values, scales = pieces[0], pieces[1]
     if len(values.shape) < 2:
         return Fit(None, None, ((0, f"shape {format_shape(values.shape)} is not a matrix"),))
-    *before, outputs, held = values.shape
-    shape = (*before, outputs, held if values.dtype == "F4" else 2 * held)
-    packing = Packing("fp4", values.dtype, 4, MXFP4_BLOCK, scales.dtype, others=_activation_scales(found))
-    return Fit(shape, packing, tuple(misfits(found, shape, packing)))
+    *before, outputs, columns = values.shape
+    shape = (*before, outputs, columns if values.dtype == "F4" else 2 * columns)
+    packing = Packing("fp4", values.dtype, 4, MXFP4_BLOCK, scales.dtype, others=_list_activation_scales(pieces))
+    return Fit(shape, packing, tuple(find_misfits(pieces, shape, packing)))
 
 
-def blocks_fit(found: Found) -> Fit:
-    """Matrices of MXFP4, 32 values in 16 bytes."""
-    values, scales = found[0], found[1]
+def fit_mxfp4(pieces: Pieces) -> Fit:
+    """The fit of MXFP4 matrices, which have 32 values in 16 bytes."""
+    values, scales = pieces[0], pieces[1]
     packing = Packing("mxfp4", values.dtype, 4, MXFP4_BLOCK, scales.dtype)
     n, size = packing.block[1], packing.block[1] // 2
-    shapes = [(*values.shape[:-2], values.shape[-2] * n)] if len(values.shape) > 2 and values.shape[-1] == size else []
-    shapes += [(*scales.shape[:-1], scales.shape[-1] * n)] if len(scales.shape) > 1 else []
-    if not shapes:
-        return Fit(None, None, ((0, f"shape {format_shape(values.shape)} does not hold blocks of {size} bytes"),))
-    shape = min(shapes, key=lambda shape: len(misfits(found, shape, packing)))
-    return Fit(shape, packing, tuple(misfits(found, shape, packing)))
+    candidates = []
+    if len(values.shape) > 2 and values.shape[-1] == size:
+        candidates.append((*values.shape[:-2], values.shape[-2] * n))
+    if len(scales.shape) > 1:
+        candidates.append((*scales.shape[:-1], scales.shape[-1] * n))
+    if not candidates:
+        return Fit(None, None, ((0, f"shape {format_shape(values.shape)} does not contain blocks of {size} bytes"),))
+    shape = min(candidates, key=lambda shape: len(find_misfits(pieces, shape, packing)))
+    return Fit(shape, packing, tuple(find_misfits(pieces, shape, packing)))
 
 
-def is_four_bit(values: str, scales: str) -> bool:
-    """Whether tensors of these types are a matrix of FP4 and its scales."""
+def is_fp4(values: str, scales: str) -> bool:
+    """Whether tensors of these types are an FP4 matrix and its scales."""
     return values in ("I8", "U8", "F4") and scales in ("U8", "F8_E8M0")
 
 
-def is_float(values: str, scales: str) -> bool:
-    """Whether tensors of these types are a matrix of FP8 and its scales."""
+def is_fp8(values: str, scales: str) -> bool:
+    """Whether tensors of these types are an FP8 matrix and its scales."""
     return values in FP8 and scales in SCALES

@@ -1,8 +1,9 @@
-"""Schemes of quantisation that are not read: refused by name, told by their configuration or their tensors.
+"""Unsupported quantisation schemes, recognised by their tensors.
 
-Sources: transformers 5.23, quantizers/auto.py (the methods), integrations/*.py and quantizers/*.py (the tensors of each); for exl2 and exl3
-github turboderp-org/exllamav2 and exllamav3, for QuIP# Cornell-RelaxML/quip-sharp, for MLX ml-explore/mlx, python/mlx/nn/layers/quantized.py,
-for Marlin and QQQ ModelCloud/GPTQModel, gptqmodel/nn_modules/qlinear.
+Sources: transformers 5.23, quantizers/auto.py (the methods), integrations/*.py and quantizers/*.py (the tensors of
+each); for exl2 and exl3 github turboderp-org/exllamav2 and exllamav3, for QuIP# Cornell-RelaxML/quip-sharp, for MLX
+ml-explore/mlx, python/mlx/nn/layers/quantized.py, for Marlin and QQQ ModelCloud/GPTQModel,
+gptqmodel/nn_modules/qlinear.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from paramcount.checkpoints.checkpoint import FileTensor
 from paramcount.counting.quantisation.configs import make_unsupported_error
 from paramcount.formats.tensor_entries import name_tensor
 
-UNKNOWN = (None,)  # names alone are known
+UNKNOWN = (None,)  # the type in an index, which has names only
 INTEGERS = ("I8", "U8", "I16", "I32", "U32")
 
-# Tensors by which a scheme is known: the ends of their names behind a common stem, each with the types that it may have there.
-MARKS: tuple[tuple[str, tuple[tuple[str, tuple[str | None, ...]], ...]], ...] = (
+# Tensors that identify a scheme: endings of their names after a common stem, each with its possible types (() for any).
+SIGNATURES: tuple[tuple[str, tuple[tuple[str, tuple[str | None, ...]], ...]], ...] = (
     ("bitsandbytes", (("absmax", ()), ("quant_map", ()))),
     ("bitsandbytes", (("SCB", ()), ("weight", ()))),
     ("NVFP4", (("weight_scale_2", ()), ("weight", ()))),
@@ -41,23 +42,29 @@ MARKS: tuple[tuple[str, tuple[tuple[str, tuple[str | None, ...]], ...]], ...] = 
     ("QQQ", (("s_channel", ()), ("B", ()))),
     ("GPTQ in Marlin's layout", (("s", ("F16", "BF16")), ("B", ("I32",)))),
     ("Gemma's own", (("embedding_quantized", ()),)),
-    ("integers with scales (compressed-tensors, Quark or BitNet)", (("weight_scale", ("F16", "BF16", "F32")), ("weight", ("I8", "U8")))),
-)  # fmt: skip
-MARKED = {mark[1][0][0]: [rule for rule in MARKS if rule[1][0][0] == mark[1][0][0]] for mark in MARKS}
+    (
+        "integers with scales (compressed-tensors, Quark or BitNet)",
+        (("weight_scale", ("F16", "BF16", "F32")), ("weight", ("I8", "U8"))),
+    ),
+)
+BY_FIRST_ENDING = {
+    first[1][0][0]: [signature for signature in SIGNATURES if signature[1][0][0] == first[1][0][0]]
+    for first in SIGNATURES
+}
 
 
-def refuse_foreign(tensors: Mapping[str, FileTensor]) -> None:
-    """Nothing where no tensor is of a scheme that is not read.
+def reject_unsupported(tensors: Mapping[str, FileTensor]) -> None:
+    """Do nothing unless a tensor belongs to an unsupported scheme.
 
     Raises: ParamcountError that names the scheme and one of its tensors.
     """
     for name in tensors:
         stem, dot, last = name.rpartition(".")
-        for scheme, ends in MARKED.get(last, ()):
-            if all(_is_there(tensors, f"{stem}{dot}{end}", dtypes) for end, dtypes in ends):
+        for scheme, endings in BY_FIRST_ENDING.get(last, ()):
+            if all(_has_tensor(tensors, f"{stem}{dot}{ending}", dtypes) for ending, dtypes in endings):
                 raise make_unsupported_error(scheme).add_location(name_tensor(name))
 
 
-def _is_there(tensors: Mapping[str, FileTensor], name: str, dtypes: tuple[str | None, ...]) -> bool:
-    held = tensors.get(name)
-    return held is not None and (not dtypes or held.dtype in dtypes)
+def _has_tensor(tensors: Mapping[str, FileTensor], name: str, dtypes: tuple[str | None, ...]) -> bool:
+    tensor = tensors.get(name)
+    return tensor is not None and (not dtypes or tensor.dtype in dtypes)
