@@ -53,9 +53,9 @@ def test_what_cannot_be_counted_is_listed_at_the_end_and_the_exit_code_is_1(run:
     assert done.code == 1
     assert done.out.splitlines()[2].split() == ["good", "124,439,808", "124,439,808", "249", "MB", "gpt2"]
     assert done.err.splitlines() == [
-        "warning: broken: line 1 column 2: ends in the middle (expected a JSON object)",
-        "warning: gone: is a broken link",
-        "warning: vae: is a diffusion pipeline's config (expected a model's config.json)",
+        "warning: broken/config.json: line 1 column 2: ends in the middle (expected a JSON object)",
+        "warning: gone/config.json: is a broken link",
+        "warning: vae/config.json: is a diffusion pipeline's config (expected a model's config.json)",
         "warning: 3 of 4 configs could not be counted",
     ]
 
@@ -110,11 +110,11 @@ def test_what_is_skipped_is_listed_and_no_more_than_twenty_of_it(run: Runner) ->
     assert (done.code, done.out) == (0, "id,total\na,124439808\nblobs,124439808\nrefs,124439808\n")
     lines = done.err.splitlines()
     assert lines[:2] == [
-        "note: skipped: .no_exist: contains the Hugging Face cache's records of missing files",
-        "note: skipped: a/.git: contains Git's own files",
+        "note: skipped .no_exist: contains the Hugging Face cache's records of missing files",
+        "note: skipped a/.git: contains Git's own files",
     ]
-    assert lines[2:-1] == [f"note: skipped: link{i:02}: is a symbolic link to a directory" for i in range(18)]
-    assert lines[-1] == "note: skipped: and 12 more; --json lists all of them"
+    assert lines[2:-1] == [f"note: skipped link{i:02}: is a symbolic link to a directory" for i in range(18)]
+    assert lines[-1] == "note: skipped 12 more; --json lists all of them"
     assert len(json.loads(run("scan", "s", "--json").out)["skipped"]) == 32
 
 
@@ -193,7 +193,7 @@ def test_directories_that_cannot_be_read_are_listed_and_stop_nothing(nobody: Cal
     done = nobody("scan", "s", "--columns", "total", "--csv")
     assert (done.code, done.out) == (1, "id,total\na,124439808\nopen,124439808\n")
     assert done.err.splitlines() == [
-        "warning: listed: cannot be read: Permission denied",
+        "warning: listed/config.json: cannot be read: Permission denied",
         "warning: 1 of 3 configs could not be counted",
         "warning: closed: cannot be read: Permission denied",
         "warning: 1 directory could not be read",
@@ -297,7 +297,7 @@ def test_warnings_of_configs_are_listed_and_with_strict_they_are_errors(run: Run
         }
         sizes |= {"hidden_sise": 32} if name == "odd" else {}
         (tmp_path / name / "config.json").write_text(json.dumps({"model_type": "llama", **sizes}), encoding="utf-8")
-    warning = "odd: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not use it)"
+    warning = "odd/config.json: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not use it)"
     done = run("scan", str(tmp_path))
     assert (done.code, done.err) == (0, f"warning: {warning}\n")
     done = run("scan", str(tmp_path), "--json")
@@ -307,5 +307,16 @@ def test_warnings_of_configs_are_listed_and_with_strict_they_are_errors(run: Run
     assert [row["id"] for row in csv.DictReader(io.StringIO(done.out))] == ["good"]
     assert (
         done.err.splitlines()[0]
-        == "warning: odd: strict: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not use it)"
+        == "warning: odd/config.json: strict: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not use it)"
     )
+
+
+def test_a_problem_of_the_directory_itself_names_its_config(run: Runner) -> None:
+    written("config.json", {"model_type": "gpt2", "n_layer": "12"})
+    written("a/config.json", GPT2)
+    done = run("scan", ".", "--columns", "total", "--csv")
+    assert (done.code, done.out) == (1, "id,total\na,124439808\n")
+    assert done.err.splitlines() == [
+        "warning: config.json: n_layer = the string '12' (expected a positive integer)",
+        "warning: 1 of 2 configs could not be counted",
+    ]

@@ -19,7 +19,7 @@ from paramcount.output.tables import Table
 if TYPE_CHECKING:
     from paramcount.views.scan import Problem
 
-MAX_LINES = 20  # of one kind
+MAX_LINES = 20  # printed problems of one kind
 
 
 @click.command("scan", cls=Command, epilog="Example: paramcount scan .")
@@ -30,8 +30,8 @@ MAX_LINES = 20  # of one kind
 def command(folder: str, columns: str | None, sort: str | None, strict: bool, output: Output) -> None:
     """Count every config.json below a directory.
 
-    Configs and directories that cannot be read are listed at the end, and the exit code is 1. Symbolic links to
-    directories, .git and .no_exist are skipped and listed too."""
+    Configs that cannot be counted and directories that cannot be read are listed at the end; the exit code is then 1.
+    Symbolic links to directories, .git and .no_exist are skipped, with a note."""
     from paramcount.loading import load_path
     from paramcount.views.compare import build_comparison_table
     from paramcount.views.scan import EXPECTED, TERMINAL_COLUMNS, scan_folder
@@ -51,12 +51,12 @@ def command(folder: str, columns: str | None, sort: str | None, strict: bool, ou
     emit(make_table, output)
     n_errors, n_unreadable = len(scan.errors), len(scan.unreadable)
     if output.format != "json":
-        print_problems("warning", scan.warnings)
-    print_problems("warning", scan.errors)
+        print_problems("warning:", [problem.locate_config() for problem in scan.warnings])
+    print_problems("warning:", [problem.locate_config() for problem in scan.errors])
     if n_errors:
         n_configs = n_errors + len(scan.rows)
         click.echo(f"warning: {n_errors:,} of {n_configs:,} configs could not be counted", err=True)
-    print_problems("warning", scan.unreadable)
+    print_problems("warning:", scan.unreadable)
     if n_unreadable:
         noun = "directory" if n_unreadable == 1 else "directories"
         click.echo(f"warning: {n_unreadable:,} {noun} could not be read", err=True)
@@ -67,9 +67,9 @@ def command(folder: str, columns: str | None, sort: str | None, strict: bool, ou
 def print_problems(prefix: str, problems: Sequence[Problem]) -> None:
     """Print the first problems on stderr, one per line, and how many more there are."""
     for path, problem in problems[:MAX_LINES]:
-        click.echo(f"{prefix}: {path}: {problem}", err=True)
+        click.echo(f"{prefix} {path}: {problem}", err=True)
     if (more := len(problems) - MAX_LINES) > 0:
-        click.echo(f"{prefix}: and {more:,} more; --json lists all of them", err=True)
+        click.echo(f"{prefix} {more:,} more; --json lists all of them", err=True)
 
 
 def show_progress(paths: list[Path]) -> Iterator[Path]:

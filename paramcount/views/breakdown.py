@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -113,7 +114,7 @@ def build_tensor_table(count: Count) -> Table:
         rows.append([tensor.name, shape, tensor.copies, tensor.parameters, tensor.note, component, tensor.part])
     columns = [
         Column("name", "tensor", right=False),
-        Column("shape", "shape"),
+        Column("shape", "shape", show=group_digits),
         Column("copies", "copies"),
         Column("parameters", "parameters"),
         Column("note", "", right=False),
@@ -121,6 +122,15 @@ def build_tensor_table(count: Count) -> Table:
         Column("part", "part", right=False, only="csv"),
     ]
     return make_breakdown(count, columns, rows, "by_tensor", [tensor.to_dict() for tensor in count.tensors])
+
+
+def group_digits(shape: str) -> str:
+    """A shape with grouped digits, as people read it.
+
+    >>> group_digits("50257 × 768")
+    '50,257 × 768'
+    """
+    return re.sub(r"\d+", lambda digits: f"{int(digits[0]):,}", shape)
 
 
 def make_breakdown(count: Count, columns: list[Column], rows: list[list[Any]], name: str, data: Any = None) -> Table:

@@ -25,6 +25,10 @@ class Problem(NamedTuple):
     path: str
     problem: str
 
+    def locate_config(self) -> Problem:
+        """The same problem with the path of the config.json in the directory."""
+        return self._replace(path="config.json" if self.path == "." else f"{self.path}/config.json")
+
 
 class Scan(NamedTuple):
     """The results of a scan. The id of a row is its path relative to the directory."""
@@ -40,7 +44,8 @@ class Scan(NamedTuple):
         listed = {
             name: [problem._asdict() for problem in getattr(self, name)] for name in ("errors", "unreadable", "skipped")
         }
-        return listed | {"warnings": [f"{path}: {problem}" for path, problem in self.warnings]}
+        warnings = [problem.locate_config() for problem in self.warnings]
+        return listed | {"warnings": [f"{path}: {problem}" for path, problem in warnings]}
 
 
 class Listing(NamedTuple):
