@@ -12,7 +12,7 @@ from paramcount.checkpoints.contents import Copy, Pattern, StoredCount
 from paramcount.checkpoints.render_verification import format_bits, format_known_shape, format_not_included
 from paramcount.counting.count import COMPONENTS
 from paramcount.errors import make_printable
-from paramcount.output.numbers import format_bytes, format_count
+from paramcount.output.numbers import format_bytes, format_count, group_digits
 from paramcount.output.tables import Column, Table
 from paramcount.views.model import format_share
 
@@ -62,7 +62,7 @@ def build_tensor_table(found: StoredCount, *, full: bool) -> Table:
     columns = [
         Column("name", "tensor", right=False),
         Column("dtype", "type", right=False),
-        Column("shape", "shape"),
+        Column("shape", "shape", show=lambda shape: "–" if shape is None else group_digits(shape)),
         Column("tensors", "tensors"),
         Column("parameters", "parameters"),
         Column("component", "component", right=False, show=format_component),

@@ -94,3 +94,12 @@ def format_scaled(count: int, units: tuple[tuple[str, int], ...]) -> str:
             digits = str(rounded).rjust(decimals + 1, "0")
             return f"{digits[: len(digits) - decimals]}{'.' * (decimals > 0)}{digits[len(digits) - decimals :]} {unit}"
     return str(count)
+
+
+def group_digits(shape: str) -> str:
+    """A shape with grouped digits, as people read it.
+
+    >>> group_digits("50257 × 768")
+    '50,257 × 768'
+    """
+    return re.sub(r"\d+", lambda digits: f"{int(digits[0]):,}", shape)

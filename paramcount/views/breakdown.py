@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.counting.tensors import Tensor, qualify_component
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.huggingface.fields import get_value
+from paramcount.output.numbers import group_digits
 from paramcount.output.tables import Column, Table
 from paramcount.sizes import ABSENT
 from paramcount.sizes.reading import Reading
@@ -122,15 +122,6 @@ def build_tensor_table(count: Count) -> Table:
         Column("part", "part", right=False, only="csv"),
     ]
     return make_breakdown(count, columns, rows, "by_tensor", [tensor.to_dict() for tensor in count.tensors])
-
-
-def group_digits(shape: str) -> str:
-    """A shape with grouped digits, as people read it.
-
-    >>> group_digits("50257 × 768")
-    '50,257 × 768'
-    """
-    return re.sub(r"\d+", lambda digits: f"{int(digits[0]):,}", shape)
 
 
 def make_breakdown(count: Count, columns: list[Column], rows: list[list[Any]], name: str, data: Any = None) -> Table:
