@@ -25,7 +25,7 @@ def test_minicpm3_as_released_is_counted_with_a_note() -> None:
     assert (count.total, count.reference) == (MODEL_TYPES["minicpm3"].total, "MiniCPM3ForCausalLM")
     assert (count.warnings, count.notes) == (
         (),
-        ("model_type is missing; counted as MiniCPM3ForCausalLM, which `architectures` names",),
+        ("model_type is missing; counted as MiniCPM3ForCausalLM (from architectures)",),
     )
 
 
@@ -52,7 +52,7 @@ def test_a_class_that_is_supported_stands_for_its_model_type(document: dict[str,
     )
     state = "= my_llama is unknown" if document.get("model_type") else "is missing"
     assert count.notes == (
-        f"model_type {state}; counted as {count.reference}, which `architectures` names",
+        f"model_type {state}; counted as {count.reference} (from architectures)",
         *known.notes,
     )
 
@@ -65,7 +65,7 @@ LISTED = "(expected a model type from `paramcount architectures`)"
     [
         (
             {"architectures": ["Llama5ForCausalLM"]},  # begins like LlamaForCausalLM
-            "model_type: is missing, and Llama5ForCausalLM, which `architectures` names, is not supported (expected a model type from `paramcount architectures`)",
+            "model_type: is missing, and Llama5ForCausalLM (from architectures) is not supported (expected a model type from `paramcount architectures`)",
         ),
         ({"model_type": "foo", "architectures": ["FooForCausalLM"]}, f"model_type = foo is not supported {LISTED}"),
         ({"model_type": "foo", "architectures": ["LlamaForFoo"]}, f"model_type = foo is not supported {LISTED}"),

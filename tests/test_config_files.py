@@ -117,7 +117,7 @@ def test_of_several_revisions_main_is_read_and_without_it_none() -> None:
     cached("a/b", "bbb", main=False)
     assert (
         refusal(f"./{folder}")
-        == f"{folder}: has 2 revisions, none of them main: aaa, bbb (expected the directory of one of them)"
+        == f"{folder}: has 2 revisions, but none is main: aaa, bbb (expected the directory of one of them)"
     )
     assert pc.count(f"./{folder}/snapshots/bbb").total == TOTAL
     written(f"{folder}/refs/main", "bbb")
@@ -136,7 +136,7 @@ def test_a_main_whose_snapshot_is_missing_is_refused_and_no_other_taken(
     written(f"{folder}/refs/main", "ccc\n")
     expected = f"one of {', '.join(revisions)}" if revisions else "a revision with config.json; --download fetches it"
     message = (
-        f"{folder}/refs/main: names the revision 'ccc', whose config.json is not in the cache (expected {expected})"
+        f"{folder}/refs/main: points to revision 'ccc', whose config.json is not in the cache (expected {expected})"
     )
     assert refusal(f"./{folder}") == message
     assert refusal("a/b") == message
@@ -192,7 +192,7 @@ def test_a_directory_with_several_configs_names_them() -> None:
         written(f"store/{name}/config.json")
     assert (
         refusal("./store")
-        == "store: has no config.json, but 5 of its directories do: a, b, c, d, … (expected one of them, or `paramcount scan`)"
+        == "store: has no config.json, but 5 subdirectories do: a, b, c, d, … (expected one of them, or `paramcount scan`)"
     )
 
 
@@ -306,7 +306,7 @@ BESIDE = "(expected the config.json in the same directory)"
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"peft_type": "LORA", "base_model_name_or_path": "Qwen/Qwen3-8B"}, "is an adapter's config of Qwen/Qwen3-8B (expected the config.json of the model it adapts)"),
+        ({"peft_type": "LORA", "base_model_name_or_path": "Qwen/Qwen3-8B"}, "is an adapter's config for Qwen/Qwen3-8B (expected the config.json of the model it adapts)"),
         ({"_class_name": "StableDiffusionPipeline", "_diffusers_version": "0.30.0"}, "is a diffusion pipeline's config (expected a model's config.json)"),
         ({"tokenizer_class": "GPT2Tokenizer"}, f"is a tokenizer's config {BESIDE}"),
         ({"version": "1.0", "added_tokens": [], "model": {"type": "BPE"}}, f"is a tokenizer {BESIDE}"),
@@ -348,7 +348,7 @@ def test_another_tools_file_is_named_with_what_to_pass_instead(
         ({"hidden_size": 10**40}, "hidden_size = a number of more than 30 digits (expected an integer of at most 2,147,483,648)"),
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings = the string 'no' (expected true or false)"),
         ({"num_key_value_heads": 3}, "num_key_value_heads = 3 does not divide num_attention_heads = 32 (expected 1, 2, 4, 8, 16, …)"),
-        ({"layer_types": ["full_attention"]}, "layer_types: names 1 layers of 36 (expected one entry per layer)"),
+        ({"layer_types": ["full_attention"]}, "layer_types: has 1 entry for 36 layers (expected one entry per layer)"),
         ({"per_layer_config": {"1": {"intermediate_size": 8}}}, "per_layer_config: overrides sizes layer by layer, which is not supported"),
     ],
 )  # fmt: skip

@@ -181,7 +181,7 @@ def test_an_unread_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, capsy
         "use_cache": True,
         "num_x": 1,
     }
-    warning = "ignored num_experts, conv_kernel_size (look like sizes, but Qwen3ForCausalLM does not use them)"
+    warning = "ignored num_experts and conv_kernel_size (look like sizes, but Qwen3ForCausalLM does not use them)"
     count = pc.count(document)
     assert (count.warnings, count.notes, count.remarks) == ((warning,), (), (warning,))
     plain = count.to_dict()
@@ -255,7 +255,7 @@ def test_sizes_that_a_config_does_not_give_are_one_warning() -> None:
     assert count.total == 6_738_415_616
     assert count.warnings == (
         "ignored hiden_size (looks like a size, but LlamaForCausalLM does not use it); did you mean hidden_size?",
-        "vocab_size, hidden_size, num_hidden_layers, num_attention_heads, intermediate_size are missing; used the defaults of LlamaForCausalLM",
+        "vocab_size, hidden_size, num_hidden_layers, num_attention_heads and intermediate_size are missing; used the defaults of LlamaForCausalLM",
     )
     (warning,) = pc.count({"model_type": "qwen3"}).warnings
     assert warning.endswith("num_key_value_heads and 2 more are missing; used the defaults of Qwen3ForCausalLM")

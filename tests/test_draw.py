@@ -616,9 +616,7 @@ def test_a_what_if_is_drawn(run: Runner) -> None:
     )
 
 
-MISSING = (
-    "vocab_size, hidden_size, num_attention_heads, intermediate_size are missing; used the defaults of LlamaForCausalLM"
-)
+MISSING = "vocab_size, hidden_size, num_attention_heads and intermediate_size are missing; used the defaults of LlamaForCausalLM"
 
 
 def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:

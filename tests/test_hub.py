@@ -86,7 +86,7 @@ def run(hub: str, home: Path, *args: str, wait: int = 30) -> subprocess.Complete
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "HF_HUB_ETAG_TIMEOUT": "1",
     }
-    code = f"import paramcount.huggingface.locate as f; f.PATIENCE = 1; f.LONGEST_WAIT = {wait}\nimport time; time.sleep = lambda _: None\nfrom paramcount.cli import main; main()"
+    code = f"import paramcount.huggingface.locate as f; f.RESPONSE_TIMEOUT = 1; f.DOWNLOAD_TIMEOUT = {wait}\nimport time; time.sleep = lambda _: None\nfrom paramcount.cli import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code, *args], capture_output=True, text=True, env=environment, timeout=120, check=False
     )
@@ -145,7 +145,7 @@ def test_a_missing_extra_is_named_with_its_install_line(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(pc.ParamcountError) as caught:
         pc.count("nobody/nothing", download=True)
-    assert str(caught.value) == "--download needs the [hub] extra (expected pip install 'paramcount[hub]')"
+    assert str(caught.value) == "--download needs the [hub] extra: pip install 'paramcount[hub]'"
 
 
 def test_a_server_that_stays_silent_is_given_up_with_a_sign_of_life_before(tmp_path: Path) -> None:
@@ -155,17 +155,17 @@ def test_a_server_that_stays_silent_is_given_up_with_a_sign_of_life_before(tmp_p
     assert (done.returncode, done.stdout) == (2, "")
     note, _ = done.stderr.splitlines()
     assert note == f"note: waiting for {address}, at most 3 seconds"
-    assert "good/x on the Hub: no answer within 3 seconds" in error_of(done.stderr, address)
+    assert "good/x on the Hub: no response within 3 seconds" in error_of(done.stderr, address)
 
 
 def test_no_download_waits_longer_than_half_a_minute() -> None:
-    assert config_files.LONGEST_WAIT <= 30
+    assert config_files.DOWNLOAD_TIMEOUT <= 30
 
 
 def test_a_damaged_cache_is_fetched_anew(hub: str, tmp_path: Path) -> None:
     (tmp_path / "hub/models--good--x/snapshots").mkdir(parents=True)
     (tmp_path / "hub/models--good--x/refs").mkdir()
     (tmp_path / "hub/models--good--x/refs/main").write_text("c" * 40, encoding="utf-8")
-    assert "names the revision" in run(hub, tmp_path, "good/x").stderr
+    assert "points to revision" in run(hub, tmp_path, "good/x").stderr
     done = run(hub, tmp_path, "good/x", "--download", "--json")
     assert (done.returncode, json.loads(done.stdout)["total"]) == (0, TOTAL)

@@ -10,9 +10,14 @@ from typing import Any, NamedTuple
 from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
 from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, make_printable
-from paramcount.huggingface.fields import list_default_sizes, list_unread_keys, read_language_model, read_values
-from paramcount.huggingface.key_warnings import (
+from paramcount.huggingface.fields import (
     Readers,
+    list_default_sizes,
+    list_unread_keys,
+    read_language_model,
+    read_values,
+)
+from paramcount.huggingface.key_warnings import (
     find_ignored_blocks,
     find_ignored_keys,
     warn_ignored_blocks,
@@ -34,21 +39,16 @@ from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, not_declared
 
-# How the names of classes with the head of another task end.
+# Name endings of classes whose head is for another task than language modelling.
 TASK_ENDINGS = (
-    "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction",
-    "ForQuestionAnsweringSimple", "ForAudioClassification", "ForImageClassification", "ForDecision",
+    "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice",
+    "ForNextSentencePrediction", "ForQuestionAnsweringSimple", "ForAudioClassification", "ForImageClassification",
+    "ForDecision",
 )  # fmt: skip
 GENERATIVE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")  # classes that generate text
 REFERENCE_ENDINGS = (
-    "ForCausalLM",
-    "ForConditionalGeneration",
-    "WithLMHeadModel",
-    "LMHeadModel",
-    "ForMaskedLM",
-    "Decoder",
-    "MTModel",
-)
+    "ForCausalLM", "ForConditionalGeneration", "WithLMHeadModel", "LMHeadModel", "ForMaskedLM", "Decoder", "MTModel",
+)  # fmt: skip
 
 
 class Config(NamedTuple):
@@ -69,14 +69,16 @@ def get_model_type(document: Mapping[str, Any]) -> str:
     """
     model_type = document.get("model_type")
     cls = get_class_name(document)
-    unsupported = f", and {make_printable(cls, 60)}, which `architectures` names, is not supported" if cls else ""
     if not isinstance(model_type, str):
-        found = f"is missing{unsupported}" if model_type is None else f"= {describe_value(model_type)}"
-        raise ParamcountError(found, where="model_type", expected="a model type from `paramcount architectures`")
+        problem = "is missing" if model_type is None else f"= {describe_value(model_type)}"
+        if model_type is None and cls:
+            problem += f", and {make_printable(cls, 60)} (from architectures) is not supported"
+        raise ParamcountError(problem, where="model_type", expected="a model type from `paramcount architectures`")
     if model_type not in ARCHITECTURES and model_type not in COMPOSITES:
-        custom = "needs custom modeling code, which paramcount does not run"
+        needs_code = bool(document.get("auto_map"))
+        problem = "needs custom modeling code, which paramcount does not run" if needs_code else "is not supported"
         raise ParamcountError(
-            f"= {make_printable(model_type, 60)} {custom if document.get('auto_map') else 'is not supported'}",
+            f"= {make_printable(model_type, 60)} {problem}",
             where="model_type",
             expected="a model type from `paramcount architectures`",
             nearest=find_nearest(model_type, (*ARCHITECTURES, *COMPOSITES)),
@@ -91,25 +93,26 @@ def get_class_name(document: Mapping[str, Any]) -> str:
 
 
 def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """A config.json whose model type is known, and a note if only the class that `architectures` names first gives it.
+    """The config.json with its model type, and a note if the type had to be inferred from `architectures`.
 
-    Raises: ParamcountError if neither is supported.
+    The config.json is returned unchanged if its model type is supported, or if no type can be inferred.
     """
-    given, cls = document.get("model_type"), get_class_name(document)
-    if not cls or not (given is None or isinstance(given, str)) or given in ARCHITECTURES or given in COMPOSITES:
+    given_type, cls = document.get("model_type"), get_class_name(document)
+    if not cls or not (given_type is None or isinstance(given_type, str)):
+        return document, ()
+    if given_type in ARCHITECTURES or given_type in COMPOSITES:
         return document, ()
     from paramcount.architectures.classes import model_types
 
     types = model_types()
-    bodies = {strip_class_ending(name): model_type for name, model_type in types.items()}
-    body = max((name for name in bodies if cls.startswith(name)), key=len, default="")
-    model_type = types.get(cls) or bodies.get(body)
+    types_by_stem = {strip_class_ending(name): model_type for name, model_type in types.items()}
+    stem = max((stem for stem in types_by_stem if cls.startswith(stem)), key=len, default="")
+    model_type = types.get(cls) or types_by_stem.get(stem)
     if model_type is None or (cls not in types and not is_supported(cls, model_type)):
         return document, ()
-    state = "is missing" if given is None else f"= {make_printable(given, 60)} is unknown"
-    return {**document, "model_type": model_type}, (
-        f"model_type {state}; counted as {cls}, which `architectures` names",
-    )
+    problem = "is missing" if given_type is None else f"= {make_printable(given_type, 60)} is unknown"
+    note = f"model_type {problem}; counted as {cls} (from architectures)"
+    return {**document, "model_type": model_type}, (note,)
 
 
 def find_architecture(document: Mapping[str, Any]) -> tuple[type[Sizes], str, str]:
@@ -120,9 +123,9 @@ def find_architecture(document: Mapping[str, Any]) -> tuple[type[Sizes], str, st
     model_type, cls = get_model_type(document), get_class_name(document)
     name = f"{model_type}.{cls}"
     if name not in ARCHITECTURES:
-        usual = architecture_of(model_type)
-        if not cls or cls in list_equivalent_classes(usual) or cls not in list_task_heads(model_type):
-            return usual, model_type, cls
+        default = architecture_of(model_type)
+        if not cls or cls in list_equivalent_classes(default) or cls not in list_task_heads(model_type):
+            return default, model_type, cls
     return architecture_of(name), name, cls
 
 
@@ -131,28 +134,29 @@ def strip_class_ending(name: str) -> str:
     return next((name.removesuffix(ending) for ending in REFERENCE_ENDINGS if name.endswith(ending)), name)
 
 
-def reference_class(sizes: type[Sizes]) -> str:
+def get_reference_class(architecture: type[Sizes]) -> str:
     """The class whose parameters an architecture declares."""
-    return sizes.reference.partition(" ")[0]
+    return architecture.reference.partition(" ")[0]
 
 
-def base_model_class(sizes: type[Sizes]) -> str:
+def get_base_class(architecture: type[Sizes]) -> str:
     """The reference class without a head; empty if there is none."""
-    return f"{strip_class_ending(reference_class(sizes))}Model" if sizes.base_model is None else sizes.base_model
+    if architecture.base_model is not None:
+        return architecture.base_model
+    return f"{strip_class_ending(get_reference_class(architecture))}Model"
 
 
-def list_equivalent_classes(sizes: type[Sizes]) -> list[str]:
+def list_equivalent_classes(architecture: type[Sizes]) -> list[str]:
     """The classes whose parameters an architecture declares, with the LM head and without."""
-    return [name for name in (reference_class(sizes), *sizes.equivalent_classes, base_model_class(sizes)) if name]
+    names = (get_reference_class(architecture), *architecture.equivalent_classes, get_base_class(architecture))
+    return [name for name in names if name]
 
 
 def list_task_heads(model_type: str) -> Collection[str]:
     """The classes of a model type that have the head of another task."""
-    from paramcount.architectures.task_heads import (
-        task_heads as declared_heads,
-    )  # imported here because few configs need them
+    from paramcount.architectures.task_heads import task_heads  # few configs need them
 
-    return declared_heads(model_type)
+    return task_heads(model_type)
 
 
 @cache
@@ -163,27 +167,31 @@ def list_supported_classes(model_type: str) -> tuple[str, ...]:
 
 
 def is_supported(cls: str, model_type: str) -> bool:
+    """Whether paramcount can count a class as a model of this type."""
     return model_type in ARCHITECTURES and cls in list_supported_classes(model_type)
 
 
 def check_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
-    """Raise an error for a class of this model type, or of another task, that is not supported."""
+    """Raise an error for an unsupported class of the model type or with the head of another task."""
     if cls in list_equivalent_classes(architecture):
         return
-    beginning = strip_class_ending(reference_class(architecture))
-    if (cls.startswith(beginning) or cls.endswith(TASK_ENDINGS)) and cls not in (
-        supported := list_supported_classes(model_type)
-    ):
-        expected = join_words(dict.fromkeys([*find_nearest(cls, supported, 4), supported[0]]))
+    stem = strip_class_ending(get_reference_class(architecture))
+    if not cls.startswith(stem) and not cls.endswith(TASK_ENDINGS):
+        return
+    supported = list_supported_classes(model_type)
+    if cls not in supported:
+        nearest = dict.fromkeys([*find_nearest(cls, supported, 4), supported[0]])
         raise ParamcountError(
             f"= {make_printable(cls, 60)} is not supported for model_type {model_type}",
             where="architectures.0",
-            expected=expected,
+            expected=join_words(nearest),
         )
 
 
 def read_config(document: Mapping[str, Any], id: str = "config.json", name: str = "") -> Config:
-    """The model that a parsed config.json describes, as the reference implementation would build it. No code of the model is run.
+    """The model that a parsed config.json describes, as the reference implementation would build it.
+
+    No code of the model's author is run.
 
     Raises: ParamcountError if the reference rejects the config, or if paramcount cannot count it exactly.
     """
@@ -192,231 +200,218 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     composite = COMPOSITES.get(model_type)
     if composite and document.get(PER_LAYER) is not None:
         raise not_declared()
-    if composite and (
-        has_unsupported_encoder(document, composite)
-        or (model_type not in ARCHITECTURES and f"{model_type}.{cls}" not in ARCHITECTURES)
-    ):
-        counted, head = get_composite_class(model_type, cls)
-        config, reading, registered = read_language_model_only(document, composite, counted, head)
-        reading = reading._replace(
-            warnings=(*reading.warnings, *class_warnings(document, counted or reading.reference))
-        )
+    if composite and not is_whole_supported(document, composite):
+        counted_cls, has_head = get_composite_class(model_type, cls)
+        sizes, reading, architecture = read_language_model_only(document, composite, counted_cls, has_head)
+        warnings = warn_other_class(document, counted_cls or reading.reference)
+        reading = reading._replace(warnings=(*reading.warnings, *warnings))
     else:
-        config, reading, registered = read_whole_model(document)
+        sizes, reading, architecture = read_whole_model(document)
     check_settings(document, model_type)
     if notes:
         reading = reading._replace(notes=(*notes, *reading.notes))
-    reach = document.get("max_position_embeddings")
-    context = reach if type(reach) is int and 0 < reach <= LARGEST else None
-    return Config(id, name or id, registered, config, context, reading)
+    positions = document.get("max_position_embeddings")
+    context_length = positions if type(positions) is int and 0 < positions <= LARGEST else None
+    return Config(id, name or id, architecture, sizes, context_length, reading)
 
 
-def has_unsupported_encoder(document: Mapping[str, Any], composite: Composite) -> bool:
-    """Whether a multimodal config names an unsupported vision encoder, so that only its language model is counted."""
-    return bool(composite.default_encoder) and get_encoder_type(document)[0] not in ENCODERS
+def is_whole_supported(document: Mapping[str, Any], composite: Composite) -> bool:
+    """Whether all parts of a multimodal model can be counted, rather than its language model only."""
+    model_type, cls = get_model_type(document), get_class_name(document)
+    if composite.default_encoder and get_encoder_type(document)[0] not in ENCODERS:
+        return False
+    return model_type in ARCHITECTURES or f"{model_type}.{cls}" in ARCHITECTURES
 
 
 def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
-    """The sizes of the class that `architectures` names first, how they were read, and the name of the architecture."""
-    architecture, registered, cls = find_architecture(document)
-    check_class(str(document["model_type"]), cls, architecture)
+    """The sizes of a model with all its parts, how they were read, and the name of its architecture."""
+    architecture, name, cls = find_architecture(document)
+    model_type = str(document["model_type"])
+    check_class(model_type, cls, architecture)
     values, origin, used, readers = read_values(architecture, document)
     unread = list_unread_keys(document, used, readers)
     try:
-        config = validate_sizes(architecture, values)
+        sizes = validate_sizes(architecture, values)
     except ParamcountError as error:
         raise rename_to_keys(error, origin) from None
-    own = reference_class(architecture)
-    reference = cls if cls in architecture.equivalent_classes else own
-    left_out: tuple[str, ...] = ()
-    head = cls in ("", own, *architecture.equivalent_classes) or cls != base_model_class(architecture)
-    if not head:
-        reference, left_out = cls, ("lm_head",)
-    untraced = (
-        ("use_sliding_window = true",)
-        if document.get("use_sliding_window") is True and "window" not in architecture.model_fields
-        else ()
-    )
-    warnings, repeated = unread_warnings(document, unread, used, readers, own)
-    if not architecture.section and (missing := list_default_sizes(architecture, origin, used.union(repeated))):
-        idle = config.unused_fields()
-        warnings += warn_missing_sizes(architecture, [field for field in missing if field not in idle], own)
-    check_second_text_config(str(document["model_type"]), unread)
-    for part, sizes in config:
-        if (
-            isinstance(sizes, Sizes) and ("", type(sizes)) in readers.pairs
-        ):  # without a section its sizes stand at the top level
-            within = {name: origin[f"{part}.{name}"] for name in type(sizes).model_fields if f"{part}.{name}" in origin}
-            warnings += warn_missing_language_sizes(sizes, within, used, own)
-    warnings += warn_missing_sections(document, readers, own)
-    warnings += class_warnings(document, reference)
+    default_cls = get_reference_class(architecture)
+    has_head = cls in ("", default_cls, *architecture.equivalent_classes) or cls != get_base_class(architecture)
+    reference = cls if cls in architecture.equivalent_classes or not has_head else default_cls
+    warnings, repeated = warn_unread_keys(document, unread, used, readers, default_cls)
+    if not architecture.section:
+        warnings += warn_default_sizes(sizes, origin, used.union(repeated), default_cls)
+    check_second_text_config(model_type, unread)
+    for field, part in sizes:
+        # A part without a section has its sizes at the top level.
+        if isinstance(part, Sizes) and ("", type(part)) in readers.pairs:
+            paths = {inner: f"{field}.{inner}" for inner in type(part).model_fields}
+            part_origin = {inner: origin[path] for inner, path in paths.items() if path in origin}
+            warnings += warn_default_sizes(part, part_origin, used, default_cls)
+    warnings += warn_missing_sections(document, readers, default_cls)
+    warnings += warn_other_class(document, reference)
+    has_untraced_window = document.get("use_sliding_window") is True and "window" not in architecture.model_fields
     reading = Reading(
         reference,
-        head,
-        not_counted=left_out,
+        has_head,
+        not_counted=() if has_head else ("lm_head",),
         warnings=warnings,
         origin=origin,
         document=document,
         used=used,
         unread=unread,
-        untraced=untraced,
+        untraced=("use_sliding_window = true",) if has_untraced_window else (),
     )
-    return config, reading, registered
+    return sizes, reading, name
 
 
-def warn_missing_language_sizes(
-    sizes: Sizes, origin: Mapping[str, Origin], used: set[str], reference: str
-) -> tuple[str, ...]:
-    """A warning if a composite without a section for its language model does not give that model's sizes either."""
+def warn_default_sizes(sizes: Sizes, origin: Mapping[str, Origin], used: set[str], reference: str) -> tuple[str, ...]:
+    """A warning if a config.json does not state sizes that every model has, unless no layer uses them."""
     missing = list_default_sizes(type(sizes), origin, used)
-    return warn_missing_sizes(
-        type(sizes), [field for field in missing if field not in sizes.unused_fields()], reference
-    )
+    if not missing:
+        return ()
+    unused = sizes.unused_fields()
+    return warn_missing_sizes(type(sizes), [field for field in missing if field not in unused], reference)
 
 
 def check_second_text_config(model_type: str, unread: Mapping[str, Any]) -> None:
     """Raise an error for a section that the reference would take for the language model of a text-only model."""
-    reference = reference_class(architecture_of(model_type)) if model_type in ARCHITECTURES else ""
-    if reference.endswith(GENERATIVE_ENDINGS):
-        for key in ("text_config", "decoder", "generator"):
-            if unread.get(key) is not None:
-                raise ParamcountError(
-                    f"is set, but {reference} has no such section and cannot run with it",
-                    where=key,
-                    expected="sizes at the top level",
-                )
+    reference = get_reference_class(architecture_of(model_type)) if model_type in ARCHITECTURES else ""
+    if not reference.endswith(GENERATIVE_ENDINGS):
+        return
+    for key in ("text_config", "decoder", "generator"):
+        if unread.get(key) is not None:
+            problem = f"is set, but {reference} has no such section and cannot run with it"
+            raise ParamcountError(problem, where=key, expected="sizes at the top level")
 
 
-def class_warnings(document: Mapping[str, Any], reference: str) -> tuple[str, ...]:
-    """A warning if `architectures` names no class, or none of the model type. `reference`: the class that is counted."""
-    given, cls = document.get("architectures"), get_class_name(document)
+def warn_other_class(document: Mapping[str, Any], reference: str) -> tuple[str, ...]:
+    """A warning if `architectures` names no class, or another one than `reference`, which is counted."""
+    classes, cls = document.get("architectures"), get_class_name(document)
+    if not cls and not classes:
+        return ()
     if not cls:
-        return (
-            (
-                f"ignored architectures (expected a list of class names, found {describe_value(given)}); counted as {reference}",
-            )
-            if given
-            else ()
-        )
-    if (
-        cls.casefold() == reference.casefold()
-    ):  # PhiMoEForCausalLM of the publisher's code, PhimoeForCausalLM of the reference
+        problem = f"expected a list of class names, found {describe_value(classes)}"
+        return (f"ignored architectures ({problem}); counted as {reference}",)
+    # Without case: the publisher's PhiMoEForCausalLM is the reference's PhimoeForCausalLM.
+    if cls.casefold() == reference.casefold():
         return ()
     from paramcount.architectures.classes import model_types
 
     model_type = make_printable(document["model_type"], 60)
-    other = model_types().get(cls)
-    whose = f"a class of model_type {other}" if other else "which is unknown"
-    return (
-        f"architectures names {make_printable(cls, 60)}, {whose}, but model_type is {model_type}; counted as {reference}",
-    )
+    other_type = model_types().get(cls)
+    description = f"a class of model_type {other_type}" if other_type else "which is unknown"
+    problem = f"architectures names {make_printable(cls, 60)}, {description}, but model_type is {model_type}"
+    return (f"{problem}; counted as {reference}",)
 
 
-def unread_warnings(
+def warn_unread_keys(
     document: Mapping[str, Any], unread: Mapping[str, Any], used: set[str], readers: Readers, reference: str
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Warnings about ignored keys, and the known keys whose value an ignored one repeats."""
+    """Warnings about ignored keys, and the known keys whose value an ignored key repeats."""
     mistakes, repeated = find_ignored_keys(document, unread, used, readers)
     blocks = find_ignored_blocks(unread, readers)
     if not mistakes and not blocks:
         return (), repeated
-    return (
+    warnings = (
         *warn_ignored_keys(mistakes, document, reference),
         *warn_ignored_blocks(blocks, readers, reference),
-    ), repeated
+    )
+    return warnings, repeated
 
 
 def get_composite_class(model_type: str, cls: str) -> tuple[str, bool]:
-    """The class of a composite that is counted, and whether it has an LM head. If `cls` is none of them, it is the one with all parts.
+    """The class of a multimodal model that is counted, and whether it has an LM head.
+
+    That is `cls` if the model type has such a class, else the class with all parts; empty if `cls` is empty.
 
     Raises: ParamcountError if `cls` has the head of another task.
     """
     if cls.endswith(TASK_ENDINGS):
-        expected = "a class with an LM head or without a head"
         raise ParamcountError(
             f"= {make_printable(cls, 60)} has a head that is not supported for this model type",
             where="architectures.0",
-            expected=expected,
+            expected="a class with an LM head or without a head",
         )
     if model_type in WHOLE_CLASSES:
         whole, base = WHOLE_CLASSES[model_type]
     else:
         architecture = architecture_of(model_type)
-        whole, base = reference_class(architecture), base_model_class(architecture)
-    if cls.casefold() in (whole.casefold(), base.casefold()) or cls in PUBLISHED_CLASSES.get(model_type, ("",)):
-        return cls, cls.casefold() != base.casefold()
+        whole, base = get_reference_class(architecture), get_base_class(architecture)
+    is_base = cls.casefold() == base.casefold()
+    if is_base or cls.casefold() == whole.casefold() or cls in PUBLISHED_CLASSES.get(model_type, ("",)):
+        return cls, not is_base
     return (whole if cls else ""), True
 
 
 def read_language_model_only(
-    document: Mapping[str, Any], composite: Composite, cls: str, head: bool
+    document: Mapping[str, Any], composite: Composite, cls: str, has_head: bool
 ) -> tuple[Sizes, Reading, str]:
     """The language model of a multimodal config whose other parts are not supported; `not_counted` names them."""
     if composite.wraps_composite:
-        return read_nested_language_model(document, composite, cls, head)
-    config, registered, (_, origin, used, readers) = read_language_model(document)
-    unread = list_unread_keys(
-        {key: value for key, value in document.items() if key not in composite.other_sections}, used, readers
-    )
-    left_out = (*composite.other_sections, "projector", *([] if head else ["lm_head"]))
-    reference = cls or f"{document['model_type']}, its language model as {config.reference}"
-    inside = (
-        {key: value for key, value in unread.items() if "." in key} if composite.section in document else unread
-    )  # the other keys describe other parts
-    warnings, _ = unread_warnings(document, inside, used, readers, config.reference.partition(" ")[0])
-    if ("", type(config)) in readers.pairs:
-        warnings += warn_missing_language_sizes(config, origin, used, reference_class(type(config)))
-    warnings += warn_missing_sections(document, readers, reference_class(type(config)))
+        return read_nested_language_model(document, composite, cls, has_head)
+    sizes, name, (_, origin, used, readers) = read_language_model(document)
+    reference = get_reference_class(type(sizes))
+    language_keys = {key: value for key, value in document.items() if key not in composite.other_sections}
+    unread = list_unread_keys(language_keys, used, readers)
+    suspects: Mapping[str, Any] = unread
+    if composite.section in document:  # then keys at the top level describe other parts
+        suspects = {key: value for key, value in unread.items() if "." in key}
+    warnings, _ = warn_unread_keys(document, suspects, used, readers, reference)
+    if ("", type(sizes)) in readers.pairs:
+        warnings += warn_default_sizes(sizes, origin, used, reference)
+    warnings += warn_missing_sections(document, readers, reference)
     reading = Reading(
-        reference,
-        head,
+        cls or f"{document['model_type']}, its language model as {sizes.reference}",
+        has_head,
         "language_model",
-        left_out,
+        not_counted=(*composite.other_sections, "projector", *([] if has_head else ["lm_head"])),
         warnings=warnings,
         origin=origin,
         document=document,
         used=used,
         unread=unread,
     )
-    return config, reading, registered
+    return sizes, reading, name
 
 
 def read_nested_language_model(
-    document: Mapping[str, Any], composite: Composite, cls: str, head: bool
+    document: Mapping[str, Any], composite: Composite, cls: str, has_head: bool
 ) -> tuple[Sizes, Reading, str]:
-    """The language model of a composite within a composite, such as Qwen3-Omni's thinker."""
-    where, section = composite.section, document.get(composite.section) or {}
+    """The language model of a multimodal model inside another, such as Qwen3-Omni's thinker."""
+    block = composite.section
+    section = document.get(block) or {}
     if not isinstance(section, Mapping):
-        raise ParamcountError(f"= {describe_value(section)}", where=where, expected="a mapping")
+        raise ParamcountError(f"= {describe_value(section)}", where=block, expected="a mapping")
+    inner_document = {**section, "model_type": composite.default_type}
+    inner_composite = COMPOSITES[composite.default_type]
     try:
-        thinker = {**section, "model_type": composite.default_type}
-        config, reading, registered = read_language_model_only(thinker, COMPOSITES[composite.default_type], cls, head)
+        sizes, reading, name = read_language_model_only(inner_document, inner_composite, cls, has_head)
     except ParamcountError as error:
-        raise error.add_block(where) from None
-    unread = {f"{where}.{key}": value for key, value in reading.unread.items()}
-    unread |= {key: value for key, value in document.items() if key not in (where, *composite.other_sections)}
+        raise error.add_block(block) from None
+    unread = {f"{block}.{key}": value for key, value in reading.unread.items()}
+    unread |= {key: value for key, value in document.items() if key not in (block, *composite.other_sections)}
     reading = reading._replace(
         not_counted=(*reading.not_counted, *composite.other_sections),
-        origin={field: origin.add_block(where) for field, origin in reading.origin.items()},
+        origin={field: origin.add_block(block) for field, origin in reading.origin.items()},
         document=document,
-        used={f"{where}.{key}" for key in reading.used},
+        used={f"{block}.{key}" for key in reading.used},
         unread=unread,
     )
-    return config, reading, registered
+    return sizes, reading, name
 
 
 def rename_to_keys(error: ParamcountError, origin: Mapping[str, Origin]) -> ParamcountError:
     """The same error with config.json keys instead of field names."""
-    keys = {field: found.keys[0] for field, found in origin.items() if found.kind == "read"}
+    keys = {field: source.keys[0] for field, source in origin.items() if source.kind == "read"}
+    prefix = error.where.rpartition(".")[0] + "."
+    if not any(field.startswith(prefix) for field in origin):
+        prefix = ""  # otherwise the field names are relative to an inner config
 
-    block, dot, _ = error.where.rpartition(".")
-    inside = (
-        block + dot if any(field.startswith(block + dot) for field in origin) else ""
-    )  # names of an inner config are relative to it
+    def get_key(word: re.Match[str]) -> str:
+        field = word[0] if word[0].startswith(prefix) else prefix + word[0]
+        return keys.get(field, word[0])
 
-    def renamed(text: str) -> str:
-        return re.sub(
-            r"[\w.]+", lambda word: keys.get(word[0] if word[0].startswith(inside) else inside + word[0], word[0]), text
-        )
+    def rename_fields(text: str) -> str:
+        return re.sub(r"[\w.]+", get_key, text)
 
-    return error.replace(found=renamed(error.found), where=renamed(error.where))
+    return error.replace(found=rename_fields(error.found), where=rename_fields(error.where))

@@ -10,8 +10,7 @@ from pydantic.fields import FieldInfo
 
 from paramcount.architectures import architecture as architecture_of
 from paramcount.errors import ParamcountError, describe_integer, describe_value, make_choice_error
-from paramcount.huggingface.key_warnings import Readers
-from paramcount.huggingface.multimodal import COMPOSITES, get_encoder_config, get_language_config
+from paramcount.huggingface.multimodal import COMPOSITES, TIE_KEY, get_encoder_config, get_language_config
 from paramcount.sizes import (
     ABSENT,
     DEFAULT,
@@ -29,25 +28,32 @@ from paramcount.sizes import (
 from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.single_layers import PER_LAYER, by_kind, not_declared
 
-# What PreTrainedConfig.layer_types renames.
+# {old layer type: its name today}. Source: PreTrainedConfig.layer_types.
 OLD_LAYER_TYPES = {
     "mamba": "linear_attention", "attention": "full_attention", "deepseek_sparse_attention": "indexed_attention",
     "qwen_sparse_attention": "indexed_attention",
 }  # fmt: skip
 
-# The words of PreTrainedConfig.layer_types, including the old ones that it renames.
+# The values that PreTrainedConfig.layer_types accepts, including the old ones.
 LAYER_TYPES = (
-    "full_attention", "sliding_attention", "chunked_attention", "window_attention", "indexed_attention", "compressed_sparse_attention",
-    "heavily_compressed_attention", "minimax_m3_sparse", "conv", "moe", "hybrid", "hybrid_sliding", "reference_sliding_attention", "linear_attention",
-    "mamba", "attention", "deepseek_sparse_attention", "qwen_sparse_attention",
+    "full_attention", "sliding_attention", "chunked_attention", "window_attention", "indexed_attention",
+    "compressed_sparse_attention", "heavily_compressed_attention", "minimax_m3_sparse", "conv", "moe", "hybrid",
+    "hybrid_sliding", "reference_sliding_attention", "linear_attention", "mamba", "attention",
+    "deepseek_sparse_attention", "qwen_sparse_attention",
 )  # fmt: skip
 
 
-TIE_KEY = "tie_word_embeddings"
+class Readers(NamedTuple):
+    """Which architectures read which sections of a config: ("", Llama), ("vision_config", SiglipVision)."""
+
+    pairs: tuple[tuple[str, type[Sizes]], ...]
 
 
 class ConfigValues(NamedTuple):
-    """The values that an architecture reads from a config.json. Keys are paths from its root: "text_config.hidden_size"."""
+    """The values that an architecture reads from a config.json.
+
+    Keys are paths from the root of the config.json: "text_config.hidden_size".
+    """
 
     values: dict[str, Any]  # {field: value}
     origin: dict[str, Origin]
@@ -57,10 +63,9 @@ class ConfigValues(NamedTuple):
     def add_block(self, section: str) -> ConfigValues:
         """The same values with all keys in a section."""
         origin = {field: origin.add_block(section) for field, origin in self.origin.items()}
-        pairs = tuple(
-            (f"{section}.{inner}" if inner else section, architecture) for inner, architecture in self.readers.pairs
-        )
-        return ConfigValues(self.values, origin, {f"{section}.{key}" for key in self.used}, Readers(pairs))
+        used = {f"{section}.{key}" for key in self.used}
+        pairs = [(f"{section}.{inner}" if inner else section, reader) for inner, reader in self.readers.pairs]
+        return ConfigValues(self.values, origin, used, Readers(tuple(pairs)))
 
 
 @cache
@@ -90,15 +95,15 @@ class RecordingConfig(dict[str, Any]):
 
 
 class ConfigField(NamedTuple):
-    """How one field is read: `get_key`, with what the walk over a config needs at once."""
+    """How to read one field: its `Key` and its type, resolved once per architecture."""
 
     name: str
-    spellings: tuple[str, ...]
-    absent: Any
-    null: Any
-    at_most: str | None
-    least: int | None  # minimum of an integer
-    inner: type[Sizes] | None
+    spellings: tuple[str, ...] = ()
+    absent: Any = None
+    null: Any = None
+    at_most: str | None = None
+    least: int | None = None  # minimum of an integer
+    inner: type[Sizes] | None = None  # the class, if the field is a config itself
     optional: bool = False  # may be None
     at_root: bool = False  # derived from keys outside the architecture's section
 
@@ -108,34 +113,35 @@ def get_limits(info: FieldInfo) -> Iterable[Any]:
     if info.annotation is int:
         return info.metadata
     kinds = getattr(info.annotation, "__args__", ())
-    held = next((kind for kind in kinds if getattr(kind, "__origin__", None) is int and type(None) in kinds), None)
-    return [limit for field in getattr(held, "__metadata__", ()) for limit in field.metadata]
+    if type(None) not in kinds:
+        return ()
+    integer = next((kind for kind in kinds if getattr(kind, "__origin__", None) is int), None)
+    return [limit for field in getattr(integer, "__metadata__", ()) for limit in field.metadata]
 
 
 @cache
 def list_fields(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
-    found = []
+    """The fields of an architecture, in the order in which they are read."""
+    fields = []
     for name, info in architecture.model_fields.items():
-        types = (info.annotation, *getattr(info.annotation, "__args__", ()))
+        is_optional = type(None) in (info.annotation, *getattr(info.annotation, "__args__", ()))
         if inner := inner_configs(architecture).get(name):
-            found.append(ConfigField(name, (), None, None, None, None, inner, type(None) in types))
+            fields.append(ConfigField(name, inner=inner, optional=is_optional))
             continue
         key = get_key(architecture, name)
-        limits = [limit.ge for limit in get_limits(info) if hasattr(limit, "ge")]
-        found.append(
-            ConfigField(
-                name,
-                key.spellings(name),
-                key.absent,
-                key.null,
-                key.at_most,
-                limits[0] if limits else None,
-                None,
-                type(None) in types,
-                key.at_root,
-            )
+        minimums = [limit.ge for limit in get_limits(info) if hasattr(limit, "ge")]
+        field = ConfigField(
+            name=name,
+            spellings=key.spellings(name),
+            absent=key.absent,
+            null=key.null,
+            at_most=key.at_most,
+            least=minimums[0] if minimums else None,
+            optional=is_optional,
+            at_root=key.at_root,
         )
-    return tuple(found)
+        fields.append(field)
+    return tuple(fields)
 
 
 def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
@@ -160,71 +166,58 @@ def get_value(config: Mapping[str, Any], name: str) -> Any:
 
 
 def check_layer_types(config: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    """Check layer_types: the reference requires one known word per layer even if no weight depends on it."""
-    words, n = config.get("layer_types"), values.get("n_layers")
-    if words is not None and n is not None:
-        if not isinstance(words, (list, tuple)) or len(words) != n:
-            raise ParamcountError(
-                f"names {len(words) if isinstance(words, (list, tuple)) else 'no'} layers of {n}",
-                where="layer_types",
-                expected="one entry per layer",
-            )
-        for i, word in enumerate(words):
-            if not isinstance(word, str) or word not in LAYER_TYPES:
-                raise make_choice_error(word, LAYER_TYPES, where=f"layer_types.{i}")
+    """Check layer_types: the reference requires a known type for each layer even if no weight depends on it."""
+    types, n_layers = config.get("layer_types"), values.get("n_layers")
+    if types is None or n_layers is None:
+        return
+    if not isinstance(types, (list, tuple)):
+        raise ParamcountError(f"= {describe_value(types)}", where="layer_types", expected="a list, one entry per layer")
+    if len(types) != n_layers:
+        entries = "1 entry" if len(types) == 1 else f"{len(types):,} entries"
+        raise ParamcountError(
+            f"has {entries} for {n_layers:,} layers", where="layer_types", expected="one entry per layer"
+        )
+    for i, layer_type in enumerate(types):
+        if not isinstance(layer_type, str) or layer_type not in LAYER_TYPES:
+            raise make_choice_error(layer_type, LAYER_TYPES, where=f"layer_types.{i}")
 
 
 def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> ConfigValues:
-    """The values of an architecture's fields from a config.json, as the reference would read them.
+    """The values of an architecture's fields from a config.json, as the reference reads them.
 
     Raises: ParamcountError for a missing required key, a value of the wrong type, or a failing derivation.
     """
     config = drop_replaced_keys(architecture, get_section(document, architecture.section))
-    start = f"{architecture.section}." if architecture.section else ""
+    prefix = f"{architecture.section}." if architecture.section else ""
     values: dict[str, Any] = {}
     origin: dict[str, Origin] = {}
     used: set[str] = set()
     pairs: tuple[tuple[str, type[Sizes]], ...] = ((architecture.section or "", architecture),)
-    watched = RecordingConfig(config)
-    whole = RecordingConfig(document)
+    recorder, root_recorder = RecordingConfig(config), RecordingConfig(document)
     for field, spellings, absent, null, at_most, least, inner, optional, at_root in list_fields(architecture):
         if inner is not None:
             if optional and inner.section and get_value(document, inner.section) in (ABSENT, None):
                 values[field], origin[field] = None, DEFAULT
                 used.add(inner.section)
                 continue
-            if inner is Sizes:  # the language model of a composite, named in config.json
-                values[field], _, within = read_language_model(document)
-            elif inner is Tower:
-                values[field], within = read_encoder(document)
-            else:
-                within = read_values(inner, document)
-                values[field] = within.values
-            origin.update((f"{field}.{name}", key) for name, key in within.origin.items())
-            used |= within.used
-            pairs += within.readers.pairs
+            values[field], part = read_inner_config(inner, document)
+            origin.update((f"{field}.{name}", source) for name, source in part.origin.items())
+            used |= part.used
+            pairs += part.readers.pairs
             continue
-        hidden = False  # a null that a derivation replaces hides what other names say, as a value does
+        hides_others = False  # a null that a derivation replaces hides the other spellings, as a value does
         for name in spellings:
             value = get_value(document, name[1:]) if name[0] == "/" else get_value(config, name)
-            if value is ABSENT or hidden:
+            if value is ABSENT or hides_others:
                 continue
-            key = name[1:] if name[0] == "/" else start + name
+            key = name[1:] if name[0] == "/" else prefix + name
             used.add(key)
             if value is None and null is not NULL:
-                absent, hidden = (absent, False) if null is ABSENT else (null, callable(null))
+                absent, hides_others = (absent, False) if null is ABSENT else (null, callable(null))
                 continue
-            if (
-                least is not None
-                and not (optional and value is None)
-                and (type(value) is not int or not least <= value <= LARGEST)
-            ):
-                limit = (
-                    describe_integer(least)
-                    if type(value) is not int or value < least
-                    else f"an integer of at most {LARGEST:,}"
-                )
-                raise ParamcountError(f"= {describe_value(value)}", where=key, expected=limit)
+            is_valid = least is None or (type(value) is int and least <= value <= LARGEST)
+            if least is not None and not is_valid and not (optional and value is None):
+                raise make_integer_error(value, least, key)
             if at_most is not None and value > values[at_most]:
                 value = values[at_most]
             if name == "layer_types" and type(value) is list:
@@ -233,29 +226,49 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
             break
         else:
             if absent is REQUIRED:
-                raise ParamcountError("is missing", where=start + spellings[0], choices=spellings)
+                raise ParamcountError("is missing", where=prefix + spellings[0], choices=spellings)
             if not callable(absent):
                 values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), DEFAULT
                 continue
-            source, above = (whole, "") if at_root else (watched, start)
+            source, source_prefix = (root_recorder, "") if at_root else (recorder, prefix)
             source.accessed = []
             values[field] = derive_value(absent, source, values, field)
-            looked_at = tuple(above + key for key in dict.fromkeys(source.accessed) if dict.__contains__(source, key))
-            origin[field] = Origin("derived", looked_at)
-            used.update([above + key for key in source.accessed] if above else source.accessed)
-    for field, (value, where) in read_single_layers(architecture, document, config, values).items():
-        values[field], origin[field] = (
-            value,
-            Origin("read", (start + where,)) if where else Origin("derived", (start + PER_LAYER,)),
-        )
-        used.add(start + PER_LAYER)
-    watched.accessed = []
-    for condition in (
-        architecture.conditions if architecture.own_layer_types else (check_layer_types, *architecture.conditions)
-    ):
-        derive_value(condition, watched, values, "config.json")
-    used.update([start + key for key in watched.accessed] if start else watched.accessed)
+            present = [key for key in dict.fromkeys(source.accessed) if dict.__contains__(source, key)]
+            origin[field] = Origin("derived", tuple(source_prefix + key for key in present))
+            used.update([source_prefix + key for key in source.accessed] if source_prefix else source.accessed)
+    for field, (value, key) in read_single_layers(architecture, document, config, values).items():
+        values[field] = value
+        origin[field] = Origin("read", (prefix + key,)) if key else Origin("derived", (prefix + PER_LAYER,))
+        used.add(prefix + PER_LAYER)
+    recorder.accessed = []
+    conditions = architecture.conditions
+    if not architecture.own_layer_types:
+        conditions = (check_layer_types, *conditions)
+    for condition in conditions:
+        derive_value(condition, recorder, values, "config.json")
+    used.update([prefix + key for key in recorder.accessed] if prefix else recorder.accessed)
     return ConfigValues(values, origin, used, Readers(pairs))
+
+
+def read_inner_config(inner: type[Sizes], document: Mapping[str, Any]) -> tuple[Any, ConfigValues]:
+    """The value of a field that is a config itself, and how it was read.
+
+    `Sizes` stands for the language model and `Tower` for the vision encoder that the config.json names.
+    """
+    if inner is Sizes:
+        sizes, _, config_values = read_language_model(document)
+        return sizes, config_values
+    if inner is Tower:
+        return read_encoder(document)
+    config_values = read_values(inner, document)
+    return config_values.values, config_values
+
+
+def make_integer_error(value: object, least: int, key: str) -> ParamcountError:
+    """The error for a size that is not an integer from `least` to `LARGEST`."""
+    is_too_large = type(value) is int and value >= least
+    expected = f"an integer of at most {LARGEST:,}" if is_too_large else describe_integer(least)
+    return ParamcountError(f"= {describe_value(value)}", where=key, expected=expected)
 
 
 def list_common_keys(architecture: type[Sizes]) -> dict[str, str]:
@@ -268,9 +281,8 @@ def drop_replaced_keys(architecture: type[Sizes], config: Mapping[str, Any]) -> 
     """A config without the keys that per_layer_config replaces."""
     if PER_LAYER not in config or not architecture.layered:
         return config
-    replaced = {field for sizes in architecture.layered.values() for field in sizes.values()} - set(
-        list_common_keys(architecture).values()
-    )
+    common = set(list_common_keys(architecture).values())
+    replaced = {field for sizes in architecture.layered.values() for field in sizes.values()} - common
     dropped = {name for field in list_fields(architecture) if field.name in replaced for name in field.spellings}
     return {key: value for key, value in config.items() if key not in dropped}
 
@@ -278,77 +290,85 @@ def drop_replaced_keys(architecture: type[Sizes], config: Mapping[str, Any]) -> 
 def read_single_layers(
     architecture: type[Sizes], document: Mapping[str, Any], config: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, tuple[Any, str]]:
-    """{field: (value, key)} from per_layer_config; only a section with layers may have it."""
-    outside = (
-        document
-        if architecture.section
-        else config
-        if inner_configs(architecture) and "n_layers" not in architecture.model_fields
-        else {}
-    )
-    if outside.get(PER_LAYER) is not None:
+    """{field: (value, key)} from per_layer_config, which only a section with layers may have."""
+    outer: Mapping[str, Any] = {}
+    if architecture.section:
+        outer = document
+    elif inner_configs(architecture) and "n_layers" not in architecture.model_fields:
+        outer = config
+    if outer.get(PER_LAYER) is not None:
         raise not_declared()
     if PER_LAYER not in config:
         return {}
     layered, common = architecture.layered, list_common_keys(architecture)
+
+    def read_by_kind(js: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+        return by_kind(js, sizes, layered, common)
+
     try:
-        found: dict[str, tuple[Any, str]] = derive_value(
-            lambda js, c: by_kind(js, c, layered, common), RecordingConfig(config), values, PER_LAYER
-        )
+        overrides: dict[str, tuple[Any, str]] = derive_value(read_by_kind, RecordingConfig(config), values, PER_LAYER)
     except ParamcountError as error:
         raise error.add_block(architecture.section) if architecture.section else error from None
-    return found
+    return overrides
 
 
 def read_language_model(document: Mapping[str, Any]) -> tuple[Sizes, str, ConfigValues]:
     """The sizes of the language model in a multimodal config, its architecture, and how the sizes were read."""
-    language = get_language_config(document)
+    language_config = get_language_config(document)
     composite = COMPOSITES[document["model_type"]]
-    inside = composite.section if document.get(composite.section) is not None or not composite.is_flat else ""
+    name = str(language_config["model_type"])
+    section = document.get(composite.section)
+    block = composite.section if section is not None or not composite.is_flat else ""
     try:
-        part = architecture_of(language["model_type"])
-        said = (
-            document[inside].get(TIE_KEY, False)
-            if inside and TIE_KEY in part.model_fields and document.get(inside)
-            else False
-        )
-        if type(said) is not bool and (said is not None or get_key(part, TIE_KEY).null is NULL):
-            raise ParamcountError(
-                f"= {describe_value(said)}", where=TIE_KEY, expected="true or false"
-            )  # checked even if the top-level key decides
-        within = read_values(part, language)
-        sizes = validate_sizes(part, within.values)
+        architecture = architecture_of(name)
+        if block and section:
+            check_tie_key(architecture, section)
+        config_values = read_values(architecture, language_config)
+        sizes = validate_sizes(architecture, config_values.values)
     except ParamcountError as error:
-        raise error.add_block(inside) if inside else error from None
-    if inside:
-        within = within.add_block(inside)
-        if TIE_KEY in document and TIE_KEY in within.origin and TIE_KEY not in (document.get(inside) or {}):
-            within.origin[TIE_KEY] = Origin("read", (TIE_KEY,))
-        within.used.add(TIE_KEY)
-    return sizes, str(language["model_type"]), within
+        raise error.add_block(block) if block else error from None
+    if block:
+        config_values = config_values.add_block(block)
+        if TIE_KEY in document and TIE_KEY in config_values.origin and TIE_KEY not in (section or {}):
+            config_values.origin[TIE_KEY] = Origin("read", (TIE_KEY,))
+        config_values.used.add(TIE_KEY)
+    return sizes, name, config_values
+
+
+def check_tie_key(architecture: type[Sizes], section: Mapping[str, Any]) -> None:
+    """Check tie_word_embeddings in a language model's section, even if the key at the top level decides."""
+    if TIE_KEY not in architecture.model_fields:
+        return
+    is_tied = section.get(TIE_KEY, False)
+    is_null_valid = get_key(architecture, TIE_KEY).null is not NULL
+    if type(is_tied) is not bool and not (is_tied is None and is_null_valid):
+        raise ParamcountError(f"= {describe_value(is_tied)}", where=TIE_KEY, expected="true or false")
 
 
 def read_encoder(document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
     """The sizes of the vision encoder in a multimodal config, and how they were read."""
-    tower, section = get_encoder_config(document)
-    section_name = str(tower.section)
-    within = read_values(tower, {section_name: section})
-    sizes = validate_sizes(tower, within.values)
+    encoder, section = get_encoder_config(document)
+    section_name = str(encoder.section)
+    config_values = read_values(encoder, {section_name: section})
+    sizes = validate_sizes(encoder, config_values.values)
     if document.get(section_name) is None:
-        within = ConfigValues(within.values, dict.fromkeys(within.origin, DEFAULT), set(), within.readers)
-    within.used.add(f"{section_name}.model_type")
-    return sizes, within
+        config_values = config_values._replace(origin=dict.fromkeys(config_values.origin, DEFAULT), used=set())
+    config_values.used.add(f"{section_name}.model_type")
+    return sizes, config_values
 
 
 def list_unread_keys(document: Mapping[str, Any], used: set[str], readers: Readers) -> dict[str, Any]:
-    """{key: value} of all keys that no field was read or derived from, at the top level and in sections that were read."""
+    """{key: value} of all keys that no field was read or derived from.
+
+    Includes the keys at the top level and those in sections that an architecture reads.
+    """
     unread: dict[str, Any] = {}
     sections = {section for section, _ in readers.pairs if section}
-    roots = {key.partition(".")[0] for key in used}
+    top_level_keys = {key.partition(".")[0] for key in used}
     for key, value in document.items():
         if key in sections and isinstance(value, Mapping):
             unread.update((f"{key}.{name}", inner) for name, inner in value.items() if f"{key}.{name}" not in used)
-        elif key not in roots:
+        elif key not in top_level_keys:
             unread[key] = value
     return unread
 
@@ -362,14 +382,13 @@ def derive_value(
     except ParamcountError:
         raise
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-        looked_at = ", ".join(dict.fromkeys(config.accessed)) or "the other sizes"
-        raise ParamcountError(
-            f"cannot be derived from {looked_at}", where=field, expected="a config that the reference can build"
-        ) from None
+        keys = ", ".join(dict.fromkeys(config.accessed)) or "the other sizes"
+        expected = "a config that the reference can build"
+        raise ParamcountError(f"cannot be derived from {keys}", where=field, expected=expected) from None
 
 
 def list_default_sizes(architecture: type[Sizes], origin: Mapping[str, Origin], used: Set[str]) -> list[str]:
-    """The fields of sizes that every model has and that the config does not give, not even as null."""
+    """The sizes that every model has but that the config does not state, not even as null."""
     return [
         field.name
         for field in list_core_sizes(architecture)

@@ -16,31 +16,32 @@ from paramcount.formats.files import decode_text, expand_home, read_text
 from paramcount.formats.strict_json import parse_json
 from paramcount.huggingface.config import get_class_name
 
-LARGEST_FILE = 4 << 20  # bytes; the longest known config.json, with one block per layer, has a twentieth of it
+LARGEST_FILE = 4 << 20  # bytes; 20 times the longest known config.json, which has one block per layer
 CONFIG = "a model's config.json"
 REPO = re.compile(r"[A-Za-z0-9][\w.\-]{0,95}/[A-Za-z0-9][\w.\-]{0,95}")
 MOST_LISTED = 4
-PATIENCE = 10  # seconds until the Hub has to respond
-LONGEST_WAIT = 30  # seconds for the whole download, including retries
-NOTE_AFTER = 1  # seconds until a note on stderr says what takes long
+RESPONSE_TIMEOUT = 10  # seconds until the Hub has to respond
+DOWNLOAD_TIMEOUT = 30  # seconds for the whole download, including retries
+NOTE_DELAY = 1  # seconds until a note on stderr says what takes long
 CHECKPOINTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
 
-CONFIG_OF_CHECKPOINT = "the config.json in the same directory; `paramcount PATH` counts a checkpoint"
+SIBLING_CONFIG = "the config.json in the same directory"
+CONFIG_OF_CHECKPOINT = f"{SIBLING_CONFIG}; `paramcount PATH` counts a checkpoint"
 
-# Other kinds of *.json files: (keys that identify it, what it is, what to pass instead).
+# Other kinds of *.json files: (keys that identify the kind, what it is, what to pass instead).
 OTHER_FILES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("peft_type",), "an adapter's config", "the config.json of the model it adapts"),
     (("_diffusers_version",), "a diffusion pipeline's config", CONFIG),
     (("_class_name",), "a diffusion pipeline's config", CONFIG),
     (("weight_map",), "the index of a checkpoint's shards", CONFIG_OF_CHECKPOINT),
-    (("tokenizer_class",), "a tokenizer's config", "the config.json in the same directory"),
-    (("added_tokens", "model"), "a tokenizer", "the config.json in the same directory"),
-    (("added_tokens_decoder",), "a tokenizer's config", "the config.json in the same directory"),
-    (("processor_class",), "a processor's config", "the config.json in the same directory"),
-    (("image_processor_type",), "an image processor's config", "the config.json in the same directory"),
-    (("feature_extractor_type",), "a feature extractor's config", "the config.json in the same directory"),
-    (("_from_model_config",), "a generation config", "the config.json in the same directory"),
-    (("eos_token_id", "temperature"), "a generation config", "the config.json in the same directory"),
+    (("tokenizer_class",), "a tokenizer's config", SIBLING_CONFIG),
+    (("added_tokens", "model"), "a tokenizer", SIBLING_CONFIG),
+    (("added_tokens_decoder",), "a tokenizer's config", SIBLING_CONFIG),
+    (("processor_class",), "a processor's config", SIBLING_CONFIG),
+    (("image_processor_type",), "an image processor's config", SIBLING_CONFIG),
+    (("feature_extractor_type",), "a feature extractor's config", SIBLING_CONFIG),
+    (("_from_model_config",), "a generation config", SIBLING_CONFIG),
+    (("eos_token_id", "temperature"), "a generation config", SIBLING_CONFIG),
     (
         ("dim", "n_layers", "n_heads"),
         "params.json of an original release",
@@ -64,11 +65,12 @@ def check_is_config(document: Mapping[str, Any]) -> None:
 
     Raises: ParamcountError that says what kind of file it is instead.
     """
-    for keys, what, instead in OTHER_FILES:
+    for keys, kind, expected in OTHER_FILES:
         if all(key in document for key in keys):
             base = document.get("base_model_name_or_path")
-            of = f" of {make_printable(base, 80)}" if keys == ("peft_type",) and isinstance(base, str) else ""
-            raise ParamcountError(f"is {what}{of}", expected=instead)
+            if keys == ("peft_type",) and isinstance(base, str):
+                kind += f" for {make_printable(base, 80)}"
+            raise ParamcountError(f"is {kind}", expected=expected)
     if get_class_name(document):
         return
     if "auto_map" in document:
@@ -109,17 +111,14 @@ def read_path(path: Path) -> Document:
     """The config.json at a path, or in the directory there."""
     if os.path.isdir(path):
         path = find_in_directory(path)
+    place = make_printable(path)
     if path.suffix.lower() in CHECKPOINTS:
-        raise ParamcountError(
-            "is a checkpoint, not a config", where=make_printable(path), expected=CONFIG_OF_CHECKPOINT
-        )
-    return parse_document(
-        read_text(path, CONFIG, LARGEST_FILE), make_printable(path), make_printable(name_model(path), 100)
-    )
+        raise ParamcountError("is a checkpoint, not a config", where=place, expected=CONFIG_OF_CHECKPOINT)
+    return parse_document(read_text(path, CONFIG, LARGEST_FILE), place, make_printable(name_model(path), 100))
 
 
 def name_model(path: Path) -> str:
-    """The name of a model from its config file: the repository in a cache, else the directory."""
+    """The name of a model, derived from the path of its config: the repository in a cache, else the directory."""
     for parent in path.parents:
         if parent.name.startswith("models--"):
             return parent.name.removeprefix("models--").replace("--", "/")
@@ -138,96 +137,95 @@ def find_in_directory(folder: Path) -> Path:
         return find_snapshot(folder)
     try:
         os.stat(os.path.join(folder, "."))  # a listable directory may still not be accessible
-        below = sorted(
-            child.name
-            for child in folder.iterdir()
-            if os.path.isfile(child / "config.json") or os.path.isdir(child / "snapshots")
-        )
-        others = sorted(child.name for child in folder.iterdir() if child.suffix in (".json", *CHECKPOINTS))
+        children = sorted(folder.iterdir())
+        models = [child for child in children if is_model_directory(child)]
+        files = [child for child in children if child.suffix in (".json", *CHECKPOINTS)]
     except OSError as error:
         raise ParamcountError(f"cannot be read: {error.strerror}", where=place) from None
-    if below:
-        listed = ", ".join(
-            [*(make_printable(name, 40) for name in below[:MOST_LISTED]), *(["…"] if len(below) > MOST_LISTED else [])]
-        )
+    if models:
+        do = "1 subdirectory does" if len(models) == 1 else f"{len(models):,} subdirectories do"
         raise ParamcountError(
-            f"has no config.json, but {len(below)} of its directories do: {listed}",
+            f"has no config.json, but {do}: {format_file_names(models)}",
             where=place,
             expected="one of them, or `paramcount scan`",
         )
-    found = f" (found {', '.join(make_printable(name, 40) for name in others[:MOST_LISTED])})" if others else ""
-    raise ParamcountError(f"has no config.json{found}", where=place, expected="the directory of a model")
+    others = f" (found {format_file_names(files)})" if files else ""
+    raise ParamcountError(f"has no config.json{others}", where=place, expected="the directory of a model")
+
+
+def is_model_directory(path: Path) -> bool:
+    """Whether a path is a directory with a config.json, or a repository in a Hugging Face cache."""
+    return os.path.isfile(path / "config.json") or os.path.isdir(path / "snapshots")
+
+
+def format_file_names(paths: Sequence[Path], longest: int = 40) -> str:
+    """The names of the first files on one line."""
+    names = [make_printable(path.name, longest) for path in paths[:MOST_LISTED]]
+    if len(paths) > MOST_LISTED:
+        names.append("…")
+    return ", ".join(names)
 
 
 def find_snapshot(repository: Path, revision: str = "main") -> Path:
-    """The config.json of a cached revision: a branch, a tag or a commit. For `main`, the only revision may have any name."""
+    """The config.json of a cached revision: a branch, a tag or a commit.
+
+    Without a branch `main`, a repository with a single revision means that one.
+    """
     place = make_printable(repository)
     try:
-        revisions = sorted(
-            child for child in (repository / "snapshots").iterdir() if os.path.lexists(child / "config.json")
-        )
+        snapshots = sorted((repository / "snapshots").iterdir())
+        revisions = [snapshot for snapshot in snapshots if os.path.lexists(snapshot / "config.json")]
     except OSError as error:
         raise ParamcountError(f"cannot be read: {error.strerror}", where=place) from None
     reference = repository / "refs" / revision
-    is_named = os.path.isfile(reference)
-    commit = read_text(reference, "the name of a revision", 200).strip() if is_named else revision
-    if named := next((child for child in revisions if child.name == commit), None):
-        return named / "config.json"
-    if is_named:
-        expected = (
-            f"one of {format_revisions(revisions)}"
-            if revisions
-            else "a revision with config.json; --download fetches it"
-        )
+    is_reference = os.path.isfile(reference)
+    commit = read_text(reference, "the name of a revision", 200).strip() if is_reference else revision
+    for snapshot in revisions:
+        if snapshot.name == commit:
+            return snapshot / "config.json"
+    commits = ", ".join(abbreviate_commits(revisions))
+    if is_reference:
+        expected = f"one of {commits}" if revisions else "a revision with config.json; --download fetches it"
         raise ParamcountError(
-            f"names the revision {quote(commit)}, whose config.json is not in the cache",
+            f"points to revision {quote(commit)}, whose config.json is not in the cache",
             where=make_printable(reference),
             expected=expected,
         )
     if revision != "main":
-        raise ParamcountError(
-            f"has no revision {make_printable(revision, 60)}", where=place, expected="a cached revision, or --download"
-        )
-    if len(revisions) == 1:
-        return revisions[0] / "config.json"
+        problem = f"has no revision {make_printable(revision, 60)}"
+        raise ParamcountError(problem, where=place, expected="a cached revision, or --download")
     if not revisions:
         raise ParamcountError("has no config.json", where=place, expected="a cached config.json, or --download")
-    raise ParamcountError(
-        f"has {len(revisions)} revisions, none of them main: {format_revisions(revisions)}",
-        where=place,
-        expected="the directory of one of them",
-    )
+    if len(revisions) > 1:
+        problem = f"has {len(revisions):,} revisions, but none is main: {commits}"
+        raise ParamcountError(problem, where=place, expected="the directory of one of them")
+    return revisions[0] / "config.json"
 
 
-def format_revisions(revisions: Sequence[Path]) -> str:
-    """The first revisions, shortened as git does."""
-    return ", ".join(
-        [
-            *(make_printable(child.name[:12]) for child in revisions[:MOST_LISTED]),
-            *(["…"] if len(revisions) > MOST_LISTED else []),
-        ]
-    )
+def abbreviate_commits(revisions: Sequence[Path]) -> list[str]:
+    """The first revisions, abbreviated as git does."""
+    commits = [make_printable(revision.name[:12]) for revision in revisions[:MOST_LISTED]]
+    return [*commits, "…"] if len(revisions) > MOST_LISTED else commits
 
 
-def cache_directory() -> Path:
-    """The local Hugging Face cache, found like huggingface_hub finds it."""
-    home = os.environ.get("HF_HOME") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface"
-    )
+def get_cache_directory() -> Path:
+    """The local Hugging Face cache, from the environment variables that huggingface_hub reads."""
+    environment = os.environ
+    cache = environment.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
+    home = environment.get("HF_HOME") or os.path.join(cache, "huggingface")
+    path = environment.get("HF_HUB_CACHE") or environment.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
     try:
-        return expand_home(
-            os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
-        )
+        return expand_home(path)
     except ParamcountError as error:
         raise error.add_location("the Hugging Face cache") from None
 
 
 def find_in_cache(repo: str, revision: str = "main") -> Path | None:
     """The config.json of a repository in the local cache; None if the repository or the revision is not cached."""
-    folder = cache_directory() / f"models--{repo.replace('/', '--')}"
+    folder = get_cache_directory() / f"models--{repo.replace('/', '--')}"
     if revision != "main":
-        known = folder / "refs" / revision, folder / "snapshots" / revision
-        return find_snapshot(folder, revision) if any(map(os.path.exists, known)) else None
+        is_cached = any(os.path.exists(folder / kind / revision) for kind in ("refs", "snapshots"))
+        return find_snapshot(folder, revision) if is_cached else None
     return find_in_directory(folder) if os.path.isdir(folder) else None
 
 
@@ -239,34 +237,42 @@ def download(repo: str, revision: str = "main") -> Path:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     try:
         from huggingface_hub import constants, hf_hub_download
-        from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
+        from huggingface_hub.errors import (
+            EntryNotFoundError,
+            GatedRepoError,
+            HfHubHTTPError,
+            LocalEntryNotFoundError,
+            RepositoryNotFoundError,
+        )
     except ImportError:
-        raise ParamcountError("--download needs the [hub] extra", expected="pip install 'paramcount[hub]'") from None
+        raise ParamcountError("--download needs the [hub] extra: pip install 'paramcount[hub]'") from None
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs every retry
     where = f"{repo} on the Hub"
-    expected = "a public repository, or a token in HF_TOKEN"
+    access = "a public repository, or a token in HF_TOKEN"
+
+    def fetch() -> str:
+        return hf_hub_download(repo, "config.json", revision=revision, etag_timeout=RESPONSE_TIMEOUT)
+
     try:
-        return Path(
-            run_with_timeout(
-                lambda: hf_hub_download(repo, "config.json", revision=revision, etag_timeout=PATIENCE),
-                constants.ENDPOINT,
-            )
-        )
+        return Path(run_with_timeout(fetch, constants.ENDPOINT))
     except TimeoutError:
-        expected = "a later retry, or the config.json as a file"
-        raise ParamcountError(f"no answer within {LONGEST_WAIT} seconds", where=where, expected=expected) from None
+        problem = f"no response within {DOWNLOAD_TIMEOUT} seconds; try again later or pass the config.json as a file"
+        raise ParamcountError(problem, where=where) from None
     except GatedRepoError:
-        raise ParamcountError("is gated", where=where, expected=expected) from None
+        raise ParamcountError("is gated", where=where, expected=access) from None
     except RepositoryNotFoundError:
-        raise ParamcountError("does not exist or is private", where=where, expected=expected) from None
-    except EntryNotFoundError as error:
-        problem = "cannot be reached" if "ocal" in type(error).__name__ else "has no config.json"
-        raise ParamcountError(problem, where=where, expected=expected) from None
+        raise ParamcountError("does not exist or is private", where=where, expected=access) from None
+    except LocalEntryNotFoundError:
+        expected = "a network connection, a token in HF_TOKEN, or the config.json as a file"
+        raise ParamcountError("cannot be reached", where=where, expected=expected) from None
+    except EntryNotFoundError:
+        raise ParamcountError("has no config.json", where=where, expected="a repository with a model") from None
     except HfHubHTTPError as error:
-        status = getattr(error.response, "status_code", "an error")
-        raise ParamcountError(
-            f"responded with {status}", where=where, expected="a later retry" if status != 401 else expected
-        ) from None
+        status = getattr(error.response, "status_code", None)
+        if status == 401:
+            raise ParamcountError("responded with 401", where=where, expected=access) from None
+        problem = f"responded with {status or 'an error'}; try again later"
+        raise ParamcountError(problem, where=where) from None
     except Exception as error:  # the network library may raise anything
         raise ParamcountError(
             f"cannot be reached: {type(error).__name__}",
@@ -278,7 +284,7 @@ def download(repo: str, revision: str = "main") -> Path:
 def run_with_timeout(fetch: Callable[[], str], address: str) -> str:
     """The result of a download, with a note on stderr if it takes longer than a second.
 
-    Raises: TimeoutError after LONGEST_WAIT seconds, without stopping the download; any exception of the download.
+    Raises: TimeoutError after DOWNLOAD_TIMEOUT seconds, without stopping the download; any exception of the download.
     """
     results: list[str] = []
     errors: list[Exception] = []
@@ -291,12 +297,11 @@ def run_with_timeout(fetch: Callable[[], str], address: str) -> str:
 
     thread = Thread(target=run, daemon=True)
     thread.start()
-    thread.join(NOTE_AFTER)
+    thread.join(NOTE_DELAY)
     if thread.is_alive() and sys.stderr:
-        print(
-            f"note: waiting for {make_printable(address)}, at most {LONGEST_WAIT} seconds", file=sys.stderr, flush=True
-        )
-    thread.join(LONGEST_WAIT - NOTE_AFTER)
+        note = f"note: waiting for {make_printable(address)}, at most {DOWNLOAD_TIMEOUT} seconds"
+        print(note, file=sys.stderr, flush=True)
+    thread.join(DOWNLOAD_TIMEOUT - NOTE_DELAY)
     if errors:
         raise errors[0]
     if not results:

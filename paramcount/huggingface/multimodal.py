@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names
+from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, list_names
 
 if TYPE_CHECKING:
     from paramcount.sizes import Sizes
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 class Composite(NamedTuple):
     """How the reference reads the language model of a multimodal config."""
 
-    default_type: str  # the model type, if the section names none
-    section: str = "text_config"
-    classes: Mapping[str, str] = {}  # {class: model type}, if the section has to name one of these classes
-    wraps_composite: bool = False  # the section contains not a language model but another composite, `default_type`
-    versions: Mapping[str, str] = {}  # {`version`: model type}, if that key decides
-    tie_rule: str = "top"  # where tie_word_embeddings counts: a key of TIE_RULES
-    default_tie: bool = False  # if tie_word_embeddings is missing at the top level
+    default_type: str  # the language model's type if its section has no model_type
+    section: str = "text_config"  # the section of the language model
+    classes: Mapping[str, str] = {}  # {class: model type}, if the section's `architectures` decides the type
+    wraps_composite: bool = False  # the section is another multimodal config, of type `default_type`
+    versions: Mapping[str, str] = {}  # {`version`: model type}, if that key decides the type
+    tie_rule: str = "top"  # which tie_word_embeddings counts: a key of TIE_RULES
+    default_tie: bool = False  # the top-level tie_word_embeddings if it is missing
     ignores_model_type: bool = False  # the section's own model_type is ignored
-    is_flat: bool = False  # without a section, the language model's keys are at the top level
-    default_section: Mapping[str, Any] = {}  # if the section is missing
-    fills_missing_keys: bool = False  # `default_section` also replaces single missing keys
+    is_flat: bool = False  # the language model's keys are at the top level if there is no section
+    default_section: Mapping[str, Any] = {}  # the section if it is missing
+    fills_missing_keys: bool = False  # `default_section` also supplies single missing keys
     old_type: str = ""  # an older name of `default_type`
-    needs_model_type: bool = False  # a section has to name its model type
-    other_sections: tuple[str, ...] = ("vision_config",)  # sections that are not a language model
-    supported_types: tuple[str, ...] = ()  # the model types that the section may name, if not LANGUAGE_MODEL_TYPES
-    default_encoder: str = ""  # the model type of a vision encoder, if its section names none
-    default_encoder_section: Mapping[str, Any] = {}  # if that section is missing
+    needs_model_type: bool = False  # the section must have a model_type
+    other_sections: tuple[str, ...] = ("vision_config",)  # the sections of the other parts
+    supported_types: tuple[str, ...] = ()  # the valid types of the language model, if not LANGUAGE_MODEL_TYPES
+    default_encoder: str = ""  # the vision encoder's type if its section has no model_type
+    default_encoder_section: Mapping[str, Any] = {}  # the vision encoder's section if it is missing
 
 
-# Where the reference looks for tie_word_embeddings.
+# Where the reference reads tie_word_embeddings.
 TIE_RULES = {
     "top": "at the top level",
     "text": "in the section of the language model",
@@ -42,11 +42,12 @@ TIE_RULES = {
     "outside": "at the top level, with the sizes of the LM head",
     "never": "nowhere: the LM head is never tied",
 }
+TIE_KEY = "tie_word_embeddings"
 OVIS_HEAD = {"vocab_size": 151643, "hidden_size": 1536}  # top-level keys of an untied LM head, with their defaults
 AUDIO = ("audio_config",)
 MISTRAL_3 = {
-    "head_dim": 128, "hidden_size": 5120, "intermediate_size": 32768, "num_attention_heads": 32, "num_hidden_layers": 40, "num_key_value_heads": 8,
-    "sliding_window": None, "vocab_size": 131072,
+    "head_dim": 128, "hidden_size": 5120, "intermediate_size": 32768, "num_attention_heads": 32,
+    "num_hidden_layers": 40, "num_key_value_heads": 8, "sliding_window": None, "vocab_size": 131072,
 }  # fmt: skip
 GOT = {
     "vocab_size": 151860,
@@ -66,7 +67,8 @@ SMALL_QWEN_3 = {
 ASR_QWEN_3 = SMALL_QWEN_3 | {"hidden_size": 2048, "intermediate_size": 6144, "head_dim": 128}
 LIGHTON = SMALL_QWEN_3 | {"head_dim": 128, "sliding_window": None, "vocab_size": 151936}
 GLM_ASR = {
-    "vocab_size": 59264, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 4,
+    "vocab_size": 59264, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28,
+    "num_attention_heads": 16, "num_key_value_heads": 4,
 }  # fmt: skip
 VOXTRAL = {
     "vocab_size": 131072,
@@ -77,7 +79,8 @@ VOXTRAL = {
     "head_dim": 128,
 }
 PALIGEMMA = {
-    "hidden_size": 2048, "num_hidden_layers": 18, "intermediate_size": 16384, "num_attention_heads": 8, "num_key_value_heads": 1, "vocab_size": 257152,
+    "hidden_size": 2048, "num_hidden_layers": 18, "intermediate_size": 16384, "num_attention_heads": 8,
+    "num_key_value_heads": 1, "vocab_size": 257152,
 }  # fmt: skip
 CLIP = {
     "hidden_size": 1024,
@@ -95,12 +98,13 @@ PIXTRAL = {
     "num_attention_heads": 16,
 }
 PALIGEMMA_VISION = {
-    "hidden_size": 1152, "intermediate_size": 4096, "patch_size": 14, "image_size": 224, "num_hidden_layers": 27, "num_attention_heads": 16,
-    "vision_use_head": False,
+    "hidden_size": 1152, "intermediate_size": 4096, "patch_size": 14, "image_size": 224, "num_hidden_layers": 27,
+    "num_attention_heads": 16, "vision_use_head": False,
 }  # fmt: skip
 INTERNVL_LANGUAGES = {
-    "GptOssForCausalLM": "gpt_oss", "InternLM2ForCausalLM": "internlm2", "LlamaForCausalLM": "llama", "Phi3ForCausalLM": "phi3",
-    "Qwen2ForCausalLM": "qwen2", "Qwen3ForCausalLM": "qwen3", "Qwen3MoeForCausalLM": "qwen3_moe",
+    "GptOssForCausalLM": "gpt_oss", "InternLM2ForCausalLM": "internlm2", "LlamaForCausalLM": "llama",
+    "Phi3ForCausalLM": "phi3", "Qwen2ForCausalLM": "qwen2", "Qwen3ForCausalLM": "qwen3",
+    "Qwen3MoeForCausalLM": "qwen3_moe",
 }  # fmt: skip
 MINICPM_V = {"2.5": "llama", "2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
 H2OVL_LANGUAGES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral"}
@@ -112,20 +116,23 @@ ENCODERS = {
     "siglip_vision_model": ("siglip", "SiglipVision"),
 }
 
-# Model types that such a section may name. The reference adds an LM head without bias to any of them.
+# The valid model types of a language model's section. The reference adds an LM head without bias to each of them.
 LANGUAGE_MODEL_TYPES = frozenset((
-    "afmoe", "apertus", "arcee", "aria_text", "axk1", "axk2", "bamba", "beam", "biogpt", "bitnet", "cohere", "cohere2", "cohere2_moe", "cwm",
-    "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "diffllama", "doge", "dots1", "dots3_note_text", "ernie4_5", "ernie4_5_moe", "exaone4",
-    "exaone_moe", "falcon_h1", "flex_olmo", "flint", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "gemma4_unified_text", "glm",
-    "glm4", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa", "gpt_oss", "granite", "granite_swa", "granitemoe", "granitemoe_swa", "granitemoehybrid",
-    "granitemoeshared", "helium", "hrm_text", "hunyuan_v1_dense", "hunyuan_v1_moe", "hy_v3", "hy_v4", "hyperclovax", "internlm3", "iquestcoder", "jais2",
-    "jamba", "jetmoe", "kolibri1", "laguna", "lfm2", "lfm2_moe", "lfm3", "llama", "llama4_text", "mellum", "mimo_v2_flash", "minicpm3", "minimax",
-    "minimax_m2", "minimax_m3_vl_text", "ministral3", "mistral", "mixtral", "nanochat", "nemotron", "olmo", "olmo2", "olmo3", "olmoe", "persimmon",
-    "phi3", "phimoe", "qwen2", "qwen2_moe", "qwen3", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_moe", "qwen3_next", "recurrent_gemma", "seed_oss",
-    "smollm3", "solar_open", "stablelm", "starcoder2", "vaultgemma", "xglm", "youtu", "zamba", "zamba2", "zaya",
+    "afmoe", "apertus", "arcee", "aria_text", "axk1", "axk2", "bamba", "beam", "biogpt", "bitnet", "cohere", "cohere2",
+    "cohere2_moe", "cwm", "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "diffllama", "doge", "dots1",
+    "dots3_note_text", "ernie4_5", "ernie4_5_moe", "exaone4", "exaone_moe", "falcon_h1", "flex_olmo", "flint", "gemma",
+    "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "gemma4_unified_text", "glm", "glm4", "glm4_moe",
+    "glm4_moe_lite", "glm_moe_dsa", "gpt_oss", "granite", "granite_swa", "granitemoe", "granitemoe_swa",
+    "granitemoehybrid", "granitemoeshared", "helium", "hrm_text", "hunyuan_v1_dense", "hunyuan_v1_moe", "hy_v3",
+    "hy_v4", "hyperclovax", "internlm3", "iquestcoder", "jais2", "jamba", "jetmoe", "kolibri1", "laguna", "lfm2",
+    "lfm2_moe", "lfm3", "llama", "llama4_text", "mellum", "mimo_v2_flash", "minicpm3", "minimax", "minimax_m2",
+    "minimax_m3_vl_text", "ministral3", "mistral", "mixtral", "nanochat", "nemotron", "olmo", "olmo2", "olmo3", "olmoe",
+    "persimmon", "phi3", "phimoe", "qwen2", "qwen2_moe", "qwen3", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_moe",
+    "qwen3_next", "recurrent_gemma", "seed_oss", "smollm3", "solar_open", "stablelm", "starcoder2", "vaultgemma",
+    "xglm", "youtu", "zamba", "zamba2", "zaya",
 ))  # fmt: skip
 
-# {model type: how the reference reads it}. All parts are counted if ARCHITECTURES has the type too.
+# {model type: how the reference reads it}. All parts are counted if the type is also in ARCHITECTURES.
 COMPOSITES = {
     "aria": Composite("aria_text", ignores_model_type=True),
     "cohere2_vision": Composite("cohere2", default_tie=True),
@@ -218,124 +225,146 @@ COMPOSITES = {
     ),
 }
 
-# {model type counted as its language model alone: (class with all of its parts, the same without the LM head)}.
+# {model type of which only the language model is counted: (class with all parts, class without the LM head)}.
 # Source: modeling_auto.py of the reference.
 WHOLE_CLASSES = {
     **{
         model_type: (f"{start}ForConditionalGeneration", f"{start}Model")
         for model_type, start in {
-            "aria": "Aria", "cohere2_vision": "Cohere2Vision", "deepseek_vl": "DeepseekVL", "deepseek_vl_hybrid": "DeepseekVLHybrid",
-            "dots3_note": "Dots3Note", "exaone4_5": "Exaone4_5_", "glm46v": "Glm46V", "glm4v": "Glm4v", "glm4v_moe": "Glm4vMoe", "glmasr": "GlmAsr",
-            "granite_speech": "GraniteSpeech", "granite_speech_plus": "GraniteSpeechPlus", "hyperclovax_vision_v2": "HyperCLOVAXVisionV2",
-            "idefics2": "Idefics2", "kimi_k25": "Kimi_K25", "lfm2_vl": "Lfm2Vl", "lighton_ocr": "LightOnOcr", "llava_next": "LlavaNext",
-            "llava_next_video": "LlavaNextVideo", "llava_onevision": "LlavaOnevision", "ovis2": "Ovis2", "qianfan_ocr": "QianfanOCR",
-            "qwen3_asr": "Qwen3ASR", "qwen3_omni_moe": "Qwen3OmniMoe", "qwen3_omni_moe_thinker": "Qwen3OmniMoeThinker",
-            "vibevoice_asr": "VibeVoiceAsr", "video_llama_3": "VideoLlama3", "video_llava": "VideoLlava", "vipllava": "VipLlava",
+            "aria": "Aria", "cohere2_vision": "Cohere2Vision", "deepseek_vl": "DeepseekVL",
+            "deepseek_vl_hybrid": "DeepseekVLHybrid", "dots3_note": "Dots3Note", "exaone4_5": "Exaone4_5_",
+            "glm46v": "Glm46V", "glm4v": "Glm4v", "glm4v_moe": "Glm4vMoe", "glmasr": "GlmAsr",
+            "granite_speech": "GraniteSpeech", "granite_speech_plus": "GraniteSpeechPlus",
+            "hyperclovax_vision_v2": "HyperCLOVAXVisionV2", "idefics2": "Idefics2", "kimi_k25": "Kimi_K25",
+            "lfm2_vl": "Lfm2Vl", "lighton_ocr": "LightOnOcr", "llava_next": "LlavaNext",
+            "llava_next_video": "LlavaNextVideo", "llava_onevision": "LlavaOnevision", "ovis2": "Ovis2",
+            "qianfan_ocr": "QianfanOCR", "qwen3_asr": "Qwen3ASR", "qwen3_omni_moe": "Qwen3OmniMoe",
+            "qwen3_omni_moe_thinker": "Qwen3OmniMoeThinker", "vibevoice_asr": "VibeVoiceAsr",
+            "video_llama_3": "VideoLlama3", "video_llava": "VideoLlava", "vipllava": "VipLlava",
         }.items()
     },
     "minimax_m3_vl": ("MiniMaxM3SparseForConditionalGeneration", "MiniMaxM3VLModel"),
 }  # fmt: skip
-# Their names in code of the publisher.
+# {model type: the names of its class in the publisher's code}.
 PUBLISHED_CLASSES = {"kimi_k25": ("KimiK25ForConditionalGeneration",)}
 
 
 def get_language_config(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The language model of a multimodal config.json as a separate config.json.
+    """The language model of a multimodal config.json as a config.json of its own.
 
-    Raises: ParamcountError if the section is not a mapping, or names an unsupported model type.
+    Raises: ParamcountError if the section is not a mapping, or if its model type is not supported.
     """
     composite = COMPOSITES[str(document["model_type"])]
-    where, section = composite.section, document.get(composite.section)
+    section = get_language_section(document, composite)
+    config = {**section, "model_type": find_language_type(section, composite), "architectures": None}
+    is_tied = document.get(TIE_KEY, composite.default_tie)
+    if type(is_tied) is not bool and composite.tie_rule != "never":
+        raise ParamcountError(f"= {describe_value(is_tied)}", where=TIE_KEY, expected="true or false")
+    match composite.tie_rule:
+        case "top":
+            config[TIE_KEY] = is_tied
+        case "never":
+            config[TIE_KEY] = False
+        case "outside":
+            config[TIE_KEY] = is_tied
+            if not is_tied:
+                check_head_sizes(document, section, composite.section)
+        case "either" if is_tied is True:
+            config[TIE_KEY] = True
+    return config
+
+
+def get_language_section(document: Mapping[str, Any], composite: Composite) -> Mapping[str, Any]:
+    """The section of the language model, with the reference's defaults if it is missing."""
+    section = document.get(composite.section)
+    if section is None and composite.is_flat:
+        return {key: value for key, value in document.items() if key not in composite.other_sections}
     if section is None:
-        section = (
-            {key: value for key, value in document.items() if key not in composite.other_sections}
-            if composite.is_flat
-            else composite.default_section
-        )
-    elif not isinstance(section, Mapping):
-        raise ParamcountError(f"= {describe_value(section)}", where=where, expected="a mapping")
-    elif composite.needs_model_type and "model_type" not in section:
-        raise ParamcountError("is missing", where=f"{where}.model_type", expected=composite.default_type)
-    elif composite.fills_missing_keys:
-        section = {**composite.default_section, **section}
-    model_type = (
-        composite.default_type if composite.ignores_model_type else section.get("model_type", composite.default_type)
-    )
+        return composite.default_section
+    if not isinstance(section, Mapping):
+        raise ParamcountError(f"= {describe_value(section)}", where=composite.section, expected="a mapping")
+    if composite.needs_model_type and "model_type" not in section:
+        where = f"{composite.section}.model_type"
+        raise ParamcountError("is missing", where=where, expected=composite.default_type)
+    return {**composite.default_section, **section} if composite.fills_missing_keys else section
+
+
+def find_language_type(section: Mapping[str, Any], composite: Composite) -> str:
+    """The model type of the language model.
+
+    Raises: ParamcountError if it is not supported.
+    """
+    model_type = section.get("model_type", composite.default_type)
     if composite.classes:
         model_type = find_type_of_class(section, composite)
     elif composite.versions:
         model_type = find_type_of_version(section, composite)
-    if composite.old_type and model_type == composite.old_type:
+    elif composite.ignores_model_type:
         model_type = composite.default_type
-    texts = (
-        composite.supported_types or (*composite.classes.values(), *composite.versions.values()) or LANGUAGE_MODEL_TYPES
-    )
-    check_model_type(model_type, where)
-    if model_type not in texts and model_type != composite.default_type:
+    model_type = check_model_type(model_type, composite.section)
+    is_old_type = bool(composite.old_type) and model_type == composite.old_type
+    if is_old_type or model_type == composite.default_type:
+        return composite.default_type
+    named_types = (*composite.classes.values(), *composite.versions.values())
+    supported = composite.supported_types or named_types or LANGUAGE_MODEL_TYPES
+    if model_type not in supported:
         raise ParamcountError(
             f"= {describe_value(model_type)} is not supported",
-            where=f"{where}.model_type",
-            expected=list_names(sorted(texts), model_type),
-            nearest=find_nearest(model_type, texts),
+            where=f"{composite.section}.model_type",
+            expected=list_names(sorted(supported), model_type),
+            nearest=find_nearest(model_type, supported),
         )
-    found = {**section, "model_type": model_type, "architectures": None}
-    outside = document.get("tie_word_embeddings", composite.default_tie)
-    if type(outside) is not bool and composite.tie_rule != "never":
-        raise ParamcountError(f"= {describe_value(outside)}", where="tie_word_embeddings", expected="true or false")
-    match composite.tie_rule:
-        case "top":
-            found["tie_word_embeddings"] = outside
-        case "never":
-            found["tie_word_embeddings"] = False
-        case "outside":
-            found["tie_word_embeddings"] = outside
-            if not outside and any(section.get(key) != document.get(key, absent) for key, absent in OVIS_HEAD.items()):
-                expected = f"true, or the same {' and '.join(OVIS_HEAD)} at the top level and in {where}"
-                raise ParamcountError(
-                    "= false, but the LM head and the token embedding have different sizes",
-                    where="tie_word_embeddings",
-                    expected=expected,
-                )
-        case "either" if outside is True:
-            found["tie_word_embeddings"] = True
-    return found
+    return model_type
+
+
+def check_head_sizes(document: Mapping[str, Any], section: Mapping[str, Any], name: str) -> None:
+    """Raise an error if an untied LM head has other sizes at the top level than the token embedding in the section."""
+    if all(section.get(key) == document.get(key, default) for key, default in OVIS_HEAD.items()):
+        return
+    raise ParamcountError(
+        "= false, but the LM head and the token embedding have different sizes",
+        where=TIE_KEY,
+        expected=f"true, or the same {join_words(OVIS_HEAD, 'and')} at the top level and in {name}",
+    )
 
 
 def find_type_of_class(section: Mapping[str, Any], composite: Composite) -> str:
-    """The model type of the class that a section names first."""
-    named = section.get("architectures")
-    cls = named[0] if isinstance(named, (list, tuple)) and named else None
-    if not isinstance(cls, str) or cls not in composite.classes:
-        found = "is missing" if cls is None else f"= {describe_value(cls)} is not supported"
-        where = f"{composite.section}.architectures.0"
-        raise ParamcountError(
-            found, where=where, choices=composite.classes, nearest=find_nearest(cls, composite.classes)
-        )
-    return composite.classes[cls]
+    """The model type of the class that a section's `architectures` names first."""
+    classes = section.get("architectures")
+    cls = classes[0] if isinstance(classes, (list, tuple)) and classes else None
+    if isinstance(cls, str) and cls in composite.classes:
+        return composite.classes[cls]
+    raise ParamcountError(
+        "is missing" if cls is None else f"= {describe_value(cls)} is not supported",
+        where=f"{composite.section}.architectures.0",
+        choices=composite.classes,
+        nearest=find_nearest(cls, composite.classes),
+    )
 
 
 def find_type_of_version(section: Mapping[str, Any], composite: Composite) -> str:
     """The model type for the `version` of a section."""
     version = section.get("version")
-    if str(version) not in composite.versions:
-        found = "is missing" if version is None else f"= {describe_value(version)} is not supported"
-        raise ParamcountError(found, where="version", choices=composite.versions)
-    return composite.versions[str(version)]
+    if str(version) in composite.versions:
+        return composite.versions[str(version)]
+    problem = "is missing" if version is None else f"= {describe_value(version)} is not supported"
+    raise ParamcountError(problem, where="version", choices=composite.versions)
 
 
 def get_encoder_type(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """The model type of the vision encoder that a multimodal config.json names, and its section."""
     composite = COMPOSITES[str(document["model_type"])]
-    section = document.get(composite.other_sections[0])
+    name = composite.other_sections[0]
+    section = document.get(name)
     if section is None:
         section = composite.default_encoder_section
     elif not isinstance(section, Mapping):
-        raise ParamcountError(f"= {describe_value(section)}", where=composite.other_sections[0], expected="a mapping")
-    return check_model_type(section.get("model_type", composite.default_encoder), composite.other_sections[0]), section
+        raise ParamcountError(f"= {describe_value(section)}", where=name, expected="a mapping")
+    return check_model_type(section.get("model_type", composite.default_encoder), name), section
 
 
 def check_model_type(model_type: object, section: str) -> str:
-    """The model type of a section, if it is a string."""
+    """The model type of a section. Raises an error if it is not a string."""
     if not isinstance(model_type, str):
         raise ParamcountError(f"= {describe_value(model_type)}", where=f"{section}.model_type", expected="a string")
     return model_type
@@ -352,5 +381,5 @@ def get_encoder_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mappin
             nearest=find_nearest(name, ENCODERS),
         )
     module, cls = ENCODERS[name]
-    found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
-    return found, section
+    encoder: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
+    return encoder, section

@@ -11,7 +11,7 @@ import pytest
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.architectures.task_heads import DECLARED, task_heads
-from paramcount.huggingface.config import base_model_class, list_supported_classes, reference_class
+from paramcount.huggingface.config import get_base_class, get_reference_class, list_supported_classes
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import EXAMPLES, build, config_of, differences, document_of, labelled
 from tests.test_task_heads import LABELS, REFUSED_LABELS
@@ -60,14 +60,14 @@ def test_the_class_without_a_head_is_the_one_that_the_reference_has(name: str) -
     declared = architecture(name)
     known = MODEL_MAPPING_NAMES.get(name, "")
     expected = known if isinstance(known, str) else known[0]
-    if not base_model_class(declared):
-        assert expected not in list_supported_classes(name) or expected == reference_class(
+    if not get_base_class(declared):
+        assert expected not in list_supported_classes(name) or expected == get_reference_class(
             declared
         )  # a larger model's, or the class itself
         return
     if not expected:
         pytest.skip("the reference has none of its own")
-    assert base_model_class(declared) == expected
+    assert get_base_class(declared) == expected
     rng = random.Random(4)  # noqa: S311
     for _ in range(40):
         document = document_of(name, rng.choice, MODEL_TYPES[name].vary) | {"architectures": [expected]}
