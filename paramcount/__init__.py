@@ -70,7 +70,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_TYPES.get(name, 'api')}"), name)
+    value = getattr(import_module(f"{__name__}.{_TYPES.get(name, 'api')}"), name)
+    globals()[name] = value  # the next access does not come here
+    return value
 
 
 def __dir__() -> list[str]:

@@ -146,10 +146,11 @@ def get_base_class(architecture: type[Sizes]) -> str:
     return f"{strip_class_ending(get_reference_class(architecture))}Model"
 
 
-def list_equivalent_classes(architecture: type[Sizes]) -> list[str]:
+@cache
+def list_equivalent_classes(architecture: type[Sizes]) -> tuple[str, ...]:
     """The classes whose parameters an architecture declares, with the LM head and without."""
     names = (get_reference_class(architecture), *architecture.equivalent_classes, get_base_class(architecture))
-    return [name for name in names if name]
+    return tuple(name for name in names if name)
 
 
 def list_task_heads(model_type: str) -> Collection[str]:

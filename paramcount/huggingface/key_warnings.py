@@ -155,10 +155,13 @@ def find_ignored_keys(
 @lru_cache(maxsize=500)
 def find_suspects(readers: Readers, used: frozenset[str], unread: frozenset[str]) -> tuple[Suspect, ...]:
     """The ignored keys with suspicious names, in alphabetical order."""
+    unexpected_keys = sorted(unread - list_unused_keys(readers))
+    if not unexpected_keys:
+        return ()
     known_keys = {*map_all_keys(readers), *used}
     keys_by_variant = {variant: path for path in sorted(known_keys) for variant in spell_variants(path)}
     suspects = []
-    for path in sorted(unread - list_unused_keys(readers)):
+    for path in unexpected_keys:
         variants = spell_variants(path[:MAX_KEY_LENGTH])
         correction = next((keys_by_variant[variant] for variant in variants if variant in keys_by_variant), None)
         is_size = is_size_like(path.rpartition(".")[2][:MAX_KEY_LENGTH])
@@ -168,12 +171,13 @@ def find_suspects(readers: Readers, used: frozenset[str], unread: frozenset[str]
     return tuple(suspects)
 
 
-def spell_variants(path: str) -> Iterator[str]:
+@lru_cache(maxsize=5_000)
+def spell_variants(path: str) -> tuple[str, ...]:
     """Keys to compare spellings by: without case and underscores and, for long keys, with any one letter deleted."""
     section, _, name = path.rpartition(".")
     name = to_snake_case(name).replace("_", "")
-    for variant in delete_one_letter(name) if len(name) > 7 else (name,):
-        yield f"{section}.{variant}"
+    variants = delete_one_letter(name) if len(name) > 7 else (name,)
+    return tuple(f"{section}.{variant}" for variant in variants)
 
 
 def find_similar_keys(path: str, known_keys: Iterable[str]) -> tuple[str, ...]:

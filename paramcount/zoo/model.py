@@ -136,8 +136,10 @@ def is_quantised(model: Model) -> bool:
     if model.release:
         return model.release.quantisation is not None
     document = model.reading.document
-    text = document.get("text_config")
-    return any(key in place for place in (document, text if isinstance(text, Mapping) else {}) for key in QUANTIZED)
+    language_model = document.get("text_config")
+    if isinstance(language_model, Mapping) and not QUANTIZED.isdisjoint(language_model):
+        return True
+    return not QUANTIZED.isdisjoint(document)
 
 
 def list_release_items(count: Count, release: Release) -> dict[str, int]:
