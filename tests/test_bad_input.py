@@ -279,7 +279,7 @@ def figure(value: object, source: str = "paper") -> dict[str, Any]:
         ({"release": []}, "release = a list (expected a mapping)"),
         (figure(1.5), "published.0.value = 1.5 (expected an integer or a string)"),
         (figure(-5), "published.0.value = -5 (expected a positive integer or a string)"),
-        (figure("many"), f"published.0.value: the string 'many' is not a figure {FIGURES}"),
+        (figure("many"), f"published.0.value: the string 'many' is not a parameter count {FIGURES}"),
         (figure("7B", "papre"), "published.0.source = the string 'papre' (expected paper); did you mean paper?"),
         ({"published": [{}]}, "published.0.what: is missing (expected every field written out)"),
         ({"published": 7}, "published = 7 (expected a list)"),

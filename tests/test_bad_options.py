@@ -26,17 +26,17 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gpt2-small", "--csv", "--json"], "two formats at once: csv and json (expected one of them)"),
-        (["gpt2-small", "--format", "html", "--markdown"], "two formats at once: html and markdown (expected one of them)"),
+        (["gpt2-small", "--csv", "--json"], "two output formats: csv and json (expected one of them)"),
+        (["gpt2-small", "--format", "html", "--markdown"], "two output formats: html and markdown (expected one of them)"),
         (["gpt2-small", "--format", "nonsense"], "--format: unknown value 'nonsense' (expected table, markdown, csv, json, latex or html)"),
         (["gpt2-small", "--format"], "--format requires a value"),
         (["gpt2-small", "--csv=yes"], "--csv takes no value"),
         (["gpt2-small", "--format", "jsno"], "--format: unknown value 'jsno' (expected table, markdown, csv, json, latex or html); did you mean json?"),
         (["trace", "gpt2-small", "--tokens", "many"], "--tokens: 'many' is not a valid integer"),
         (["draw", "gpt2-small", "gpt2-xl"], "unexpected argument 'gpt2-xl'; run `paramcount draw --help`"),
-        (["gpt2-small", "-o", "out.cvs"], "-o: no format has the ending '.cvs' (expected .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, or --format); "
+        (["gpt2-small", "-o", "out.cvs"], "-o: unknown extension '.cvs' (expected .txt, .md, .markdown, .csv, .json, .tex, .html or .htm, or --format); "
          "did you mean .csv?"),
-        (["gpt2-small", "-o", "out"], "-o: no format has the ending 'none' (expected .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, or --format)"),
+        (["gpt2-small", "-o", "out"], "-o: missing extension (expected .txt, .md, .markdown, .csv, .json, .tex, .html or .htm, or --format)"),
         (["gpt2-small", "--jsno"], "unknown option --jsno; did you mean --json?"),
         (["--jsno"], "unknown option --jsno; did you mean --json?"),
         (["show", "gpt2-small", "-x"], "unknown option -x (expected an option that `paramcount show --help` lists)"),

@@ -324,12 +324,12 @@ def test_the_table_is_printed_as_ever_and_the_ending_chooses(run: Runner) -> Non
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--plot", "out.gif"], "--plot: no plot has the ending '.gif' (expected .svg, .png, .pdf)"),
+        (["--plot", "out.gif"], "--plot: unknown extension '.gif' (expected .svg, .png or .pdf)"),
         (
             ["--plot", "out.pgn"],
-            "--plot: no plot has the ending '.pgn' (expected .svg, .png, .pdf); did you mean .png?",
+            "--plot: unknown extension '.pgn' (expected .svg, .png or .pdf); did you mean .png?",
         ),
-        (["--plot", "-"], "--plot: no plot has the ending 'none' (expected .svg, .png, .pdf)"),
+        (["--plot", "-"], "--plot: missing extension (expected .svg, .png or .pdf)"),
         (["--plot", "nowhere/out.png"], "--plot nowhere/out.png: cannot be written: No such file or directory"),
         (["--plot", "\x1b[2J/out.svg"], r"--plot \x1b[2J/out.svg: cannot be written: No such file or directory"),
         (["--scale", "log"], "--scale requires --plot"),
@@ -337,7 +337,7 @@ def test_the_table_is_printed_as_ever_and_the_ending_chooses(run: Runner) -> Non
             ["--plot", "out.svg", "--scale", "lgo"],
             "--scale: unknown value 'lgo' (expected linear or log); did you mean log?",
         ),
-        (["--plot", "out.svg", "--csv", "--json"], "two formats at once: csv and json (expected one of them)"),
+        (["--plot", "out.svg", "--csv", "--json"], "two output formats: csv and json (expected one of them)"),
     ],
 )
 def test_what_cannot_be_plotted_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -346,7 +346,7 @@ def test_what_cannot_be_plotted_is_refused(args: list[str], message: str, capsys
 
 def test_a_wrong_ending_is_refused_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_refusal(capsys, "compare", "no-such-model", "--plot", "out.gif").startswith(
-        "--plot: no plot has the ending '.gif'"
+        "--plot: unknown extension '.gif'"
     )
 
 
@@ -368,7 +368,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_where_the_space_ends_an_older_picture_stays() -> None:
     Path("out.png").write_bytes(b"old")
     before = listing()
-    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); from paramcount.output.tables import write_atomically; write_atomically('out.png', bytes(9999), '--plot')"
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); from paramcount.output.files import write_atomically; write_atomically('out.png', bytes(9999), '--plot')"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

@@ -328,7 +328,7 @@ def test_hostile_names_become_no_markup(run: Runner, tmp_path: Path) -> None:
             ["gpt-oss-20b", "--set", f"layer_types={LIST}"],
             "gpt-oss-20b: layer_types: has 1 items for n_layers = 24 (expected one per layer)",
         ),
-        (["gpt2-small", "gpt2-xl", "-o", "out.cvs"], "-o: no format has the ending '.cvs'"),
+        (["gpt2-small", "gpt2-xl", "-o", "out.cvs"], "-o: unknown extension '.cvs'"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,7 +77,7 @@ def test_the_extension_selects_the_format_of_a_saved_drawing(tmp_path: Path, nam
 
 
 def test_a_drawing_is_not_saved_under_an_unknown_extension(tmp_path: Path) -> None:
-    with pytest.raises(pc.ParamcountError, match=r"no drawing has the ending '.gif'"):
+    with pytest.raises(pc.ParamcountError, match=r"unknown extension '.gif'"):
         pc.draw("gpt2-small", layer=0).save(tmp_path / "a.gif")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import main
-from paramcount.output.tables import ENDINGS, write_atomically
+from paramcount.output.files import EXTENSIONS, write_atomically
 from tests.refusing import command_refusal, listing
 
 MAIN = "from paramcount.cli import main; main()"
@@ -49,9 +49,9 @@ def process(*args: str, code: str = MAIN, stdout: int = subprocess.PIPE) -> subp
     )
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", EXTENSIONS)
 def test_a_file_holds_what_the_screen_would_show(ending: str, capsys: pytest.CaptureFixture[str]) -> None:
-    expected = output("gpt2-small", "--format", ENDINGS[ending], capsys=capsys)
+    expected = output("gpt2-small", "--format", EXTENSIONS[ending], capsys=capsys)
     assert output("gpt2-small", "-o", f"out{ending.upper()}", capsys=capsys) == ""
     assert Path(f"out{ending.upper()}").read_bytes().decode() == expected
     assert len(listing()) == 1
@@ -100,8 +100,8 @@ def make(path: str) -> None:
         ("lost.csv", "-o lost.csv: cannot be written: No such file or directory"),
         ("file/out.csv", "-o file/out.csv: cannot be written: Not a directory"),
         ("loop.csv", "-o loop.csv: cannot be written: Too many levels of symbolic links"),
-        ("x\0.csv", r"-o x\x00.csv: cannot be written: no file can have this name"),
-        ("x\ud800.csv", r"-o x\ud800.csv: cannot be written: no file can have this name"),
+        ("x\0.csv", r"-o x\x00.csv: cannot be written: invalid file name"),
+        ("x\ud800.csv", r"-o x\ud800.csv: cannot be written: invalid file name"),
         ("\x1b[2J/out.csv", r"-o \x1b[2J/out.csv: cannot be written: No such file or directory"),
         ("x" * 300 + ".csv", f"-o {'x' * 99}…{'x' * 96}.csv: cannot be written: File name too long"),
         (
@@ -134,7 +134,9 @@ def test_a_file_that_is_read_only_is_left_as_it_is(
 ) -> None:
     Path("out.csv").write_text("old", encoding="utf-8")
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everything
-    assert command_refusal(capsys, "gpt2-small", "-o", "out.csv") == "-o out.csv: cannot be written: is read-only"
+    assert (
+        command_refusal(capsys, "gpt2-small", "-o", "out.csv") == "-o out.csv: cannot be written: the file is read-only"
+    )
 
 
 @pytest.mark.parametrize(
@@ -242,7 +244,7 @@ def test_a_device_stays_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
         return look(path, **options)
 
     monkeypatch.setattr(Path, "stat", miss_once)
-    with pytest.raises(pc.ParamcountError, match=r"^-o null.csv: cannot be written: it is not a regular file$"):
+    with pytest.raises(pc.ParamcountError, match=r"^-o null.csv: cannot be written: not a regular file$"):
         write_atomically("null.csv", "text")
     assert looks
     assert {path.name for path in Path().iterdir()} == {"null.csv", "link.csv"}
@@ -302,9 +304,9 @@ def test_a_pipe_takes_the_text_as_it_comes(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("path", "options", "expected"),
     [
-        ("a.json", ["--csv"], "a file that ends in .csv or .txt, or no format"), ("a.CSV", ["--json"], "a file that ends in .json or .txt, or no format"),
-        ("a.md", ["--latex"], "a file that ends in .tex or .txt, or no format"),
-        ("a.tex", ["--format", "markdown"], "a file that ends in .md or .markdown or .txt, or no format"),
+        ("a.json", ["--csv"], ".csv or .txt"), ("a.CSV", ["--json"], ".json or .txt"),
+        ("a.md", ["--latex"], ".tex or .txt"),
+        ("a.tex", ["--format", "markdown"], ".md, .markdown or .txt"),
     ],
 )  # fmt: skip
 def test_an_extension_that_contradicts_the_format_is_refused(
@@ -314,7 +316,7 @@ def test_an_extension_that_contradicts_the_format_is_refused(
     for option in ("-o", "--output"):
         assert (
             command_refusal(capsys, "gpt2-small", option, path, *options)
-            == f"-o: {path} is not a name for {chosen} (expected {expected})"
+            == f"-o: {path} does not have the extension of {chosen} files (expected {expected})"
         )
 
 

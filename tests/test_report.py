@@ -389,13 +389,13 @@ def test_the_page_goes_to_a_file_or_to_the_screen(run: Runner, tmp_path: Path, m
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gpt2-small", "-o", "out.pdf"], "-o: no report has the ending '.pdf' (expected .html, .htm)"),
-        (["gpt2-small", "-o", "out"], "-o: no report has the ending 'none' (expected .html, .htm)"),
+        (["gpt2-small", "-o", "out.pdf"], "-o: unknown extension '.pdf' (expected .html or .htm)"),
+        (["gpt2-small", "-o", "out"], "-o: missing extension (expected .html or .htm)"),
         (
             ["gpt2-small", "-o", "out.hmtl"],
-            "-o: no report has the ending '.hmtl' (expected .html, .htm); did you mean .html or .htm?",
+            "-o: unknown extension '.hmtl' (expected .html or .htm); did you mean .html or .htm?",
         ),
-        (["no-such", "-o", "out.pdf"], "-o: no report has the ending '.pdf' (expected .html, .htm)"),
+        (["no-such", "-o", "out.pdf"], "-o: unknown extension '.pdf' (expected .html or .htm)"),
         (["gpt2-small", "-o", "nowhere/out.html"], "-o nowhere/out.html: cannot be written: No such file or directory"),
         (
             ["gpt-4", "-o", "out.html"],

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from paramcount.output.tables import Column, Table, render
-from paramcount.output.terminal import ASCII, text_width
+from paramcount.output.terminal import ASCII, measure_text
 from tests.running import Runner
 from tests.test_config_files import QWEN, written
 
@@ -138,7 +138,7 @@ def test_wide_characters_take_two_columns_and_tables_stay_aligned() -> None:
         "通义千问       7  a",
         "e\u0301clair    12,345  b",
     ]
-    assert [text_width(line[: line.rindex("  ")]) for line in lines] == [16] * 4
+    assert [measure_text(line[: line.rindex("  ")]) for line in lines] == [16] * 4
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])

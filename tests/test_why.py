@@ -475,7 +475,7 @@ def test_what_is_no_figure_is_refused(number: Any) -> None:
     if number is None:
         assert len(pc.why("gpt2-small", number)) == 3
         return
-    with pytest.raises(pc.ParamcountError, match="is not a figure"):
+    with pytest.raises(pc.ParamcountError, match="is not a parameter count"):
         pc.why("gpt2-small", number)
 
 
@@ -641,9 +641,12 @@ def test_a_what_if_is_said_and_asked_for_as_changed(run: Runner) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gpt2", "7X"], "the string '7X' is not a figure (expected 7B, 124M, 7.61B, ~1.04T or an integer)"),
-        (["gpt2", "1e9"], "the string '1e9' is not a figure (expected 7B, 124M, 7.61B, ~1.04T or an integer)"),
-        (["gpt2", "0"], "the string '0' is not a figure (expected 7B, 124M, 7.61B, ~1.04T or a positive integer)"),
+        (["gpt2", "7X"], "the string '7X' is not a parameter count (expected 7B, 124M, 7.61B, ~1.04T or an integer)"),
+        (["gpt2", "1e9"], "the string '1e9' is not a parameter count (expected 7B, 124M, 7.61B, ~1.04T or an integer)"),
+        (
+            ["gpt2", "0"],
+            "the string '0' is not a parameter count (expected 7B, 124M, 7.61B, ~1.04T or a positive integer)",
+        ),
         (["7B"], "no model before '7B' (expected MODEL NUMBER)"),
         (
             ["gpt2", "117M", "nonesuch"],
@@ -653,7 +656,10 @@ def test_a_what_if_is_said_and_asked_for_as_changed(run: Runner) -> None:
             ["gpt2", "\x1b[31m7B"],
             "unknown model '\\x1b[31m7B' (expected a name from `paramcount list`, or a path such as ./model.yaml)",
         ),
-        (["gpt2", "~7\x1bB"], "the string '~7\\x1bB' is not a figure (expected 7B, 124M, 7.61B, ~1.04T or an integer)"),
+        (
+            ["gpt2", "~7\x1bB"],
+            "the string '~7\\x1bB' is not a parameter count (expected 7B, 124M, 7.61B, ~1.04T or an integer)",
+        ),
         (
             ["gpt-4", "1.8T"],
             "gpt-4: is a third-party estimate; its sizes are unpublished (paramcount gpt-4 --estimates shows it)",

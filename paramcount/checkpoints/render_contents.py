@@ -42,8 +42,8 @@ def build_table(found: StoredCount) -> Table:
     ]
     columns += [
         Column("parameters", "parameters"),
-        Column("share", "share", only="people"),
-        Column("shapes", "shapes", right=False, only="people"),
+        Column("share", "share", only="text"),
+        Column("shapes", "shapes", right=False, only="text"),
     ]
     return Table(
         columns,

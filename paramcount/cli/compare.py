@@ -22,7 +22,8 @@ from paramcount.cli.options import (
     set_option,
 )
 from paramcount.errors import ParamcountError
-from paramcount.output.tables import Table, write_atomically
+from paramcount.output.files import write_atomically
+from paramcount.output.tables import Table
 
 
 @click.command("compare", cls=Command, epilog="Example: paramcount compare gpt2-small llama-3.1-8b deepseek-v3")

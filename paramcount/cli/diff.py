@@ -34,7 +34,7 @@ COLUMNS = (
     Column("b", "b", only="csv"),
     Column("difference", "difference", show=lambda value: "" if value is None else format_signed_or_dash(value)),
     Column("active_difference", "active difference", only="csv"),
-    Column("how", "how", right=False, only="people", style="dim"),
+    Column("how", "how", right=False, only="text", style="dim"),
 )
 
 

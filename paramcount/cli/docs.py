@@ -13,8 +13,8 @@ import click
 from paramcount.cli.commands import Command
 from paramcount.cli.options import on_terminal
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
-from paramcount.output.tables import Column, Table, render, terminal_width
-from paramcount.output.terminal import paint, wrap
+from paramcount.output.tables import Column, Table, render
+from paramcount.output.terminal import get_terminal_width, paint, wrap
 
 INDEX = "index"  # lists the other guides
 LINK = re.compile(r"!?\[([^]]*)\]\(([^)]*)\)")
@@ -36,7 +36,7 @@ def command(topic: str | None) -> None:
         raise ParamcountError(
             f"unknown topic {quote(topic)}", expected=join_words(names), nearest=find_nearest(topic, names)
         )
-    text = "".join(f"{line}\n" for line in render_markdown(read_guide(topic), terminal_width(), bold=on_terminal()))
+    text = "".join(f"{line}\n" for line in render_markdown(read_guide(topic), get_terminal_width(), bold=on_terminal()))
     if on_terminal():
         click.echo_via_pager(text)
     else:

@@ -20,7 +20,9 @@ from paramcount.errors import (
     make_strict_error,
     quote,
 )
-from paramcount.output.tables import FORMATS, Table, choose_format, render, terminal_width, write_atomically
+from paramcount.output.files import choose_format, write_atomically
+from paramcount.output.tables import FORMATS, Table, render
+from paramcount.output.terminal import get_terminal_width
 from paramcount.zoo.names import find_kind, find_shared_entry, is_path, path_exists
 
 if TYPE_CHECKING:
@@ -321,7 +323,7 @@ def emit(make_table: Callable[[str], Table], output: Output, messages: Messages 
     table = make_table(format)
     if messages and format == "json":
         table = table._replace(data=add_messages(table.data, messages))
-    text = render(table, format, FILE_WIDTH if output.is_file else terminal_width(), colour=output.has_colour)
+    text = render(table, format, FILE_WIDTH if output.is_file else get_terminal_width(), colour=output.has_colour)
     if output.is_file:
         write_atomically(str(output.path), text)
     else:

@@ -98,13 +98,13 @@ def table(title: str, results: list[Check], *, is_what_if: bool = False) -> Tabl
     """A table with one row per check."""
     columns = [
         Column("what", "what", right=False, show=name_count),
-        Column("text", "expected", only="people"),
+        Column("text", "expected", only="text"),
         Column("expected", "expected", only="csv"),
         Column("published", "published", only="csv"),
         Column("found", "found"),
         Column("verdict", "verdict", right=False, style=lambda verdict: "red" if verdict == "differs" else ""),
         Column("source", "source", right=False, only="csv"),
-        Column("by", "source", right=False, only="people"),
+        Column("by", "source", right=False, only="text"),
     ]
     rows = []
     for check in results:

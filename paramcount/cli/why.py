@@ -217,7 +217,7 @@ def table(
         Column("left_over", "unexplained", only="csv"),
         Column("verdict", "verdict", right=False, only="csv"),
         Column("source", "source", right=False, only="csv"),
-        Column("by", "source", right=False, only="people"),
+        Column("by", "source", right=False, only="text"),
         Column("why", "why", right=False),
     ]
     visible = [i for i, column in enumerate(columns) if column.name != "by" or any(row[i] for row in rows)]

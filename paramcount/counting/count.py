@@ -167,8 +167,9 @@ class Count:
 
     def _repr_html_(self) -> str:
         """The components as a table, for notebooks."""
+        from paramcount.output.markup_tables import render_html_fragment
         from paramcount.output.numbers import format_count
-        from paramcount.output.tables import Column, Table, html_fragment
+        from paramcount.output.tables import Column, Table
 
         columns = [Column("component", "component", right=False), Column("parameters", "parameters")]
         rows: list[list[Any]] = [[name, n] for name, n in self.components.items() if n]
@@ -177,7 +178,7 @@ class Count:
             rows = [[name, n, self.active_components[name]] for name, n in rows]
         rows.append(["total", self.total, self.active][: len(columns)])
         heading = f"{self.id}: {self.total:,} parameters ({format_count(self.total)})"
-        return html_fragment(Table(columns, rows, None, above=[heading]))
+        return render_html_fragment(Table(columns, rows, None, above=[heading]))
 
     def to_dict(self) -> dict[str, Any]:
         """All counts as plain data for JSON."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from paramcount.counting.count import COMPONENTS
 from paramcount.errors import ParamcountError, find_nearest, make_printable
+from paramcount.output.files import choose_by_extension
 from paramcount.output.numbers import format_count
-from paramcount.output.tables import choose_by_extension
 from paramcount.views.compare import UNVERIFIED, describe_row_changes, is_unverified
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def format_of(path: str) -> Format:
 
     Raises: ParamcountError for any other extension.
     """
-    return choose_by_extension(path, ENDINGS, "plot", where="--plot")
+    return choose_by_extension(path, ENDINGS, where="--plot")
 
 
 def plot_rows(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from paramcount.drawing.shapes import CARD, Arrow, Drawing, Frame, Rectangle, Text, snap
 from paramcount.errors import ParamcountError, make_printable
-from paramcount.output.tables import choose_by_extension
+from paramcount.output.files import choose_by_extension
 
 FONTS = "'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 LIGHT: dict[str, str | tuple[str, ...]] = {
@@ -304,7 +304,7 @@ def format_of(path: str) -> str:
 
     Raises: ParamcountError for any other extension.
     """
-    return choose_by_extension(path, ENDINGS, "drawing")
+    return choose_by_extension(path, ENDINGS)
 
 
 def file_of(drawing: Drawing, format: str) -> str | bytes:

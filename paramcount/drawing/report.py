@@ -17,8 +17,9 @@ from paramcount.explaining.explain import explain_model
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.render_text import describe_experts, format_active_sum, list_expert_sums, list_labels
 from paramcount.explaining.why import Why, explain_figures, render_equation
+from paramcount.output.files import choose_by_extension
 from paramcount.output.numbers import format_count
-from paramcount.output.tables import Table, choose_by_extension, format_cells
+from paramcount.output.tables import Table, format_cells
 from paramcount.tracing.render import describe_scope, describe_step, list_footnotes
 from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Scope, Step, Trace
@@ -74,7 +75,7 @@ def check_ending(path: str) -> None:
 
     Raises: ParamcountError for any extension but .html and .htm.
     """
-    choose_by_extension(path, dict.fromkeys(ENDINGS), "report")
+    choose_by_extension(path, dict.fromkeys(ENDINGS))
 
 
 def render_page(models: Sequence[Model]) -> str:

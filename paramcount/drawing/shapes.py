@@ -154,9 +154,9 @@ class Drawing(NamedTuple):
         Raises: ParamcountError for another extension, and if the file cannot be written.
         """
         from paramcount.drawing.render import ENDINGS, file_of
-        from paramcount.output.tables import choose_by_extension, write_atomically
+        from paramcount.output.files import choose_by_extension, write_atomically
 
-        format = choose_by_extension(str(path), ENDINGS, "drawing", where="save")
+        format = choose_by_extension(str(path), ENDINGS, where="save")
         write_atomically(str(path), file_of(self, format), "save")
 
     def _repr_svg_(self) -> str:

@@ -109,9 +109,9 @@ class Explanation:
     def _repr_html_(self) -> str:
         """The formulas as a table, for notebooks."""
         from paramcount.explaining.render_tables import build_explanation_table
-        from paramcount.output.tables import html_fragment
+        from paramcount.output.markup_tables import render_html_fragment
 
-        return html_fragment(build_explanation_table(self))
+        return render_html_fragment(build_explanation_table(self))
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data for JSON. Field names are those of version 0.1."""

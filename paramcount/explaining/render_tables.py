@@ -51,7 +51,7 @@ def build_explanation_table(e: Explanation) -> Table:
             place = [part.name, line.part, line.detail, line.layers, line.of]
             rows.append([label, *place, line.formula or line.note, line.numbers, line.value, line.active])
     columns = [
-        Column("label", "component", right=False, only="people"),
+        Column("label", "component", right=False, only="text"),
         *(Column(name, name, right=False, only="csv") for name in ("component", "part", "detail", "layers", "of")),
         Column("formula", "formula", right=False),
         Column("numbers", "with values", right=False),

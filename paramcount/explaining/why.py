@@ -102,11 +102,11 @@ def explain_figures(model: Model, numbers: Iterable[str | int] = ()) -> tuple[Wh
 def find_published(model: Model, number: str | int) -> tuple[Published, ...]:
     """The published figures of the entry that have this value.
 
-    Raises: ParamcountError if the text is not a figure.
+    Raises: ParamcountError if the text is not a parameter count.
     """
     figure = parse_figure(number)
     if not 1 <= figure.value <= LARGEST:
-        raise ParamcountError(f"{describe_value(number)} is not a figure", expected=EXPECTED)
+        raise ParamcountError(f"{describe_value(number)} is not a parameter count", expected=EXPECTED)
     return tuple(published for published in model.published if parse_figure(published.value) == figure)
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from tabulate import DataRow, Line, TableFormat
+
+from paramcount.output.markup_tables import tabulate_cells
 from paramcount.output.tables import Table, format_cells
 
-LONGEST_CELL = 40  # characters of running text on one line; a column of longer texts is a paragraph
+LONGEST_CELL = 40  # characters on one line; a last column of longer text becomes a paragraph
 MATH = {
-    "×": r"\times", "≠": r"\neq", "−": "-", "→": r"\rightarrow", "√": r"\surd", "≈": r"\approx", "≤": r"\leq", "≥": r"\geq", "Σ": r"\Sigma", "ᵀ": "^{T}",
-    **{digit: f"^{{{i}}}" for i, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}, "²": "^{2}", "³": "^{3}", "¹": "^{1}",
+    "×": r"\times", "≠": r"\neq", "−": "-", "→": r"\rightarrow", "√": r"\surd", "≈": r"\approx", "≤": r"\leq",
+    "≥": r"\geq", "Σ": r"\Sigma", "‖": r"\Vert", "ᵀ": "^{T}",
+    **{digit: f"^{{{i}}}" for i, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
 }  # fmt: skip
 TEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
@@ -20,17 +25,24 @@ TEX = str.maketrans(
         "<": r"\textless{}",
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
-    }
-    | {
         "–": "--",
         "—": "---",
         "…": r"\ldots{}",
         "·": r"\textperiodcentered{}",
         "‹": r"\guilsinglleft{}",
         "›": r"\guilsinglright{}",
-        "‖": r"\ensuremath{\Vert}",
     }
     | {c: rf"\ensuremath{{{text}}}" for c, text in MATH.items()}
+)
+BOOKTABS = TableFormat(
+    lineabove=Line(r"\toprule", "", "", ""),
+    linebelowheader=Line(r"\midrule", "", "", ""),
+    linebetweenrows=None,
+    linebelow=Line(r"\bottomrule", "", "", ""),
+    headerrow=DataRow("", " & ", r" \\"),
+    datarow=DataRow("", " & ", r" \\"),
+    padding=0,
+    with_header_hide=None,
 )
 
 
@@ -45,16 +57,13 @@ def escape_latex(text: str) -> str:
 
 
 def render_latex(table: Table) -> str:
-    """The table as a LaTeX float: caption, rows between booktabs rules, and notes in small print."""
+    """The table as a LaTeX float: caption, rows between booktabs rules, and the lines below in small print."""
     columns, cells = format_cells(table)
-    runs_on = bool(cells) and max(len(row[-1]) for row in cells) > LONGEST_CELL
     widths = ["r" if column.right else "l" for column in columns]
-    if runs_on:
+    if max((len(row[-1]) for row in cells), default=0) > LONGEST_CELL:
         widths[-1] = r"p{0.45\linewidth}"
     caption = table.caption or " ".join(" ".join(table.above).split()) or "Counted by paramcount"
-    head = (
-        [rf"{' & '.join(escape_latex(column.label) for column in columns)} \\", r"\midrule"] if table.headings else []
-    )
+    labels = [column.label for column in columns] if table.headings else []
     lines = [
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
@@ -62,10 +71,7 @@ def render_latex(table: Table) -> str:
         rf"\caption{{{escape_latex(caption)}}}",
         rf"\label{{tab:{make_label(caption)}}}",
         rf"\begin{{tabular}}{{{''.join(widths)}}}",
-        r"\toprule",
-        *map(protect_row, head),
-        *(protect_row(rf"{' & '.join(map(escape_latex, row))} \\") for row in cells),
-        r"\bottomrule",
+        tabulate_cells(escape_row(labels), [escape_row(row) for row in cells], BOOKTABS),
         r"\end{tabular}",
         *(rf"\par\smallskip {{\footnotesize {escape_latex(line)}}}" for line in table.below),
         r"\end{table}",
@@ -73,16 +79,19 @@ def render_latex(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def protect_row(row: str) -> str:
-    r"""A row, protected if it begins with [ or *, which the preceding `\\` or rule would read as its argument."""
-    return f"{{}}{row}" if row.lstrip().startswith(("[", "*")) else row
+def escape_row(row: Sequence[str]) -> list[str]:
+    r"""Cells escaped for LaTeX. A first cell that starts with [ or * is protected from the preceding `\\` or rule."""
+    cells = [escape_latex(cell) for cell in row]
+    if cells and cells[0].lstrip().startswith(("[", "*")):
+        cells[0] = "{}" + cells[0]
+    return cells
 
 
 def make_label(caption: str) -> str:
-    """The label of a table: the first words of its caption, up to the first number.
+    """The label of a table: the beginning of its caption, up to the first number.
 
     >>> make_label("Llama 3.1 8B 8,030,261,248 parameters"), make_label("通义千问")
     ('llama-3.1-8b', 'parameters')
     """
-    begin = re.split(r"\s\d[\d,]{3,}|[:;→(=]", caption)[0]
-    return re.sub(r"[^a-z0-9.]+", "-", begin.casefold())[:60].strip("-.") or "parameters"
+    beginning = re.split(r"\s\d[\d,]{3,}|[:;→(=]", caption)[0]
+    return re.sub(r"[^a-z0-9.]+", "-", beginning.casefold())[:60].strip("-.") or "parameters"

@@ -1,8 +1,9 @@
-"""Published figures such as "7.61B", "~1.04T" or 8030261248: their values, and whether a count matches them."""
+"""Published parameter counts such as "7.61B" or "~1.04T": parsed, compared with a count, and written with a unit."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from paramcount.errors import ParamcountError, describe_value
@@ -10,16 +11,18 @@ from paramcount.errors import ParamcountError, describe_value
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 FIGURE = re.compile(r"[~≈]?\s*(\d{1,3}(?:,\d{3}){1,9}|\d{1,30})(?:\.(\d{1,12}))?\s*([KMBGT]?)", re.IGNORECASE)
 
+VALID = "7B, 124M, 7.61B, ~1.04T or an integer"
+
 
 class Figure(NamedTuple):
-    """A published figure: its value and the unit of its last digit (1 if exact)."""
+    """A published parameter count: its value and the unit of its last digit (1 if exact)."""
 
     value: int
     step: int
 
 
 def parse_figure(text: str | int) -> Figure:
-    """The value and precision of a published figure.
+    """The value and precision of a published parameter count.
 
     >>> parse_figure("7.61B")
     Figure(value=7610000000, step=10000000)
@@ -32,15 +35,10 @@ def parse_figure(text: str | int) -> Figure:
         return Figure(text, 1)
     match = FIGURE.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
-        raise ParamcountError(
-            f"{describe_value(text)} is not a figure", expected="7B, 124M, 7.61B, ~1.04T or an integer"
-        )
+        raise ParamcountError(f"{describe_value(text)} is not a parameter count", expected=VALID)
     whole, decimals, unit = match[1].replace(",", ""), match[2] or "", UNITS[match[3].upper()]
     if unit < 10 ** len(decimals):
-        raise ParamcountError(
-            f"{describe_value(text)} is not a whole number of parameters",
-            expected="7B, 124M, 7.61B, ~1.04T or an integer",
-        )
+        raise ParamcountError(f"{describe_value(text)} is not a whole number of parameters", expected=VALID)
     step = unit // 10 ** len(decimals)
     return Figure(int(whole + decimals) * step, step)
 
@@ -48,8 +46,8 @@ def parse_figure(text: str | int) -> Figure:
 def match_figure(count: int, figure: Figure) -> str | None:
     """How a count matches this figure: `exact`, `rounded` (half up) or `truncated`; None if it does not.
 
-    >>> match_figure(7_615_616_512, parse_figure("7.62B")), match_figure(7_615_616_512, parse_figure("7.61B")), match_figure(7_615_616_512, parse_figure("7B"))
-    ('rounded', 'truncated', 'truncated')
+    >>> [match_figure(7_615_616_512, parse_figure(text)) for text in ("7.62B", "7.61B", "7B", "8B", "9B")]
+    ['rounded', 'truncated', 'truncated', 'rounded', None]
     """
     value, step = figure
     if count == value:
@@ -74,30 +72,30 @@ def format_bytes(count: int) -> str:
     >>> format_bytes(497759232), format_bytes(2684105617408)
     ('498 MB', '2.68 TB')
     """
-    return (
-        format_scaled(count, (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)))
-        if count >= 1000
-        else f"{count} B"
-    )
+    if count < 1000:
+        return f"{count} B"
+    return format_scaled(count, (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)))
 
 
-def format_scaled(count: int, units: tuple[tuple[str, int], ...]) -> str:
-    for i, (unit, size) in enumerate(units):
-        if count >= size:
-            for decimals in (2, 1, 0):  # integer arithmetic: no float ever holds a count
-                rounded = (count * 10**decimals * 2 + size) // (2 * size)
-                if rounded < 1000:
-                    break
-            else:
-                if rounded >= 1000 and i:
-                    unit, rounded, decimals = units[i - 1][0], 100, 2
-            digits = str(rounded).rjust(decimals + 1, "0")
-            return f"{digits[: len(digits) - decimals]}{'.' * (decimals > 0)}{digits[len(digits) - decimals :]} {unit}"
-    return str(count)
+def format_scaled(count: int, units: Sequence[tuple[str, int]]) -> str:
+    """A count with three significant digits in the largest unit that does not exceed it. `units`: largest first."""
+    i = next((i for i, (_, size) in enumerate(units) if count >= size), None)
+    if i is None:
+        return str(count)
+    unit, size = units[i]
+    for decimals in (2, 1, 0):  # integer arithmetic, because a float is not exact
+        rounded = (count * 10**decimals * 2 + size) // (2 * size)
+        if rounded < 1000:
+            break
+    if rounded >= 1000 and i:  # 999.9 M is 1.00 B
+        unit, rounded, decimals = units[i - 1][0], 100, 2
+    digits = str(rounded).rjust(decimals + 1, "0")
+    whole, fraction = digits[: len(digits) - decimals], digits[len(digits) - decimals :]
+    return f"{whole}.{fraction} {unit}" if fraction else f"{whole} {unit}"
 
 
 def group_digits(shape: str) -> str:
-    """A shape with grouped digits, as people read it.
+    """A shape with digits in groups of three.
 
     >>> group_digits("50257 × 768")
     '50,257 × 768'

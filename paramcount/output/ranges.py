@@ -11,13 +11,13 @@ def join_ranges(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]
     >>> join_ranges([(7, 1), (0, 3), (3, 2)])
     ((0, 5), (7, 1))
     """
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for first, length in sorted(spans):
-        if found and sum(found[-1]) == first:
-            found[-1] = found[-1][0], found[-1][1] + length
+        if ranges and sum(ranges[-1]) == first:
+            ranges[-1] = ranges[-1][0], ranges[-1][1] + length
         else:
-            found.append((first, length))
-    return tuple(found)
+            ranges.append((first, length))
+    return tuple(ranges)
 
 
 def format_ranges(spans: Iterable[tuple[int, int]], dash: str = "–") -> list[str]:

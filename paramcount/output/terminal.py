@@ -7,23 +7,24 @@ import textwrap
 import unicodedata
 
 FALLBACK = "paramcount.ascii"  # the name of the error handler below
-FILLER = "\ue000"  # stands for the second column of a wide character while lines are broken
+FILLER = "\ue000"  # represents the second column of a wide character during wrapping
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 
-# What a character becomes if the encoding of stdout or stderr does not have it; any other becomes "?".
+# Replacements of characters that the encoding of stdout or stderr lacks; all others become "?".
 ASCII = {
-    "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "‒": "-", "─": "-", "×": "x", "·": ".", "…": "...", "→": "->", "\u00a0": " ",
-    "≠": "!=", "≈": "~", "∼": "~", "≃": "~", "≡": "==", "≤": "<=", "≥": ">=", "√": "sqrt ", "Σ": "sum ", "‖": "||", "½": "1/2", "ᵀ": "^T",
-    "‹": "<", "›": ">", "‘": "'", "’": "'", "“": '"', "”": '"', "␣": "_", "§": "S.", "†": "+", "‡": "++",
-    "✓": "yes", "✔": "yes", "✅": "yes", "✗": "no", "✘": "no", "❌": "no",
-    **{digit: f"^{i}" for i, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}, **{digit: str(i) for i, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
+    "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "‒": "-", "─": "-", "×": "x", "·": ".", "…": "...", "→": "->",
+    "≠": "!=", "≈": "~", "∼": "~", "≃": "~", "≡": "==", "≤": "<=", "≥": ">=", "√": "sqrt ", "Σ": "sum ", "‖": "||",
+    "½": "1/2", "ᵀ": "^T", "‹": "<", "›": ">", "‘": "'", "’": "'", "“": '"', "”": '"', "␣": "_", "§": "S.", "†": "+",
+    "‡": "++", "✓": "yes", "✔": "yes", "✅": "yes", "✗": "no", "✘": "no", "❌": "no", "\u00a0": " ",
+    **{digit: f"^{i}" for i, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
+    **{digit: str(i) for i, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
 }  # fmt: skip
 
 
-def text_width(text: str) -> int:
+def measure_text(text: str) -> int:
     """Display width of text in terminal columns: 2 per wide character, 0 per combining one.
 
-    >>> text_width("Qwen"), text_width("通义千问"), text_width("e\\u0301")
+    >>> measure_text("Qwen"), measure_text("通义千问"), measure_text("e\\u0301")
     (4, 8, 1)
     """
     if text.isascii():
@@ -31,23 +32,29 @@ def text_width(text: str) -> int:
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
+def get_terminal_width() -> int:
+    """The terminal's width in columns; 80 without a terminal."""
+    import shutil
+
+    return shutil.get_terminal_size((80, 24)).columns
+
+
 def pad(text: str, width: int, *, right: bool) -> str:
     """Text padded to a width."""
-    blanks = " " * (width - text_width(text))
+    blanks = " " * (width - measure_text(text))
     return blanks + text if right else text + blanks
 
 
 def wrap(text: str, width: int, *, indent: str = "") -> list[str]:
-    """Text wrapped to lines of at most `width` columns. `indent`: prefix of all lines but the first."""
-    filled = text if text.isascii() else "".join(c + FILLER * (unicodedata.east_asian_width(c) in "WF") for c in text)
-    return [
-        line.replace(FILLER, "")
-        for line in textwrap.wrap(filled, width, subsequent_indent=indent, break_on_hyphens=False)
-    ]
+    """Text wrapped to at most `width` columns. `indent`: prefix of all lines but the first."""
+    if not text.isascii():
+        text = "".join(c + FILLER * (unicodedata.east_asian_width(c) in "WF") for c in text)
+    lines = textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)
+    return [line.replace(FILLER, "") for line in lines]
 
 
 def paint(text: str, style: str) -> str:
-    """Text in one of STYLES, excluding the whitespace around it; unchanged without a style.
+    """Text in one of STYLES, without styling the whitespace around it; unchanged if the style is empty.
 
     >>> paint("  total ", "bold")
     '  \\x1b[1mtotal\\x1b[0m '
@@ -57,7 +64,7 @@ def paint(text: str, style: str) -> str:
 
 
 def replace_unencodable(error: UnicodeError) -> tuple[str, int]:
-    """Error handler for encoding: replaces missing characters by ASCII."""
+    """Encoding error handler that replaces missing characters with ASCII."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(ASCII.get(c, "?") for c in error.object[error.start : error.end]), error.end

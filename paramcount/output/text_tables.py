@@ -6,40 +6,40 @@ import re
 from collections.abc import Iterator
 
 from paramcount.output.tables import Column, Table, format_cells
-from paramcount.output.terminal import pad, paint, text_width, wrap
+from paramcount.output.terminal import measure_text, pad, paint, wrap
 
 SHAPE = re.compile(r"\[[^][]*\]")  # [1024, 768]
-NARROWEST = 14  # what a column of running text gets at least, else its text stands below the row
+NARROWEST = 14  # columns; a last column with less space continues below its row
 INDENT = "    "
 
 
 def render_text(table: Table, width: int, *, colour: bool = False) -> str:
-    """The table as text of at most `width` columns: a last column of prose wraps, other columns continue in panels below."""
+    """The table as text of at most `width` columns. A last column of prose wraps; other columns continue in panels."""
     columns, cells = format_cells(table)
     if table.headings:
-        cells = [[column.label for column in columns], [], *cells]
-    widths = [max((text_width(row[i]) for row in cells if row), default=0) for i in range(len(columns))]
-    room = width - sum(n + 2 for n in widths[:-1])
-    below = table.wraps and room < min(widths[-1], NARROWEST)  # the last column has no room beside the others
-    if table.wraps and not below:
-        widths[-1] = min(widths[-1], room)
-    lines = [*lines_above(table, width, colour=colour)]
-    for panel in split_panels(widths[:-1] if below else widths, width):
-        if len(panel) < len(columns) - below and lines:
+        cells = [[column.label for column in columns], [], *cells]  # the empty row becomes the rule
+    widths = [max((measure_text(row[i]) for row in cells if row), default=0) for i in range(len(columns))]
+    available = width - sum(n + 2 for n in widths[:-1])
+    is_below = table.wraps and available < min(widths[-1], NARROWEST)  # the last column continues below its row
+    if table.wraps and not is_below:
+        widths[-1] = min(widths[-1], available)
+    lines = list(format_lines_above(table, width, colour=colour))
+    for panel in split_panels(widths[:-1] if is_below else widths, width):
+        if len(panel) < len(columns) - is_below and lines:
             lines.append("")
+        wraps = table.wraps and len(columns) - 1 in panel
         for row in cells:
-            last = len(columns) - 1 in panel
-            for texts in break_lines(row or ["─" * n for n in widths], widths[-1] if table.wraps and last else None):
+            for texts in break_row(row or ["─" * n for n in widths], widths[-1] if wraps else None):
                 padded = [pad(texts[i], widths[i], right=columns[i].right) for i in panel]
                 if colour and row:
                     padded = [paint(text, get_style(table, columns[i], row, i)) for i, text in zip(panel, padded)]
                 lines.append("  ".join(padded).rstrip())
-            if below and not table.drops and row and not (table.headings and row is cells[0]):
-                lines += [
-                    INDENT + paint(text, get_style(table, columns[-1], row, -1) if colour else "")
-                    for text in sum_lines(row[-1], width - len(INDENT))
-                ]
-    lines += [piece for line in table.below for piece in fold_cell(line, width)]
+            is_heading = table.headings and row is cells[0]
+            if is_below and not table.drops and row and not is_heading:
+                style = get_style(table, columns[-1], row, -1) if colour else ""
+                lines += [INDENT + paint(text, style) for text in wrap_sum(row[-1], width - len(INDENT))]
+    for line in table.below:
+        lines += fold_line(line, width)
     return "\n".join(lines) + "\n"
 
 
@@ -50,48 +50,49 @@ def get_style(table: Table, column: Column, row: list[str], i: int) -> str:
     return column.style(row[i]) if callable(column.style) else column.style
 
 
-def lines_above(table: Table, width: int, *, colour: bool) -> Iterator[str]:
-    """The lines above a table. With colour, the leading name and number are bold and mismatches are red."""
+def format_lines_above(table: Table, width: int, *, colour: bool) -> Iterator[str]:
+    """The folded lines above a table. With colour, the leading name and number are bold and mismatches are red."""
     for i, line in enumerate(table.above):
-        differs = False
-        for j, piece in enumerate(fold_cell(line, width)):
+        is_mismatch = False
+        for j, piece in enumerate(fold_line(line, width)):
             if not colour:
                 yield piece
                 continue
-            before, sign, after = ("", "", piece) if differs else piece.partition("≠")
-            yield (bold_title(before) if i == j == 0 else before) + paint(sign + after, "red")
-            differs = differs or bool(sign)
+            before, sign, after = ("", "", piece) if is_mismatch else piece.partition("≠")
+            yield (paint_title(before) if i == j == 0 else before) + paint(sign + after, "red")
+            is_mismatch = is_mismatch or bool(sign)
 
 
-def bold_title(line: str) -> str:
+def paint_title(line: str) -> str:
     """The first line above a table, with its name and number in bold."""
     words = line.split("   ")
     return "   ".join([*(paint(word, "bold") for word in words[:2]), *words[2:]])
 
 
-def break_lines(row: list[str], room: int | None) -> list[list[str]]:
-    """A row split into as many lines as its last cell needs at a width of `room`."""
-    if room is None or text_width(row[-1]) <= room:
+def break_row(row: list[str], width: int | None) -> list[list[str]]:
+    """A row as the lines that its last cell needs at a width; one line if the width is None."""
+    if width is None or measure_text(row[-1]) <= width:
         return [row]
-    first, *others = sum_lines(row[-1], room)
-    return [[*row[:-1], first], *([*[""] * (len(row) - 1), text] for text in others)]
+    first, *others = wrap_sum(row[-1], width)
+    blanks = [""] * (len(row) - 1)
+    return [[*row[:-1], first], *([*blanks, text] for text in others)]
 
 
-def fold_cell(line: str, width: int) -> list[str]:
+def fold_line(line: str, width: int) -> list[str]:
     """A line folded to `width`: preferably at a gap of three spaces, otherwise between words."""
-    if text_width(line) > width and "   " in line:
+    if measure_text(line) > width and "   " in line:
         head, _, tail = line.rpartition("   ")
-        return [*fold_cell(head, width), *fold_cell(f"  {tail.strip()}", width)]
+        return [*fold_line(head, width), *fold_line(f"  {tail.strip()}", width)]
     return wrap(line, max(width, 20), indent="  ") or [""]
 
 
-def sum_lines(text: str, room: int) -> list[str]:
+def wrap_sum(text: str, width: int) -> list[str]:
     """A sum wrapped between its terms, never inside a shape."""
-    held = text.replace(" × ", "\u00a0×\u00a0").replace("\u00a0(", " (")
-    held = SHAPE.sub(lambda shape: shape[0].replace(" ", "\u00a0"), held)
-    if max(map(text_width, held.split(" ")), default=0) > room:
-        held = text
-    return [line.replace("\u00a0", " ") for line in wrap(held, room)]
+    joined = text.replace(" × ", "\u00a0×\u00a0").replace("\u00a0(", " (")
+    joined = SHAPE.sub(lambda shape: shape[0].replace(" ", "\u00a0"), joined)
+    if max(map(measure_text, joined.split(" ")), default=0) > width:
+        joined = text
+    return [line.replace("\u00a0", " ") for line in wrap(joined, width)]
 
 
 def split_panels(widths: list[int], width: int) -> list[list[int]]:

@@ -127,7 +127,7 @@ def build_table(trace: Trace) -> Table:
     """A table with one row per step."""
     columns = [
         Column("step", "step", right=False),
-        Column("how", "how", right=False, only="people"),
+        Column("how", "how", right=False, only="text"),
         *(Column(name, name, right=False, only="csv") for name in CSV_COLUMNS),
     ]
     cells = []

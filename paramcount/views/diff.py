@@ -56,7 +56,8 @@ class Difference:
 
     def _repr_html_(self) -> str:
         """The sizes and components that differ as a table, for notebooks."""
-        from paramcount.output.tables import Column, Table, html_fragment
+        from paramcount.output.markup_tables import render_html_fragment
+        from paramcount.output.tables import Column, Table
 
         columns = [
             Column("name", "", right=False),
@@ -69,7 +70,7 @@ class Difference:
         ]
         components = [[part.component, part.a, part.b, part.difference] for part in self.components]
         total = ["total", self.total_a, self.total_b, self.difference]
-        return html_fragment(Table(columns, [*sizes, *components, total], None, above=[f"{self.a} → {self.b}"]))
+        return render_html_fragment(Table(columns, [*sizes, *components, total], None, above=[f"{self.a} → {self.b}"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON. A size that a model does not have is missing."""

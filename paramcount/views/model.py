@@ -31,8 +31,8 @@ def build_model_table(model: Model, count: Count) -> Table:
         Column("component", "component", right=False),
         Column("parameters", "parameters"),
         Column("active", "active", only="csv"),
-        Column("share", "share", only="people"),
-        Column("arithmetic", "arithmetic", right=False, only="people", style="dim"),
+        Column("share", "share", only="text"),
+        Column("arithmetic", "arithmetic", right=False, only="text", style="dim"),
     ]
     evidence = summarize_checks(model, count)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
