@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from paramcount.auditing.audit import Audit, Cell, Row
 from paramcount.auditing.consistency import Doubt
 from paramcount.auditing.verdicts import VERDICTS, count_verdict, count_verdicts, describe_verdict
-from paramcount.errors import make_printable
-from paramcount.explaining.causes import join_words
+from paramcount.errors import join_words, make_printable
 from paramcount.output.tables import Column, Table
 
 LONGEST = 4000
@@ -99,7 +98,9 @@ def group_by_note(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
 
 
 def name_cells(cells: Sequence[Cell]) -> str:
-    return f"{cells[0].label} {cells[0].plain}" if len(cells) == 1 else join_words([cell.label for cell in cells])
+    return (
+        f"{cells[0].label} {cells[0].plain}" if len(cells) == 1 else join_words([cell.label for cell in cells], "and")
+    )
 
 
 def describe_doubt(doubt: Doubt) -> str:
@@ -143,7 +144,7 @@ def list_notes(row: Row) -> list[str]:
     notes = group_by_note(cell for cell in claims if cell.note not in ("", row.note) and cell.verdict != "rounded")
     lines = [row.note] if row.note else []
     return lines + [
-        note if len(cells) == len(claims) else f"{join_words(cell.label for cell in cells)}{format_note(note)}"
+        note if len(cells) == len(claims) else f"{join_words((cell.label for cell in cells), 'and')}{format_note(note)}"
         for note, cells in notes.items()
     ]
 
