@@ -1,6 +1,6 @@
 """Exact parameter counts of language models, from the config alone, with the arithmetic.
 
-The functions are those of `paramcount.api`; each is loaded on first use, so that importing paramcount costs nothing.
+The functions are defined in `paramcount.api` and loaded on first use, which keeps `import paramcount` fast.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# {type that the functions return: the module that has it}
+# {type that the functions return or raise: its module}
 _TYPES = {
     "Audit": "auditing.audit",
     "ConfigWarning": "errors",

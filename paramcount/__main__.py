@@ -1,4 +1,7 @@
-"""The command, also as `python -m paramcount`: Ctrl-C and SIGTERM end it without a traceback, while it imports too, and files are cleaned up."""
+"""The command line program, also run as `python -m paramcount`.
+
+Ctrl-C and SIGTERM end it without a traceback, even during imports, and temporary files are removed.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ def main() -> None:
         raise SystemExit(128 + number)
 
     for number in SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup and `&` in a script set it
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup and `&` in a script ignore signals
             signal.signal(number, stop)
     try:
         from paramcount.cli import main as run

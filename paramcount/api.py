@@ -1,6 +1,6 @@
 """The Python API: the only place that joins names, files and counting. `import paramcount` offers all of it.
 
-Every function that takes a model accepts the same things: a zoo id (`"llama-3.1-8b"`), a Hugging Face id or URL (in the
+Every function that takes a model accepts the same values: a zoo id (`"llama-3.1-8b"`), a Hugging Face id or URL (in the
 zoo, or in the local cache), the path of a config.json, of a directory with one or of a YAML entry, a mapping (a parsed
 config.json, or `architecture` and `config`), a transformers config object, or a `Model` from `load` or `what_if`.
 
@@ -45,7 +45,7 @@ Settings = Mapping[str, object]
 def load(model: object, *, download: bool = False, strict: bool = False, set: Settings | None = None) -> Model:
     """The sizes of a model, with their sources, how its config was read and what its zoo entry says.
 
-    Raises: ParamcountError for an unknown model, with the nearest names, and for a config that contradicts itself.
+    Raises: ParamcountError for an unknown model, with the nearest names, and for an invalid config.
 
     >>> load("deepseek-v3").sizes.n_routed_experts
     256
@@ -90,7 +90,7 @@ def compare(
     """A DataFrame with one row per model: exact counts, components and sizes; integer columns have the dtype Int64.
 
     `models` may also contain families ("qwen3") and wildcards ("gpt2-*"). A size that a model does not have is 0; only
-    unknown facts are missing. `estimates` adds a row for each third-party estimate.
+    unknown values are missing. `estimates` adds a row for each third-party estimate.
 
     Raises: ParamcountError as `load` does; for a count of 2^63 or more, which does not fit an Int64 column.
 
@@ -129,10 +129,10 @@ def diff(
 
 
 def what_if(model: object, /, **changes: object) -> Model:
-    """The same model with other sizes or flags. Every other size keeps its value, even if its config.json derives it.
+    """The model with some sizes or flags changed. All others keep their values, even if the config.json derives them.
 
-    A size of an inner config is given in a mapping, `vision={"n_layers": 24}`, or with a dot,
-    `**{"vision.n_layers": 24}`. The result has `original` and `changes`; it has no sources and no published figures.
+    Change a size of an inner config with a mapping, `vision={"n_layers": 24}`, or with a dot,
+    `**{"vision.n_layers": 24}`. The result has `original` and `changes`, but no sources and no published figures.
 
     Raises: ParamcountError for a size that the model does not have, and for sizes that contradict each other, with a
     value that works.
@@ -171,11 +171,13 @@ def explain(
 def formula(model: object, of: str = "total", **structure: object) -> Polynomial:
     """A count of a model or of an architecture as a polynomial in its named sizes.
 
-    `model` may be the name of an architecture ("llama"), whose flags `structure` gives; a name that is both means the
-    model, and `{"architecture": "gpt2"}` the architecture. `of` is a field of a count ("total", "active", "mtp"), a
-    component ("qkv"), a detail ("qkv.q") or a part ("encoder"). Sizes in `structure` are replaced by their values.
+    `model` may be the name of an architecture ("llama"); `structure` then sets its flags. If a model has the same
+    name, `{"architecture": "gpt2"}` selects the architecture. `of` is a field of a count ("total", "active", "mtp"), a
+    component ("qkv"), a subcomponent ("qkv.q") or a part ("encoder"). The formula uses the values of the sizes in
+    `structure` instead of their names.
 
-    Raises: ParamcountError for an unknown name, with the nearest; for missing flags of an architecture, naming each.
+    Raises: ParamcountError for an unknown name, with the nearest names; for missing flags of an architecture, with
+    their names.
 
     >>> formula("llama-3.1-8b", of="qkv")
     n_layers · d_model · d_head · (n_heads + 2·n_kv_heads)
@@ -213,7 +215,7 @@ def why(
     """What a published figure counts: one answer for `number`, or one for each figure in the model's zoo entry.
 
     `number` is a figure as printed ("3.6B", "~1.04T"), which matches when rounded or truncated, or an integer
-    (137022720 or "137,022,720"), which has to match exactly. Every answer is a count plus named causes.
+    (137022720 or "137,022,720"), which must match exactly. Every answer is a count plus named causes.
 
     Raises: ParamcountError as `count` does, and if `number` is not a number.
 
@@ -250,7 +252,7 @@ def trace(
     length.
 
     Shapes: weights both as multiplied, [in, out], and as stored in the checkpoint.
-    Raises: ParamcountError as `count` does, and for inputs that the model cannot take.
+    Raises: ParamcountError as `count` does, and for inputs that the model does not accept.
 
     >>> [step.out for step in trace("gpt2-small", tokens=5).steps][-3:]
     [(5, 768), (768,), (50257,)]
@@ -258,8 +260,9 @@ def trace(
     from paramcount.tracing.run import trace_model
     from paramcount.tracing.walk import TraceOptions
 
-    usual = 5 if past is None else 1
-    options = TraceOptions(usual if tokens is None else tokens, pad, batch, past, source)
+    if tokens is None:
+        tokens = 5 if past is None else 1
+    options = TraceOptions(tokens, pad, batch, past, source)
     return trace_model(load(model, download=download, strict=strict, set=set), options)
 
 
@@ -274,8 +277,8 @@ def draw(
 ) -> Drawing:
     """A drawing of the forward pass to scale: every matrix is a rectangle, data blue and weights grey.
 
-    `tokens` is the input length: 1,024 by default, or the longest input that the model takes. `layer` draws one layer
-    of the decoder, counted from 0; by default identical layers are drawn once. A notebook shows the drawing;
+    `tokens` is the input length: 1,024 by default, or the longest input that the model accepts. `layer` selects one
+    layer of the decoder, from 0; by default identical layers are drawn once. A notebook displays the drawing;
     `drawing.save("gpt2.svg")` writes it to a file.
 
     Units: pixels; `scale` is the number of elements per pixel.
@@ -302,8 +305,8 @@ def plot(
 ) -> bytes:
     """A bar chart of the components of several models: the bytes of an SVG, PNG or PDF file. Needs the [plot] extra.
 
-    A model that uses fewer parameters per token than it has gets a second, thinner bar for its active parameters. With
-    `scale="log"` the length of a bar is the logarithm of its sum, and its components divide that length in proportion.
+    A mixture-of-experts model gets a second, thinner bar for its active parameters. With `scale="log"` the length of a
+    bar is the logarithm of its sum, and its components divide that length in proportion.
 
     Raises: ParamcountError as `compare` does; for an unknown format or scale; if the extra is missing.
 
@@ -392,15 +395,15 @@ def stored_in(path: str | Path, *, watch: Callable[[int, int], object] | None = 
 
 
 def audit(source: object) -> Audit:
-    """The verdict on a table of figures about models, cell by cell.
+    """A verdict on each cell of a table of model sizes and parameter counts.
 
     `source` is the path of a CSV or Markdown file ("-" is standard input), a DataFrame, or rows as mappings of column
-    to value. Columns may have any of their common names. Parameters may be rounded; sizes have to be exact.
+    to value. Columns may have any of their common names. Parameters may be rounded; sizes must be exact.
 
-    Raises: ParamcountError for a table that cannot be read or that has no column to check.
+    Raises: ParamcountError for a table that cannot be read, or without a column to check.
 
-    >>> found = audit([{"model": "GPT-2 Large", "params": "774M", "layers": 36, "d_model": 1536}])
-    >>> found.ok, [(cell.column, cell.verdict, cell.true) for cell in found.cells]
+    >>> result = audit([{"model": "GPT-2 Large", "params": "774M", "layers": 36, "d_model": 1536}])
+    >>> result.ok, [(cell.column, cell.verdict, cell.true) for cell in result.cells]
     (False, [('total', 'rounded', 774030080), ('n_layers', 'right', 36), ('d_model', 'wrong', 1280)])
     """
     from paramcount.auditing.audit import audit_tables, read_tables
@@ -409,7 +412,7 @@ def audit(source: object) -> Audit:
 
 
 def _select(models: object, *, estimates: bool, download: bool, strict: bool, set: Settings | None) -> list[Model]:
-    """The models that words stand for, each once, with the same sizes changed in all."""
+    """The selected models, each once, all with the changes in `set`."""
     from paramcount.loading import select_models
 
     selected = select_models(models, estimates=estimates, download=download, strict=strict)

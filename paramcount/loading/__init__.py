@@ -1,6 +1,7 @@
-"""Loading: the model that a word, a path, a mapping or an object means, from the zoo, a file, the Hugging Face cache or the Hub.
+"""Loading: the model that a name, a path, a mapping or a config object identifies.
 
-This is the only place that joins the zoo with config files; everything above it takes loaded models.
+Models come from the zoo, a file, the Hugging Face cache or the Hub. This is the only package that joins the zoo with
+config files; everything above it takes loaded models.
 """
 
 from paramcount.loading.models import load, load_document, load_path, select_models

@@ -1,4 +1,4 @@
-"""Models from the words that name them: a zoo id, a Hugging Face id or URL, a path, a mapping, a config object."""
+"""Models from what identifies them: a zoo id, a Hugging Face id or URL, a path, a mapping or a config object."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from paramcount import zoo
 from paramcount.errors import ParamcountError, describe_value, make_printable, make_strict_error, quote, show_warnings
@@ -23,21 +23,31 @@ SPEC_HELP = (
 YAML_ENDS = (".yaml", ".yml")
 
 
+class ConfigObject(Protocol):
+    """A transformers config, or an object like one."""
+
+    model_type: str
+
+    def to_dict(self) -> Mapping[str, Any]: ...
+
+
 def load(spec: object, *, download: bool = False, strict: bool = False) -> zoo.Model:
-    """The validated config of a model, with its sources.
+    """The model that `spec` identifies, with its sizes and their sources.
 
-    `spec`: a zoo id; a Hugging Face id or URL (of the zoo, else of the local cache); the path of a config.json, of a directory with one
-    or of a YAML file; a mapping (a parsed config.json, or `architecture` and `config`); a transformers config, or any object with
-    `model_type` and `to_dict()`; a loaded model. A bare name is looked up in the zoo first, then in the current directory. `download`:
-    config.json of a Hugging Face id that is nowhere else is fetched from the Hub, which needs the [hub] extra. `strict`: warnings are
-    errors; else Python's `warnings` shows each as a `ConfigWarning`.
+    Args:
+        spec: A zoo id; a Hugging Face id or URL (in the zoo, or in the local cache); the path of a config.json, of a
+            directory with one or of a YAML file; a mapping (a parsed config.json, or `architecture` and `config`); a
+            transformers config, or any object with `model_type` and `to_dict()`; a loaded model. A name without a
+            slash or extension is looked up in the zoo first, then in the current directory.
+        download: Fetch the config.json of a Hugging Face id that is not in the local cache; needs the [hub] extra.
+        strict: Turn warnings into errors. By default Python's `warnings` shows each of them as a `ConfigWarning`.
 
-    >>> load("deepseek-v3").config.n_routed_experts
+    Raises: ParamcountError for an unknown model and for an invalid config.
+
+    >>> load("deepseek-v3").sizes.n_routed_experts
     256
-    >>> load({"model_type": "qwen3", "num_hidden_layers": 36}).config.n_layers
+    >>> load({"model_type": "qwen3", "num_hidden_layers": 36}).sizes.n_layers
     36
-
-    Raises: ParamcountError for anything else, saying what was found and what is expected.
     """
     model = spec if isinstance(spec, zoo.Model) else _load_any(spec, download)
     if warnings := model.warnings:
@@ -53,13 +63,11 @@ def _load_any(spec: object, download: bool) -> zoo.Model:
     if isinstance(spec, Mapping):
         return load_mapping(spec, "unnamed")
     if isinstance(spec, str):
-        return (
-            _load_url(spec, download)
-            if is_url(spec)
-            else _load_path_or_stdin(spec)
-            if is_file_name(spec)
-            else _load_name(spec, download)
-        )
+        if is_url(spec):
+            return _load_url(spec, download)
+        if is_file_name(spec):
+            return _load_path_or_stdin(spec)
+        return _load_name(spec, download)
     if isinstance(spec, os.PathLike):
         return _load_path_or_stdin(os.fsdecode(spec))
     if is_config_object(spec):
@@ -67,20 +75,21 @@ def _load_any(spec: object, download: bool) -> zoo.Model:
     raise ParamcountError(f"{type(spec).__name__} is not a model", expected=SPEC_HELP)
 
 
-def is_config_object(spec: object) -> bool:
+def is_config_object(spec: object) -> TypeGuard[ConfigObject]:
     """Whether an object is a transformers config, or looks like one."""
     return not isinstance(spec, type) and hasattr(spec, "model_type") and callable(getattr(spec, "to_dict", None))
 
 
-def _load_object(config: Any) -> zoo.Model:
-    """The model of a config object, read like the config.json that it saves."""
+def _load_object(config: ConfigObject) -> zoo.Model:
+    """The model of a config object, read like the config.json that it would save."""
+    type_name = make_printable(type(config).__name__, 60)
     try:
         document = json.loads(json.dumps(config.to_dict(), default=str))
-    except Exception as error:  # whatever the object's own code raises, also if it is recursive
-        problem = f"to_dict() of {make_printable(type(config).__name__, 60)} raises {type(error).__name__}: {make_printable(str(error), 200)}"
+    except Exception as error:  # whatever the object's own code raises, including RecursionError
+        problem = f"to_dict() of {type_name} raises {type(error).__name__}: {make_printable(error, 200)}"
         raise ParamcountError(problem, expected=SPEC_HELP) from error
     if not isinstance(document, dict):
-        raise ParamcountError(f"to_dict() of {type(config).__name__} does not return a mapping", expected=SPEC_HELP)
+        raise ParamcountError(f"to_dict() of {type_name} does not return a mapping", expected=SPEC_HELP)
     name = getattr(config, "name_or_path", None)
     return load_mapping(document, make_printable(name, 100) if isinstance(name, str) and name else "unnamed")
 
@@ -94,15 +103,15 @@ def _load_url(url: str, download: bool) -> zoo.Model:
 
     path = _find_cached(repo, revision, download) if locate.REPO.fullmatch(repo) else None
     if path is None and not download:
-        expected = f"--download, or https://huggingface.co/{repo} for the main revision"
         raise ParamcountError(
-            f"revision {quote(revision)} of {quote(repo)} is not in the local Hugging Face cache", expected=expected
+            f"revision {quote(revision)} of {quote(repo)} is not in the local Hugging Face cache",
+            expected=f"--download, or https://huggingface.co/{repo} for the main revision",
         )
     return load_path(path or locate.download(repo, revision))
 
 
 def _load_name(name: str, download: bool) -> zoo.Model:
-    """The model of a name: from the zoo, else from the local Hugging Face cache, else with `download` from the Hub."""
+    """The model of a name: from the zoo, else from the local Hugging Face cache, else from the Hub if `download`."""
     try:
         return zoo.load_entry(find_id(name))
     except ParamcountError:
@@ -112,15 +121,16 @@ def _load_name(name: str, download: bool) -> zoo.Model:
             raise
         path = _find_cached(name, "main", download)
         if path is None and not download:
-            expected = "a name from `paramcount list`, a repository in the local Hugging Face cache, or --download"
             raise ParamcountError(
-                f"unknown model {quote(name)}", expected=expected, nearest=suggest_names(name)
+                f"unknown model {quote(name)}",
+                expected="a name from `paramcount list`, a repository in the local Hugging Face cache, or --download",
+                nearest=suggest_names(name),
             ) from None
         return load_path(path or locate.download(name))
 
 
 def _find_cached(repo: str, revision: str, download: bool) -> Path | None:
-    """config.json in the local cache; None if it is missing, or if the cache is damaged and `download` can repair it."""
+    """The config.json in the local cache; None if it is missing, or damaged and `download` can replace it."""
     from paramcount.huggingface import locate
 
     try:
@@ -132,6 +142,7 @@ def _find_cached(repo: str, revision: str, download: bool) -> Path | None:
 
 
 def _load_path_or_stdin(path: str) -> zoo.Model:
+    """The model of a file or directory, or of the config.json on standard input for "-"."""
     if path.lower().endswith(YAML_ENDS):
         return zoo.make_model(zoo.read_entry(expand_home(path)))
     if path != "-":
@@ -157,23 +168,21 @@ def load_document(document: Document) -> zoo.Model:
 
 
 def load_mapping(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Model:
-    """The model of a parsed mapping: a config.json has `model_type` or `architectures`, a zoo entry `architecture` and `config`.
+    """The model of a parsed mapping.
 
-    Raises: ParamcountError if it is both or neither, or another tool's file.
+    A config.json has `model_type` or `architectures`, a zoo entry has `architecture` and `config`.
+
+    Raises: ParamcountError if the mapping is both or neither, or the file of another tool.
     """
-    is_hub, is_entry = "model_type" in content, "architecture" in content and "config" in content
-    if is_hub and is_entry:
+    has_model_type, has_config = "model_type" in content, "architecture" in content and "config" in content
+    if has_model_type and has_config:
         raise ParamcountError("has both model_type and architecture", expected="a config.json or a zoo entry, not both")
-    if is_hub:
-        if wrong := [key for key in content if not isinstance(key, str)]:
-            raise ParamcountError(f"the key {describe_value(wrong[0])} is not a string", expected="string keys")
+    if has_model_type:
+        for key in content:
+            if not isinstance(key, str):
+                raise ParamcountError(f"the key {describe_value(key)} is not a string", expected="string keys")
         return _load_config(content, id, name)
-    if (
-        is_entry
-        or content.get("estimate") is True
-        or "architecture" in content
-        or isinstance(content.get("config"), Mapping)
-    ):
+    if _is_entry(content):
         return zoo.make_model(zoo.parse_entry(content, id))
     from paramcount.huggingface.locate import check_is_config
 
@@ -181,37 +190,48 @@ def load_mapping(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Mod
     return _load_config(content, id, name)
 
 
+def _is_entry(content: Mapping[str, Any]) -> bool:
+    """Whether a mapping without `model_type` is a zoo entry, perhaps an incomplete one."""
+    return content.get("estimate") is True or "architecture" in content or isinstance(content.get("config"), Mapping)
+
+
 def _load_config(content: Mapping[str, Any], id: str, name: str) -> zoo.Model:
     from paramcount.huggingface.config import read_config
 
-    found = read_config(content, id, name)
-    return zoo.Model(found.id, found.name, found.sizes, found.architecture, found.reading, found.context_length)
+    config = read_config(content, id, name)
+    return zoo.Model(config.id, config.name, config.sizes, config.architecture, config.reading, config.context_length)
 
 
 def select_models(
-    words: object, *, estimates: bool = False, download: bool = False, strict: bool = False
+    specs: object, *, estimates: bool = False, download: bool = False, strict: bool = False
 ) -> list[zoo.Model]:
-    """The models that words refer to, in the given order, each once: a family is all its models, `*` and `?` match any text.
+    """The selected models in the given order, each once.
 
-    Estimates come only with `estimates`; `download` and `strict` as for `load`.
+    Args:
+        specs: Whatever `load` accepts, alone or in a list; also families, which select all their models, and patterns,
+            in which `*` and `?` match any text.
+        estimates: Include third-party estimates.
+        download: As for `load`.
+        strict: As for `load`.
 
-    Raises: ParamcountError for an unknown word, or for an estimate without `estimates`.
+    Raises: ParamcountError as `load` does, and for the name of an estimate without `estimates`.
     """
-    if isinstance(words, (str, os.PathLike, Mapping, zoo.Model)) or is_config_object(words):
-        words = [words]
-    if isinstance(words, bytes) or not isinstance(words, Iterable):
-        raise ParamcountError(
-            f"{type(words).__name__} is not a list of models", expected=f"a list of any of these: {SPEC_HELP}"
-        )
-    found: dict[zoo.Model, None] = {}
-    for word in words:
-        many = expand_pattern(word)
-        for model in (
-            [load(word, download=download, strict=strict)] if many is None else [zoo.load_entry(id) for id in many]
-        ):
+    if isinstance(specs, (str, os.PathLike, Mapping, zoo.Model)) or is_config_object(specs):
+        specs = [specs]
+    if isinstance(specs, bytes) or not isinstance(specs, Iterable):
+        problem = f"{type(specs).__name__} is not a list of models"
+        raise ParamcountError(problem, expected=f"a list of any of these: {SPEC_HELP}")
+    models: dict[zoo.Model, None] = {}  # without duplicates
+    for spec in specs:
+        ids = expand_pattern(spec)
+        if ids is None:
+            model = load(spec, download=download, strict=strict)
             if model.estimate and not estimates:
-                if many is None:
-                    _ = model.sizes  # raises: there is nothing to count
-                continue
-            found[model] = None
-    return list(found)
+                _ = model.sizes  # raises: there is nothing to count
+            models[model] = None
+            continue
+        for id in ids:
+            model = zoo.load_entry(id)
+            if estimates or not model.estimate:
+                models[model] = None
+    return list(models)
