@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from paramcount import __version__
 from paramcount.counting.count import Count
@@ -209,7 +209,7 @@ def _draw_bars(rows: Sequence[dict[str, Any]], safe: Callable[[str], Markup]) ->
     from paramcount.drawing.bars import plot_rows
 
     totals = [row["total"] for row in rows if not row["estimate"]]
-    scale = "log" if max(totals) > FAR_APART * min(totals) else "linear"
+    scale: Literal["linear", "log"] = "log" if max(totals) > FAR_APART * min(totals) else "linear"
     root = ET.fromstring(plot_rows(rows, scale=scale, paper=False))  # noqa: S314 our own SVG
     for element in list(root.iter()):
         element.tag = element.tag.rpartition("}")[2]
