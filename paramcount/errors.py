@@ -226,13 +226,16 @@ def quote(text: str) -> str:
     return make_printable(repr(text), 60)
 
 
-def format_shape(sizes: Iterable[object]) -> str:
-    """A shape as text.
+def format_shape(sizes: Iterable[object], marked: int | None = None) -> str:
+    """A shape as text. `marked`: the index of an axis to highlight.
 
-    >>> format_shape((1024, 768))
-    '[1024, 768]'
+    >>> format_shape((1024, 768)), format_shape(("source", 512)), format_shape((1024, 768), -1)
+    ('[1024, 768]', '[source, 512]', '[1024, ‹768›]')
     """
-    return f"[{', '.join(map(str, sizes))}]"
+    axes = [make_printable(n, 60) for n in sizes]
+    if marked is not None:
+        axes[marked] = f"‹{axes[marked]}›"
+    return f"[{', '.join(axes)}]"
 
 
 def describe_value(value: object) -> str:

@@ -515,7 +515,7 @@ def test_every_tensor_has_its_name_shape_repeats_and_count(run: Runner) -> None:
         if row["tensor"] == "model.layers.{layer}.mlp.experts.{expert}.gate_proj.weight" and row["part"] == "decoder"
     ]
     assert (gate["shape"], gate["repeats"], gate["parameters"]) == (
-        "2,048 × 7,168",
+        "[2048, 7168]",
         "58 layers × 256 experts",
         str(58 * 256 * 2048 * 7168),
     )
@@ -526,7 +526,7 @@ def test_every_tensor_has_its_name_shape_repeats_and_count(run: Runner) -> None:
     ]
     assert down["repeats"] == "61 layers"  # of both kinds
     assert re.search(
-        r"\.gate_proj\.weight\n  2,048 × 7,168 +58 layers × 256 experts +217,969,590,272\n",
+        r"\.gate_proj\.weight\n  \[2048, 7168\] +58 layers × 256 experts +217,969,590,272\n",
         run("explain", "deepseek-v3", "--tensors").out,
     )
 

@@ -11,8 +11,8 @@ from paramcount.checkpoints.classify import get_display_name
 from paramcount.checkpoints.contents import Copy, Pattern, StoredCount
 from paramcount.checkpoints.render_verification import format_bits, format_known_shape, format_not_included
 from paramcount.counting.count import COMPONENTS
-from paramcount.errors import make_printable
-from paramcount.output.numbers import format_bytes, format_count, group_digits
+from paramcount.errors import format_shape, make_printable
+from paramcount.output.numbers import format_bytes, format_count
 from paramcount.output.tables import Column, Table
 from paramcount.views.model import format_share
 
@@ -62,7 +62,7 @@ def build_tensor_table(found: StoredCount, *, full: bool) -> Table:
     columns = [
         Column("name", "tensor", right=False),
         Column("dtype", "type", right=False),
-        Column("shape", "shape", show=lambda shape: "–" if shape is None else group_digits(shape)),
+        Column("shape", "shape"),
         Column("tensors", "tensors"),
         Column("parameters", "parameters"),
         Column("component", "component", right=False, show=format_component),
@@ -80,7 +80,7 @@ def format_component(name: str) -> str:
 
 
 def build_row(pattern: Pattern) -> list[object]:
-    sizes = None if pattern.shape is None else " × ".join(map(str, pattern.shape))
+    sizes = None if pattern.shape is None else format_shape(pattern.shape)
     return [pattern.pattern, pattern.dtype, sizes, pattern.tensors, pattern.parameters, pattern.what]
 
 

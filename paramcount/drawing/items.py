@@ -9,7 +9,6 @@ from typing import NamedTuple
 from paramcount.drawing.matrices import (
     Matrix,
     count_features,
-    format_shape,
     has_equal_rows,
     make_bias,
     make_data,
@@ -18,6 +17,7 @@ from paramcount.drawing.matrices import (
     make_state,
     make_weight,
 )
+from paramcount.errors import format_shape
 from paramcount.tracing.trace import Product, Shape, Step
 
 SIGNS = {"add": "+", "multiply": "×", "subtract": "−", "scale": "×", "relative bias": "+"}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
+from paramcount.errors import format_shape
 from paramcount.tracing.trace import Shape, Step, WeightUse
 
 
@@ -28,15 +29,6 @@ class Matrix(NamedTuple):
     def times(self, one: str) -> str:
         """The shape of all copies from the shape of one."""
         return f"{self.copies} × {one}" if self.copies > 1 else one
-
-
-def format_shape(shape: Shape) -> str:
-    """A shape in brackets.
-
-    >>> format_shape((5, 768)), format_shape(("source", 512))
-    ('[5, 768]', '[source, 512]')
-    """
-    return f"[{', '.join(map(str, shape))}]"
 
 
 def multiply_sizes(sizes: Sequence[int | str]) -> int | str:

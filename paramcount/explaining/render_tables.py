@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.counting.tensors import Tensor, qualify_component
+from paramcount.errors import format_shape
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.render_text import (
     NOT_INCLUDED,
@@ -82,7 +83,7 @@ def build_tensor_table(name: str, count: Count) -> Table:
         numbers = [tensor.copies, tensor.elements, tensor.parameters]
         component = qualify_component(tensor.part, tensor.component)
         place = [component, tensor.part, tensor.role, tensor.tied_to]
-        rows.append([tensor.name, format_shape(tensor), format_repeats(tensor), *numbers, tensor.note, *place])
+        rows.append([tensor.name, format_shape(tensor.shape), format_repeats(tensor), *numbers, tensor.note, *place])
     copies = sum(tensor.copies for tensor in count.tensors if tensor.parameters and tensor.part != "mtp")
     above = [f"{name}   {count.total:,} parameters ({format_count(count.total)}) in {copies:,} tensors"]
     extras = (("MTP", count.mtp), ("buffers", count.buffers), ("legacy buffers", count.legacy_buffers))
@@ -117,10 +118,6 @@ def merge_repeats(layers: Sequence[Repeat]) -> Repeat:
     return Repeat("layer", n, n, "", tuple(sorted(run for layer in layers for run in layer.runs)))
 
 
-def format_shape(tensor: Tensor) -> str:
-    return " × ".join(f"{n:,}" for n in tensor.shape)
-
-
 def format_repeats(tensor: Tensor) -> str:
     """How often a tensor occurs: "58 layers × 256 experts"."""
     repeats = [f"{repeat.count:,} {repeat.axis}{'s' * (repeat.count != 1)}" for repeat in tensor.repeats]
@@ -138,7 +135,7 @@ def list_rows(
     """Names are long: shape, repeats and count are in the row below."""
     yield from (paint(line, "bold") if colour else line for line in above)
     yield ""
-    shapes = {tensor: format_shape(tensor) or "scalar" for tensor in tensors}
+    shapes = {tensor: format_shape(tensor.shape) for tensor in tensors}
     widest = max(map(len, shapes.values()), default=0)
     for tensor, shape in shapes.items():
         note = f"   {tensor.note}" if tensor.note else ""

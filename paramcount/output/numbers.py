@@ -92,12 +92,3 @@ def format_scaled(count: int, units: Sequence[tuple[str, int]]) -> str:
     digits = str(rounded).rjust(decimals + 1, "0")
     whole, fraction = digits[: len(digits) - decimals], digits[len(digits) - decimals :]
     return f"{whole}.{fraction} {unit}" if fraction else f"{whole} {unit}"
-
-
-def group_digits(shape: str) -> str:
-    """A shape with digits in groups of three.
-
-    >>> group_digits("50257 × 768")
-    '50,257 × 768'
-    """
-    return re.sub(r"\d+", lambda digits: f"{int(digits[0]):,}", shape)

@@ -7,7 +7,7 @@ from itertools import groupby
 from math import prod
 
 from paramcount.counting.count import SCHEMA_VERSION
-from paramcount.errors import ParamcountError, make_printable
+from paramcount.errors import ParamcountError, format_shape, make_printable
 from paramcount.output.numbers import format_bytes
 from paramcount.output.ranges import format_ranges
 from paramcount.output.tables import Column, Table
@@ -20,18 +20,6 @@ BF16_BYTES = 2
 # {CacheEntry.what: label}; all others are KV caches
 STATES = {"state": "recurrent state", "last inputs": "convolution state"}
 CSV_COLUMNS = ("part", "op", "name", "copies", "heads", "left", "right", "product", "out", "note")
-
-
-def format_shape(shape: Shape, marked: int | None = None) -> str:
-    """A shape in brackets, with one axis marked.
-
-    >>> format_shape((1024, 768)), format_shape((1024, 768), -1)
-    ('[1024, 768]', '[1024, ‹768›]')
-    """
-    axes = [make_printable(n, 40) for n in shape]
-    if marked is not None:
-        axes[marked] = f"‹{axes[marked]}›"
-    return f"[{', '.join(axes)}]"
 
 
 def format_product(product: Product) -> str:

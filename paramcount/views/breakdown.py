@@ -8,9 +8,8 @@ from typing import Any
 
 from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.counting.tensors import Tensor, qualify_component
-from paramcount.errors import ParamcountError, make_printable
+from paramcount.errors import ParamcountError, format_shape, make_printable
 from paramcount.huggingface.fields import get_value
-from paramcount.output.numbers import group_digits
 from paramcount.output.tables import Column, Table
 from paramcount.sizes import ABSENT
 from paramcount.sizes.reading import Reading
@@ -109,12 +108,12 @@ def build_tensor_table(count: Count) -> Table:
     """One row per tensor; tensors that differ only in their layer or expert share a row."""
     rows = []
     for tensor in count.tensors:
-        shape = " × ".join(map(str, tensor.shape))
+        shape = format_shape(tensor.shape)
         component = qualify_component(tensor.part, tensor.component)
         rows.append([tensor.name, shape, tensor.copies, tensor.parameters, tensor.note, component, tensor.part])
     columns = [
         Column("name", "tensor", right=False),
-        Column("shape", "shape", show=group_digits),
+        Column("shape", "shape"),
         Column("copies", "copies"),
         Column("parameters", "parameters"),
         Column("note", "", right=False),
