@@ -28,7 +28,7 @@ from paramcount.checkpoints.folding import MOST_INDICES, fold_names
 from paramcount.checkpoints.matching import expand_names
 from paramcount.checkpoints.name_meanings import find_meaning, read_meanings
 from paramcount.checkpoints.render_contents import format_shapes
-from paramcount.checkpoints.writers.gguf_names import gguf_tensors
+from paramcount.checkpoints.writers.gguf_names import list_gguf_tensors
 from paramcount.counting.count import COMPONENTS, Count
 from paramcount.counting.tensors import Tensor, locate_component
 from paramcount.zoo import count_model
@@ -183,7 +183,7 @@ def test_names_that_the_reference_saves_sum_to_the_components_of_its_config(name
 )  # fmt: skip
 def test_names_of_gguf_mean_the_same(id: str, architecture: str) -> None:
     count = pc.count(id)
-    tensors = gguf_tensors([tensor for tensor in count.tensors if tensor.part != "mtp"], (), architecture, count)
+    tensors = list_gguf_tensors([tensor for tensor in count.tensors if tensor.part != "mtp"], (), architecture, count)
     assert {tensor.name: find_meaning(kind(tensor.name)) for tensor in tensors} == {
         tensor.name: expected_of(tensor) for tensor in tensors
     }

@@ -17,9 +17,9 @@ from paramcount import zoo
 from paramcount.api import count
 from paramcount.architectures import ARCHITECTURES
 from paramcount.checkpoints.matching import expand_names
-from paramcount.checkpoints.writers.gguf_names import ADDED, find_omitted, gguf_name, gguf_tensors, layout_of
+from paramcount.checkpoints.writers.gguf_names import find_layout, get_gguf_name, list_gguf_tensors, list_mmproj_parts
 from paramcount.checkpoints.writers.gguf_tables import LAYOUTS as KNOWN
-from paramcount.checkpoints.writers.gguf_tables import NO_TOKEN, ROBERTA
+from paramcount.checkpoints.writers.gguf_tables import ROBERTA, ROPE_FACTORS, WITHOUT_PADDING
 from paramcount.counting.tensors import TOWERS, Tensor
 from paramcount.loading import load
 from paramcount.zoo import count_model
@@ -41,7 +41,7 @@ def shapes_in(layout: Layout, *, known: bool = False) -> Shapes:
     """What a file of that layout should hold. `known`: with the shapes of the file at hand, not its names alone."""
     held = {name: SimpleNamespace(shape=shape) for name, shape in layout.tensors.items()}
     model = count(layout.config)
-    found = expand_names(gguf_tensors(model.tensors, held if known else list(held), layout.architecture, model))
+    found = expand_names(list_gguf_tensors(model.tensors, held if known else list(held), layout.architecture, model))
     mtp = any(tensor.part == "mtp" and name in held for name, tensor in found.items())
     return {
         name: tensor.shape for name, tensor in found.items() if tensor.tied_to is None and (tensor.part != "mtp" or mtp)
@@ -49,7 +49,7 @@ def shapes_in(layout: Layout, *, known: bool = False) -> Shapes:
 
 
 def without_added(layout: Layout) -> Shapes:
-    return {name: shape for name, shape in layout.tensors.items() if name not in ADDED}
+    return {name: shape for name, shape in layout.tensors.items() if name not in ROPE_FACTORS}
 
 
 # ---- names and shapes
@@ -67,7 +67,7 @@ def test_what_shapes_of_a_file_decide_is_rows_of_no_token_or_place_and_outermost
         assert ours.keys() == theirs.keys(), name
         for tensor, shape in ours.items():
             other = theirs[tensor]
-            if tensor == "token_embd.weight" and layout.architecture in NO_TOKEN:
+            if tensor == "token_embd.weight" and layout.architecture in WITHOUT_PADDING:
                 assert (shape, other) == ((96, 32), (90, 32))  # the tokenizer has 90 tokens
             elif tensor == "position_embd.weight" and layout.config["model_type"] in ROBERTA:
                 assert (shape, other) == ((18, 32), (16, 32))
@@ -114,7 +114,7 @@ ALIKE = {
 
 def test_norms_inside_of_bitnet() -> None:
     """LLM_TENSOR_ATTN_SUB_NORM and LLM_TENSOR_FFN_SUB_NORM of llama-arch.cpp."""
-    names = {gguf_name(tensor.name, "bitnet") for tensor in count({"model_type": "bitnet", **TINY}).tensors}
+    names = {get_gguf_name(tensor.name, "bitnet") for tensor in count({"model_type": "bitnet", **TINY}).tensors}
     assert {"blk.{layer}.attn_sub_norm.weight", "blk.{layer}.ffn_sub_norm.weight"} <= names
 
 
@@ -198,7 +198,7 @@ def disagreements(tensors: list[Tensor], layout: str) -> Iterator[tuple[str, str
     table = gguf.get_tensor_name_map(architecture, 2)
     TensorNameMap.block_mappings_cfg = kept
     for tensor in tensors:
-        ours = gguf_name(tensor.name, layout)
+        ours = get_gguf_name(tensor.name, layout)
         theirs = table.get_name(before(tensor.name), try_suffixes=(".weight", ".bias"))
         if ours != (theirs and theirs.replace(".1.", ".{layer}.", 1)):
             yield tensor.name, ours, theirs
@@ -226,10 +226,10 @@ def test_names_are_those_of_the_packages_own_table(name: str, config: dict[str, 
 
 def test_a_file_of_another_architecture_is_refused_by_both_names() -> None:
     with pytest.raises(pc.ParamcountError) as caught:
-        layout_of("mixtral", "qwen2moe")
+        find_layout("mixtral", "qwen2moe")
     assert str(caught.value) == "general.architecture = 'qwen2moe', but the model is mixtral (expected llama)"
     with pytest.raises(pc.ParamcountError) as caught:
-        layout_of("mistral", "a\x1b[31m\n" + "b" * 300)
+        find_layout("mistral", "a\x1b[31m\n" + "b" * 300)
     assert_one_line(str(caught.value))
     assert str(caught.value).endswith("but the model is mistral (expected llama or mistral3)")
 
@@ -237,31 +237,35 @@ def test_a_file_of_another_architecture_is_refused_by_both_names() -> None:
 def test_an_architecture_that_the_converter_does_not_know_is_refused() -> None:
     model = count({"model_type": "xlnet"})
     with pytest.raises(pc.ParamcountError, match=r"^paramcount does not know llama.cpp's tensor names for xlnet"):
-        gguf_tensors(model.tensors, (), "llama", model)
+        list_gguf_tensors(model.tensors, (), "llama", model)
 
 
 def test_a_file_that_does_not_say_its_architecture_is_read_as_the_usual_one() -> None:
     model = count({"model_type": "nemotron_h"})
-    assert layout_of("nemotron_h", None) == "nemotron_h_moe"
-    assert gguf_tensors(model.tensors, (), None, model) == gguf_tensors(model.tensors, (), "nemotron_h_moe", model)
+    assert find_layout("nemotron_h", None) == "nemotron_h_moe"
+    assert list_gguf_tensors(model.tensors, (), None, model) == list_gguf_tensors(
+        model.tensors, (), "nemotron_h_moe", model
+    )
 
 
 def test_towers_stand_in_a_file_of_their_own() -> None:
     model = count({"model_type": "gemma3"})
-    assert find_omitted(model.tensors) == ("vision", "projector")
-    assert {tensor.part for tensor in gguf_tensors(model.tensors, (), "gemma3", model)} == {"decoder"}
-    assert find_omitted(count("llama-3.1-8b").tensors) == ()
+    assert list_mmproj_parts(model.tensors) == ("vision", "projector")
+    assert {tensor.part for tensor in list_gguf_tensors(model.tensors, (), "gemma3", model)} == {"decoder"}
+    assert list_mmproj_parts(count("llama-3.1-8b").tensors) == ()
 
 
 def test_a_tensor_that_gguf_has_no_name_for_keeps_its_own() -> None:
     model = count({"model_type": "llama", **TINY})
     strange = model.tensors[1]._replace(name="model.layers.{layer}.gyroscope.weight")
-    assert gguf_tensors([strange], (), "llama", model) == [strange]
+    assert list_gguf_tensors([strange], (), "llama", model) == [strange]
 
 
 def test_tied_tensors_stay_tied() -> None:
     model = count({"model_type": "llama", **TINY, "tie_word_embeddings": True})
-    head = next(tensor for tensor in gguf_tensors(model.tensors, (), "llama", model) if tensor.name == "output.weight")
+    head = next(
+        tensor for tensor in list_gguf_tensors(model.tensors, (), "llama", model) if tensor.name == "output.weight"
+    )
     assert (head.tied_to, head.parameters) == ("token_embd.weight", 0)
 
 
@@ -270,7 +274,7 @@ def test_a_file_without_its_latent_attention_lacks_it_as_the_converter_of_today_
         model = count({"model_type": name})
         names = {
             tensor.name.split(".")[2]
-            for tensor in gguf_tensors(model.tensors, (), None, model)
+            for tensor in list_gguf_tensors(model.tensors, (), None, model)
             if tensor.part != "mtp" and "blk" in tensor.name
         }
         assert names & {"attn_kv_b", "attn_k_b", "attn_v_b"} == expected
@@ -281,7 +285,7 @@ def test_fused_matrices_are_made_of_queries_keys_and_values_in_this_order() -> N
     model = count(layout.config)
     fused = next(
         t
-        for t in gguf_tensors(model.tensors[::-1], list(layout.tensors), "llama", model)
+        for t in list_gguf_tensors(model.tensors[::-1], list(layout.tensors), "llama", model)
         if t.name == "blk.{layer}.attn_qkv.weight"
     )
     assert fused.splits == (("qkv.q", 32), ("qkv.k", 16), ("qkv.v", 16))
@@ -303,9 +307,9 @@ def test_other_shapes_are_taken_from_the_file_only_where_they_are_the_same(
     tensor: str, declared: tuple[int, ...], held: tuple[int, ...], architecture: str, fits: bool
 ) -> None:
     model = count({"model_type": {"gemma3": "gemma3_text"}.get(architecture, architecture)})
-    one = next(t for t in gguf_tensors(model.tensors, (), architecture, model) if t.name == tensor)
-    source = next(t for t in model.tensors if gguf_name(t.name, architecture) == tensor)._replace(shape=declared)
-    (found,) = gguf_tensors([source], {tensor: SimpleNamespace(shape=held)}, architecture, model)
+    one = next(t for t in list_gguf_tensors(model.tensors, (), architecture, model) if t.name == tensor)
+    source = next(t for t in model.tensors if get_gguf_name(t.name, architecture) == tensor)._replace(shape=declared)
+    (found,) = list_gguf_tensors([source], {tensor: SimpleNamespace(shape=held)}, architecture, model)
     assert one.name == found.name and found.shape == (held if fits else declared)
 
 
@@ -320,7 +324,7 @@ def test_every_parameter_of_every_model_in_the_zoo_is_in_its_file() -> None:
     counts = [count_model(loaded) for id in zoo.list_ids() if (loaded := load(id)).architecture in KNOWN]
     assert len(counts) > 140
     for model in counts:
-        assert values(gguf_tensors(model.tensors, (), None, model)) == model.language_model, model.id
+        assert values(list_gguf_tensors(model.tensors, (), None, model)) == model.language_model, model.id
 
 
 UNWRITTEN = {
@@ -341,6 +345,6 @@ def test_every_parameter_of_a_small_model_is_in_its_file(name: str) -> None:
         if layout.config["model_type"] == name:
             model = count(layout.config)
             assert (
-                values(gguf_tensors(model.tensors, list(layout.tensors), layout.architecture, model))
+                values(list_gguf_tensors(model.tensors, list(layout.tensors), layout.architecture, model))
                 == model.language_model
             )

@@ -13,8 +13,7 @@ import paramcount as pc
 from paramcount.api import verify
 from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
-from paramcount.checkpoints.writers.gguf_names import ADDED
-from paramcount.checkpoints.writers.gguf_tables import NO_TOKEN, ROBERTA
+from paramcount.checkpoints.writers.gguf_tables import ROBERTA, ROPE_FACTORS, WITHOUT_PADDING
 from paramcount.loading import load
 from tests.damaging import DAMAGES, Damaged, Said, a_few, against, told
 from tests.gguf_writing import LAYOUTS, Layout, Shapes, write
@@ -41,9 +40,9 @@ def test_a_file_as_the_converter_lays_it_out_verifies_with_nothing_left_over(nam
     assert found.size.predicted == found.size.found == found.totals.bytes
     assert {
         line.pattern for line in found.lines if line.finding.what == "buffer"
-    } >= layout.tensors.keys() & ADDED.keys()
+    } >= layout.tensors.keys() & ROPE_FACTORS.keys()
     assert any("rows" in remark for remark in found.remarks) == (
-        layout.architecture in NO_TOKEN or layout.config["model_type"] in ROBERTA
+        layout.architecture in WITHOUT_PADDING or layout.config["model_type"] in ROBERTA
     )
 
 
@@ -145,7 +144,7 @@ def is_damage(case: Damaged, layout: Layout) -> bool:
     for said in case.says:
         if said.finding == "wrong shape" and said.held and said.declared:
             fewer = said.held[1:] == said.declared[1:] and said.held[0] < said.declared[0]
-            cut = (said.name == "token_embd.weight" and layout.architecture in NO_TOKEN) or layout.config[
+            cut = (said.name == "token_embd.weight" and layout.architecture in WITHOUT_PADDING) or layout.config[
                 "model_type"
             ] in ROBERTA
             if said.held == (1, *said.declared) or (fewer and cut):
@@ -157,8 +156,8 @@ def is_damage(case: Damaged, layout: Layout) -> bool:
 @pytest.mark.parametrize("name", VARIED)
 def test_every_damage_to_a_tensor_is_found_and_named(name: str, damage: str) -> None:
     layout = LAYOUTS[name]
-    tensors = {tensor: ("F32", shape) for tensor, shape in layout.tensors.items() if tensor not in ADDED}
-    if layout.architecture in NO_TOKEN:
+    tensors = {tensor: ("F32", shape) for tensor, shape in layout.tensors.items() if tensor not in ROPE_FACTORS}
+    if layout.architecture in WITHOUT_PADDING:
         tensors["token_embd.weight"] = ("F32", (96, 32))  # all rows, as declared
     chosen = list(tensors) if MANY else a_few(list(tensors), 3)
     for case in itertools.chain.from_iterable(DAMAGES[damage](tensors, tensor) for tensor in chosen):

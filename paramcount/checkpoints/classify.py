@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from paramcount.checkpoints.folding import LONGEST_NAME
-from paramcount.checkpoints.writers.gguf_tables import ADDED
+from paramcount.checkpoints.writers.gguf_tables import ROPE_FACTORS
 
 # Patterns of names; the first class with a match wins. Names are in lower case and have {} for each index.
 WORDS = (
@@ -66,8 +66,8 @@ def classify_tensor(name: str, shape: tuple[int, ...] | None) -> str:
     >>> classify_tensor("h.{}.attn.bias", (1, 1, 1024, 1024)), classify_tensor("model.layers.{}.self_attn.q_proj.lora_A.weight", (8, 4096))
     ('buffer', 'adapter')
     """
-    if name in ADDED:
-        return ADDED[name]
+    if name in ROPE_FACTORS:
+        return ROPE_FACTORS[name]
     if name.endswith(MASKS) and shape is not None and len(shape) == 4:
         return "buffer"
     end = name[-LONGEST_NAME:].lower()

@@ -189,15 +189,17 @@ def apply_writer_layout(checkpoint: Checkpoint, content: Unpacked, count: Count)
     """The model's tensors as this checkpoint's writer names and shapes them, and notes."""
     if checkpoint.format != "gguf":
         return apply_layout(count.tensors, content.tensors, count.sizes.transposable)
-    from paramcount.checkpoints.writers.gguf_names import find_omitted, gguf_tensors, rows_left_out
+    from paramcount.checkpoints.writers.gguf_names import describe_dropped_padding, list_gguf_tensors, list_mmproj_parts
 
-    parts = find_omitted(count.tensors)
+    parts = list_mmproj_parts(count.tensors)
     notes = [f"not checked: {', '.join(parts)} (in a separate mmproj file)"] if parts else []
     try:
-        tensors = gguf_tensors(count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count)
+        tensors = list_gguf_tensors(
+            count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count
+        )
     except ParamcountError as error:
         raise error.add_location(make_printable(checkpoint.path)) from None
-    return tensors, notes + rows_left_out(count.tensors, tensors)
+    return tensors, notes + describe_dropped_padding(count.tensors, tensors)
 
 
 def sum_declared(tensors: Sequence[Tensor]) -> dict[str, int]:

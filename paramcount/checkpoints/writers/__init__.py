@@ -1,4 +1,5 @@
-"""Checkpoint layouts: how writers of files name and shape the tensors that a declaration declares.
+"""Checkpoint layouts: the model's tensors as the writers of files name and shape them.
 
-The libraries that write safetensors files (transformers in several versions, original releases) and llama.cpp's GGUF converter.
+Covers the libraries that write safetensors files (transformers in several versions, original releases) and llama.cpp's
+GGUF converter.
 """

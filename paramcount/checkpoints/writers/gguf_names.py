@@ -1,6 +1,6 @@
-"""Declared tensors as llama.cpp's converter names them in a GGUF file, and which of its ways a file is written in.
+"""The model's tensors as llama.cpp's converter names them in a GGUF file.
 
-Source: as of gguf_tables.
+Source: as for gguf_tables.
 """
 
 from __future__ import annotations
@@ -8,107 +8,116 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from paramcount.checkpoints.matching import iterate_names
 from paramcount.checkpoints.writers import gguf_tables as tables
-from paramcount.checkpoints.writers.gguf_shapes import shaped
-from paramcount.checkpoints.writers.rewriting import fuse, unstack
+from paramcount.checkpoints.writers.gguf_shapes import write_shape
+from paramcount.checkpoints.writers.rewriting import fuse, split_ending, unstack
 from paramcount.counting.tensors import TOWERS, Tensor
 from paramcount.errors import ParamcountError, find_nearest, quote
 
 if TYPE_CHECKING:
     from paramcount.counting.count import Count
 
-ADDED = tables.ADDED
-INDEX = re.compile(r"(?<![^.])\d+(?![^.])")  # a word of a name
-CUT = ("token_embd.weight", "position_embd.weight")  # tables of which converters may leave out rows
-T5 = ("t5", "t5encoder")  # whose layers are of an encoder or a decoder
+INDEX = re.compile(r"(?<![^.])\d+(?![^.])")  # between dots
+PADDED_TABLES = ("token_embd.weight", "position_embd.weight")  # tables whose padding some converters drop
+T5 = ("t5", "t5encoder")  # their layers are in an encoder or a decoder
 
 
-def gguf_tensors(
-    tensors: Iterable[Tensor], held: Collection[str], architecture: str | None, count: Count
+class HasShape(Protocol):
+    """A tensor of a file."""
+
+    @property
+    def shape(self) -> tuple[int, ...] | None: ...
+
+
+def list_gguf_tensors(
+    tensors: Iterable[Tensor], file_tensors: Collection[str], architecture: str | None, count: Count
 ) -> list[Tensor]:
-    """The declared tensors as they stand in a GGUF file, shapes outermost axis first. What GGUF has no name for keeps its own.
+    """The model's tensors as a GGUF file names and shapes them, outermost axis first.
 
-    Where converters differ, `held` decides, the names in the file: experts together or one by one, gate and up or q, k and v fused, latent
-    attention split or not. Where it is a mapping to something with a shape, that decides what names cannot tell: whether llama-quantize has
-    dropped an outermost axis of 1, which rows of a table stand for no token. `architecture`: what the file says of itself. `count`: of which
-    these are the tensors. Parts that stand in an mmproj file of their own are left out.
+    Tensors without a GGUF name keep their own. Parts that are in a separate mmproj file are omitted.
 
-    Raises: ParamcountError where the file is of another architecture than the declared one, or llama.cpp knows none for that.
+    Args:
+        tensors: the model's tensors
+        file_tensors: names in the file. They decide what differs between converters: whether experts are stacked,
+            whether gate and up or q, k and v are fused, whether MLA's kv_b is split. A mapping to objects with a shape
+            also decides whether llama-quantize dropped an outermost axis of 1, and which padding rows a table lacks.
+        architecture: general.architecture of the file
+        count: the count with these tensors
+
+    Raises: ParamcountError if the file is of another architecture, or if llama.cpp does not support the model's.
 
     >>> from paramcount.api import count
     >>> deepseek = count("deepseek-v3")
-    >>> next(t.shape for t in gguf_tensors(deepseek.tensors, (), "deepseek2", deepseek) if t.name == "blk.{layer}.attn_k_b.weight")
+    >>> tensors = list_gguf_tensors(deepseek.tensors, (), "deepseek2", deepseek)
+    >>> next(t.shape for t in tensors if t.name == "blk.{layer}.attn_k_b.weight")
     (128, 512, 128)
     """
-    layout = layout_of(count.architecture, architecture)
-    names = {fold_indices(name) for name in held}
-    found: list[Tensor] = []
+    layout = find_layout(count.architecture, architecture)
+    names = {fold_indices(name) for name in file_tensors}
+    written: list[Tensor] = []
     for tensor in tensors:
         if tensor.part in TOWERS or tensor.role == "legacy_buffer" or is_dropped(tensor, layout):
             continue
-        name, tied = gguf_name(tensor.name, layout), tensor.tied_to and gguf_name(tensor.tied_to, layout)
+        name, tied_to = get_gguf_name(tensor.name, layout), tensor.tied_to and get_gguf_name(tensor.tied_to, layout)
         if name is None:
-            found.append(tensor)
-        elif name != tied:
-            found += shaped(tensor._replace(name=name, tied_to=tied or tensor.tied_to), layout, names, count.sizes)
-    if layout.startswith("granite") and not any("_exps" in tensor.name for tensor in found):
-        found = [tensor._replace(name=tensor.name.replace("_shexp", "")) for tensor in found]
-    found = one_by_one(stack(found, names), names)
-    return (
-        [use_file_shape(tensor, held, layout, count.architecture) for tensor in found]
-        if isinstance(held, Mapping)
-        else found
-    )
+            written.append(tensor)
+        elif name != tied_to:
+            renamed = tensor._replace(name=name, tied_to=tied_to or tensor.tied_to)
+            written += write_shape(renamed, layout, names, count.sizes)
+    if layout.startswith("granite") and not any("_exps" in tensor.name for tensor in written):
+        written = [tensor._replace(name=tensor.name.replace("_shexp", "")) for tensor in written]
+    written = unstack_experts(fuse_matrices(written, names), names)
+    if not isinstance(file_tensors, Mapping):
+        return written
+    return [use_file_shape(tensor, file_tensors, layout, count.architecture) for tensor in written]
 
 
-def find_omitted(tensors: Iterable[Tensor]) -> tuple[str, ...]:
-    """Parts of a declaration that stand in an mmproj file of their own.
+def list_mmproj_parts(tensors: Iterable[Tensor]) -> tuple[str, ...]:
+    """The parts of a model that are in a separate mmproj file.
 
     >>> from paramcount.api import count
-    >>> find_omitted(count({"model_type": "gemma3"}).tensors)
+    >>> list_mmproj_parts(count({"model_type": "gemma3"}).tensors)
     ('vision', 'projector')
     """
     parts = {tensor.part for tensor in tensors}
     return tuple(part for part in TOWERS if part in parts)
 
 
-def rows_left_out(declared: Iterable[Tensor], written: Iterable[Tensor]) -> list[str]:
-    """What a file's tables lack of the declared ones, as a sentence each: rows that stand for no token or place."""
+def describe_dropped_padding(declared: Iterable[Tensor], written: Iterable[Tensor]) -> list[str]:
+    """A note for each table that has fewer rows in the file than in the model."""
     rows = {
-        gguf_name(tensor.name, ""): tensor.shape[0]
+        get_gguf_name(tensor.name, ""): tensor.shape[0]
         for tensor in declared
         if "{layer}" not in tensor.name and tensor.part not in TOWERS
     }
-    return [
-        f"{tensor.name}: {rows[tensor.name] - tensor.shape[0]:,} of {rows[tensor.name]:,} rows are padding that the converter drops"
-        for tensor in written
-        if tensor.name in CUT and tensor.shape[0] < rows.get(tensor.name, 0)
-    ]
+    notes = []
+    for name, n in ((tensor.name, tensor.shape[0]) for tensor in written if tensor.name in PADDED_TABLES):
+        if n < rows.get(name, 0):
+            notes.append(f"{name}: {rows[name] - n:,} of {rows[name]:,} rows are padding that the converter drops")
+    return notes
 
 
-def layout_of(declared: str, architecture: str | None) -> str:
-    """The architecture that llama.cpp takes a declared one for: what a file says of itself, where that fits.
+def find_layout(declared: str, architecture: str | None) -> str:
+    """llama.cpp's name for an architecture: the file's, if it is a possible one.
 
-    >>> layout_of("mixtral", None)
+    >>> find_layout("mixtral", None)
     'llama'
     """
-    fitting = tables.LAYOUTS.get(declared, "").split()
-    if not fitting:
-        raise ParamcountError(
-            f"paramcount does not know llama.cpp's tensor names for {declared}",
-            nearest=find_nearest(declared, tables.LAYOUTS),
-        )
-    if architecture is not None and architecture not in fitting:
+    layouts = tables.LAYOUTS.get(declared, "").split()
+    if not layouts:
+        nearest = find_nearest(declared, tables.LAYOUTS)
+        raise ParamcountError(f"paramcount does not know llama.cpp's tensor names for {declared}", nearest=nearest)
+    if architecture is not None and architecture not in layouts:
         found = f"= {quote(architecture)}, but the model is {declared}"
-        raise ParamcountError(found, where="general.architecture", choices=fitting)
-    return architecture or fitting[0]
+        raise ParamcountError(found, where="general.architecture", choices=layouts)
+    return architecture or layouts[0]
 
 
 def fold_indices(name: str) -> str:
-    """A name in a file with its indices as a declaration writes them.
+    """A name in a file with placeholders for its indices.
 
     >>> fold_indices("blk.31.ffn_gate.7.weight"), fold_indices("enc.blk.0.attn_q.weight")
     ('blk.{layer}.ffn_gate.{expert}.weight', 'enc.blk.{layer}.attn_q.weight')
@@ -120,112 +129,111 @@ def fold_indices(name: str) -> str:
 
 
 @cache
-def gguf_name(name: str, layout: str) -> str | None:
-    """What a declared tensor is called; None where GGUF has no name for it.
+def get_gguf_name(name: str, layout: str) -> str | None:
+    """The GGUF name of a tensor; None if it has none.
 
-    >>> gguf_name("model.layers.{layer}.self_attn.q_proj.weight", "llama"), gguf_name("lm_head.weight", "llama")
+    >>> get_gguf_name("model.layers.{layer}.self_attn.q_proj.weight", "llama"), get_gguf_name("lm_head.weight", "llama")
     ('blk.{layer}.attn_q.weight', 'output.weight')
     """
-    ending = next((ending for ending in (".weight", ".bias") if name.endswith(ending)), "")
-    module = name.removesuffix(ending)
+    module, ending = split_ending(name)
     _, layer, inside = module.rpartition("{layer}.")
     stack = f"{module[:3]}." if layout in T5 and module.startswith(("encoder.", "decoder.")) else ""
     if not layer:
-        outside = longest(module, read_table("OUTSIDE"))
-        return outside and f"{stack if outside == 'output_norm' else ''}{outside}{ending}"
-    found = longest(module, elsewhere(layout)) or longest(inside, read_table("IN_LAYER" if ending else "PARAMETERS"))
-    ending = "" if found and found == tables.NO_ENDING.get(layout) else ending
-    return found and f"{stack}blk.{{layer}}.{found}{ending}"
+        base = find_longest_suffix(module, read_table("OUTSIDE"))
+        return base and f"{stack if base == 'output_norm' else ''}{base}{ending}"
+    names = read_table("IN_LAYER" if ending else "PARAMETERS")
+    base = find_longest_suffix(module, read_layout_names(layout)) or find_longest_suffix(inside, names)
+    if base and base == tables.WITHOUT_ENDING.get(layout):
+        ending = ""
+    return base and f"{stack}blk.{{layer}}.{base}{ending}"
 
 
-def longest(module: str, known: Mapping[str, str]) -> str | None:
-    """What the most of its last words are known as."""
+def find_longest_suffix(module: str, names: Mapping[str, str]) -> str | None:
+    """The entry for the longest known suffix of a module's path."""
     words = module.split(".")
-    return next((found for i in range(len(words)) if (found := known.get(".".join(words[i:])))), None)
+    return next((name for i in range(len(words)) if (name := names.get(".".join(words[i:])))), None)
 
 
 @cache
 def read_table(table: str) -> dict[str, str]:
-    """{declared module: GGUF's name}"""
-    return {module: name for name, declared in getattr(tables, table).items() for module in declared.split()}
+    """{module of the model: GGUF's name}"""
+    return {module: name for name, modules in getattr(tables, table).items() for module in modules.split()}
 
 
 @cache
-def elsewhere(layout: str) -> dict[str, str]:
-    """What modules are called in this layout alone."""
-    return {module: name for module, name, layouts in tables.ELSEWHERE if layout in layouts.split()}
+def read_layout_names(layout: str) -> dict[str, str]:
+    """{module of the model: GGUF's name} for names that only some layouts use."""
+    return {module: name for module, name, layouts in tables.LAYOUT_NAMES if layout in layouts.split()}
 
 
 def is_dropped(tensor: Tensor, layout: str) -> bool:
-    """Whether the converter reads a tensor and does not write it."""
+    """Whether the converter reads a tensor but does not write it."""
     words = tensor.name.split(".")
-    return any(word in tables.DROPPED for word in words) or (
-        layout in tables.HEADLESS and "lm_head" in words and tensor.tied_to is None
-    )
+    if any(word in tables.DROPPED for word in words):
+        return True
+    return layout in tables.HEADLESS and "lm_head" in words and tensor.tied_to is None
 
 
-# ---- ways to write a file
+# ---- differences between converters
 
 
-def stack(tensors: list[Tensor], names: Collection[str]) -> list[Tensor]:
-    """Matrices over the same input as one, where the file holds them so."""
-    for separate, whole in tables.TOGETHER:
+def fuse_matrices(tensors: list[Tensor], names: Collection[str]) -> list[Tensor]:
+    """Matrices over the same input fused, if the file has them fused. `names`: those in the file, without indices."""
+    for bases, fused_base in tables.FUSED:
         for ending in (".weight", ".bias"):
-            apart_names = [f"blk.{{layer}}.{base}{ending}" for base in separate]
-            name = f"blk.{{layer}}.{whole}{ending}"
-            if name in names and not any(part in names for part in apart_names):
-                tensors = fuse_rows(tensors, apart_names, name)
+            separate = [f"blk.{{layer}}.{base}{ending}" for base in bases]
+            fused = f"blk.{{layer}}.{fused_base}{ending}"
+            if fused in names and not any(name in names for name in separate):
+                tensors = fuse_layers(tensors, separate, fused)
     return tensors
 
 
-def fuse_rows(tensors: list[Tensor], separate: list[str], name: str) -> list[Tensor]:
-    """Those of the same layers as one, where the first of them stood."""
+def fuse_layers(tensors: list[Tensor], separate: list[str], fused: str) -> list[Tensor]:
+    """Tensors with the `separate` names fused per group of layers, in the place of the first of them."""
     groups: dict[object, list[Tensor]] = {}
     for tensor in tensors:
         if tensor.name in separate:
             groups.setdefault(tensor.repeats, []).append(tensor)
-    found = []
+    result = []
     for tensor in tensors:
         group = groups.get(tensor.repeats, []) if tensor.name in separate else []
         if len(group) != len(separate):
-            found.append(tensor)
+            result.append(tensor)
         elif tensor is group[0]:
-            found.append(
-                fuse(name, sorted(group, key=lambda part: separate.index(part.name)), axis=1 if tensor.stacked else 0)
-            )
-    return found
+            ordered = sorted(group, key=lambda part: separate.index(part.name))
+            result.append(fuse(fused, ordered, axis=1 if tensor.stacked else 0))
+    return result
 
 
-def one_by_one(tensors: list[Tensor], names: Collection[str]) -> list[Tensor]:
-    """Experts that the file holds one by one."""
-    found = []
+def unstack_experts(tensors: list[Tensor], names: Collection[str]) -> list[Tensor]:
+    """Experts separately, if the file has a tensor per expert. `names`: those in the file, without indices."""
+    result = []
     for tensor in tensors:
         before, base, ending = tensor.name.rpartition("_exps")
-        single = f"{before}.{{expert}}{ending}" if base else ""
-        found.append(unstack(tensor, single) if single in names else tensor)
-    return found
+        name = f"{before}.{{expert}}{ending}" if base else ""
+        result.append(unstack(tensor, name) if name in names else tensor)
+    return result
 
 
-def use_file_shape(tensor: Tensor, held: Mapping[str, object], layout: str, declared: str) -> Tensor:
-    """A tensor in the shape that a file holds it in, where that is another way to write the same."""
-    name = next((name for name in iterate_names(tensor) if name in held), None)
-    shape: tuple[int, ...] | None = getattr(held[name], "shape", None) if name else None
-    if shape is None or shape == tensor.shape or not shape:
+def use_file_shape(tensor: Tensor, file_tensors: Mapping[str, HasShape], layout: str, declared: str) -> Tensor:
+    """The tensor in the file's shape, if that differs only in leading axes of 1 or in dropped padding rows."""
+    name = next((name for name in iterate_names(tensor) if name in file_tensors), None)
+    shape = file_tensors[name].shape if name else None
+    if not shape or shape == tensor.shape:
         return tensor
-    rows = tensor.shape[0] - shape[0] if shape[1:] == tensor.shape[1:] else 0
-    no_token = (
-        tensor.name == "token_embd.weight" and layout in tables.NO_TOKEN and 0 < rows <= tables.MOST_ROWS_OF_NO_TOKEN
-    )
-    no_place = tensor.name == "position_embd.weight" and declared in tables.ROBERTA and rows == tables.ROWS_OF_NO_PLACE
-    return (
-        tensor._replace(shape=shape)
-        if no_token or no_place or without_ones(shape) == without_ones(tensor.shape)
-        else tensor
-    )
+    dropped_rows = tensor.shape[0] - shape[0] if shape[1:] == tensor.shape[1:] else 0
+    if tensor.name == "token_embd.weight" and layout in tables.WITHOUT_PADDING:
+        is_same = 0 < dropped_rows <= tables.MOST_PADDING_TOKENS
+    elif tensor.name == "position_embd.weight" and declared in tables.ROBERTA:
+        is_same = dropped_rows == tables.ROBERTA_PADDING
+    else:
+        is_same = False
+    is_same = is_same or drop_leading_ones(shape) == drop_leading_ones(tensor.shape)
+    return tensor._replace(shape=shape) if is_same else tensor
 
 
-def without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Without the outermost axes of 1."""
+def drop_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape without its outermost axes of 1, except the last axis."""
     while len(shape) > 1 and shape[0] == 1:
         shape = shape[1:]
     return shape

@@ -1,13 +1,13 @@
-"""What llama.cpp's converter calls things: facts alone.
+"""The names and layouts of llama.cpp's converter, as data.
 
-Source: conversion/ and gguf-py/gguf/tensor_mapping.py of llama.cpp as llama-cpp-python 0.3.36 carries it; gguf 0.19.0. What older
-converters did is said where it stands.
+Source: conversion/ and gguf-py/gguf/tensor_mapping.py of llama.cpp as in llama-cpp-python 0.3.36; gguf 0.19.0.
+Comments say where older converters differed.
 """
 
 from __future__ import annotations
 
-# {architecture as declared: what general.architecture of its files may be}. Of several the first is what the converter writes today.
-# A composite's language model is written alone, under the architecture of that model.
+# {architecture: possible values of general.architecture in its files}; today's converter writes the first.
+# The language model of a multimodal model is written alone, under that language model's architecture.
 LAYOUTS = {
     "afmoe": "afmoe",
     "apertus": "apertus",
@@ -146,16 +146,21 @@ LAYOUTS = {
     "youtu": "deepseek2",
 }
 
-# GGUF's name of a module in a layer: how it is declared. A module is looked for by its last words, the longest that are known: `q_proj` is
-# attn_q wherever it stands, `shared_experts.up_proj` something else than `up_proj`. Its weight and its bias keep their endings.
+# {GGUF's name of a module in a layer: its names in models}. The longest matching suffix of a module's path decides:
+# `q_proj` is attn_q in any module, but `shared_experts.up_proj` differs from `up_proj`. Endings are kept.
 IN_LAYER = {
-    "attn_norm": "input_layernorm ln_1 ln_mlp norm norm_1 attention_norm attention_layernorm operator_norm layer.0.layer_norm",
+    "attn_norm": (
+        "input_layernorm ln_1 ln_mlp norm norm_1 attention_norm attention_layernorm operator_norm layer.0.layer_norm"
+    ),
     "attn_norm_2": "ln_attn",
     "attn_q": "q_proj self.query q_lin SelfAttention.q",
     "attn_k": "k_proj self.key k_lin SelfAttention.k",
     "attn_v": "v_proj self.value v_lin SelfAttention.v",
     "attn_qkv": "qkv_proj query_key_value c_attn Wqkv W_pack wqkv linear_attn.in_proj_qkv linear_attn.in_proj_qkvz",
-    "attn_output": "o_proj out_proj out_lin attention.wo attn.c_proj attention.dense self_attention.dense self_attn.dense attention.output.dense",
+    "attn_output": (
+        "o_proj out_proj out_lin attention.wo attn.c_proj attention.dense self_attention.dense "
+        "self_attn.dense attention.output.dense"
+    ),
     "attn_rel_b": "SelfAttention.relative_attention_bias",
     "attn_gate": "self_attn.gate_proj self_attn.g_proj linear_attn.in_proj_z",
     "attn_q_norm": "q_norm self_attn.q_layernorm query_layernorm q_layernorm.norms.{head}",
@@ -178,15 +183,20 @@ IN_LAYER = {
     "cross_attn_k": "EncDecAttention.k",
     "cross_attn_v": "EncDecAttention.v",
     "cross_attn_o": "EncDecAttention.o",
-    "ffn_norm": "post_attention_layernorm ln_2 norm_2 ffn_norm pre_ff_layernorm pre_mlp_layernorm pre_feedforward_layernorm feedforward_layernorm"
-    " residual_layernorm layer.2.layer_norm",
+    "ffn_norm": (
+        "post_attention_layernorm ln_2 norm_2 ffn_norm pre_ff_layernorm pre_mlp_layernorm pre_feedforward_layernorm "
+        "feedforward_layernorm residual_layernorm layer.2.layer_norm"
+    ),
     "ffn_sub_norm": "ffn_sub_norm",
     "post_ffw_norm": "post_feedforward_layernorm post_mlp_layernorm",
     "post_ffw_norm_1": "post_feedforward_layernorm_1",
     "post_ffw_norm_2": "post_feedforward_layernorm_2",
     "pre_ffw_norm_2": "pre_feedforward_layernorm_2",
     "layer_output_norm": "output.LayerNorm output_layer_norm",
-    "ffn_up": "up_proj gate_up_proj c_fc fc1 w3 dense_h_to_4h mlp.w1 intermediate.dense ffn.lin1 DenseReluDense.wi DenseReluDense.wi_1",
+    "ffn_up": (
+        "up_proj gate_up_proj c_fc fc1 w3 dense_h_to_4h mlp.w1 intermediate.dense ffn.lin1 DenseReluDense.wi "
+        "DenseReluDense.wi_1"
+    ),
     "ffn_gate": "gate_proj w1 mlp.w2 DenseReluDense.wi_0",
     "ffn_down": "down_proj c_proj fc2 w2 dense_4h_to_h output.dense ffn.lin2 DenseReluDense.wo",
     "ffn_gate_inp": "gate router router.gate router.layer router.proj gate.wg",
@@ -239,7 +249,7 @@ IN_LAYER = {
     "nextn.shared_head_head": "shared_head.head",
     "nextn.shared_head_norm": "shared_head.norm",
 }
-# The same outside the layers.
+# The same for modules outside the layers.
 OUTSIDE = {
     "token_embd": "embed_tokens word_embeddings wte embed_in shared tok_embeddings embeddings",
     "token_embd_norm": "embeddings.LayerNorm word_embeddings_layernorm embedding_norm",
@@ -253,7 +263,7 @@ OUTSIDE = {
     "altup_proj": "altup_projections.{stream}",
     "altup_unembd_proj": "altup_unembed_projections.{stream}",
 }
-# Tensors in a layer that are no module's weight or bias: their whole names.
+# The same for tensors in a layer that are not the weight or bias of a module, with their whole names.
 PARAMETERS = {
     "ssm_a": "A_log",
     "ssm_d": "D",
@@ -271,12 +281,13 @@ PARAMETERS = {
     "altup_correct_scale.weight": "altup.correct_output_scale",
     "layer_output_scale.weight": "layer_scalar",
 }
-# What a module is called in some layouts alone.
-ELSEWHERE = (
+# (module of the model, GGUF's name, layouts) for names that only some layouts use.
+LAYOUT_NAMES = (
     (
         "post_attention_layernorm",
         "post_attention_norm",
-        "afmoe exaone4 gemma2 gemma3 gemma3n gemma4 gemma-embedding glm4moe gpt-oss olmo2 qwen3next qwen35 qwen35moe seed_oss",
+        "afmoe exaone4 gemma2 gemma3 gemma3n gemma4 gemma-embedding glm4moe gpt-oss olmo2 qwen3next qwen35 qwen35moe "
+        "seed_oss",
     ),
     ("post_attention_layernorm", "ffn_norm_exps", "arctic"),
     ("mlp.expert_bias", "exp_probs_b", "hy_v3"),
@@ -284,23 +295,24 @@ ELSEWHERE = (
     ("encoder.block.{layer}.layer.1.layer_norm", "ffn_norm", "t5 t5encoder"),
 )
 
-# Modules that the converter reads and does not write: heads for training of encoders; numbers of an activation, which are metadata.
+# Modules that the converter reads but does not write: heads for pretraining encoders, and activation constants, which
+# become metadata.
 DROPPED = ("cls", "pooler", "vocab_transform", "vocab_layer_norm", "vocab_projector", "act_fn")
-HEADLESS = ("bert", "gemma", "gemma2")  # layouts whose head is not written, tied or not
-NO_ENDING = {"falcon-h1": "ffn_norm"}  # a weight whose name ends without saying so
-# What it adds, and what that is: factors of RoPE, which the reference computes.
-ADDED = {"rope_freqs.weight": "buffer", "rope_factors_long.weight": "buffer", "rope_factors_short.weight": "buffer"}
+HEADLESS = ("bert", "gemma", "gemma2")  # layouts whose LM head is not written, tied or not
+WITHOUT_ENDING = {"falcon-h1": "ffn_norm"}  # a weight whose name has no ending
+# Tensors that it adds, and their class: RoPE factors, which the reference computes.
+ROPE_FACTORS = dict.fromkeys(("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"), "buffer")
 
-# Matrices that are taken apart: GGUF's name of the whole, layouts, names of the pieces in order (a name that recurs takes them together), and
-# what files that hold the whole call it.
-APART = (
+# Matrices that are split: GGUF's name, layouts, names of the parts in order (adjacent parts with the same name stay
+# together), and the name in files that do not split it.
+SPLIT = (
     ("attn_qkv", "internlm2 baichuan", "attn_q attn_k attn_v", "attn_qkv"),
     (
         "attn_qkv",
         "qwen3next",
         "attn_qkv attn_qkv attn_qkv attn_gate",
-        "ssm_in",
-    ),  # whole in November 2025, llama.cpp #16095
+        "ssm_in",  # in November 2025, llama.cpp #16095
+    ),
     (
         "ffn_gate_up_exps",
         "glm4moe gpt-oss granitehybrid granitemoe llama4 qwen3vlmoe",
@@ -309,22 +321,17 @@ APART = (
     ),
     ("ffn_up_shexp", "granite granitehybrid granitemoe", "ffn_gate_shexp ffn_up_shexp", "ffn_up_shexp"),
 )
-# What is written together on request: experts' gate and up (--fuse-gate-up-exps); queries, keys and values (--fuse-qkv, and Phi-2 as it was
-# published first).
-TOGETHER = ((("ffn_gate_exps", "ffn_up_exps"), "ffn_gate_up_exps"), (("attn_q", "attn_k", "attn_v"), "attn_qkv"))
-# Before April 2025 (llama.cpp #12801) the up-projection of latent attention stayed whole everywhere; here it does today.
-KEPT_WHOLE = ("minicpm3",)
+# Matrices that are fused on request: gate and up of experts (--fuse-gate-up-exps); queries, keys and values
+# (--fuse-qkv, and Phi-2 as first published).
+FUSED = ((("ffn_gate_exps", "ffn_up_exps"), "ffn_gate_up_exps"), (("attn_q", "attn_k", "attn_v"), "attn_qkv"))
+# Layouts that do not split MLA's kv_b. Before April 2025 (llama.cpp #12801), no layout did.
+WHOLE_KV_B = ("minicpm3",)
 
-CONV1D = ("gpt2",)  # layouts whose declared matrices are [in, out], and which those are
-MATRICES = ("attn_qkv", "attn_output", "ffn_up", "ffn_down")
-MAMBA2 = (
-    "mamba2",
-    "nemotron_h",
-    "nemotron_h_moe",
-    "granitehybrid",
-    "falcon-h1",
-)  # decays [heads, 1], norms [groups, channels]
-NO_TOKEN = ("gemma3", "gemma-embedding", "gemma4")  # whose table is written without the rows of no token
-MOST_ROWS_OF_NO_TOKEN = 256  # 64 of Gemma 3
-ROBERTA = ("roberta", "xlm-roberta", "camembert")  # whose table of places is written without the rows before the first
-ROWS_OF_NO_PLACE = 2  # pad_token_id is 1, places follow it
+CONV1D = ("gpt2",)  # layouts of models whose matrices are [in, out],
+CONV1D_MATRICES = ("attn_qkv", "attn_output", "ffn_up", "ffn_down")  # and those matrices
+# Layouts that write decays as [heads, 1] and norms as [groups, channels].
+MAMBA2 = ("mamba2", "nemotron_h", "nemotron_h_moe", "granitehybrid", "falcon-h1")
+WITHOUT_PADDING = ("gemma3", "gemma-embedding", "gemma4")  # layouts that drop the padding rows of the token embedding
+MOST_PADDING_TOKENS = 256  # Gemma 3 has 64
+ROBERTA = ("roberta", "xlm-roberta", "camembert")  # architectures that lose the padding rows of the position embedding
+ROBERTA_PADDING = 2  # rows; pad_token_id is 1, and positions start after it

@@ -1,35 +1,36 @@
-"""How writers of safetensors files call and shape what a declaration calls and shapes otherwise, as facts.
+"""Names and shapes that writers of safetensors files use in place of the model's, as data.
 
-Sources: transformers 5.23, conversion_mapping.py (its own names for released ones); for Meta's and Mistral's files convert_mistral_weights_to_hf.py,
-convert_mistral3_weights_to_hf.py of transformers and mistralai/mistral-inference, transformer_layers.py; for MLX ml-explore/mlx-lm, models/*.py,
-`sanitize`; for wrappers torch/_dynamo/eval_frame.py, torch/distributed/fsdp and huggingface/peft, tuners/tuners_utils.py.
+Sources: transformers 5.23, conversion_mapping.py (its own names for released ones); for Meta's and Mistral's files
+convert_mistral_weights_to_hf.py, convert_mistral3_weights_to_hf.py of transformers and mistralai/mistral-inference,
+transformer_layers.py; for MLX ml-explore/mlx-lm, models/*.py, `sanitize`; for wrappers torch/_dynamo/eval_frame.py,
+torch/distributed/fsdp and huggingface/peft, tuners/tuners_utils.py.
 """
 
 from __future__ import annotations
 
-# Words of a path that a wrapper around a module adds: torch.compile, FSDP, activation checkpointing, PEFT.
+# Words that a wrapper around a module adds to its path: torch.compile, FSDP, activation checkpointing, PEFT.
 WRAPPERS = frozenset(
     ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "base_layer", "original_module")
 )
 
-# Matrices [out, in] over the same input that some writers store as one, one above the other.
-TOGETHER = (
+# Matrices [out, in] over the same input that some writers fuse along the outputs.
+FUSED = (
     ("qkv_proj", ("q_proj", "k_proj", "v_proj")),
     ("query_key_value", ("query", "key", "value")),
     ("gqkv_proj", ("gate_proj", "q_proj", "k_proj", "v_proj")),
     ("gate_up_proj", ("gate_proj", "up_proj")),
     ("conv1d", ("q_conv1d", "k_conv1d", "v_conv1d")),
 )
-# What a writer that puts a layer's experts into one tensor makes of each of them: transformers,
-EXPERTS = (
+# Matrices of experts that some writers fuse and stack into one tensor per layer: transformers,
+STACKED_EXPERTS = (
     ("gate_up_proj", ("gate_proj", "up_proj")),
     ("gate_up_proj", ("w1", "w3")),
     ("up_proj", ("up_proj",)),
     ("down_proj", ("down_proj",)),
     ("down_proj", ("w2",)),
 )
-# and MLX, under `switch_mlp`.
-SWITCHED = (
+# and MLX, in `switch_mlp`.
+MLX_EXPERTS = (
     ("gate_proj", ("gate_proj",)),
     ("gate_proj", ("w1",)),
     ("up_proj", ("up_proj",)),
@@ -37,13 +38,13 @@ SWITCHED = (
     ("down_proj", ("down_proj",)),
     ("down_proj", ("w2",)),
 )
-# What some writers call a module that the declaration names otherwise, or the other way round.
+# Pairs of names for the same module; a file may have either.
 ALIASES = (
     (".LayerNorm.weight", ".LayerNorm.gamma"),
     (".LayerNorm.bias", ".LayerNorm.beta"),
     ("embed_out.", "lm_head."),
     ("language_model.lm_head.", "lm_head."),
-    # Experts, their routers and what is shared.
+    # Experts, routers and shared experts.
     (".block_sparse_moe.", ".mlp."),
     (".block_sparse_moe.gate.", ".mlp.router."),
     (".block_sparse_moe.router.layer.", ".block_sparse_moe.router."),
@@ -60,7 +61,7 @@ ALIASES = (
     (".mlp.moe_statics.", ".mlp.gate.moe_statics."),
     (".shared_expert.", ".shared_experts."),
     (".shared_mlp.", ".shared_experts."),
-    # Attention, and tables.
+    # Attention and embeddings.
     (".self_attn.softmax_offset", ".self_attn.sinks"),
     (".self_attn.attention_sink_bias", ".self_attn.sinks"),
     (".self_attn.learnable_sink_param", ".self_attn.sinks"),
@@ -81,7 +82,7 @@ ALIASES = (
     (".hc_pre.hc_attn_layer.hc_", ".attn_hc."),
     (".hc_pre.hc_mlp_layer.hc_", ".ffn_hc."),
     (".hc_pre.hc_head.hc_head_", ".hc_head.hc_"),
-    # Towers.
+    # Vision encoders.
     ("embed_vision.embedding_projection.", "embed_vision.multimodal_embedder.embedding_projection."),
     # Meta's and Mistral's own, as in consolidated.safetensors.
     ("embed_tokens.", "tok_embeddings."),

@@ -1,5 +1,8 @@
-"""How the writers of safetensors files name what a declaration declares: other prefixes and words, matrices together or apart or the other way
-round, experts in one tensor, a copy in the place of what it is a copy of."""
+"""The model's tensors as the writer of a safetensors file names and shapes them.
+
+Writers differ in prefixes and names of modules, in fused, split and transposed matrices, in experts stacked into one
+tensor, and in which of two tied tensors they keep.
+"""
 
 from __future__ import annotations
 
@@ -9,55 +12,55 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, TypeAlias
 
 from paramcount.checkpoints.folding import strip_indices
-from paramcount.checkpoints.writers.layout_tables import ALIASES, EXPERTS, SWITCHED, TOGETHER, WRAPPERS
-from paramcount.checkpoints.writers.rewriting import fuse, split_tensor, stack, transpose
+from paramcount.checkpoints.writers.layout_tables import ALIASES, FUSED, MLX_EXPERTS, STACKED_EXPERTS, WRAPPERS
+from paramcount.checkpoints.writers.rewriting import fuse, split_ending, split_tensor, stack, transpose
 from paramcount.counting.tensors import Tensor
 
 if TYPE_CHECKING:
     from paramcount.checkpoints.packed.quantised import LogicalTensor
 
-Keys: TypeAlias = AbstractSet[str]  # names without their indices
-Makes: TypeAlias = Callable[[Sequence[Tensor], str], Tensor | None]
+Names: TypeAlias = AbstractSet[str]  # names without their indices
+Prefixes: TypeAlias = Mapping[str, Sequence[str]]  # {end of a name: possible prefixes of it in the file}
+Combine: TypeAlias = Callable[[Sequence[Tensor], str], Tensor | None]
 
-LEAST_VOTES = 2  # a prefix that only one tensor has is a name of its own
+LEAST_VOTES = 2  # a prefix that only one tensor has is part of its own name
 MOST_PREFIXES = 16  # in a file
 MOST_WORDS = 8  # of a prefix
-MOST_BEGINNINGS = 200  # of names with the same ending that are looked at
-MOST_ALIKE = 20  # names with the same ending, before they say nothing about a prefix
-
-
-def strip_all(tensors: Sequence[Tensor]) -> set[str]:
-    return {strip_indices(tensor.name) for tensor in tensors}
+MOST_CANDIDATES = 200  # prefixes of names with the same ending that are examined
+MOST_ALIKE = 20  # names with the same ending; more say nothing about a prefix
 
 
 def apply_layout(
-    tensors: Sequence[Tensor], held: Mapping[str, LogicalTensor], transposable: Sequence[str] = ()
+    tensors: Sequence[Tensor], file_tensors: Mapping[str, LogicalTensor], transposable: Sequence[str] = ()
 ) -> tuple[list[Tensor], list[str]]:
-    """The declared tensors as the writer of a file that holds these has named and shaped them, and what is to be said of it.
+    """The model's tensors as the file's writer names and shapes them, and notes.
 
-    What is not found stays as declared. `transposable`: as of `Sizes`.
+    Tensors that are not in the file stay as declared. `transposable`: as in `Sizes`.
     """
-    in_file = [strip_indices(name) for name in held]
+    in_file = [strip_indices(name) for name in file_tensors]
     bare = [strip_wrappers(name) for name in in_file]
-    wrapped = dict(zip(bare, in_file)) | {name: name for name, same in zip(in_file, bare) if name == same}
-    keys = wrapped.keys()
-    begins = _find_prefixes({name for tensor in tensors for name in (tensor.name, *_list_aliases(tensor.name))}, keys)
-    written = apply_aliases(apply_prefixes(apply_aliases(tensors, keys, begins), keys, begins), keys)
-    names_now = {tensor.name: now.name for tensor, now in zip(tensors, written)}
+    wrapped = dict(zip(bare, in_file))
+    wrapped |= {name: name for name, bare_name in zip(in_file, bare) if name == bare_name}
+    names = wrapped.keys()
+    prefixes = _find_prefixes({name for t in tensors for name in (t.name, *_list_aliases(t.name))}, names)
+    written = apply_aliases(apply_prefixes(apply_aliases(tensors, names, prefixes), names, prefixes), names)
+    new_names = {tensor.name: new.name for tensor, new in zip(tensors, written)}
+    written = [t._replace(tied_to=new_names.get(t.tied_to, t.tied_to)) if t.tied_to else t for t in written]
+    written = split_matrices(fuse_matrices(written, names), names)
+    written, copy_notes = use_copies(written, names)
+    written, transpose_notes = transpose_as_stored(written, zip(bare, file_tensors.values()), tuple(transposable))
     written = [
-        tensor._replace(tied_to=names_now.get(tensor.tied_to, tensor.tied_to)) if tensor.tied_to else tensor
-        for tensor in written
+        t._replace(name=_add_wrappers(t.name, wrapped), tied_to=t.tied_to and _add_wrappers(t.tied_to, wrapped))
+        for t in written
     ]
-    written = split_matrices(fuse_matrices(written, keys), keys)
-    written, copies = use_copies(written, keys)
-    written, other_way = transpose_as_stored(written, zip(bare, held.values()), tuple(transposable))
-    found = [
-        t._replace(name=_wrapped(t.name, wrapped), tied_to=t.tied_to and _wrapped(t.tied_to, wrapped)) for t in written
-    ]
-    return found, copies + other_way
+    return written, copy_notes + transpose_notes
 
 
-# ---- what modules are called
+def _strip_all(tensors: Sequence[Tensor]) -> set[str]:
+    return {strip_indices(tensor.name) for tensor in tensors}
+
+
+# ---- names of modules
 
 
 def strip_wrappers(name: str) -> str:
@@ -70,112 +73,119 @@ def strip_wrappers(name: str) -> str:
     return name if WRAPPERS.isdisjoint(words) else ".".join([word for word in words if word not in WRAPPERS])
 
 
-def _wrapped(name: str, wrapped: Mapping[str, str]) -> str:
-    """A name with the words that wrappers have added to it in the file."""
-    as_held = wrapped.get(bare := strip_indices(name), bare)
-    if as_held == bare:
+def _add_wrappers(name: str, wrapped: Mapping[str, str]) -> str:
+    """A name with the words that wrappers added to it in the file. `wrapped`: {bare name: name in the file}."""
+    bare = strip_indices(name)
+    in_file = wrapped.get(bare, bare)
+    if in_file == bare:
         return name
     words = iter(name.split("."))
-    return ".".join([word if word in WRAPPERS else next(words) for word in as_held.split(".")])
+    return ".".join([word if word in WRAPPERS else next(words) for word in in_file.split(".")])
 
 
-def apply_aliases(tensors: Sequence[Tensor], held: Keys, endings: Collection[str] = ()) -> list[Tensor]:
-    """Modules called as the file calls them, behind whatever prefix. No name that is declared becomes another's."""
-    declared = strip_all(tensors)
-    spare = held - declared
-    taken: dict[str, str] = {}
-    found = []
+def apply_aliases(tensors: Sequence[Tensor], names: Names, endings: Collection[str] = ()) -> list[Tensor]:
+    """Tensors with the file's names for their modules, whatever the prefix. No name of a declared tensor is reused.
+
+    Args:
+        names: names in the file
+        endings: ends of names in the file
+    """
+    declared = _strip_all(tensors)
+    unclaimed = names - declared
+    claimed: dict[str, str] = {}
+    renamed = []
     for tensor in tensors:
-        name = tensor.name if strip_indices(tensor.name) in held else find_alias(tensor.name, spare, endings)
-        before, now = strip_indices(tensor.name), strip_indices(name)
-        free = now == before or (now not in declared and taken.setdefault(now, before) == before)
-        found.append(tensor._replace(name=name) if free else tensor)
-    return found
+        bare = strip_indices(tensor.name)
+        alias = tensor.name if bare in names else find_alias(tensor.name, unclaimed, endings)
+        bare_alias = strip_indices(alias)
+        is_free = bare_alias == bare or (bare_alias not in declared and claimed.setdefault(bare_alias, bare) == bare)
+        renamed.append(tensor._replace(name=alias) if is_free else tensor)
+    return renamed
 
 
-def find_alias(name: str, held: Collection[str], endings: Collection[str] = ()) -> str:
-    """A name, or another for the same that the file holds instead, or one of whose layers ends so.
+def find_alias(name: str, names: Collection[str], endings: Collection[str] = ()) -> str:
+    """The name itself, or an alias that is in `names` or whose end is in `endings`.
 
     >>> find_alias("gpt_neox.embed_out.weight", {"gpt_neox.lm_head.weight"})
     'gpt_neox.lm_head.weight'
     """
-    if strip_indices(name) in held or _ends_like(name, endings):
+    if strip_indices(name) in names or _has_ending(name, endings):
         return name
-    others = _list_aliases(name)
-    found = next((other for other in others if strip_indices(other) in held), None)
-    return found or next((other for other in others if _ends_like(other, endings)), name)
+    aliases = _list_aliases(name)
+    in_names = next((alias for alias in aliases if strip_indices(alias) in names), None)
+    return in_names or next((alias for alias in aliases if _has_ending(alias, endings)), name)
 
 
 def _list_aliases(name: str) -> list[str]:
-    """What else a tensor may be called."""
+    """Other names that the tensor may have."""
     return [name.replace(one, other) for pair in ALIASES for one, other in (pair, pair[::-1]) if one in name]
 
 
-def _ends_like(name: str, endings: Collection[str]) -> bool:
-    return bool(endings) and any(
-        after in endings for _, after in _iterate_prefixes(strip_indices(name)) if "{}" in after
-    )
+def _has_ending(name: str, endings: Collection[str]) -> bool:
+    """Whether the name ends, from its first index or before it, in one of the endings."""
+    if not endings:
+        return False
+    return any(end in endings for _, end in _iterate_prefixes(strip_indices(name)) if "{}" in end)
 
 
 # ---- prefixes
 
 
-def apply_prefixes(tensors: Sequence[Tensor], held: Keys, begins: Mapping[str, Sequence[str]]) -> list[Tensor]:
-    """Names that begin as the file's do: a prefix more, less or another, where several tensors ask for the same one.
+def apply_prefixes(tensors: Sequence[Tensor], names: Names, prefixes: Prefixes) -> list[Tensor]:
+    """Tensors with the file's prefixes added, removed or exchanged, if several tensors suggest the same change.
 
-    What the file does not hold moves with the first of them, as it would stand in the file. `begins`: what stands in the file before endings.
+    Tensors that are not in the file change with the first change that applies to them.
     """
-    declared = strip_all(tensors)
-    lacking, spare = declared - held, set(held - declared)
-    moved: dict[str, tuple[str, str]] = {}
+    declared = _strip_all(tensors)
+    unmatched, unclaimed = declared - names, set(names - declared)
+    changes: dict[str, tuple[str, str]] = {}
     pairs: list[tuple[str, str]] = []
-    while lacking and len(pairs) < MOST_PREFIXES and (pair := _most_wanted_prefix(lacking, spare, begins)):
-        found = {name for name in lacking if _replace_prefix(name, pair) in spare}
-        moved |= dict.fromkeys(found, pair)
+    while unmatched and len(pairs) < MOST_PREFIXES and (pair := _choose_prefix(unmatched, unclaimed, prefixes)):
+        matched = {name for name in unmatched if _replace_prefix(name, pair) in unclaimed}
+        changes |= dict.fromkeys(matched, pair)
         pairs.append(pair)
-        lacking -= found
-        spare -= {_replace_prefix(name, pair) for name in found}
-    for name in lacking:
-        if fitting := [pair for pair in pairs if name.startswith(pair[0]) and _replace_prefix(name, pair) not in held]:
-            moved[name] = fitting[0]
-    return [
-        tensor._replace(name=_replace_prefix(tensor.name, moved[name]))
-        if (name := strip_indices(tensor.name)) in moved
-        else tensor
-        for tensor in tensors
-    ]
+        unmatched -= matched
+        unclaimed -= {_replace_prefix(name, pair) for name in matched}
+    for name in unmatched:
+        for pair in pairs:
+            if name.startswith(pair[0]) and _replace_prefix(name, pair) not in names:
+                changes[name] = pair
+                break
+    renamed = []
+    for tensor in tensors:
+        change = changes.get(strip_indices(tensor.name))
+        renamed.append(tensor._replace(name=_replace_prefix(tensor.name, change)) if change else tensor)
+    return renamed
 
 
 def _replace_prefix(name: str, pair: tuple[str, str]) -> str:
-    """A name with another prefix; nothing where it does not have the one."""
-    before, instead = pair
-    return instead + name.removeprefix(before) if name.startswith(before) else ""
+    """A name with the second prefix in place of the first; "" if it does not have the first."""
+    old, new = pair
+    return new + name.removeprefix(old) if name.startswith(old) else ""
 
 
-def _find_prefixes(names: Collection[str], held: Keys) -> Mapping[str, Sequence[str]]:
-    """{ending of one of the names: what stands before it in the file}"""
-    found: dict[str, list[str]] = {after: [] for name in names for _, after in _iterate_prefixes(strip_indices(name))}
-    alike: dict[str, list[str]] = {}
-    for after in found:
-        alike.setdefault(_last_words(after), []).append(after)
-    for name in held:
-        for after in alike.get(_last_words(name), ()):
-            if (
-                len(found[after]) < MOST_BEGINNINGS
-                and name.endswith(after)
-                and is_prefix(before := name.removesuffix(after))
-            ):
-                found[after].append(before)
-    return {after: begins for after, begins in found.items() if begins}
+def _find_prefixes(names: Collection[str], file_names: Names) -> Prefixes:
+    """The prefixes in the file for every end of the names."""
+    prefixes: dict[str, list[str]] = {end: [] for name in names for _, end in _iterate_prefixes(strip_indices(name))}
+    ends: dict[str, list[str]] = {}
+    for end in prefixes:
+        ends.setdefault(_get_last_words(end), []).append(end)
+    for name in file_names:
+        for end in ends.get(_get_last_words(name), ()):
+            if len(prefixes[end]) < MOST_CANDIDATES and name.endswith(end):
+                prefix = name.removesuffix(end)
+                if is_prefix(prefix):
+                    prefixes[end].append(prefix)
+    return {end: candidates for end, candidates in prefixes.items() if candidates}
 
 
-def _last_words(name: str) -> str:
-    """The last two words: every ending has them."""
+def _get_last_words(name: str) -> str:
+    """The last two words of a name; every end has at least these."""
     return name[name.rfind(".", 0, max(name.rfind("."), 0)) + 1 :]
 
 
 def is_prefix(text: str) -> bool:
-    """Whether a text may be a prefix of names: whole words, not too many and no index.
+    """Whether a text may be a prefix of names: whole words, not too many, and no index.
 
     >>> is_prefix("model.language_model."), is_prefix("model.layers.{}."), is_prefix("sub")
     (True, False, False)
@@ -183,23 +193,24 @@ def is_prefix(text: str) -> bool:
     return not text or (text.endswith(".") and text.count(".") < MOST_WORDS and "{}" not in text)
 
 
-def _most_wanted_prefix(
-    lacking: Collection[str], spare: Collection[str], begins: Mapping[str, Sequence[str]]
+def _choose_prefix(
+    unmatched: Collection[str], unclaimed: Collection[str], prefixes: Prefixes
 ) -> tuple[str, str] | None:
-    """The prefix that most of the names lack, and what stands in its place; None where no two agree."""
+    """The prefix of most of the unmatched names, and the file's prefix in its place; None if no two names agree."""
     votes: Counter[tuple[str, str]] = Counter()
-    for name in lacking:
-        for before, after in _iterate_prefixes(name):
-            if len(begins.get(after, ())) < MOST_BEGINNINGS:
-                found = [instead for instead in begins.get(after, ()) if instead + after in spare]
-                if len(found) <= MOST_ALIKE:
-                    votes.update((before, instead) for instead in found if instead != before)
-    asked = [(n, pair) for pair, n in votes.items() if n >= LEAST_VOTES]
-    return min(asked, key=lambda item: (-item[0], len(item[1][0]) + len(item[1][1]), item[1]))[1] if asked else None
+    for name in unmatched:
+        for old, end in _iterate_prefixes(name):
+            candidates = prefixes.get(end, ())
+            if len(candidates) < MOST_CANDIDATES:
+                matching = [new for new in candidates if new + end in unclaimed]
+                if len(matching) <= MOST_ALIKE:
+                    votes.update((old, new) for new in matching if new != old)
+    ranked = [(-n, len(old) + len(new), (old, new)) for (old, new), n in votes.items() if n >= LEAST_VOTES]
+    return min(ranked)[2] if ranked else None
 
 
 def _iterate_prefixes(name: str) -> Iterator[tuple[str, str]]:
-    """Where a prefix of a name may end: before its first index, with two words left and not too many gone."""
+    """Possible prefixes of a name with the rest: before the first index, at least two words before the end."""
     start = 0
     for _ in range(MOST_WORDS):
         dot = name.find(".", start)
@@ -211,21 +222,21 @@ def _iterate_prefixes(name: str) -> Iterator[tuple[str, str]]:
         start = dot + 1
 
 
-# ---- together and apart
+# ---- fused and split matrices
 
 
-def fuse_matrices(tensors: Sequence[Tensor], held: Keys) -> list[Tensor]:
-    """Matrices that the file holds as one, and experts that it holds as one tensor."""
-    found = list(tensors)
-    tables: tuple[tuple[Makes, tuple[tuple[str, tuple[str, ...]], ...]], ...] = (
-        (fuse_rows, TOGETHER),
-        (stack_experts, EXPERTS),
-        (stack_mlx_experts, SWITCHED),
+def fuse_matrices(tensors: Sequence[Tensor], names: Names) -> list[Tensor]:
+    """Matrices fused and experts stacked, if the file has them that way."""
+    result = list(tensors)
+    tables: tuple[tuple[Combine, tuple[tuple[str, tuple[str, ...]], ...]], ...] = (
+        (fuse_rows, FUSED),
+        (stack_experts, STACKED_EXPERTS),
+        (stack_mlx_experts, MLX_EXPERTS),
     )
-    for makes, table in tables:
+    for combine, table in tables:
         for whole, parts in table:
-            found = _fuse_group(found, whole, parts, makes, held)
-    return found
+            result = _combine_groups(result, whole, parts, combine, names)
+    return result
 
 
 def fuse_rows(tensors: Sequence[Tensor], whole: str) -> Tensor:
@@ -233,7 +244,7 @@ def fuse_rows(tensors: Sequence[Tensor], whole: str) -> Tensor:
 
 
 def stack_experts(tensors: Sequence[Tensor], whole: str) -> Tensor | None:
-    """The experts of a layer: [experts, outputs, inputs]. None of what is no expert's."""
+    """The experts of a layer as [experts, outputs, inputs]; None if the tensors do not belong to experts."""
     if "{expert}" not in tensors[0].name:
         return None
     name = _rename_module(tensors[0], whole).replace(".{expert}", "").removesuffix(".weight")
@@ -241,63 +252,66 @@ def stack_experts(tensors: Sequence[Tensor], whole: str) -> Tensor | None:
 
 
 def stack_mlx_experts(tensors: Sequence[Tensor], whole: str) -> Tensor | None:
-    """The same as MLX names it, which keeps gate and up apart."""
+    """The same with the names of MLX, which does not fuse gate and up."""
     if ".experts.{expert}." not in tensors[0].name:
         return None
     return stack(tensors[0], _rename_module(tensors[0], whole).replace(".experts.{expert}.", ".switch_mlp."))
 
 
-def _fuse_group(tensors: Sequence[Tensor], whole: str, parts: Sequence[str], makes: Makes, held: Keys) -> list[Tensor]:
-    """Tensors of one module made one where the file does not hold them as they are and holds what they become."""
+def _combine_groups(
+    tensors: Sequence[Tensor], whole: str, parts: Sequence[str], combine: Combine, names: Names
+) -> list[Tensor]:
+    """Tensors of one module combined, if the file contains the result and none of the parts."""
     groups: dict[object, list[Tensor]] = {}
     for tensor in tensors:
         module, leaf, ending = _split_module(tensor.name)
         groups.setdefault((module, ending, tensor.repeats, leaf if leaf not in parts else ""), []).append(tensor)
-    declared = strip_all(tensors)
-    found: list[Tensor] = []
+    declared = _strip_all(tensors)
+    result: list[Tensor] = []
     for group in groups.values():
-        if [_split_module(tensor.name)[1] for tensor in group] == list(parts) and not any(
-            strip_indices(tensor.name) in held for tensor in group
-        ):
-            one = makes(group, whole)
-            name = find_alias(one.name, held) if one else ""
-            group = (
-                [one._replace(name=name)]
-                if one and strip_indices(name) in held and strip_indices(name) not in declared
-                else group
-            )
-        found += group
-    return found
+        has_all_parts = [_split_module(tensor.name)[1] for tensor in group] == list(parts)
+        combined = None
+        if has_all_parts and not any(strip_indices(tensor.name) in names for tensor in group):
+            combined = combine(group, whole)
+        if combined:
+            name = find_alias(combined.name, names)
+            bare = strip_indices(name)
+            if bare in names and bare not in declared:
+                group = [combined._replace(name=name)]
+        result += group
+    return result
 
 
-def split_matrices(tensors: Sequence[Tensor], held: Keys) -> list[Tensor]:
-    """Matrices that the file holds as several."""
-    spare = held - strip_all(tensors)
-    found: list[Tensor] = []
+def split_matrices(tensors: Sequence[Tensor], names: Names) -> list[Tensor]:
+    """Fused matrices split, if the file has their parts."""
+    unclaimed = names - _strip_all(tensors)
+    result: list[Tensor] = []
     for tensor in tensors:
-        found += _split_matrix(tensor, spare) if tensor.splits and strip_indices(tensor.name) not in held else [tensor]
-    return found
+        is_split = tensor.splits and strip_indices(tensor.name) not in names
+        result += _split_matrix(tensor, unclaimed) if is_split else [tensor]
+    return result
 
 
-def _split_matrix(tensor: Tensor, held: Collection[str]) -> list[Tensor]:
+def _split_matrix(tensor: Tensor, names: Collection[str]) -> list[Tensor]:
     leaf = _split_module(tensor.name)[1]
-    for whole, parts in TOGETHER:
-        names = [find_alias(_rename_module(tensor, part), held) for part in parts]
-        if leaf == whole and len(parts) == len(tensor.splits) and any(strip_indices(name) in held for name in names):
-            return split_tensor(
-                tensor, [(name, component, width) for name, (component, width) in zip(names, tensor.splits)]
-            )
+    for whole, parts in FUSED:
+        if leaf != whole or len(parts) != len(tensor.splits):
+            continue
+        part_names = [find_alias(_rename_module(tensor, part), names) for part in parts]
+        if any(strip_indices(name) in names for name in part_names):
+            pieces = [(name, component, width) for name, (component, width) in zip(part_names, tensor.splits)]
+            return split_tensor(tensor, pieces)
     return [tensor]
 
 
 def _split_module(name: str) -> tuple[str, str, str]:
-    """The module that a tensor's own module stands in, that module, and what follows it.
+    """A name as parent module, module and ending.
 
     >>> _split_module("model.layers.{layer}.self_attn.q_proj.weight")
     ('model.layers.{layer}.self_attn.', 'q_proj', '.weight')
     """
-    ending = next((ending for ending in (".weight", ".bias") if name.endswith(ending)), "")
-    module, dot, leaf = name.removesuffix(ending).rpartition(".")
+    path, ending = split_ending(name)
+    module, dot, leaf = path.rpartition(".")
     return module + dot, leaf, ending
 
 
@@ -306,44 +320,50 @@ def _rename_module(tensor: Tensor, leaf: str) -> str:
     return f"{module}{leaf}{ending}"
 
 
-# ---- copies, and which way round
+# ---- tied copies and transposed matrices
 
 
-def use_copies(tensors: Sequence[Tensor], held: Keys) -> tuple[list[Tensor], list[str]]:
-    """A copy takes the place of what it is tied to where the file holds it alone, as it does where the first name by the alphabet is kept.
+def use_copies(tensors: Sequence[Tensor], names: Names) -> tuple[list[Tensor], list[str]]:
+    """Tied copies in place of their originals if the file has only the copy, and notes.
 
-    Sources: safetensors, torch.py, `save_model`; that such a file is loaded: transformers 5.23, modeling_utils.py, `tie_weights`.
+    safetensors' `save_model` keeps the alphabetically first name of tied tensors, and transformers loads such files.
+
+    Sources: safetensors, torch.py, `save_model`; transformers 5.23, modeling_utils.py, `tie_weights`.
     """
-    names = {tensor.name for tensor in tensors if not tensor.repeats}
-    instead: dict[str, str] = {}
+    unrepeated = {tensor.name for tensor in tensors if not tensor.repeats}
+    copies: dict[str, str] = {}  # {original: copy}
     for tensor in tensors:
         original = str(tensor.tied_to)
-        if {original, tensor.name} <= names and original not in held and tensor.name in held:
-            instead.setdefault(original, tensor.name)
-    if not instead:
+        if {original, tensor.name} <= unrepeated and original not in names and tensor.name in names:
+            copies.setdefault(original, tensor.name)
+    if not copies:
         return list(tensors), []
-    exchanged = instead | {copy: original for original, copy in instead.items()}
-    found = [
-        t._replace(name=exchanged.get(t.name, t.name), tied_to=instead.get(str(t.tied_to), t.tied_to)) for t in tensors
+    exchanged = copies | {copy: original for original, copy in copies.items()}
+    result = [
+        t._replace(name=exchanged.get(t.name, t.name), tied_to=copies.get(str(t.tied_to), t.tied_to)) for t in tensors
     ]
-    return found, [f"{original} is missing; its tied copy {copy} is used instead" for original, copy in instead.items()]
+    return result, [f"{original} is missing; its tied copy {copy} is used instead" for original, copy in copies.items()]
 
 
 def transpose_as_stored(
-    tensors: Sequence[Tensor], held: Iterable[tuple[str, LogicalTensor]], transposable: tuple[str, ...]
+    tensors: Sequence[Tensor], file_tensors: Iterable[tuple[str, LogicalTensor]], transposable: tuple[str, ...]
 ) -> tuple[list[Tensor], list[str]]:
-    """Matrices the other way round where most of the file's stand so, of those that some writers store so. `held`: by names without indices."""
-    kinds: dict[str, list[Tensor]] = {}
+    """Matrices transposed if most of the file's are, and notes.
+
+    Args:
+        file_tensors: name without indices, and tensor
+        transposable: ends of the names of matrices that some writers store transposed
+    """
+    by_name: dict[str, list[Tensor]] = {}
     for tensor in tensors:
         if tensor.name.endswith(transposable):
-            kinds.setdefault(strip_indices(tensor.name), []).append(tensor)
+            by_name.setdefault(strip_indices(tensor.name), []).append(tensor)
     votes = 0
-    for name, logical in held if kinds else ():
-        alike = kinds.get(name, ())
-        votes += any(logical.has_shape(transpose(tensor).shape) for tensor in alike) - any(
-            logical.has_shape(tensor.shape) for tensor in alike
-        )
+    for name, logical in file_tensors if by_name else ():
+        alike = by_name.get(name, ())
+        votes += any(logical.has_shape(transpose(tensor).shape) for tensor in alike)
+        votes -= any(logical.has_shape(tensor.shape) for tensor in alike)
     if votes <= 0:
         return list(tensors), []
-    found = [transpose(tensor) if tensor.name.endswith(transposable) else tensor for tensor in tensors]
-    return found, [f"matrices are transposed compared with the reference: {', '.join(transposable)}"]
+    result = [transpose(tensor) if tensor.name.endswith(transposable) else tensor for tensor in tensors]
+    return result, [f"matrices are transposed compared with the reference: {', '.join(transposable)}"]

@@ -1,4 +1,4 @@
-"""What writers do to tensors: one of several, several of one, experts together or apart, a matrix the other way round."""
+"""Ways in which writers change tensors: fuse, split, stack, unstack and transpose."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paramcount.errors import ParamcountError
 
 
 def fuse(name: str, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Several tensors of the same layers as one, side by side along an axis.
+    """Several tensors of the same layers, concatenated along an axis.
 
     >>> from paramcount.api import count
     >>> q, k, v = (t for t in count("llama-3.1-8b").tensors if t.component.startswith("qkv"))
@@ -20,18 +20,18 @@ def fuse(name: str, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     if any(t.repeats != first.repeats or t.stacked != first.stacked for t in tensors):
         raise ParamcountError("belong to different layers", where=", ".join(t.name for t in tensors))
     width = sum(t.shape[axis] for t in tensors)
-    splits = tuple(split for t in tensors for split in iterate_parts(t, axis))
+    splits = tuple(split for t in tensors for split in list_parts(t, axis))
     at = axis % len(first.shape)
     return first._replace(name=name, shape=(*first.shape[:at], width, *first.shape[at + 1 :]), splits=splits)
 
 
-def iterate_parts(tensor: Tensor, axis: int) -> tuple[tuple[str, int], ...]:
-    """What a tensor is made of along an axis."""
+def list_parts(tensor: Tensor, axis: int) -> tuple[tuple[str, int], ...]:
+    """The component and size of each part of a tensor along an axis."""
     return tensor.splits or ((tensor.component, tensor.shape[axis]),)
 
 
 def split_tensor(tensor: Tensor, pieces: Sequence[tuple[str, str, int]], axis: int = 0) -> list[Tensor]:
-    """A tensor as several along an axis. `pieces`: the name, component and width of each.
+    """A tensor split along an axis. `pieces`: the name, component and size of each piece.
 
     >>> from paramcount.api import count
     >>> c_attn = next(t for t in count("gpt2-small").tensors if t.name.endswith("c_attn.weight"))
@@ -39,20 +39,18 @@ def split_tensor(tensor: Tensor, pieces: Sequence[tuple[str, str, int]], axis: i
     [(768, 768), (768, 768), (768, 768)]
     """
     at = axis % len(tensor.shape)
-    if sum(width for _, _, width in pieces) != tensor.shape[at]:
-        raise ParamcountError(
-            f"has size {tensor.shape[at]}, but its pieces add up to {sum(width for _, _, width in pieces)}",
-            where=tensor.name,
-        )
-    before, behind = tensor.shape[:at], tensor.shape[at + 1 :]
+    size, total = tensor.shape[at], sum(width for _, _, width in pieces)
+    if total != size:
+        raise ParamcountError(f"has size {size}, but its pieces add up to {total}", where=tensor.name)
+    before, after = tensor.shape[:at], tensor.shape[at + 1 :]
     return [
-        tensor._replace(name=name, component=component, shape=(*before, width, *behind), splits=())
+        tensor._replace(name=name, component=component, shape=(*before, width, *after), splits=())
         for name, component, width in pieces
     ]
 
 
 def stack(tensor: Tensor, name: str) -> Tensor:
-    """The experts of a layer, which are stored one by one, as one tensor with their axis in front.
+    """One tensor per layer, with the experts as its leading axis, for a tensor per expert.
 
     >>> from paramcount.api import count
     >>> w1 = next(t for t in count("mixtral-8x7b").tensors if t.name.endswith("w1.weight"))
@@ -67,7 +65,7 @@ def stack(tensor: Tensor, name: str) -> Tensor:
 
 
 def unstack(tensor: Tensor, name: str) -> Tensor:
-    """The experts of a layer, which are stored as one tensor, one by one. Their axis stands in front.
+    """A tensor per expert, for one tensor per layer with the experts as its leading axis.
 
     >>> from paramcount.api import count
     >>> down = next(t for t in count("gpt-oss-20b").tensors if t.name.endswith("down_proj"))
@@ -82,7 +80,17 @@ def unstack(tensor: Tensor, name: str) -> Tensor:
 
 
 def transpose(tensor: Tensor) -> Tensor:
-    """A matrix with its last two axes the other way round; a vector as it is."""
+    """A matrix with its last two axes swapped; a vector is unchanged."""
     if len(tensor.shape) < 2:
         return tensor
     return tensor._replace(shape=(*tensor.shape[:-2], tensor.shape[-1], tensor.shape[-2]))
+
+
+def split_ending(name: str) -> tuple[str, str]:
+    """A name without .weight or .bias, and that ending.
+
+    >>> split_ending("lm_head.weight"), split_ending("blk.{layer}.ssm_a")
+    (('lm_head', '.weight'), ('blk.{layer}.ssm_a', ''))
+    """
+    ending = next((ending for ending in (".weight", ".bias") if name.endswith(ending)), "")
+    return name.removesuffix(ending), ending
