@@ -95,7 +95,7 @@ def test_what_a_release_holds_is_exact_with_its_scales(run: Runner) -> None:
 
 def test_the_overview_names_the_scales(run: Runner) -> None:
     text = " ".join(run("deepseek-v3").out.split())
-    assert "released files hold 684,531,386,000 = total 671,026,404,352 + buffers 14,848 + MTP 11,610,067,968" in text
+    assert "released files: 684,531,386,000 = total 671,026,404,352 + buffers 14,848 + MTP 11,610,067,968" in text
     assert "+ FP8 scales 40,838,232 + MTP FP8 scales 702,264" in text
     assert "= total 20,914,757,184 + MXFP4 scales 597,196,800" in " ".join(run("gpt-oss-20b").out.split())
 

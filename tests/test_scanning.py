@@ -75,7 +75,7 @@ def test_columns_and_order_are_those_of_a_comparison(run: Runner) -> None:
         ([""], "the name of the directory is empty (expected a directory with config.json files below it)"),
         (
             ["empty"],
-            "empty: contains no config.json, nor does any directory below it (expected a directory with models, for example a Hugging Face cache)",
+            "empty: contains no config.json, and neither do its subdirectories (expected a directory with models, for example a Hugging Face cache)",
         ),
         (["s", "--columns", "totl"], "unknown column 'totl' (expected "),
     ],

@@ -1,4 +1,4 @@
-"""Views: results as tables. One model, one model opened by layer, part or tensor, several models, two models, a directory of configs.
+"""Views: results as tables of one model, of one model by layer, part or tensor, of several models or of a directory.
 
 A view takes loaded models and returns a `Table`, which `paramcount.output.tables` renders in every format.
 """

@@ -1,4 +1,4 @@
-"""One model in detail: by runs of equal layers, by part, by tensor, or by config.json key."""
+"""One model in detail: by layer, by part, by tensor, or by config.json key."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from paramcount.output.tables import Column, Table
 from paramcount.sizes import ABSENT
 from paramcount.sizes.reading import Reading
 from paramcount.zoo import Model
+from paramcount.zoo.what_if import get_size
 
-LONGEST_VALUE = 22
-CLASS_KEYS = ("model_type", "architectures")  # they select the architecture and are no sizes
-Sums = dict[tuple[Any, ...], list[int]]  # {row: [parameters, active]}
+LONGEST_VALUE = 22  # characters
+CLASS_KEYS = ("model_type", "architectures")  # they select the architecture and are not sizes
+RowKey = tuple[Any, ...]
+Sums = dict[RowKey, list[int]]  # {row: [parameters, active]}
 
 
 def build_layer_table(count: Count) -> Table:
-    """One row per run of equal layers and per component outside the layers, in the order of the forward pass."""
+    """One row per run of identical layers and per component outside the layers, in the order of the forward pass."""
     sums: Sums = {}
     for tensor in count.tensors:
         if not tensor.parameters or tensor.part == "mtp":
@@ -61,15 +63,16 @@ def format_run(stack: str, first: int, n: int) -> str:
     return f"{stack} {first}–{first + n - 1}" if n > 1 else f"{stack} {first}"
 
 
-def add_to_sums(sums: Sums, key: tuple[Any, ...], parameters: int, active: int) -> None:
+def add_to_sums(sums: Sums, key: RowKey, parameters: int, active: int) -> None:
+    """Add parameters and active parameters to a row."""
     row = sums.setdefault(key, [0, 0])
     row[0] += parameters
     row[1] += active
 
 
-def sort_runs(sums: Sums) -> Iterator[tuple[tuple[Any, ...], list[int]]]:
+def sort_runs(sums: Sums) -> Iterator[tuple[RowKey, list[int]]]:
     """The rows with the runs of each stack together, sorted by layer index."""
-    stacks: dict[str, list[tuple[Any, ...]]] = {}
+    stacks: dict[str, list[RowKey]] = {}
     for key in sums:
         stacks.setdefault(key[0], []).append(key)
     for keys in stacks.values():
@@ -85,7 +88,8 @@ def build_part_table(count: Count) -> Table:
             for component, parameters, active in split_by_component(tensor):
                 add_to_sums(sums, (tensor.part, component), parameters, active)
     order = list(count.parts)
-    rows = [[*key, *numbers] for key, numbers in sorted(sums.items(), key=lambda item: order.index(item[0][0]))]
+    keys = sorted(sums, key=lambda key: order.index(key[0]))
+    rows = [[*key, *sums[key]] for key in keys]
     is_dense = all(parameters == active for _, _, parameters, active in rows)
     columns = [
         Column("part", "part", right=False),
@@ -97,11 +101,11 @@ def build_part_table(count: Count) -> Table:
 
 
 def split_by_component(tensor: Tensor) -> Iterator[tuple[str, int, int]]:
-    """(component, parameters, active) of each component that a tensor holds; several if it is fused."""
+    """(component, parameters, active) of each component that a tensor contains; several if it is fused."""
     splits = tensor.splits or ((tensor.component, 1),)
-    whole = sum(share for _, share in splits)
+    shares = sum(share for _, share in splits)
     for name, share in splits:
-        yield name.partition(".")[0], tensor.parameters // whole * share, tensor.active // whole * share
+        yield name.partition(".")[0], tensor.parameters // shares * share, tensor.active // shares * share
 
 
 def build_tensor_table(count: Count) -> Table:
@@ -124,7 +128,7 @@ def build_tensor_table(count: Count) -> Table:
 
 
 def make_breakdown(count: Count, columns: list[Column], rows: list[list[Any]], name: str, data: Any = None) -> Table:
-    """The table of a breakdown. `data`: its rows in JSON, if they say more than the columns."""
+    """The table of a breakdown. `data`: its rows in JSON, if they contain more than the columns."""
     if data is None:
         names = [column.name for column in columns]
         data = [dict(zip(names, row, strict=True)) for row in rows]
@@ -206,6 +210,7 @@ def list_used_rows(reading: Reading, keys: Iterable[str]) -> Iterator[list[Any]]
 
 
 def list_ignored_rows(keys: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """The keys in the config.json that no size was read or derived from."""
     for key, value in keys.items():
         if key not in CLASS_KEYS:
             yield [key, "ignored", "", value, []]
@@ -219,19 +224,12 @@ def is_equal_size(config_value: Any, value: Any) -> bool:
 
 
 def strip_sections(keys: str) -> str:
-    """Keys without the sections of the config.json that contain them.
+    """Keys without the sections of the config.json that contain them, on one line.
 
     >>> strip_sections("vision_config.image_size, vision_config.patch_size")
     'image_size, patch_size'
     """
     return make_printable(", ".join(key.rpartition(".")[2] for key in keys.split(", ")), 80)
-
-
-def get_size(sizes: Any, path: str) -> Any:
-    """The value at a path such as "vision.d_ff"; None if there is none."""
-    for name in path.split("."):
-        sizes = getattr(sizes, name, None)
-    return sizes
 
 
 def format_json_value(value: Any) -> str:

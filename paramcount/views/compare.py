@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paramcount.counting import COMPONENTS, SCHEMA_VERSION, Count
@@ -15,22 +15,14 @@ from paramcount.zoo.aliases import HEADINGS, find_column
 if TYPE_CHECKING:
     import pandas
 
+Row = dict[str, Any]  # {column: value}
+
 COUNTS = ("total", "active", "non_embedding", "active_non_embedding", "language_model")
 EXTRAS = ("buffers", "mtp", "bytes_fp32", "bytes_bf16")
 SIZES = (
-    "n_layers",
-    "d_model",
-    "n_heads",
-    "n_kv_heads",
-    "d_head",
-    "d_ff",
-    "n_routed_experts",
-    "n_active_experts",
-    "n_shared_experts",
-    "d_expert",
-    "d_shared_expert",
-    "vocab_size",
-)
+    "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_routed_experts", "n_active_experts",
+    "n_shared_experts", "d_expert", "d_shared_expert", "vocab_size",
+)  # fmt: skip
 FACTS = (
     "context_length", "tied", "name", "family", "publisher", "released", "hf", "architecture", "verified", "estimate",
     "claimed_total",
@@ -41,8 +33,8 @@ MAX_NAMES_IN_CAPTION = 6
 INTEGERS = (*COUNTS, *COMPONENTS, *EXTRAS, *SIZES, "context_length")
 
 TERMINAL_COLUMNS = (
-    "id", "total", "active", "bytes_fp32", "bytes_bf16", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff",
-    "n_routed_experts", "n_active_experts", "d_expert", "vocab_size", "context_length", "tied",
+    "id", "total", "active", "bytes_fp32", "bytes_bf16", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head",
+    "d_ff", "n_routed_experts", "n_active_experts", "d_expert", "vocab_size", "context_length", "tied",
 )  # fmt: skip
 PAPER_COLUMNS = (
     "id", "total", "active", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_ff", "n_routed_experts",
@@ -65,25 +57,26 @@ def make_frame(models: Iterable[Model]) -> pandas.DataFrame:
         return frame.astype(dtypes)
     except OverflowError:
         expected = "smaller sizes, or paramcount.count, which has no limit"
-        raise ParamcountError("a count of 2⁶³ or more", expected=expected) from None
+        raise ParamcountError("a count is 2⁶³ or more", expected=expected) from None
 
 
-def make_rows(models: Iterable[Model]) -> list[dict[str, Any]]:
-    """{column: value} of each model, with its `active_components` for plots; a third-party estimate has no counts."""
+def make_rows(models: Iterable[Model]) -> list[Row]:
+    """One row per model, with its `active_components` for plots; a third-party estimate has no counts."""
     return [_make_estimate_row(model) if model.estimate else _make_row(model, count_model(model)) for model in models]
 
 
-def list_columns(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def list_columns(rows: Sequence[Row]) -> tuple[str, ...]:
     """The columns of the rows."""
     return (*COLUMNS, *CHANGE_COLUMNS) if any(row.get("set") for row in rows) else COLUMNS
 
 
-def _make_row(model: Model, count: Count) -> dict[str, Any]:
+def _make_row(model: Model, count: Count) -> Row:
+    """The row of a counted model."""
     sizes = model.sizes
-    row: dict[str, Any] = {name: getattr(count, name) for name in (*COUNTS, *EXTRAS)} | dict(count.components)
+    row: Row = {name: getattr(count, name) for name in (*COUNTS, *EXTRAS)} | dict(count.components)
     for name in SIZES:
         size = getattr(sizes, name, 0)
-        row[name] = size if type(size) is int else None  # None: it differs between layers, or is not set
+        row[name] = size if type(size) is int else None  # None: differs between layers, or is not set
     if row["n_kv_heads"] == 0:
         row["n_kv_heads"] = row["n_heads"]
     if row["d_head"] == 0:
@@ -95,7 +88,8 @@ def _make_row(model: Model, count: Count) -> dict[str, Any]:
     return row | (_list_changes(model, count) if model.original else dict.fromkeys(CHANGE_COLUMNS))
 
 
-def _list_changes(model: Model, count: Count) -> dict[str, Any]:
+def _list_changes(model: Model, count: Count) -> Row:
+    """The columns about the changed sizes of a model."""
     from paramcount.zoo.what_if import changes_to_dict  # only if sizes were changed
 
     changes = changes_to_dict(model)
@@ -105,21 +99,22 @@ def _list_changes(model: Model, count: Count) -> dict[str, Any]:
     }
 
 
-def _make_estimate_row(model: Model) -> dict[str, Any]:
-    """The row of a third-party estimate: the totals as their sources print them, and no computed number."""
+def _make_estimate_row(model: Model) -> Row:
+    """The row of a third-party estimate: the totals as printed in their sources, and no computed number."""
     totals = [f"{claim.value} ({claim.by})" for claim in model.claims if claim.what == "total"]
     facts = _list_facts(model) | {"verified": False, "claimed_total": "; ".join(totals) or None}
     return dict.fromkeys((*COLUMNS, *CHANGE_COLUMNS)) | facts
 
 
-def _list_facts(model: Model) -> dict[str, Any]:
+def _list_facts(model: Model) -> Row:
+    """The columns that do not depend on the count."""
     names = ("id", "context_length", "name", "family", "publisher", "hf", "architecture", "estimate")
     released = model.released.isoformat() if model.released else None
     return {name: getattr(model, name) for name in names} | {"claimed_total": None, "released": released}
 
 
 def build_comparison_table(
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[Row],
     *,
     columns: str | None = None,
     sort: str | None = None,
@@ -139,7 +134,7 @@ def build_comparison_table(
     has_all = format in ("csv", "json")
     names = _choose_columns(rows, columns, format)
     rows = sort_rows(rows, sort)
-    models = [{name: row[name] for name in names} | ({"set": row["set"]} if "set" in row else {}) for row in rows]
+    models = [{name: row[name] for name in (*names, "set") if name in row} for row in rows]
     data = {"schema_version": SCHEMA_VERSION, "models": models}
     fields = [
         Column(name, HEADINGS.get(name, name), name not in LEFT_ALIGNED, FORMATTERS.get(name, format_value))
@@ -159,44 +154,57 @@ def build_comparison_table(
     return Table(headings, cells, data, above=above, below=below, caption=caption)
 
 
-def describe_row_changes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def describe_row_changes(rows: Sequence[Row]) -> list[str]:
     """The changes of sizes that the rows have, each once."""
     if not any(row.get("set") for row in rows):
         return []
     from paramcount.sizes.values import format_size
 
-    changes = [row["set"] for row in rows if row.get("set")]
-    texts = [", ".join(f"{name} = {format_size(after)}" for name, (_, after) in change.items()) for change in changes]
-    return [f"what if {text}" for text in dict.fromkeys(texts)]
+    texts = []
+    for row in rows:
+        changes = row.get("set") or {}
+        texts.append(", ".join(f"{name} = {format_size(after)}" for name, (_, after) in changes.items()))
+    return [f"what if {text}" for text in dict.fromkeys(texts) if text]
 
 
-def list_footnotes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The meaning of the marks in the rows."""
-    notes = ["~ third-party estimate, not a count"] if any(row["estimate"] for row in rows) else []
-    return notes + ([UNVERIFIED] if any(is_unverified(row) for row in rows) else [])
+def list_footnotes(rows: Sequence[Row]) -> list[str]:
+    """An explanation of each mark in the rows."""
+    footnotes = []
+    if any(row["estimate"] for row in rows):
+        footnotes.append("~ third-party estimate, not a count")
+    if any(is_unverified(row) for row in rows):
+        footnotes.append(UNVERIFIED)
+    return footnotes
 
 
-def make_caption(rows: Sequence[Mapping[str, Any]]) -> str:
+def make_caption(rows: Sequence[Row]) -> str:
     """The caption of the table in a paper."""
     names = ", ".join(row["id"] for row in rows) if len(rows) <= MAX_NAMES_IN_CAPTION else f"{len(rows)} models"
     return f"Parameter counts of {names}, as counted by paramcount"
 
 
-def sort_rows(rows: Sequence[dict[str, Any]], sort: str | None) -> Sequence[dict[str, Any]]:
+def sort_rows(rows: Sequence[Row], sort: str | None) -> Sequence[Row]:
     """The rows sorted by a column, descending if it is prefixed with -; rows without a value come last."""
     if sort is None:
         return rows
     (key,) = _find_columns([sort.removeprefix("-")], list_columns(rows))
     with_value = [row for row in rows if row[key] is not None]
     without_value = [row for row in rows if row[key] is None]
-    return sorted(with_value, key=lambda row: row[key], reverse=sort.startswith("-")) + without_value
+    with_value.sort(key=lambda row: row[key], reverse=sort.startswith("-"))
+    return with_value + without_value
 
 
 def format_bytes_or_dash(value: int | None) -> str:
+    """A number of bytes; a dash if it is unknown."""
     return "–" if value is None else format_bytes(value)
 
 
 def format_signed_or_dash(value: int | None) -> str:
+    """A difference with its sign; a dash if it is unknown.
+
+    >>> format_signed_or_dash(1024), format_signed_or_dash(-1), format_signed_or_dash(None)
+    ('+1,024', '−1', '–')
+    """
     return "–" if value is None else f"{value:+,}".replace("-", "−")
 
 
@@ -209,8 +217,8 @@ FORMATTERS = {
 UNVERIFIED = "* unverified: no independent count"
 
 
-def _mark_cell(row: dict[str, Any], name: str) -> Any:
-    """A cell on a terminal: "~" before an estimated total, "*" after the id of an unverified model."""
+def _mark_cell(row: Row, name: str) -> Any:
+    """A cell for people: "~" before an estimated total, "*" after the id of an unverified model."""
     if name == "total" and row["claimed_total"]:
         return f"~{row['claimed_total'].partition(' ')[0]}"
     if name in SIZES and row[name] == 0:
@@ -218,12 +226,13 @@ def _mark_cell(row: dict[str, Any], name: str) -> Any:
     return f"{row['id']} *" if name == "id" and is_unverified(row) else row[name]
 
 
-def is_unverified(row: Mapping[str, Any]) -> bool:
+def is_unverified(row: Row) -> bool:
     """Whether no independent count confirms the count of a row's model."""
     return row["verified"] is False and not row["estimate"]
 
 
-def _choose_columns(rows: Sequence[dict[str, Any]], columns: str | None, format: str) -> tuple[str, ...]:
+def _choose_columns(rows: Sequence[Row], columns: str | None, format: str) -> tuple[str, ...]:
+    """The columns that the user chose, else those for the format."""
     if columns:
         names = [name.strip() for name in columns.split(",") if name.strip()]
         return _find_columns(["id", *names], list_columns(rows))
@@ -233,11 +242,12 @@ def _choose_columns(rows: Sequence[dict[str, Any]], columns: str | None, format:
 
 
 def _find_columns(names: Iterable[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns that names, config.json keys or headings refer to, each once."""
     return tuple(dict.fromkeys(find_column(name, columns) for name in names))
 
 
-def _select_columns(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns without those of experts if no model has any, and with the differences if sizes were changed."""
+def _select_columns(rows: Sequence[Row], columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns, without those about experts if no model has any, and with differences if sizes were changed."""
     has_experts = any(row["n_routed_experts"] for row in rows)
     names = [name for name in columns if has_experts or name not in EXPERT_COLUMNS]
     if list_columns(rows) != COLUMNS:

@@ -15,7 +15,7 @@ NOT_INCLUDED = ("buffers", "mtp")  # counts that are not part of the total
 
 
 class SizeDifference(NamedTuple):
-    """A size or flag that differs. If only one model has it, `only` says which, and the other value is None."""
+    """A size or flag that differs. If only one model has it, `only` names that model; the other value is None."""
 
     name: str
     a: Any
@@ -40,7 +40,10 @@ class ComponentDifference:
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference between two models, `b` minus `a`. The components sum to `difference` and to `active_difference`."""
+    """The difference between two models, `b` minus `a`.
+
+    The components sum to `difference` and to `active_difference`.
+    """
 
     a: str  # id of the first model
     b: str
@@ -88,23 +91,23 @@ class Difference:
 
 def diff_models(a: Model, b: Model) -> Difference:
     """The difference between two loaded models."""
-    m, n = count_model(a), count_model(b)
+    count_a, count_b = count_model(a), count_model(b)
     sizes_a = list_facts(a) | flatten_sizes(a.sizes)
     sizes_b = list_facts(b) | flatten_sizes(b.sizes)
     if a.context_length and b.context_length:
         sizes_a["context_length"], sizes_b["context_length"] = a.context_length, b.context_length
-    components = compare_components(m, n)
-    extras_a = {name: getattr(m, name) for name in NOT_INCLUDED}
-    extras_b = {name: getattr(n, name) for name in NOT_INCLUDED}
+    components = compare_components(count_a, count_b)
+    extras_a = {name: getattr(count_a, name) for name in NOT_INCLUDED}
+    extras_b = {name: getattr(count_b, name) for name in NOT_INCLUDED}
     return Difference(
         a=a.id,
         b=b.id,
-        total_a=m.total,
-        total_b=n.total,
-        difference=n.total - m.total,
-        active_a=m.active,
-        active_b=n.active,
-        active_difference=n.active - m.active,
+        total_a=count_a.total,
+        total_b=count_b.total,
+        difference=count_b.total - count_a.total,
+        active_a=count_a.active,
+        active_b=count_b.active,
+        active_difference=count_b.active - count_a.active,
         sizes=tuple(find_differences(sizes_a, sizes_b)),
         components=tuple(sorted(components, key=lambda c: (-abs(c.difference), -abs(c.active_difference)))),
         beside=tuple(find_differences(extras_a, extras_b)),
@@ -112,58 +115,57 @@ def diff_models(a: Model, b: Model) -> Difference:
 
 
 def list_facts(model: Model) -> dict[str, Any]:
-    """The facts besides sizes that determine the parameters. `reference`: the counted class, with or without its head."""
+    """What determines the parameters besides the sizes. `reference`: the counted class, with or without its head."""
     return {"architecture": model.architecture, "reference": model.reading.reference, "scope": model.reading.scope}
 
 
 def flatten_sizes(sizes: Sizes, prefix: str = "") -> dict[str, Any]:
     """{path: value} of all sizes, including those of inner configs; the value of an inner config is its class."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in sizes.__dict__.items():
         if isinstance(value, Sizes):
-            found[prefix + name] = type(value).reference.partition(" ")[0] or type(value).__name__
-            found |= flatten_sizes(value, f"{prefix}{name}.")
+            values[prefix + name] = type(value).reference.partition(" ")[0] or type(value).__name__
+            values |= flatten_sizes(value, f"{prefix}{name}.")
         else:
-            found[prefix + name] = value
-    return found
+            values[prefix + name] = value
+    return values
 
 
 def find_differences(a: dict[str, Any], b: dict[str, Any]) -> list[SizeDifference]:
     """The names with different values, or with a value in only one of the two."""
-    found = []
+    differences = []
     for name, value in a.items():
         if name not in b:
-            found.append(SizeDifference(name, value, None, "a"))
+            differences.append(SizeDifference(name, value, None, "a"))
         elif b[name] != value:
-            found.append(SizeDifference(name, value, b[name]))
-    return found + [SizeDifference(name, None, value, "b") for name, value in b.items() if name not in a]
+            differences.append(SizeDifference(name, value, b[name]))
+    return differences + [SizeDifference(name, None, value, "b") for name, value in b.items() if name not in a]
 
 
 def compare_components(a: Count, b: Count) -> list[ComponentDifference]:
     """The components with different parameters or active parameters."""
-    names = []
-    for name in a.components:
-        is_equal = a.components[name] == b.components[name] and a.active_components[name] == b.active_components[name]
-        if not is_equal:
-            names.append(name)
+    names = [
+        name
+        for name in a.components
+        if a.components[name] != b.components[name] or a.active_components[name] != b.active_components[name]
+    ]
     if not names:
         return []
     arithmetic_a, arithmetic_b = format_arithmetic(a), format_arithmetic(b)
-    found = []
+    differences = []
     for name in names:
         total_a, total_b = a.components[name], b.components[name]
         active_a, active_b = a.active_components[name], b.active_components[name]
-        found.append(
-            ComponentDifference(
-                component=name,
-                a=total_a,
-                b=total_b,
-                difference=total_b - total_a,
-                active_a=active_a,
-                active_b=active_b,
-                active_difference=active_b - active_a,
-                arithmetic_a=arithmetic_a.get(name, ""),
-                arithmetic_b=arithmetic_b.get(name, ""),
-            )
+        difference = ComponentDifference(
+            component=name,
+            a=total_a,
+            b=total_b,
+            difference=total_b - total_a,
+            active_a=active_a,
+            active_b=active_b,
+            active_difference=active_b - active_a,
+            arithmetic_a=arithmetic_a.get(name, ""),
+            arithmetic_b=arithmetic_b.get(name, ""),
         )
-    return found
+        differences.append(difference)
+    return differences

@@ -11,7 +11,7 @@ from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model
 from paramcount.zoo.checks import summarize_checks
 
-RELEASE_ITEMS = {  # items of `count.release`, for people; {scales}: "FP8 scales"
+RELEASE_ITEMS = {  # {item of `count.release`: its name in text}; {scales}: "FP8 scales"
     "legacy_buffers": "legacy buffers",
     "mtp": "MTP",
     "mtp_buffers": "MTP buffers",
@@ -23,10 +23,12 @@ RELEASE_ITEMS = {  # items of `count.release`, for people; {scales}: "FP8 scales
 
 def build_model_table(model: Model, count: Count) -> Table:
     """The overview of a model: one row per component that has parameters or is tied, notes below."""
-    sums = format_arithmetic(count)
-    active = count.active_components
-    components = {name: n for name, n in count.components.items() if n or name in sums}
-    rows = [[name, n, active[name], format_share(n, count.total), sums.get(name, "")] for name, n in components.items()]
+    arithmetic = format_arithmetic(count)
+    rows = []
+    for name, n in count.components.items():
+        if n or name in arithmetic:
+            share = format_share(n, count.total)
+            rows.append([name, n, count.active_components[name], share, arithmetic.get(name, "")])
     columns = [
         Column("component", "component", right=False),
         Column("parameters", "parameters"),
@@ -35,15 +37,15 @@ def build_model_table(model: Model, count: Count) -> Table:
         Column("arithmetic", "arithmetic", right=False, only="text", style="dim"),
     ]
     evidence = summarize_checks(model, count)
-    what = "parameters of the language model" if count.scope == "language_model" else "parameters"
-    title = f"{model.name}   {count.total:,} {what} ({format_count(count.total)})"
+    unit = "parameters of the language model" if count.scope == "language_model" else "parameters"
+    title = f"{model.name}   {count.total:,} {unit} ({format_count(count.total)})"
     above = [title if model.original else f"{title}   {evidence}"]
     data = count.to_dict() | {"name": model.name, "proof": evidence}
     return Table(columns, rows, data, above=above, below=describe_count(count), headings=False, wraps=True)
 
 
 def format_share(n: int, total: int) -> str:
-    """A share in per cent with one decimal; "" for 0.
+    """A share as a percentage with one decimal; "" for 0.
 
     >>> format_share(1, 3), format_share(2, 3), format_share(0, 3), format_share(0, 0)
     ('33.3%', '66.7%', '', '')
@@ -83,12 +85,12 @@ def describe_active(count: Count) -> str:
 
 
 def describe_release(count: Count) -> list[str]:
-    """What the released files hold, item by item, if that is more than the parameters."""
+    """What the released files contain, item by item, if that is more than the parameters."""
     if len(items := {name: n for name, n in count.release.items() if n}) < 2:
         return []
     scales = f"{str(count.quantisation).upper()} scales"
     terms = [f"{RELEASE_ITEMS.get(name, name).format(scales=scales)} {n:,}" for name, n in items.items()]
-    return [f"released files hold {count.checkpoint:,} = {' + '.join(terms)}"]
+    return [f"released files: {count.checkpoint:,} = {' + '.join(terms)}"]
 
 
 def describe_storage(count: Count) -> list[str]:
@@ -96,8 +98,9 @@ def describe_storage(count: Count) -> list[str]:
     storage = count.storage
     if storage is None:
         return []
-    about, mtp = "" if storage.exact else "about ", ", with MTP" if storage.mtp else ""
-    return [f"as stored ({storage.scheme}{mtp}) {about}{format_bytes(storage.bytes)}"]
+    scheme = f"{storage.scheme}, with MTP" if storage.mtp else storage.scheme
+    size = format_bytes(storage.bytes)
+    return [f"as stored ({scheme}) {size if storage.exact else f'about {size}'}"]
 
 
 def build_estimates_table(model: Model) -> Table:

@@ -1,4 +1,4 @@
-"""The count of every config.json below a directory, with the files that could not be read and the directories skipped."""
+"""The count of every config.json below a directory, with the unreadable files and the skipped directories."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError, make_printable, make_strict_error
-from paramcount.views.compare import make_rows
+from paramcount.views.compare import Row, make_rows
 from paramcount.zoo import Model
 
 TERMINAL_COLUMNS = "id,total,active,bytes_bf16,architecture"
 EXPECTED = "a directory with config.json files below it"
-SKIPPED = {
+SKIPPED = {  # {name of a directory that is not searched: why}
     ".git": "contains Git's own files",
     ".no_exist": "contains the Hugging Face cache's records of missing files",
 }
@@ -33,19 +33,21 @@ class Problem(NamedTuple):
 class Scan(NamedTuple):
     """The results of a scan. The id of a row is its path relative to the directory."""
 
-    rows: list[dict[str, Any]]  # from `compare.make_rows`
+    rows: list[Row]
     errors: list[Problem]  # configs that cannot be counted
     unreadable: list[Problem]  # directories that cannot be read
     skipped: list[Problem]  # directories that were not searched
     warnings: list[Problem]  # of configs that were counted
 
     def to_dict(self) -> dict[str, Any]:
-        """The errors, the skipped directories and the warnings as plain data for JSON."""
-        listed = {
-            name: [problem._asdict() for problem in getattr(self, name)] for name in ("errors", "unreadable", "skipped")
-        }
+        """The errors, the unreadable and skipped directories and the warnings as plain data for JSON."""
         warnings = [problem.locate_config() for problem in self.warnings]
-        return listed | {"warnings": [f"{path}: {problem}" for path, problem in warnings]}
+        return {
+            "errors": [problem._asdict() for problem in self.errors],
+            "unreadable": [problem._asdict() for problem in self.unreadable],
+            "skipped": [problem._asdict() for problem in self.skipped],
+            "warnings": [f"{path}: {problem}" for path, problem in warnings],
+        }
 
 
 class Listing(NamedTuple):
@@ -76,18 +78,18 @@ def scan_folder(
     listing = find_configs(folder)
     if not listing.configs:
         raise make_empty_error(folder, listing)
-    found = Scan([], [], listing.unreadable, listing.skipped, [])
+    scan = Scan([], [], listing.unreadable, listing.skipped, [])
     for path in progress(listing.configs):
         name = make_printable(path.parent.relative_to(folder))
         try:
             model = load(path)
             if model.warnings and strict:
                 raise make_strict_error(model.warnings)
-            found.rows.extend(row | {"id": name} for row in make_rows([model]))
-            found.warnings.extend(Problem(name, text) for text in model.warnings)
+            scan.rows.extend(row | {"id": name} for row in make_rows([model]))
+            scan.warnings.extend(Problem(name, text) for text in model.warnings)
         except ParamcountError as error:
-            found.errors.append(Problem(name, str(error).removeprefix(f"{make_printable(path)}: ")))
-    return found
+            scan.errors.append(Problem(name, str(error).removeprefix(f"{make_printable(path)}: ")))
+    return scan
 
 
 def find_configs(folder: Path) -> Listing:
@@ -96,42 +98,47 @@ def find_configs(folder: Path) -> Listing:
     Raises: ParamcountError if the directory itself cannot be read.
     """
     listing = Listing([], [], [])
-    waiting = [str(folder)]
-    while waiting:
-        directory = waiting.pop()
+    pending = [str(folder)]
+    while pending:
+        directory = pending.pop()
         try:
-            with os.scandir(directory) as entries:
-                names = sorted(entries, key=lambda entry: entry.name, reverse=True)
+            with os.scandir(directory) as scanner:
+                entries = sorted(scanner, key=lambda entry: entry.name, reverse=True)
         except OSError as error:
             problem = f"cannot be read: {error.strerror or type(error).__name__}"
             if directory == str(folder):
                 raise ParamcountError(problem, where=make_printable(folder), expected=EXPECTED) from None
             listing.unreadable.append(Problem(format_relative_path(directory, folder), problem))
             continue
-        for entry in names:
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name in SKIPPED:
-                    listing.skipped.append(Problem(format_relative_path(entry.path, folder), SKIPPED[entry.name]))
-                else:
-                    waiting.append(entry.path)
-            elif entry.is_symlink() and os.path.isdir(entry.path):
-                listing.skipped.append(
-                    Problem(format_relative_path(entry.path, folder), "is a symbolic link to a directory")
-                )
+        for entry in entries:
+            reason = find_skip_reason(entry)
+            if reason:
+                listing.skipped.append(Problem(format_relative_path(entry.path, folder), reason))
+            elif entry.is_dir(follow_symlinks=False):
+                pending.append(entry.path)
             elif entry.name == "config.json":
                 listing.configs.append(Path(entry.path))
     listing.skipped.sort()
     return listing
 
 
+def find_skip_reason(entry: os.DirEntry[str]) -> str:
+    """Why a directory is not searched; empty if it is, and for files."""
+    if entry.is_dir(follow_symlinks=False):
+        return SKIPPED.get(entry.name, "")
+    if entry.is_symlink() and os.path.isdir(entry.path):
+        return "is a symbolic link to a directory"
+    return ""
+
+
 def format_relative_path(path: str, folder: Path) -> str:
-    """A path relative to the directory, as messages show it."""
+    """A path relative to the directory, as printed in messages."""
     return make_printable(Path(path).relative_to(folder))
 
 
 def make_empty_error(folder: Path, listing: Listing) -> ParamcountError:
     """The error for a directory without any config.json that can be read."""
-    problem = "contains no config.json, nor does any directory below it"
+    problem = "contains no config.json, and neither do its subdirectories"
     if listing.unreadable:
         first, n = listing.unreadable[0], len(listing.unreadable)
         noun = "directory" if n == 1 else "directories"
