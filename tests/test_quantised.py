@@ -650,9 +650,9 @@ CONFIGS = [
     ({"load_in_8bit": True}, "bitsandbytes"),
     ({"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"g": {"weights": {"type": "int", "num_bits": 4}}}}, "compressed-tensors"),
     ({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "config_groups": {"g": {"weights": {"type": "float", "num_bits": 4}}}}, "compressed-tensors"),
-    ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, "GPTQ in the layout of 'marlin'"),
-    ({"quant_method": "gptq", "bits": 4, "is_marlin_format": True}, "GPTQ in the layout of Marlin"),
-    ({"quant_method": "awq", "version": "marlin"}, "AWQ in the layout of 'marlin'"),
+    ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, "GPTQ in the 'marlin' layout"),
+    ({"quant_method": "gptq", "bits": 4, "is_marlin_format": True}, "GPTQ in the Marlin layout"),
+    ({"quant_method": "awq", "version": "marlin"}, "AWQ in the 'marlin' layout"),
     ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "ModelOpt"), ({"quant_method": "modelopt_fp4"}, "ModelOpt"),
     ({"quant_method": "auto-round", "packing_format": "auto_round:fp8"}, "AutoRound"),
     *(({"quant_method": method}, name) for method, name in (
@@ -670,7 +670,7 @@ def test_another_scheme_is_refused_by_the_name_that_its_configuration_gives(conf
         read({"w.weight": ("BF16", (8, 8))}, config)
     assert_one_line(str(caught.value))
     assert str(caught.value) == (
-        f"model.safetensors: is quantised by a scheme that is not read: {name} (expected GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised)"
+        f"model.safetensors: uses an unsupported quantisation scheme: {name} (expected GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised)"
     )
 
 
@@ -712,7 +712,7 @@ def test_every_method_of_the_field_is_read_or_refused_by_name() -> None:
         try:
             read({}, {"quant_method": method})
         except ParamcountError as error:
-            names.append(error.found.partition("not read: ")[2])
+            names.append(error.found.partition("scheme: ")[2])
     assert len(names) == len(methods) - len(["awq", "gptq", "fbgemm_fp8", "fp8", "mxfp8", "mxfp4"])
     assert [name for name in names if name.startswith("'")] == ["'gguf'"]
 
@@ -755,7 +755,7 @@ def test_another_scheme_is_refused_by_the_name_that_its_tensors_give(scheme: str
             if "e." not in next(iter(tensors))
             else f"model.safetensors: tensor {prefix}e."
         )
-        assert f": is quantised by a scheme that is not read: {scheme} (expected GPTQ" in str(caught.value)
+        assert f": uses an unsupported quantisation scheme: {scheme} (expected GPTQ" in str(caught.value)
 
 
 @pytest.mark.parametrize(("scheme", "tensors"), MARKED)
@@ -765,7 +765,7 @@ def test_names_alone_tell_some_of_them(scheme: str, tensors: Layer) -> None:
     ):  # whose names others use, too
         assert only_names(tensors).scheme is None
         return
-    with pytest.raises(ParamcountError, match=f"not read: {re.escape(scheme)}"):
+    with pytest.raises(ParamcountError, match=f"scheme: {re.escape(scheme)}"):
         only_names(tensors)
 
 

@@ -104,7 +104,7 @@ def test_a_publishers_own_reward_model_is_refused_by_name() -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_scheme_that_is_not_read_is_named_by_the_names_of_tensors_alone(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ParamcountError, match=f"a scheme that is not read: {NAMED[name]['refused']}"):
+    with pytest.raises(ParamcountError, match=f"an unsupported quantisation scheme: {NAMED[name]['refused']}"):
         checked(NAMED[name], tmp_path)
 
 

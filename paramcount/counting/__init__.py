@@ -1,6 +1,6 @@
 """Counting: sums over the weights of a declaration, per component, per part and per tensor.
 
-This package knows sizes and flows; it knows nothing of files, names or the zoo.
+This package depends on sizes and flows, not on files, names or the zoo.
 """
 
 from paramcount.counting.count import COMPONENTS, PARTS, SCHEMA_VERSION, TABLES, Count, count_sizes

@@ -9,7 +9,7 @@ from paramcount.counting.tensors import Tensor, qualify_component
 from paramcount.flow import multiply
 
 MANY_TENSORS = ("vision", "audio")  # their arithmetic would fill a page; see `count.details`
-Term = tuple[tuple[int, ...], tuple[int, ...]]  # (how many experts, the shape)
+Term = tuple[tuple[int, ...], tuple[int, ...]]  # (numbers of experts, shape)
 
 
 def format_arithmetic(count: Count) -> dict[str, str]:
@@ -24,17 +24,15 @@ def format_arithmetic(count: Count) -> dict[str, str]:
         if tensor.role == "parameter" and tensor.part != "mtp":
             name = qualify_component(tensor.part, tensor.component).partition(".")[0]
             rows.setdefault(name, []).append(tensor)
-    written = {}
+    texts = {}
     for name, tensors in rows.items():
-        if any(tensor.parameters for tensor in tensors):
-            written[name] = (
-                format_sum(t for t in tensors if t.parameters)
-                if name not in MANY_TENSORS
-                else f"{sum(t.copies for t in tensors):,} tensors"
-            )
+        if not any(tensor.parameters for tensor in tensors):
+            texts[name] = f"tied to {_find_component(tensors[0].tied_to, count.tensors)}"
+        elif name in MANY_TENSORS:
+            texts[name] = f"{sum(t.copies for t in tensors):,} tensors"
         else:
-            written[name] = f"tied to {_find_component(tensors[0].tied_to, count.tensors)}"
-    return written
+            texts[name] = format_sum(t for t in tensors if t.parameters)
+    return texts
 
 
 def _find_component(name: str | None, tensors: Iterable[Tensor]) -> str:
@@ -52,24 +50,25 @@ def format_sum(tensors: Iterable[Tensor]) -> str:
             shape = (tensor.shape[0] // tensor.stacked.count, *shape)
         key = (tensor.name, (experts, shape))
         layers[key] = layers.get(key, 0) + multiply(r.count for r in tensor.repeats if r.axis == "layer")
-    brackets: dict[int, dict[Term, list[Term]]] = {}  # {how often: {equal terms, whatever the order of their axes}}
-    for (_, (experts, shape)), times in layers.items():
-        alike = brackets.setdefault(times, {}).setdefault((experts, tuple(sorted(shape))), [])
-        alike.append((experts, shape))
+    brackets: dict[int, dict[Term, list[Term]]] = {}  # {copies: {term with sorted axes: equal terms}}
+    for (_, (experts, shape)), copies in layers.items():
+        equal_terms = brackets.setdefault(copies, {}).setdefault((experts, tuple(sorted(shape))), [])
+        equal_terms.append((experts, shape))
     return " + ".join(
-        _format_bracket(times, [_format_term(alike) for alike in bracket.values()])
-        for times, bracket in brackets.items()
+        _format_bracket(copies, [_format_term(equal_terms) for equal_terms in bracket.values()])
+        for copies, bracket in brackets.items()
     )
 
 
-def _format_term(alike: list[Term]) -> str:
-    experts, shape = alike[0]
-    factors = (*experts, *([len(alike)] if len(alike) > 1 else []), *shape)
+def _format_term(equal_terms: list[Term]) -> str:
+    experts, shape = equal_terms[0]
+    n = len(equal_terms)
+    factors = (*experts, *([n] if n > 1 else []), *shape)
     return " × ".join(f"{factor:,}" for factor in factors)
 
 
-def _format_bracket(times: int, terms: list[str]) -> str:
+def _format_bracket(copies: int, terms: list[str]) -> str:
     inner = " + ".join(terms)
-    if times == 1:
+    if copies == 1:
         return inner
-    return f"{times:,} × ({inner})" if len(terms) > 1 else f"{times:,} × {inner}"
+    return f"{copies:,} × ({inner})" if len(terms) > 1 else f"{copies:,} × {inner}"

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 2
 
 COMPONENTS = (
-    "embedding", "other_embedding", "position", "qkv", "output_projection", "mlp", "router", "experts", "shared_experts",
-    "mixer", "norm", "lm_head", "other", "vision", "audio", "projector",
+    "embedding", "other_embedding", "position", "qkv", "output_projection", "mlp", "router", "experts",
+    "shared_experts", "mixer", "norm", "lm_head", "other", "vision", "audio", "projector",
 )  # fmt: skip
 PARTS = ("decoder", "encoder", "cross_attention", "vision", "audio", "projector", "mtp")
 TABLES = ("embedding", "other_embedding", "position", "lm_head")
@@ -56,7 +56,7 @@ class Count:
     reading_notes: tuple[str, ...] = ()  # the part of `notes` about reading the config
     architecture: str = ""
     reference: str = ""  # the class that was counted
-    sizes: Any = field(default=None, repr=False, compare=False)
+    sizes: Any = field(default=None, repr=False, compare=False)  # Sizes; its fields depend on the architecture
     head: bool = field(default=True, repr=False, compare=False)
     # How the released weights are quantised: the zoo entry's statement, and the config.json.
     quantised_by: tuple[Release | None, Mapping[str, Any]] | None = field(default=None, repr=False, compare=False)
@@ -120,7 +120,10 @@ class Count:
 
     @property
     def stored_bytes(self) -> int | None:
-        """Stored bytes of a quantised model, scales and buffers included; None if it is not quantised or the size is unknown."""
+        """Stored bytes of a quantised model, scales and buffers included.
+
+        None if the model is not quantised or the size is unknown.
+        """
         return self.storage.bytes if self.storage else None
 
     @property
@@ -130,13 +133,13 @@ class Count:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Harmless facts about how the config was read and stored."""
+        """Harmless facts about how the config was read and how its weights are stored."""
         return (*self.reading_notes, *self._storage[1])
 
     @cached_property
     def _storage(self) -> tuple[Storage | None, tuple[str, ...]]:
         """How quantised weights are stored, or a note why it is unknown. Lazy, because it lists all tensors."""
-        if self.quantised_by is None:
+        if self.quantised_by is None or self.sizes is None:
             return None, ()
         from paramcount.counting.quantisation.storage import read_storage
 
@@ -162,8 +165,10 @@ class Count:
 
     @cached_property
     def _unreachable(self) -> dict[str, tuple[int, str]]:
-        found = list_unreachable(self.sizes, self.head) if self.sizes is not None else ()
-        return {tensor.name: (tensor.parameters, reason) for tensor, reason in found}
+        if self.sizes is None:
+            return {}
+        unreachable = list_unreachable(self.sizes, self.head)
+        return {tensor.name: (tensor.parameters, reason) for tensor, reason in unreachable}
 
     def _repr_html_(self) -> str:
         """The components as a table, for notebooks."""
@@ -189,21 +194,14 @@ class Count:
             "architecture", "reference",
         )  # fmt: skip
         nested = (
-            "components",
-            "active_components",
-            "details",
-            "parts",
-            "unreachable",
-            "unreachable_reasons",
-            "release",
-        )
+            "components", "active_components", "details", "parts", "unreachable", "unreachable_reasons", "release",
+        )  # fmt: skip
+        storage = self.storage
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in names},
             "stored_bytes": self.stored_bytes,
-            "quantization": {name: value for name, value in self.storage._asdict().items() if name != "bytes"}
-            if self.storage
-            else None,
+            "quantization": _drop_bytes(storage) if storage else None,
             "not_counted": list(self.not_counted),
             "warnings": list(self.warnings),
             "notes": list(self.notes),
@@ -212,11 +210,15 @@ class Count:
         }
 
 
+def _drop_bytes(storage: Storage) -> dict[str, Any]:
+    return {name: value for name, value in storage._asdict().items() if name != "bytes"}
+
+
 def count_sizes(sizes: Sizes, id: str = "", head: bool = True, *, cached: bool = False, **facts: Any) -> Count:
     """The count of one config.
 
-    `head`: include the LM head. `cached`: evaluate the polynomials of a structure that came up before instead of walking
-    its weights. `facts`: further fields of the count.
+    `head`: include the LM head. `cached`: evaluate the cached polynomials of the structure, if there are any.
+    `facts`: further fields of the count.
     """
     return build_count((cached_sums if cached else sum_weights)(sizes, head), sizes, id, head, **facts)
 

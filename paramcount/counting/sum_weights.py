@@ -1,7 +1,7 @@
 """Parameters of a model per part and component, summed over its weights.
 
-A structure that comes up often (the same architecture with the same flags) is summed once with symbols for sizes; each
-further config only evaluates the resulting polynomials.
+If a structure (an architecture and its flags) repeats, its weights are summed once with symbols for sizes. Further
+configs with the same structure only evaluate the resulting polynomials.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def sum_weights(sizes: Sizes, head: bool) -> Sums:
 
 
 def cached_sums(sizes: Sizes, head: bool = True) -> Sums:
-    """The sums of one config: walked, or evaluated from its structure's polynomials if the structure came up before."""
-    for fixed_numbers in (False, True):  # some structures depend on how many there are of something
+    """The sums of one config, evaluated from its structure's polynomials if the structure occurred often enough."""
+    for fixed_numbers in (False, True):  # some structures depend on a number of layers, heads or experts
         key = (head, fixed_numbers, get_structure(sizes, fixed_numbers))
         entry = _structures.get(key, 0)
         if isinstance(entry, int) and 0 <= entry < WALKS_BEFORE_DERIVING:
@@ -95,7 +95,7 @@ def cached_sums(sizes: Sizes, head: bool = True) -> Sums:
 
 
 def get_structure(sizes: Sizes, fixed_numbers: bool) -> Hashable:
-    """Everything about a config that is not a symbol; configs with equal structures have the same polynomials."""
+    """Everything about a config that is not a symbol. Configs with equal structures have the same polynomials."""
     inner = inner_configs(type(sizes))
     structure: list[Hashable] = [type(sizes)]
     for name, value in sizes.__dict__.items():
@@ -107,7 +107,7 @@ def get_structure(sizes: Sizes, fixed_numbers: bool) -> Hashable:
 
 
 def is_symbolic(name: str, value: object, fixed_numbers: bool) -> bool:
-    """Whether a field becomes a symbol. `fixed_numbers`: fields named n_* (numbers of layers, heads, experts) stay."""
+    """Whether a field becomes a symbol. `fixed_numbers`: numbers of layers, heads and experts (n_*) do not."""
     return type(value) is int and not (fixed_numbers and name.startswith("n_"))
 
 
@@ -117,16 +117,15 @@ class CompiledSums(NamedTuple):
     Evaluation fills a list: 1, the sizes, then products of two earlier entries, so that all monomials share their
     factors. Each polynomial is then a sum of coefficient times entry.
 
-    A lambda compiled with `eval` gains little: 10,096 and 10,175 instead of 9,382 and 10,404 whole counts per second (two
+    A lambda compiled with `eval` gains little: 10,096 and 10,175 instead of 9,382 and 10,404 counts per second (two
     comparisons, best of three runs each).
     """
 
     get_sizes: Callable[[Sizes], tuple[int, ...]]
     products: tuple[tuple[int, int], ...]
     polynomials: tuple[tuple[tuple[int, int], ...], ...]  # (coefficient, entry) of each term
-    sums: tuple[
-        tuple[tuple[str, str], int, int], ...
-    ]  # (part, component), polynomials of its total and its active part
+    # Of each (part, component): the indices of the polynomials of its total and of its active parameters.
+    sums: tuple[tuple[tuple[str, str], int, int], ...]
     tied: bool
 
     def evaluate(self, sizes: Sizes) -> Sums:
@@ -199,8 +198,8 @@ def compile_sums(
 def make_symbolic(sizes: Sizes, fixed_numbers: bool, prefix: str = "", *, concrete: Container[str] = ()) -> Any:
     """The same config with a symbol for each size; flags and other structure keep their values.
 
-    `fixed_numbers`: fields named n_* keep their values too. `concrete`: further fields that keep theirs, those of inner
-    configs with the config's name: "vision.n_layers".
+    `fixed_numbers`: fields named n_* keep their values too. `concrete`: paths of further fields that keep their values,
+    such as "vision.n_layers".
     """
     from paramcount.symbolic.polynomials import make_symbols
 

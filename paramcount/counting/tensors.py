@@ -49,24 +49,20 @@ class Tensor(NamedTuple):
     @property
     def active(self) -> int:
         """Active parameters in all copies."""
-        one = self.parameters // self.copies if self.copies else 0
+        per_copy = self.parameters // self.copies if self.copies else 0
         if self.stacked:
-            one = one // self.stacked.count * self.stacked.active
-        n: int = one * prod(r.active for r in self.repeats)
+            per_copy = per_copy // self.stacked.count * self.stacked.active
+        n: int = per_copy * prod(r.active for r in self.repeats)
         return n
 
     @property
     def note(self) -> str:
-        """Why it is not included in the total, in one word; empty if it is."""
-        return (
-            "tied"
-            if self.tied_to
-            else "MTP"
-            if self.part == "mtp"
-            else ""
-            if self.role == "parameter"
-            else self.role.replace("_", " ")
-        )
+        """Why the tensor is not included in the total: tied, MTP, buffer or legacy buffer; empty if it is included."""
+        if self.tied_to:
+            return "tied"
+        if self.part == "mtp":
+            return "MTP"
+        return "" if self.role == "parameter" else self.role.replace("_", " ")
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
@@ -109,47 +105,40 @@ def list_tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
     for out, part in list_flows(sizes, head):
         yield from list_flow_tensors(out, part)
     for name, shape, copies in sizes.legacy_buffers():
-        yield Tensor(
-            name,
-            shape,
-            "other",
-            "decoder",
-            "legacy_buffer",
-            (Repeat("layer", copies, copies, runs=((0, copies),)),),
-            (),
-            None,
-        )
+        layers = Repeat("layer", copies, copies, runs=((0, copies),))
+        yield Tensor(name, shape, "other", "decoder", "legacy_buffer", (layers,), (), None)
 
 
 def list_unreachable(sizes: Sizes, head: bool = True) -> Iterator[tuple[Tensor, str]]:
     """Every tensor that the reference allocates and no forward pass reads, with the reason."""
-    for found in sizes.unreachable(given("tokens", "tokens")):
-        if not found.of_lm_head or (head and sizes.has_lm_head):
-            yield from ((tensor, found.reason) for tensor in list_flow_tensors(found.flow) if tensor.parameters)
+    for group in sizes.unreachable(given("tokens", "tokens")):
+        if not group.of_lm_head or (head and sizes.has_lm_head):
+            yield from ((tensor, group.reason) for tensor in list_flow_tensors(group.flow) if tensor.parameters)
 
 
 def sum_unreachable(sizes: Sizes, head: bool = True) -> dict[str, int]:
-    """{reason: parameters} of what the reference allocates and no forward pass reads."""
-    found: dict[str, int] = {}
+    """{reason: parameters} of the tensors that the reference allocates and no forward pass reads."""
+    sums: dict[str, int] = {}
     for tensor, reason in list_unreachable(sizes, head):
-        found[reason] = found.get(reason, 0) + tensor.parameters
-    return found
+        sums[reason] = sums.get(reason, 0) + tensor.parameters
+    return sums
 
 
 def list_flow_tensors(out: Data, part: str = "decoder") -> Iterator[Tensor]:
     """Every tensor that `out` depends on."""
     for record in list_weights(out, part):
-        weight, shape = record.weight, record.stored_shape
-        single = tuple(r for r in record.repeats if r.axis != "use" and not r.stacked)
-        if 0 not in shape:
-            yield Tensor(
-                record.name,
-                shape,
-                weight.component,
-                record.part,
-                weight.role,
-                single,
-                weight.splits,
-                record.tied_to,
-                record.stacked,
-            )
+        weight = record.weight
+        if 0 in record.stored_shape:
+            continue
+        repeats = tuple(r for r in record.repeats if r.axis != "use" and not r.stacked)
+        yield Tensor(
+            name=record.name,
+            shape=record.stored_shape,
+            component=weight.component,
+            part=record.part,
+            role=weight.role,
+            repeats=repeats,
+            splits=weight.splits,
+            tied_to=record.tied_to,
+            stacked=record.stacked,
+        )

@@ -13,14 +13,16 @@ from paramcount.errors import ParamcountError, quote
 
 AWQ_LAYOUTS = {"gemm": "awq", "gemv": "awq gemv", "gemv_fast": "awq fast", "llm-awq": "awq fast"}
 METHODS = (
-    "awq", "gptq", "aqlm", "quanto", "quark", "fouroversix", "fp_quant", "eetq", "higgs", "hqq", "compressed-tensors", "fbgemm_fp8", "torchao",
-    "bitnet", "vptq", "spqr", "fp8", "gguf", "nvfp4", "mxfp8", "auto-round", "mxfp4", "metal", "sinq", "gemma", "bitsandbytes",
+    "awq", "gptq", "aqlm", "quanto", "quark", "fouroversix", "fp_quant", "eetq", "higgs", "hqq", "compressed-tensors",
+    "fbgemm_fp8", "torchao", "bitnet", "vptq", "spqr", "fp8", "gguf", "nvfp4", "mxfp8", "auto-round", "mxfp4", "metal",
+    "sinq", "gemma", "bitsandbytes",
 )  # fmt: skip
-READ = "GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised"
+SUPPORTED = "GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised"
 NAMES = {
-    "bitsandbytes": "bitsandbytes", "aqlm": "AQLM", "vptq": "VPTQ", "quanto": "quanto", "eetq": "EETQ", "higgs": "HIGGS", "hqq": "HQQ",
-    "compressed-tensors": "compressed-tensors", "torchao": "torchao", "bitnet": "BitNet", "spqr": "SpQR", "quark": "Quark", "fp_quant": "FP-Quant",
-    "auto-round": "AutoRound", "nvfp4": "NVFP4", "metal": "MLX", "fouroversix": "Four Over Six", "sinq": "SINQ", "gemma": "Gemma's own",
+    "bitsandbytes": "bitsandbytes", "aqlm": "AQLM", "vptq": "VPTQ", "quanto": "quanto", "eetq": "EETQ",
+    "higgs": "HIGGS", "hqq": "HQQ", "compressed-tensors": "compressed-tensors", "torchao": "torchao",
+    "bitnet": "BitNet", "spqr": "SpQR", "quark": "Quark", "fp_quant": "FP-Quant", "auto-round": "AutoRound",
+    "nvfp4": "NVFP4", "metal": "MLX", "fouroversix": "Four Over Six", "sinq": "SINQ", "gemma": "Gemma's own",
     "modelopt": "ModelOpt", "exl2": "EXL2", "exl3": "EXL3", "quip": "QuIP#",
 }  # fmt: skip
 
@@ -48,14 +50,13 @@ def read_scheme(config: Mapping[str, Any]) -> QuantizationScheme:
     method = config.get("quant_method")
     if method is None:
         return QuantizationScheme()
-    word = method.lower() if isinstance(method, str) else ""
-    match word:
+    method_name = method.lower() if isinstance(method, str) else ""
+    match method_name:
         case "gptq" | "awq":
-            return _read_words(word, config)
+            return _read_word_scheme(method_name, config)
         case "auto-round" if any(name in str(config.get("packing_format")) for name in ("gptq", "awq")):
-            return _read_words("gptq" if "gptq" in str(config["packing_format"]) else "awq", config)._replace(
-                various=True
-            )
+            packing_method = "gptq" if "gptq" in str(config["packing_format"]) else "awq"
+            return _read_word_scheme(packing_method, config)._replace(various=True)
         case "fp8" | "fbgemm_fp8":
             return QuantizationScheme("fp8", "FP8", block=read_block(config.get("weight_block_size")))
         case "mxfp8":
@@ -66,24 +67,23 @@ def read_scheme(config: Mapping[str, Any]) -> QuantizationScheme:
             return QuantizationScheme("fp8", "FP8 by compressed-tensors", various=True)
         case "modelopt" if config.get("quant_algo") == "FP8":
             return QuantizationScheme("fp8", "FP8 by ModelOpt")
-    raise make_unsupported_error(
-        NAMES.get(word) or next((name for start, name in NAMES.items() if word.startswith(start)), quote(str(method)))
-    )
+    beginnings = (name for beginning, name in NAMES.items() if method_name.startswith(beginning))
+    raise make_unsupported_error(NAMES.get(method_name) or next(beginnings, quote(str(method))))
 
 
-def _read_words(method: str, config: Mapping[str, Any]) -> QuantizationScheme:
-    bits, group = (
-        config.get(key, config.get(other)) for key, other in (("bits", "w_bit"), ("group_size", "q_group_size"))
-    )
+def _read_word_scheme(method: str, config: Mapping[str, Any]) -> QuantizationScheme:
+    """The scheme of GPTQ and AWQ, which pack values into 32-bit words."""
+    bits = config.get("bits", config.get("w_bit"))
+    group = config.get("group_size", config.get("q_group_size"))
     form = config.get("checkpoint_format") or config.get("format") or config.get("version")
-    written = form.lower() if isinstance(form, str) else None
+    form_name = form.lower() if isinstance(form, str) else None
     layout: str | None = "gptq" if method == "gptq" else "awq"
-    if config.get("is_marlin_format") is True or written in ("marlin", "bitblas", "qqq"):
+    if config.get("is_marlin_format") is True or form_name in ("marlin", "bitblas", "qqq"):
         raise make_unsupported_error(
-            f"{method.upper()} in the layout of {'Marlin' if written is None else quote(written)}"
+            f"{method.upper()} in the {'Marlin' if form_name is None else quote(form_name)} layout"
         )
-    if method == "awq" and written is not None:
-        layout = AWQ_LAYOUTS.get(written)
+    if method == "awq" and form_name is not None:
+        layout = AWQ_LAYOUTS.get(form_name)
     return QuantizationScheme(
         "words",
         method.upper(),
@@ -97,16 +97,12 @@ def _read_words(method: str, config: Mapping[str, Any]) -> QuantizationScheme:
 def _is_fp8(config: Mapping[str, Any]) -> bool:
     """Whether compressed-tensors stores all quantised weights in FP8."""
     groups = config.get("config_groups")
-    weights = (
-        [group.get("weights") if isinstance(group, dict) else None for group in groups.values()]
-        if isinstance(groups, dict)
-        else []
-    )
-    return bool(weights) and all(
-        isinstance(w, dict) and w.get("type") == "float" and w.get("num_bits") == 8 for w in weights
-    )
+    if not isinstance(groups, dict) or not groups:
+        return False
+    weights = [group.get("weights") if isinstance(group, dict) else None for group in groups.values()]
+    return all(isinstance(w, dict) and w.get("type") == "float" and w.get("num_bits") == 8 for w in weights)
 
 
 def make_unsupported_error(name: str) -> ParamcountError:
     """The error for an unsupported scheme."""
-    return ParamcountError(f"is quantised by a scheme that is not read: {name}", expected=READ)
+    return ParamcountError(f"uses an unsupported quantisation scheme: {name}", expected=SUPPORTED)

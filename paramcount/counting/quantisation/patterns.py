@@ -20,7 +20,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     >>> bool(compile_pattern(r".*mlp\.(gate|up|down)_proj$").match("model.layers.0.mlp.up_proj"))
     True
 
-    Raises: ParamcountError if it is none, or one whose matching may take long: a repeated group, many repeats, look-arounds.
+    Raises: ParamcountError if it is invalid or may take long to match: a repeated group, many repeats, look-arounds.
     """
     head = re.sub(r"(?:\.\*)+\$?$", "", text)
     if (
@@ -30,13 +30,13 @@ def compile_pattern(text: str) -> re.Pattern[str]:
         or len(REPEAT.findall(head)) > MOST_REPEATS
     ):
         raise ParamcountError(
-            f"= {describe_value(text)} is a regular expression that paramcount does not read",
-            expected="names, with at most two of `.*`",
+            f"= {describe_value(text)} is a regular expression that may take long to match",
+            expected="at most two repeats such as `.*`",
         )
     try:
         return re.compile(text)
     except re.error:
         raise ParamcountError(
-            f"= {describe_value(text)} is no regular expression",
-            expected="names, with `re:` before a regular expression",
+            f"= {describe_value(text)} is not a valid regular expression",
+            expected="a name, or `re:` and a regular expression",
         ) from None

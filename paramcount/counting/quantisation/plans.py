@@ -1,6 +1,7 @@
 """Storage plan of a config.json: which weights are packed, how, and the dtype of the rest.
 
-Sources: transformers 5.23, utils/quantization_config.py; compressed_tensors 0.20, quantization/quant_config.py and compressors/.
+Sources: transformers 5.23, utils/quantization_config.py; compressed_tensors 0.20, quantization/quant_config.py and
+compressors/.
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ class Plan(NamedTuple):
     exact: bool = True
 
 
-RELEASED = {
+RELEASED_PLANS = {
     "fp8": ("FP8, 128 × 128 blocks", (Group(SCHEMES["fp8"], Packing("fp8", "F8_E4M3", 8, FP8_BLOCK, "F32")),)),
     "mxfp4": ("MXFP4", (Group(SCHEMES["mxfp4"], Packing("mxfp4", "U8", 4, MXFP4_BLOCK, "U8")),)),
 }
 
 
-def quantization_config(document: Mapping[str, Any]) -> Any:
+def find_quantization_config(document: Mapping[str, Any]) -> Any:
     """The quantisation block of a config.json; None if it has none."""
     for keys in PLACES:
-        found: Any = document
+        block: Any = document
         for key in keys:
-            found = found.get(key) if isinstance(found, Mapping) else None
-        if found is not None:
-            return found
+            block = block.get(key) if isinstance(block, Mapping) else None
+        if block is not None:
+            return block
     return None
 
 
@@ -61,52 +62,54 @@ def make_plan(config: object, document: Mapping[str, Any]) -> Plan:
     is_bitsandbytes = config.get("load_in_4bit") or config.get("load_in_8bit")
     method = "bitsandbytes" if is_bitsandbytes else config.get("quant_method")
     if method is None:
-        raise ParamcountError("has no quant_method, and transformers refuses to load it")
+        raise ParamcountError("has no quant_method, so transformers cannot load it")
     if not isinstance(method, str) or method not in METHODS:
-        raise ParamcountError(f"has the quant_method {quote(str(method))}, which transformers does not know")
-    dtype = dtype_of(document)
+        raise ParamcountError(f"has the quant_method {quote(str(method))}, which transformers does not support")
+    dtype = find_dtype(document)
     if dtype is None:
-        plan = plan_in(method, config, "BF16")
+        plan = make_method_plan(method, config, "BF16")
         return plan._replace(text=f"{plan.text}, BF16 assumed for the rest", exact=False)
-    return plan_in(method, config, dtype)
+    return make_method_plan(method, config, dtype)
 
 
-def plan_in(method: str, config: Mapping[str, Any], dtype: str) -> Plan:
+def make_method_plan(method: str, config: Mapping[str, Any], dtype: str) -> Plan:
     """The plan of a known method. `dtype`: dtype of weights that are not quantised."""
     if method == "bitsandbytes":
-        return bitsandbytes(config, dtype)
+        return plan_bitsandbytes(config, dtype)
     if method == "compressed-tensors":
-        return compressed_tensors(config, dtype)
+        return plan_compressed_tensors(config, dtype)
     try:
-        said = read_scheme(config)
+        scheme = read_scheme(config)
     except ParamcountError:
-        raise unknown_size(method) from None
-    kept = names_in(config, "modules_to_not_convert", "ignored_layers")
-    match said.method:
+        raise make_unknown_size_error(method) from None
+    excluded = read_names(config, "modules_to_not_convert", "ignored_layers")
+    match scheme.method:
         case "fp8" if method in ("fp8", "mxfp8"):
-            return eight_bit_floats(said, config, kept, dtype)
+            return plan_fp8(scheme, config, excluded, dtype)
         case "fp8" if method == "fbgemm_fp8":
             packing = Packing("fp8", "F8_E4M3", 8, (1, 0), "F32")
-            return Plan(method, "FP8, one scale per output", (Group(Scheme("fp8", (1, 0), kept), packing),), dtype)
+            return Plan(method, "FP8, one scale per output", (Group(Scheme("fp8", (1, 0), excluded), packing),), dtype)
         case "mxfp4":
-            return Plan(
-                "mxfp4", "MXFP4", (Group(SCHEMES["mxfp4"]._replace(kept=kept), RELEASED["mxfp4"][1][0].packing),), dtype
-            )
-        case "words" if not said.various:
-            return words(said, config, kept, dtype)
-    raise unknown_size(method)
+            packing = RELEASED_PLANS["mxfp4"][1][0].packing
+            return Plan("mxfp4", "MXFP4", (Group(SCHEMES["mxfp4"]._replace(excluded=excluded), packing),), dtype)
+        case "words" if not scheme.various:
+            return plan_words(scheme, config, excluded, dtype)
+    raise make_unknown_size_error(method)
 
 
-def unknown_size(method: str) -> ParamcountError:
+def make_unknown_size_error(method: str) -> ParamcountError:
     """The error for a known method whose size is unknown."""
-    return ParamcountError(f"says {method}, whose stored size paramcount does not compute in this form")
+    return ParamcountError(f"uses {method} with options whose stored size paramcount cannot compute")
 
 
-def dtype_of(document: Mapping[str, Any]) -> str | None:
-    """The dtype of weights that are not quantised; None if unknown. Source: PreTrainedConfig.dtype, formerly `torch_dtype`."""
-    text = document.get("text_config")
-    for place in (document, text if isinstance(text, Mapping) else {}):
-        value = place.get("dtype", place.get("torch_dtype"))
+def find_dtype(document: Mapping[str, Any]) -> str | None:
+    """The dtype of weights that are not quantised; None if unknown.
+
+    Source: PreTrainedConfig.dtype, formerly `torch_dtype`.
+    """
+    text_config = document.get("text_config")
+    for section in (document, text_config if isinstance(text_config, Mapping) else {}):
+        value = section.get("dtype", section.get("torch_dtype"))
         if value is not None:
             name = value.removeprefix("torch.") if isinstance(value, str) else ""
             if name not in DTYPES:
@@ -115,7 +118,7 @@ def dtype_of(document: Mapping[str, Any]) -> str | None:
     return None
 
 
-def names_in(config: Mapping[str, Any], *keys: str) -> tuple[str, ...]:
+def read_names(config: Mapping[str, Any], *keys: str) -> tuple[str, ...]:
     """The module names in the first of these keys that has any."""
     for key in keys:
         value = config.get(key)
@@ -127,63 +130,56 @@ def names_in(config: Mapping[str, Any], *keys: str) -> tuple[str, ...]:
     return ()
 
 
-def eight_bit_floats(said: QuantizationScheme, config: Mapping[str, Any], kept: tuple[str, ...], dtype: str) -> Plan:
+def plan_fp8(scheme: QuantizationScheme, config: Mapping[str, Any], excluded: tuple[str, ...], dtype: str) -> Plan:
     """FP8 in blocks or with one scale per tensor. Source: FineGrainedFP8Config of the reference."""
     has_block = config.get("weight_block_size", FP8_BLOCK) is not None
-    if has_block and said.block is None and "weight_block_size" in config:
+    if has_block and scheme.block is None and "weight_block_size" in config:
         raise ParamcountError(
             f"weight_block_size = {describe_value(config['weight_block_size'])}", expected="two positive integers"
         )
-    block = (said.block or FP8_BLOCK) if has_block else (0, 0)
-    bytes_as_scales = config.get("scale_fmt") == "ue8m0"
-    beside = (Piece("activation scale", "F32", ()),) if config.get("activation_scheme") == "static" else ()
-    packing = Packing(
-        "fp8", "F8_E4M3", 8, block, "F8_E8M0" if bytes_as_scales else "F32", 2 if has_block else 0, others=beside
-    )
+    block = (scheme.block or FP8_BLOCK) if has_block else (0, 0)
+    has_byte_scales = config.get("scale_fmt") == "ue8m0"
+    scale_dtype, scale_axes = "F8_E8M0" if has_byte_scales else "F32", 2 if has_block else 0
+    others = (Piece("activation scale", "F32", ()),) if config.get("activation_scheme") == "static" else ()
+    packing = Packing("fp8", "F8_E4M3", 8, block, scale_dtype, scale_axes, others=others)
     if config.get("expert_dtype") == "fp4":
-        raise ParamcountError("has experts of FP4 beside FP8")
-    text = f"{said.name}, {block[0]} × {block[1]} blocks" if has_block else f"{said.name}, one scale per tensor"
-    exact = not bytes_as_scales and "weight_block_size" in config
-    return Plan(str(config["quant_method"]), text, (Group(Scheme("fp8", block, kept), packing),), dtype, exact)
+        raise ParamcountError("has FP4 experts in an FP8 model, which paramcount does not support")
+    text = f"{scheme.name}, {block[0]} × {block[1]} blocks" if has_block else f"{scheme.name}, one scale per tensor"
+    exact = not has_byte_scales and "weight_block_size" in config
+    return Plan(str(config["quant_method"]), text, (Group(Scheme("fp8", block, excluded), packing),), dtype, exact)
 
 
-def words(said: QuantizationScheme, config: Mapping[str, Any], kept: tuple[str, ...], dtype: str) -> Plan:
-    """GPTQ and AWQ."""
-    bits, group = said.bits or 4, 128 if said.group is None else said.group
-    if said.layout is None:
-        raise unknown_size(said.name)
+def plan_words(scheme: QuantizationScheme, config: Mapping[str, Any], excluded: tuple[str, ...], dtype: str) -> Plan:
+    """GPTQ and AWQ, which pack values into words."""
+    bits, group = scheme.bits or 4, 128 if scheme.group is None else scheme.group
+    layout = scheme.layout
+    if layout is None:
+        raise make_unknown_size_error(scheme.name)
     if config.get("modules_in_block_to_quantize") is not None or config.get("lm_head") is True:
-        raise ParamcountError("quantises a choice of modules")
-    packing = Packing(
-        said.layout,
-        "I16" if said.layout == "awq fast" else "I32",
-        bits,
-        (1, group),
-        "F16",
-        indexed=said.layout == "gptq",
-    )
-    method = "gptq" if said.layout == "gptq" else "awq"
-    text = f"{said.name} {bits}-bit, {f'groups of {group}' if group else 'one group'}"
-    return Plan(str(config["quant_method"]), text, (Group(Scheme(method, (1, group), kept), packing),), dtype)
+        raise ParamcountError("selects the modules to quantise, which paramcount does not support")
+    word_dtype = "I16" if layout == "awq fast" else "I32"
+    packing = Packing(layout, word_dtype, bits, (1, group), "F16", indexed=layout == "gptq")
+    method = "gptq" if layout == "gptq" else "awq"
+    text = f"{scheme.name} {bits}-bit, {f'groups of {group}' if group else 'one group'}"
+    return Plan(str(config["quant_method"]), text, (Group(Scheme(method, (1, group), excluded), packing),), dtype)
 
 
-def bitsandbytes(config: Mapping[str, Any], dtype: str) -> Plan:
+def plan_bitsandbytes(config: Mapping[str, Any], dtype: str) -> Plan:
     """Eight bits with a scale per output, or four in blocks of 64. Source: BitsAndBytesConfig of the reference."""
     eight, four = config.get("load_in_8bit"), config.get("load_in_4bit")
     if bool(eight) == bool(four):
         raise ParamcountError(
-            "says both load_in_8bit and load_in_4bit" if eight else "says neither load_in_8bit nor load_in_4bit"
+            "sets both load_in_8bit and load_in_4bit" if eight else "sets neither load_in_8bit nor load_in_4bit"
         )
-    scheme = Scheme("bitsandbytes", (1, 0), names_in(config, "llm_int8_skip_modules"))
+    scheme = Scheme("bitsandbytes", (1, 0), read_names(config, "llm_int8_skip_modules"))
     if eight:
-        return Plan(
-            "bitsandbytes", "bitsandbytes 8-bit", (Group(scheme, Packing("bnb int8", "I8", 8, (1, 0), "F32")),), dtype
-        )
+        packing = Packing("bnb int8", "I8", 8, (1, 0), "F32")
+        return Plan("bitsandbytes", "bitsandbytes 8-bit", (Group(scheme, packing),), dtype)
     kind, nested = config.get("bnb_4bit_quant_type", "fp4"), config.get("bnb_4bit_use_double_quant", False)
     if kind not in ("fp4", "nf4"):
         raise ParamcountError(f"bnb_4bit_quant_type = {describe_value(kind)}", expected="fp4 or nf4")
-    written = next(name for name, short in DTYPES.items() if short == dtype)
-    packing = Packing("bnb 4-bit nested" if nested else "bnb 4-bit", "U8", 4, (1, 0), f"{kind} {written}")
+    torch_dtype = next(name for name, short in DTYPES.items() if short == dtype)
+    packing = Packing("bnb 4-bit nested" if nested else "bnb 4-bit", "U8", 4, (1, 0), f"{kind} {torch_dtype}")
     text = f"bitsandbytes {kind.upper()}{' with double quantisation' if nested else ''}"
     return Plan("bitsandbytes", text, (Group(scheme, packing),), dtype, exact=not nested)
 
@@ -191,65 +187,62 @@ def bitsandbytes(config: Mapping[str, Any], dtype: str) -> Plan:
 # ---- compressed-tensors
 
 
-def compressed_tensors(config: Mapping[str, Any], dtype: str) -> Plan:
-    """Groups of modules, each in its format. Source: compressed_tensors 0.20, quantization/quant_config.py and compressors/."""
-    groups = config.get("config_groups")
+def plan_compressed_tensors(config: Mapping[str, Any], dtype: str) -> Plan:
+    """Groups of modules, each in its format.
+
+    Source: compressed_tensors 0.20, quantization/quant_config.py and compressors/.
+    """
+    blocks = config.get("config_groups")
     if (
-        not isinstance(groups, Mapping)
-        or not groups
-        or not all(isinstance(group, Mapping) for group in groups.values())
+        not isinstance(blocks, Mapping)
+        or not blocks
+        or not all(isinstance(block, Mapping) for block in blocks.values())
     ):
-        raise ParamcountError("config_groups says no groups")
-    ignored = names_in(config, "ignore")
-    found, texts = [], []
-    for group in groups.values():
-        text, packing = compressed(group, str(group.get("format") or config.get("format")), dtype)
-        found.append(
-            Group(
-                Scheme("compressed-tensors", packing.block, targets=names_in(group, "targets"), ignored=ignored),
-                packing,
-            )
-        )
+        raise ParamcountError("config_groups has no groups")
+    ignored = read_names(config, "ignore")
+    groups, texts = [], []
+    for block in blocks.values():
+        text, packing = read_compressed_group(block, str(block.get("format") or config.get("format")), dtype)
+        targets = read_names(block, "targets")
+        groups.append(Group(Scheme("compressed-tensors", packing.block, targets=targets, ignored=ignored), packing))
         texts.append(text)
-    packs = any(
-        group.packing.layout == "ct words" for group in found
-    )  # with the shape beside, in versions that did not say theirs of other types
-    exact = not config.get("kv_cache_scheme") and (not packs or config.get("version") is not None)
-    return Plan("compressed-tensors", " and ".join(dict.fromkeys(texts)), tuple(found), dtype, exact)
+    # Versions that do not state themselves may store the shape of packed weights in another type.
+    has_words = any(group.packing.layout == "ct words" for group in groups)
+    exact = not config.get("kv_cache_scheme") and (not has_words or config.get("version") is not None)
+    return Plan("compressed-tensors", " and ".join(dict.fromkeys(texts)), tuple(groups), dtype, exact)
 
 
-def compressed(group: Mapping[str, Any], form: str, dtype: str) -> tuple[str, Packing]:
+def read_compressed_group(group: Mapping[str, Any], form: str, dtype: str) -> tuple[str, Packing]:
     """The packing of one group, with its display name."""
     weights, inputs = group.get("weights"), group.get("input_activations")
     if not isinstance(weights, Mapping):
         raise ParamcountError("has a group without weights")
     bits, kind, strategy, size = (weights.get(key) for key in ("num_bits", "type", "strategy", "group_size"))
-    fixed = isinstance(inputs, Mapping) and not inputs.get("dynamic")
-    others = (Piece("activation scale", dtype, (1,)),) if fixed else ()
-    block, axes = blocks_of(strategy, size, weights.get("block_structure")), 1 if strategy == "tensor" else 2
+    has_static_scale = isinstance(inputs, Mapping) and not inputs.get("dynamic")
+    others = (Piece("activation scale", dtype, (1,)),) if has_static_scale else ()
+    block, axes = find_block(strategy, size, weights.get("block_structure")), 1 if strategy == "tensor" else 2
     zeros, indexed = weights.get("symmetric") is False, weights.get("actorder") == "group"
-    text = {("int", 4): "INT4", ("int", 8): "INT8", ("float", 8): "FP8"}.get(
-        (str(kind), bits if type(bits) is int else 0), ""
-    )
+    texts = {("int", 4): "INT4", ("int", 8): "INT8", ("float", 8): "FP8"}
+    text = texts.get((str(kind), bits if type(bits) is int else 0), "")
     match form:
         case "pack-quantized" if kind == "int" and bits in (4, 8):
             packing = Packing("ct words", "I32", bits, block, dtype, axes, zeros=zeros, indexed=indexed, others=others)
         case "int-quantized" | "float-quantized" | "naive-quantized" if text and bits == 8:
-            packing = Packing(
-                "ct bytes", "I8" if kind == "int" else "F8_E4M3", 8, block, dtype, axes, zeros=zeros, others=others
-            )
+            byte_dtype = "I8" if kind == "int" else "F8_E4M3"
+            packing = Packing("ct bytes", byte_dtype, 8, block, dtype, axes, zeros=zeros, others=others)
         case "nvfp4-pack-quantized" if (kind, bits, size) == ("float", 4, 16):
             text = "NVFP4"
-            one = Piece("scale of scales", "F32", (1,))
-            packing = Packing("nvfp4", "U8", 4, block, "F8_E4M3", others=(one, *([one] if inputs else [])))
+            tensor_scale = Piece("scale of scales", "F32", (1,))
+            scales = (tensor_scale, *([tensor_scale] if inputs else []))  # of the weights and of the inputs
+            packing = Packing("nvfp4", "U8", 4, block, "F8_E4M3", others=scales)
         case _:
             raise ParamcountError(
-                f"has a group in the format {quote(form)} with {quote(str(kind))} weights of {quote(str(bits))} bits"
+                f"has a group in the format {quote(form)} with {quote(str(bits))}-bit {quote(str(kind))} weights"
             )
     return f"{text} by compressed-tensors", packing
 
 
-def blocks_of(strategy: object, size: object, structure: object) -> tuple[int, int]:
+def find_block(strategy: object, size: object, structure: object) -> tuple[int, int]:
     """Outputs and inputs per scale; 0 for all."""
     match strategy:
         case "tensor":

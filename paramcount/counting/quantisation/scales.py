@@ -1,7 +1,7 @@
 """Quantisation scales that a release stores with its quantised weights.
 
-Sources: DeepSeek-V3, arXiv:2412.19437, section 3.3, and its README_WEIGHTS.md (FP8); OCP Microscaling Formats v1.0, section 5.1, and
-gpt-oss, arXiv:2508.10925, section 2.1 (MXFP4).
+Sources: FP8: DeepSeek-V3, arXiv:2412.19437, section 3.3, and its README_WEIGHTS.md. MXFP4: OCP Microscaling Formats
+v1.0, section 5.1, and gpt-oss, arXiv:2508.10925, section 2.1.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ if TYPE_CHECKING:
     from paramcount.counting.tensors import Tensor
     from paramcount.flow import Repeat
 
-KEPT_PARTS = ("vision", "audio", "projector")  # not quantised: parts,
-KEPT = ("embedding", "other_embedding", "position", "router", "norm", "lm_head")  # components,
-KEPT_NAMES = (
-    "eh_proj.weight",
-    "weights_proj.weight",
-)  # single matrices, of DeepSeek-V3's MTP layer and of V3.2's indexer
+UNQUANTISED_PARTS = ("vision", "audio", "projector")
+UNQUANTISED_COMPONENTS = ("embedding", "other_embedding", "position", "router", "norm", "lm_head")
+UNQUANTISED_NAMES = ("eh_proj.weight", "weights_proj.weight")  # of DeepSeek-V3's MTP layer and V3.2's indexer
 LARGEST_BLOCK = 2**20
 MOST_LAYERS = 10_000
 
@@ -30,40 +27,40 @@ class Scheme(NamedTuple):
 
     method: str  # fp8 | mxfp4
     block: tuple[int, int]  # outputs and inputs per scale
-    kept: tuple[str, ...] = ()  # modules that the config.json excludes
+    excluded: tuple[str, ...] = ()  # modules that the config.json excludes
     # For compressed-tensors: modules to quantise; "re:" marks a regular expression, empty means all.
     targets: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()  # for compressed-tensors: modules that no scheme quantises
-
-    routers: tuple[str, ...] = ()  # ends of names of routers that are linear layers, and quantised
-
-    @property
-    def selects(self) -> bool:
-        """Whether modules are selected by name."""
-        return bool(self.kept or self.targets or self.ignored)
+    routers: tuple[str, ...] = ()  # name endings of routers that are linear layers and quantised
 
     @property
-    def keeps(self) -> tuple[str, ...]:
+    def selects_by_name(self) -> bool:
+        """Whether the config.json selects modules by name."""
+        return bool(self.excluded or self.targets or self.ignored)
+
+    @property
+    def unquantised_components(self) -> tuple[str, ...]:
         """The components that are not quantised."""
-        if (
-            self.method == "bitsandbytes"
-        ):  # the reference's experts are no linear layers; a list of modules replaces the default, the LM head
-            return (*(name for name in KEPT if name != "lm_head" or not self.kept), "experts")
-        return tuple(name for name in KEPT if name != "lm_head") if self.targets else KEPT
+        without_lm_head = tuple(name for name in UNQUANTISED_COMPONENTS if name != "lm_head")
+        if self.method == "bitsandbytes":
+            # The reference's experts are not linear layers. A list of modules replaces the default, the LM head.
+            return (*(without_lm_head if self.excluded else UNQUANTISED_COMPONENTS), "experts")
+        return without_lm_head if self.targets else UNQUANTISED_COMPONENTS
 
-    def takes(self, module: str) -> bool:
+    def quantises(self, module: str) -> bool:
         """Whether the module of this name is quantised."""
         if self.targets and not is_matched(module, self.targets):
             return False
-        return not is_matched(module, self.ignored) and not is_excluded(module, self.kept, frozenset(self.kept))
+        return not is_matched(module, self.ignored) and not is_excluded(module, self.excluded, frozenset(self.excluded))
 
 
 SCHEMES = {"fp8": Scheme("fp8", (128, 128)), "mxfp4": Scheme("mxfp4", (1, 32))}
 
 
 def get_scheme(quantisation: str | None, document: Mapping[str, Any]) -> Scheme | None:
-    """How released weights are quantised: as the zoo entry says, else the config.json. None if they are not, or in a way whose scales
-    are unknown.
+    """How released weights are quantised, from the zoo entry or else the config.json.
+
+    None if they are not quantised, or if the scheme's scales are unknown.
 
     >>> get_scheme("fp8", {})[:3]
     ('fp8', (128, 128), ())
@@ -74,26 +71,24 @@ def get_scheme(quantisation: str | None, document: Mapping[str, Any]) -> Scheme 
     return make_scheme(config) if isinstance(config, Mapping) else None
 
 
-def make_scheme(said: Mapping[str, Any]) -> Scheme | None:
+def make_scheme(config: Mapping[str, Any]) -> Scheme | None:
     """The scheme that `quantization_config` of a config.json describes."""
-    method = said.get("quant_method")
+    method = config.get("quant_method")
     if method == "mxfp4":
         return SCHEMES["mxfp4"]
-    block = read_block(said.get("weight_block_size"))
+    block = read_block(config.get("weight_block_size"))
     if method != "fp8" or block is None:
         return None
-    kept = said.get("modules_to_not_convert")
-    names = kept if isinstance(kept, (list, tuple)) else ()
+    excluded = config.get("modules_to_not_convert")
+    names = excluded if isinstance(excluded, (list, tuple)) else ()
     return Scheme("fp8", block, tuple(name for name in names if isinstance(name, str) and name))
 
 
 def read_block(value: object) -> tuple[int, int] | None:
     """Outputs and inputs per scale from a config.json; None if missing or invalid."""
-    if (
-        not isinstance(value, (list, tuple))
-        or len(value) != 2
-        or any(type(n) is not int or not 1 <= n <= LARGEST_BLOCK for n in value)
-    ):
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        return None
+    if any(type(n) is not int or not 1 <= n <= LARGEST_BLOCK for n in value):
         return None
     return value[0], value[1]
 
@@ -110,17 +105,10 @@ def make_scales(tensor: Tensor, scheme: Scheme) -> Tensor | None:
     packed = select_packed(tensor, scheme)
     if packed is None:
         return None
-    shape = packed.shape
-    if scheme.method == "mxfp4":
-        return tensor._replace(
-            name=tensor.name + "_scales",
-            shape=compute_scales_shape(transpose_shape(shape), scheme.block),
-            role="scale",
-            splits=(),
-        )
-    return packed._replace(
-        name=tensor.name + "_scale_inv", shape=compute_scales_shape(shape, scheme.block), role="scale", splits=()
-    )
+    is_mxfp4 = scheme.method == "mxfp4"
+    shape = compute_scales_shape(transpose_shape(packed.shape) if is_mxfp4 else packed.shape, scheme.block)
+    name = tensor.name + ("_scales" if is_mxfp4 else "_scale_inv")
+    return packed._replace(name=name, shape=shape, role="scale", splits=())
 
 
 def select_packed(tensor: Tensor, scheme: Scheme) -> Tensor | None:
@@ -129,30 +117,26 @@ def select_packed(tensor: Tensor, scheme: Scheme) -> Tensor | None:
     Schemes pack the matrices of attention, MLPs, experts and mixers (MXFP4: experts only). Embeddings, norms, routers,
     biases and the LM head keep their dtype.
     """
-    if tensor.role != "parameter" or tensor.tied_to or tensor.part in KEPT_PARTS:
+    if tensor.role != "parameter" or tensor.tied_to or tensor.part in UNQUANTISED_PARTS:
         return None
     stacked = tensor.stacked is not None and not tensor.stacked.merged
-    if (
-        scheme.method == "mxfp4"
-    ):  # of experts alone, which are stored [experts, inputs, outputs] and whose scales are not
+    if scheme.method == "mxfp4":  # stores experts as [experts, inputs, outputs]
         return tensor if stacked and len(tensor.shape) == 3 else None
     component = tensor.component.partition(".")[0]
-    if (
-        len(tensor.shape) != 2 + stacked
-        or (component in scheme.keeps and not tensor.name.endswith(scheme.routers))
-        or tensor.name.endswith(KEPT_NAMES)
-    ):
+    if len(tensor.shape) != 2 + stacked or tensor.name.endswith(UNQUANTISED_NAMES):
+        return None
+    if component in scheme.unquantised_components and not tensor.name.endswith(scheme.routers):
         return None
     if not tensor.name.endswith(".weight") and component != "experts":
         return None
     if scheme.method == "gptq" and not any(repeat.axis == "layer" for repeat in tensor.repeats):
         return None
-    repeats = select_repeats(tensor, scheme) if scheme.selects else tensor.repeats
+    repeats = select_repeats(tensor, scheme) if scheme.selects_by_name else tensor.repeats
     return None if repeats is None else tensor._replace(repeats=repeats)
 
 
 def transpose_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The tensor with its matrices transposed."""
+    """The shape with its last two axes swapped."""
     return (*shape[:-2], shape[-1], shape[-2])
 
 
@@ -177,29 +161,30 @@ def select_repeats(tensor: Tensor, scheme: Scheme) -> tuple[Repeat, ...] | None:
     module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
     if layer is not None and layer.count > MOST_LAYERS:
         raise ParamcountError(
-            f"{layer.count:,} layers, each of which quantization_config may name", expected=f"at most {MOST_LAYERS:,}"
+            f"may select modules by name in {layer.count:,} layers", expected=f"at most {MOST_LAYERS:,} layers"
         )
     indices = (0,) if layer is None else layer.indices
-    left = [i for i in indices if scheme.takes(module.replace("{layer}", str(i)))]
-    if not left:
+    quantised = [i for i in indices if scheme.quantises(module.replace("{layer}", str(i)))]
+    if not quantised:
         return None
-    if layer is None or len(left) == len(indices):
+    if layer is None or len(quantised) == len(indices):
         return tensor.repeats
-    fewer = layer._replace(count=len(left), active=len(left), runs=tuple((i, 1) for i in left))
+    fewer = layer._replace(count=len(quantised), active=len(quantised), runs=tuple((i, 1) for i in quantised))
     return tuple(fewer if repeat is layer else repeat for repeat in tensor.repeats)
 
 
-def is_excluded(module: str, kept: tuple[str, ...], alone: frozenset[str]) -> bool:
-    """Whether a module is excluded from quantisation, by its name, its end or an enclosing module.
+def is_excluded(module: str, excluded: tuple[str, ...], names: frozenset[str]) -> bool:
+    """Whether a module is excluded from quantisation, by its name, its ending or an enclosing module.
 
-    Source: should_convert_module of the reference; its regular expressions are read as plain names with `*`.
+    `names`: `excluded` as a set. Source: should_convert_module of the reference; its regular expressions are read as
+    plain names with `*`.
     """
     from fnmatch import fnmatchcase
 
     words = module.split(".")
-    if module.endswith(kept) or any(".".join(words[:i]) in alone for i in range(1, len(words))):
+    if module.endswith(excluded) or any(".".join(words[:i]) in names for i in range(1, len(words))):
         return True
-    return any(fnmatchcase(module, name) or fnmatchcase(module, f"{name}.*") for name in kept if "*" in name)
+    return any(fnmatchcase(module, name) or fnmatchcase(module, f"{name}.*") for name in excluded if "*" in name)
 
 
 def is_matched(module: str, patterns: tuple[str, ...]) -> bool:
@@ -222,8 +207,8 @@ def count_scales(tensors: Iterable[Tensor], scheme: Scheme) -> dict[str, int]:
     >>> count_scales(count("deepseek-v3").tensors, SCHEMES["fp8"])
     {'scales': 40838232, 'mtp_scales': 702264}
     """
-    found = {"scales": 0, "mtp_scales": 0}
+    numbers = {"scales": 0, "mtp_scales": 0}
     for tensor in tensors:
         if scales := make_scales(tensor, scheme):
-            found["mtp_scales" if tensor.part == "mtp" else "scales"] += scales.elements
-    return found
+            numbers["mtp_scales" if tensor.part == "mtp" else "scales"] += scales.elements
+    return numbers

@@ -6,23 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pydantic import BaseModel
-
 from paramcount.counting.quantisation.packing import WORD, WORDS, Packing, compute_bytes
-from paramcount.counting.quantisation.plans import RELEASED, Plan, make_plan, quantization_config
+from paramcount.counting.quantisation.plans import RELEASED_PLANS, Plan, find_quantization_config, make_plan
 from paramcount.counting.quantisation.scales import select_packed, transpose_shape
 from paramcount.errors import ParamcountError
+from paramcount.sizes import inner_configs
 
 if TYPE_CHECKING:
     from paramcount.counting.tensors import Tensor
     from paramcount.sizes import Sizes
 
 TOWERS = ("vision", "audio", "projector")
-WITH_MTP = (
-    "fp8",
-    "mxfp8",
-)  # methods of publishers who release the MTP layers; tools built on transformers leave them out
-WHOLE_MODEL = ("bitsandbytes", "compressed-tensors")  # methods that quantise the linear layers of towers, too
+# Methods of publishers who release the MTP layers; tools built on transformers leave them out.
+METHODS_WITH_MTP = ("fp8", "mxfp8")
+WHOLE_MODEL = ("bitsandbytes", "compressed-tensors")  # methods that also quantise the linear layers of encoders
 
 
 class Storage(NamedTuple):
@@ -30,9 +27,9 @@ class Storage(NamedTuple):
 
     method: str  # as in quantization_config: fp8, gptq, …
     scheme: str  # display name: "FP8, 128 × 128 blocks"
-    bytes: int  # of all tensors: parameters, buffers and, if the config has MTP layers, those
+    bytes: int  # of all tensors: parameters, buffers and MTP layers
     quantized: int  # packed parameters
-    exact: bool  # False if bytes depend on what no config says
+    exact: bool  # False if the bytes depend on facts that are not in the config
     mtp: bool  # whether MTP layers are included
 
 
@@ -52,7 +49,7 @@ class Release(Protocol):
     def quantisation(self) -> str | None: ...
 
 
-class Facts(NamedTuple):
+class MatrixFacts(NamedTuple):
     """Properties of an architecture's matrices, see `Sizes`."""
 
     float32: tuple[str, ...]
@@ -71,16 +68,16 @@ def read_storage(
     """
     if release:
         released = release.quantisation
-        plan = released and Plan(released, *RELEASED[released], "BF16")
+        plan = released and Plan(released, *RELEASED_PLANS[released], "BF16")
         return measure_storage(sizes, release, tensors, plan) if plan else None
-    config = quantization_config(document)
+    config = find_quantization_config(document)
     if config is None:
         return None
     plan, listed = make_plan(config, document), list(tensors)
     has_experts = any(tensor.component.startswith("experts") for tensor in listed)
     if plan.method == "bitsandbytes" and has_experts and not str(document.get("transformers_version")).startswith("5."):
         raise ParamcountError(
-            "was written by an unknown or older version of transformers, and only since version 5 bitsandbytes skips experts"
+            "was written by transformers before version 5, or by an unknown version, which may quantise experts"
         )
     return measure_storage(sizes, release, listed, plan)
 
@@ -91,45 +88,45 @@ def measure_storage(sizes: Sizes, release: Release | None, tensors: Iterable[Ten
     facts, linear = merge_facts(sizes), plan.method in WHOLE_MODEL
     if linear and not facts.linear_by_component:
         raise ParamcountError(
-            f"quantises the linear layers of {sizes.reference}, and which of its matrices these are is not known"
+            f"quantises linear layers, but which matrices of {sizes.reference} are linear layers is unknown"
         )
     for tensor in tensors:
-        if not is_stored(tensor, release) or (tensor.part == "mtp" and plan.method not in WITH_MTP):
+        if not is_stored(tensor, release) or (tensor.part == "mtp" and plan.method not in METHODS_WITH_MTP):
             continue
         mtp = mtp or tensor.part == "mtp"
-        plain = get_dtype(tensor, facts, plan.dtype)
-        left = tensor.copies
-        for group in plan.groups if not is_named(tensor, (*facts.float32, *facts.float32_if_float16)) else ():
-            packed = select_packed(
-                tensor, group.scheme._replace(routers=facts.linear_routers) if linear else group.scheme
-            )
-            if packed is None or not left:
+        plain_dtype = get_dtype(tensor, facts, plan.dtype)
+        n_plain = tensor.copies
+        stays_float32 = is_named(tensor, (*facts.float32, *facts.float32_if_float16))
+        for group in () if stays_float32 else plan.groups:
+            scheme = group.scheme._replace(routers=facts.linear_routers) if linear else group.scheme
+            packed = select_packed(tensor, scheme)
+            if packed is None or not n_plain:
                 continue
             check_plan(tensor, plan)
-            copies = min(left, packed.copies)
-            left -= copies
+            copies = min(n_plain, packed.copies)
+            n_plain -= copies
             total += copies * compute_packed_bytes(tensor, group.packing, tensor.name.endswith(facts.transposable))
             quantized += copies * prod(tensor.shape)
-        if left and plan.method in WHOLE_MODEL and tensor.part in TOWERS and may_be_packed(tensor, plan):
+        if n_plain and linear and tensor.part in TOWERS and may_be_packed(tensor, plan):
             raise ParamcountError(
-                f"does not exclude the {tensor.part} part, and which of its matrices are quantised is not known"
+                f"quantises the {tensor.part} part, but which of its matrices are linear layers is unknown"
             )
-        total += left * compute_bytes(tensor.shape, Packing("plain", plain))
+        total += n_plain * compute_bytes(tensor.shape, Packing("plain", plain_dtype))
     return Storage(plan.method, plan.text, total, quantized, plan.exact, mtp)
 
 
-def merge_facts(sizes: Sizes) -> Facts:
+def merge_facts(sizes: Sizes) -> MatrixFacts:
     """The combined facts of a model, its language model and its encoders."""
-    inner = [value for name in type(sizes).model_fields if isinstance(value := getattr(sizes, name), BaseModel)]
-    every: list[Any] = [sizes, *inner]
-    words = {
-        name: tuple(dict.fromkeys(word for part in every for word in getattr(part, name)))
-        for name in Facts._fields[:-1]
+    inner = (getattr(sizes, name) for name in inner_configs(type(sizes)))
+    parts = [sizes, *(part for part in inner if part is not None)]
+    names = {
+        fact: tuple(dict.fromkeys(name for part in parts for name in getattr(part, fact)))
+        for fact in MatrixFacts._fields[:-1]
     }
-    return Facts(**words, linear_by_component=all(part.linear_by_component for part in every))
+    return MatrixFacts(**names, linear_by_component=all(part.linear_by_component for part in parts))
 
 
-def get_dtype(tensor: Tensor, facts: Facts, dtype: str) -> str:
+def get_dtype(tensor: Tensor, facts: MatrixFacts, dtype: str) -> str:
     """The dtype of a tensor that is not quantised, given the model's dtype."""
     if is_named(tensor, facts.float32) or (dtype == "F16" and is_named(tensor, facts.float32_if_float16)):
         return "F32"
@@ -142,11 +139,11 @@ def is_named(tensor: Tensor, words: tuple[str, ...]) -> bool:
 
 
 def is_stored(tensor: Tensor, release: Release | None) -> bool:
-    """Whether a file holds a tensor of its own. `release`: the zoo entry's statement about the released files."""
+    """Whether a file stores this tensor. `release`: the zoo entry's statement about the released files."""
     if tensor.part == "mtp":
-        return (release is None or release.mtp) and (
-            not tensor.tied_to or (release is not None and "mtp" in release.copies)
-        )
+        has_mtp = release is None or release.mtp
+        has_copies = release is not None and "mtp" in release.copies
+        return has_mtp and (not tensor.tied_to or has_copies)
     if tensor.tied_to:
         return release is not None and "lm_head" in release.copies and tensor.component == "lm_head"
     return tensor.role != "legacy_buffer" or (release is not None and release.legacy_buffers)
@@ -155,27 +152,27 @@ def is_stored(tensor: Tensor, release: Release | None) -> bool:
 def may_be_packed(tensor: Tensor, plan: Plan) -> bool:
     """Whether a vision or audio tensor may be a linear layer that the plan quantises."""
     name = tensor.name.removesuffix(".weight").replace("{layer}", "0")
-    return len(tensor.shape) == 2 and name != tensor.name and any(group.scheme.takes(name) for group in plan.groups)
+    return len(tensor.shape) == 2 and name != tensor.name and any(group.scheme.quantises(name) for group in plan.groups)
 
 
 def check_plan(tensor: Tensor, plan: Plan) -> None:
-    """Nothing if the config alone tells how a tensor is stored."""
+    """Raises: ParamcountError if the config does not determine how a tensor is stored."""
     if plan.method in ("fp8", "mxfp8", "mxfp4"):
         return
     if tensor.stacked is not None:
-        raise ParamcountError(f"how {plan.text} stores experts that share one tensor is not known")
+        raise ParamcountError(f"uses {plan.text}, whose layout for experts that share one tensor is unknown")
 
 
 def compute_packed_bytes(tensor: Tensor, packing: Packing, inputs_first: bool) -> int:
     """Bytes of one packed tensor, scales included."""
-    other_way = packing.layout == "mxfp4" or inputs_first
-    shape = transpose_shape(tensor.shape) if other_way else tensor.shape
+    is_transposed = packing.layout == "mxfp4" or inputs_first
+    shape = transpose_shape(tensor.shape) if is_transposed else tensor.shape
     outputs, inputs = shape[-2:]
     group = packing.block[1]
-    if packing.layout in WORDS and (
-        inputs * packing.bits % WORD or outputs * packing.bits % WORD or (group and inputs % group)
-    ):
+    fills_words = inputs * packing.bits % WORD == 0 and outputs * packing.bits % WORD == 0
+    if packing.layout in WORDS and (not fills_words or (group and inputs % group)):
         raise ParamcountError(
-            f"{packing.format} cannot hold {tensor.name}: {outputs:,} × {inputs:,} in groups of {group or inputs:,}"
+            f"uses {packing.format}, which cannot store {tensor.name}: "
+            f"{outputs:,} × {inputs:,} in groups of {group or inputs:,}"
         )
     return compute_bytes(shape, packing)
