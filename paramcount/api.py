@@ -189,19 +189,19 @@ def formula(model: object, of: str = "total", **structure: object) -> Polynomial
     """
     from paramcount.explaining.formulas import (
         add_architectures,
-        architecture_formula,
+        build_architecture_formula,
+        build_model_formula,
         find_architecture,
-        model_formula,
     )
 
     name = find_architecture(model)
     if name is not None:
-        return architecture_formula(name, of, structure)
+        return build_architecture_formula(name, of, structure)
     try:
         loaded = load(model)
     except ParamcountError as error:
         raise add_architectures(error, model) from None
-    return model_formula(loaded, of, structure)
+    return build_model_formula(loaded, of, structure)
 
 
 def why(

@@ -114,7 +114,7 @@ def test_a_page_fits_80_columns_but_for_names_of_tensors(id: str) -> None:
 def test_layers_and_what_stands_outside_sum_to_the_total(id: str) -> None:
     loaded = model(id)
     found = walk_model(loaded.sizes, loaded.reading.head)
-    total = sum(found.at(piece.one) for piece in found.pieces if piece.is_counted and piece.layer is None)
+    total = sum(found.evaluate(piece.one) for piece in found.pieces if piece.is_counted and piece.layer is None)
     for stack in list_stacks(found):
         for runs in stack.runs:
             one = pc.explain(loaded, layer=f"{stack.title}.{runs[0][0]}")
@@ -156,10 +156,10 @@ def test_heads_and_what_they_share_sum_to_the_attention_of_a_layer(id: str) -> N
             for matrix in list_matrices(other)
         }
         each = sum(
-            found.at(matrix.each) * (1 if matrix.heads is None else found.at(matrix.heads))
+            found.evaluate(matrix.each) * (1 if matrix.heads is None else found.evaluate(matrix.heads))
             for matrix in matrices.values()
         )
-        assert each == sum(found.at(piece.one) for piece in held)
+        assert each == sum(found.evaluate(piece.one) for piece in held)
 
 
 # ---- what is known

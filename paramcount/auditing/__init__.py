@@ -1,5 +1,5 @@
 """Audits: tables of claims about models in CSV, Markdown or rows, compared cell by cell with the zoo.
 
-`claim_tables` reads tables, `headings` and `cells` parse what a column and a cell claim, `verdicts` compares claims with the zoo, and
-`consistency` checks whether the claims in a row can all be true.
+`claim_tables` reads tables, `headings` and `cells` parse columns and cells, `verdicts` compares claims with the zoo,
+and `consistency` checks whether the claims in a row can all be true.
 """

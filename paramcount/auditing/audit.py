@@ -1,4 +1,4 @@
-"""Tables of claims compared with the zoo and checked for contradictions."""
+"""Compares tables of claims with the zoo and checks them for contradictions."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ EXPECTED = "the path of a CSV or Markdown file, a DataFrame, or rows as mappings
 
 @dataclass(frozen=True)
 class Cell:
-    """One claim. A table cell with two claims becomes two of these."""
+    """One claim. A table cell with two claims becomes two cells."""
 
     column: str  # the claimed quantity: total, n_layers, …
-    heading: str  # of the column, as printed
+    heading: str  # heading of the column, as written in the table
     label: str  # display name of the column
-    claim: str  # as printed
+    claim: str  # as written in the table
     verdict: str  # right | rounded | wrong | not checkable
     true: int | None  # None if unknown; file sizes in bytes, `tied` as 0 or 1
     note: str = ""  # how it matches, what it counts instead, or why it cannot be checked
 
     @property
     def empty(self) -> bool:
-        """Whether the cell claims nothing."""
+        """Whether the cell contains no claim."""
         return self.note == NO_CLAIM
 
     @property
@@ -62,14 +62,13 @@ class Cell:
     @property
     def verdict_text(self) -> str:
         """The verdict in words, with the correct value if it is wrong."""
-        detail = (
-            f"correct: {self.true_text}" if self.verdict == "wrong" else self.note if self.verdict == "rounded" else ""
-        )
+        details = {"wrong": f"correct: {self.true_text}", "rounded": self.note}
+        detail = details.get(self.verdict)
         return f"{describe_verdict(self.verdict)} ({detail})" if detail else describe_verdict(self.verdict)
 
     @property
     def said(self) -> str:
-        """An alias of `verdict_text` until 0.3."""
+        """Deprecated alias of `verdict_text`; removed in 0.3."""
         return self.verdict_text
 
     @property
@@ -84,7 +83,7 @@ class Row:
 
     source: str  # the file
     line: int
-    model: str  # as printed
+    model: str  # as written in the table
     id: str | None  # zoo id; None if not in the zoo
     note: str  # about the name, if needed
     cells: tuple[Cell, ...]
@@ -92,9 +91,9 @@ class Row:
 
     @cached_property
     def verdict(self) -> str:
-        """wrong if a cell is wrong or claims contradict each other; else the weakest verdict of the cells that could be checked."""
-        impossible = any(doubt.grade == "impossible" for doubt in self.doubts)
-        return "wrong" if impossible else find_worst(cell.verdict for cell in self.cells)
+        """wrong if a cell is wrong or claims contradict each other, otherwise the worst verdict on a checkable cell."""
+        is_impossible = any(doubt.grade == "impossible" for doubt in self.doubts)
+        return "wrong" if is_impossible else find_worst(cell.verdict for cell in self.cells)
 
 
 @dataclass(frozen=True)
@@ -103,11 +102,11 @@ class Audit:
 
     rows: tuple[Row, ...]
     left_out: tuple[str, ...]  # unrecognised columns
-    skipped: tuple[str, ...]  # tables without claims, with the reason
+    skipped: tuple[str, ...]  # tables without claims, each with the reason
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """All claims, row by row, empty cells too."""
+        """All claims row by row, including empty cells."""
         return tuple(cell for row in self.rows for cell in row.cells)
 
     @cached_property
@@ -121,12 +120,12 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong. What could not be checked is not wrong."""
+        """Whether no row is wrong. Claims that cannot be checked are not wrong."""
         return all(row.verdict != "wrong" for row in self.rows)
 
     @property
     def unlikely(self) -> bool:
-        """Whether a row differs from every zoo model."""
+        """Whether a row has claims that are unlike every zoo model."""
         return any(doubt.grade == "unlikely" for row in self.rows for doubt in row.doubts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -146,20 +145,20 @@ class Audit:
         }
 
 
-def audit_tables(found: Sequence[Tables]) -> Audit:
-    """Audit the tables of several files."""
-    every = [table for tables in found for table in tables.claims]
+def audit_tables(files: Sequence[Tables]) -> Audit:
+    """The audit of the tables in several files."""
+    tables = [table for file in files for table in file.claims]
     budget = iter(range(MOST_EXPLAINED))
-    rows = tuple(judge_row(table, line, budget) for table in every for line in table.lines)
-    left_out = dict.fromkeys(text for table in every for text in table.left_out)
-    return Audit(rows, tuple(left_out), tuple(text for tables in found for text in tables.skipped))
+    rows = tuple(judge_row(table, line, budget) for table in tables for line in table.lines)
+    left_out = dict.fromkeys(text for table in tables for text in table.left_out)
+    return Audit(rows, tuple(left_out), tuple(text for file in files for text in file.skipped))
 
 
 def read_tables(source: object) -> Tables:
-    """Read tables from any source that `audit` accepts."""
+    """The tables in any source that `audit` accepts."""
     if isinstance(source, str) and source == "-":
         if sys.stdin is None or sys.stdin.isatty():
-            raise ParamcountError("standard input is empty", expected="the path of a file")
+            raise ParamcountError("no data on standard input", expected="piped data or the path of a file")
         return claim_tables.from_bytes(sys.stdin.buffer.read(claim_tables.MOST_BYTES + 1), "standard input")
     if isinstance(source, (str, Path)):
         return claim_tables.from_path(expand_home(str(source)))
@@ -171,44 +170,52 @@ def read_tables(source: object) -> Tables:
 
 
 def judge_row(table: Table, line: Line, budget: Iterator[int]) -> Row:
-    """The verdicts for one line of a table. `budget`: one item per name or number that may still be explained."""
+    """The verdicts on one line of a table. `budget`: one item per explanation that may still be searched."""
     name = make_printable(clean_text(line.cells[table.model]), LONGEST)
     columns = [
         (text, heading) for text, heading in zip(line.cells, table.headings) if heading.kind not in (None, "model")
     ]
-    found = [(make_printable(text.strip(), LONGEST), heading, read_cell(text, heading)) for text, heading in columns]
-    id, note, own = find_entry(name, [text for text, heading in columns if heading.kind == "total"])
+    totals = [text for text, heading in columns if heading.kind == "total"]
+    id, note, is_own = find_entry(name, totals)
     model = load_cached_entry(id) if id else None
     if name and not id and next(budget, None) is not None:
         note = describe_unknown(name)
+
     cells: list[Cell] = []
-    for text, heading, claims in found:
+    claims_of_row: list[tuple[Claim, Heading]] = []
+    for text, heading in columns:
+        claim_text = make_printable(text.strip(), LONGEST)
+        claims = read_cell(text, heading)
         if isinstance(claims, str):
-            cells.append(Cell(str(heading.kind), heading.text, heading.label, text, "not checkable", None, claims))
+            kind = str(heading.kind)
+            cells.append(Cell(kind, heading.text, heading.label, claim_text, "not checkable", None, claims))
             continue
         for claim in claims:
-            verdict, true, why = judge(claim, heading, model, own) if model else Judgement("not checkable", None, note)
-            if (
-                verdict == "wrong"
-                and model
-                and claim.kind in COUNTS
-                and claim.amount
-                and claim.relation == "="
-                and next(budget, None) is not None
-            ):
-                why = why or explain_claim(claim.amount, int(true or 0), model)
-            cells.append(
-                Cell(claim.kind, heading.text, heading._replace(kind=claim.kind).label, text, verdict, true, why)
-            )
-    claims_of_row = [
-        (claim, heading) for _, heading, claims in found if not isinstance(claims, str) for claim in claims
-    ]
+            claims_of_row.append((claim, heading))
+            if model:
+                judgement = judge_with_explanation(claim, heading, model, is_own, budget)
+            else:
+                judgement = Judgement("not checkable", None, note)
+            label = heading._replace(kind=claim.kind).label
+            cells.append(Cell(claim.kind, heading.text, label, claim_text, *judgement))
     return Row(table.place, line.number, name, id, note, tuple(cells), find_doubts(claims_of_row, has_experts(id)))
+
+
+def judge_with_explanation(
+    claim: Claim, heading: Heading, model: zoo.Model, is_own: bool, budget: Iterator[int]
+) -> Judgement:
+    """The verdict on a claim; for a wrong number of parameters, with an explanation as long as the budget lasts."""
+    judgement = judge(claim, heading, model, is_own)
+    if judgement.verdict != "wrong" or claim.kind not in COUNTS or not claim.amount or claim.relation != "=":
+        return judgement
+    if next(budget, None) is None or judgement.note:
+        return judgement
+    return judgement._replace(note=explain_claim(claim.amount, int(judgement.true or 0), model))
 
 
 @lru_cache(maxsize=1024)
 def load_cached_entry(id: str) -> zoo.Model:
-    """A zoo entry, cached because a table may name it in every line."""
+    """A zoo entry, cached because every line of a table may name it."""
     return zoo.load_entry(id)
 
 
@@ -226,35 +233,35 @@ def read_cell(text: str, heading: Heading) -> tuple[Claim, ...] | str:
 
 
 def find_entry(name: str, sizes: Iterable[str]) -> tuple[str | None, str, bool]:
-    """The zoo id for a name in a table, a note about the name, and whether the entry is that release's own.
+    """The zoo id for a name in a table, a note on the name, and whether the zoo entry describes this very release.
 
-    The claimed size is appended if that gives another zoo name, as for GPT-2 with 1.5B or Llama 2 with 70B.
+    The claimed size is appended to the name if the result is another zoo name, such as "GPT-2 1.5B" or "Llama 2 70B".
     """
     plain = clean_text(name).strip("\"'“”‘’ ")
     if not plain:
-        return None, "names no model", False
+        return None, "no model name", False
     for size in sizes:
         longer = f"{plain} {clean_text(size)}"
         if (id := match_id(longer)) and id != match_id(plain):
-            return id, f"taken as {longer}", True
-    alike = [plain, *(part.strip("\"'“”‘’ ") for part in plain.split(" or "))]
-    found = {id: spelling for spelling in alike if (id := match_id(spelling))}
-    if len(found) == 1:
-        ((id, spelling),) = found.items()
-        own = is_own_entry(spelling)
-        return id, "" if own else f"uses the zoo entry of {id}, which has the same sizes", own
+            return id, f"interpreted as {longer}", True
+    spellings = [plain, *(part.strip("\"'“”‘’ ") for part in plain.split(" or "))]
+    matches = {id: spelling for spelling in spellings if (id := match_id(spelling))}
+    if len(matches) == 1:
+        ((id, spelling),) = matches.items()
+        is_own = is_own_entry(spelling)
+        return id, "" if is_own else f"uses the zoo entry of {id}, which has the same sizes", is_own
     return None, NOT_IN_ZOO, False
 
 
 @lru_cache(maxsize=4096)
 def match_id(name: str) -> str | None:
-    """The zoo id for a spelling of a name."""
+    """The zoo id for a name in any spelling."""
     return index_spellings().get(normalize_name(name[:LONGEST]))
 
 
 @lru_cache(maxsize=4096)
 def is_own_entry(name: str) -> bool:
-    """Whether the zoo has an entry of its own for a name, rather than one of another release with the same sizes."""
+    """Whether the zoo entry for a name describes this release, not another release with the same sizes."""
     return find_shared_entry(name) is None
 
 
@@ -269,7 +276,7 @@ def describe_unknown(name: str) -> str:
 
 
 def has_word_of(name: str, id: str) -> bool:
-    """Whether a name has a word similar to the first word of an id, which is the family."""
+    """Whether a name contains a word similar to the family, which is the first word of an id."""
     first, *_ = WORD.findall(id)
     words = [word for word in WORD.findall(name[:LONGEST].casefold()) if len(word) > 1]
     return any(word.startswith(first) or first.startswith(word) for word in words) or bool(find_nearest(first, words))

@@ -1,9 +1,9 @@
-"""What a cell claims: "7.61B", "~1.8T (estimated)", "14.3B (2.7B active)", "28 (queries), 4 (keys/values)", "128k"."""
+"""Parses the claims in a cell: "7.61B", "~1.8T (estimated)", "14.3B (2.7B active)", "28 (queries), 4 (keys/values)"."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -17,11 +17,13 @@ NUMBER = re.compile(r"(\d+(?:[.,_'’]\d+)*)(?:[eE]([+-]?\d{1,2})(?![\w.]))?|([^
 GAPS = re.compile(r"(?<![\w.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\w.,]*\d)")  # 124 439 808
 GROUPED = re.compile(r"(?!0)\d{1,3}(?:([,_'’])\d{3})(?:\1\d{3})*(?:\.\d+)?")
 DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # 1.557.611.200
-# An unambiguous number: 7,61 and 0,249 and 1.234,5 and 1.234.567, or the same with points and commas exchanged.
-MARKED = r"(?<![\d.,])(?:\d+{point}(?!\d{{3}}(?!\d))\d+|0{point}\d+|\d{{1,3}}(?:{comma}\d{{3}})+{point}\d+|\d{{1,3}}(?:{comma}\d{{3}}){{2,}})(?![\d.,])"
-DECIMAL_COMMA, DECIMAL_POINT = (
-    re.compile(MARKED.format(point=point, comma=comma)) for point, comma in ((",", r"\."), (r"\.", ","))
+# A number whose decimal mark is certain: 7,61 and 0,249 and 1.234,5 and 1.234.567, or with points and commas exchanged.
+CERTAIN = (
+    r"(?<![\d.,])(?:\d+{point}(?!\d{{3}}(?!\d))\d+|0{point}\d+"
+    r"|\d{{1,3}}(?:{comma}\d{{3}})+{point}\d+|\d{{1,3}}(?:{comma}\d{{3}}){{2,}})(?![\d.,])"
 )
+DECIMAL_COMMA = re.compile(CERTAIN.format(point=",", comma=r"\."))
+DECIMAL_POINT = re.compile(CERTAIN.format(point=r"\.", comma=","))
 EXCHANGED = str.maketrans(",.", ".,")
 MARKUP = re.compile(
     r"\*+|`+|__|~~|</?[a-zA-Z][^<>]*>|(?<=\S)\[\^?\w{1,8}\](?!\()|[†‡§]|\\(?=[^\w\s])|(?<=[^\W\d_])[¹²³]"
@@ -37,33 +39,36 @@ YES = frozenset({"yes", "true", "y", "1", "✓", "✔", "✅", "tied"})
 NO = frozenset({"no", "false", "n", "0", "✗", "✘", "❌", "x", "untied", "not tied"})
 
 RELATIONS = {
-    ">": ">", "≥": "≥", "<": "<", "≤": "≤", "over": ">", "above": ">", "beyond": ">", "exceeding": ">", "more": ">", "least": "≥", "under": "<", "below": "<",
-    "less": "<", "fewer": "<", "up": "≤", "most": "≤",
+    ">": ">", "≥": "≥", "<": "<", "≤": "≤", "over": ">", "above": ">", "beyond": ">", "exceeding": ">", "more": ">",
+    "least": "≥", "under": "<", "below": "<", "less": "<", "fewer": "<", "up": "≤", "most": "≤",
 }  # fmt: skip
 COMPARING = frozenset({"more", "less", "fewer"})  # before "than"
 HEDGES = frozenset({
-    "estimated", "estimate", "est", "guessed", "guess", "approx", "approximately", "about", "around", "circa", "ca", "roughly", "rumored", "rumoured", "rumor",
-    "rumour", "speculated", "reportedly", "reported", "likely", "nearly", "almost", "unofficial", "unconfirmed",
+    "estimated", "estimate", "est", "guessed", "guess", "approx", "approximately", "about", "around", "circa", "ca",
+    "roughly", "rumored", "rumoured", "rumor", "rumour", "speculated", "reportedly", "reported", "likely", "nearly",
+    "almost", "unofficial", "unconfirmed",
 })  # fmt: skip
-FILLING = frozenset({
-    "parameter", "parameters", "param", "params", "total", "overall", "model", "models", "token", "tokens", "head", "heads", "layer", "layers", "expert",
-    "experts", "of", "per", "each", "a", "for", "in", "and", "with", "at", "more", "than", "less", "fewer", "to", "the", "is", "size", "weights", "dim",
-    "dimensions", "context", "window", "length", "attention",
+FILLERS = frozenset({
+    "parameter", "parameters", "param", "params", "total", "overall", "model", "models", "token", "tokens", "head",
+    "heads", "layer", "layers", "expert", "experts", "of", "per", "each", "a", "for", "in", "and", "with", "at", "more",
+    "than", "less", "fewer", "to", "the", "is", "size", "weights", "dim", "dimensions", "context", "window", "length",
+    "attention",
 })  # fmt: skip
 LABELS = {
-    "active": "active", "activated": "active", "act": "active", "used": "active", "top": "active", "selected": "active", "chosen": "active", "routed": "routed",
-    "shared": "shared", "q": "q", "query": "q", "queries": "q", "kv": "kv", "key": "kv", "keys": "kv", "value": "kv", "values": "kv", "k": "kv", "v": "kv",
-    "nonembedding": "non", "embedding": "non",
+    "active": "active", "activated": "active", "act": "active", "used": "active", "top": "active", "selected": "active",
+    "chosen": "active", "routed": "routed", "shared": "shared", "q": "q", "query": "q", "queries": "q", "kv": "kv",
+    "key": "kv", "keys": "kv", "value": "kv", "values": "kv", "k": "kv", "v": "kv", "nonembedding": "non",
+    "embedding": "non",
 }  # fmt: skip
 
 
 class Amount(NamedTuple):
-    """A number as printed, exactly: digits × unit / 10^decimals. Negative after a minus sign."""
+    """A number exactly as written: digits × unit / 10^decimals; negative after a minus sign."""
 
     digits: int
     decimals: int = 0
     unit: int = 1
-    loose: bool = False  # whether K, M … may be powers of 1,024 as well as of 1,000
+    loose: bool = False  # whether K, M, … may also be powers of 1,024
 
     @property
     def value(self) -> Fraction:
@@ -76,19 +81,19 @@ class Amount(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """One claim of a cell."""
+    """One claim in a cell."""
 
     kind: str
     amount: Amount | None  # None if the claim needs no number
-    relation: str = "="  # = > ≥ < ≤ to (up to `most`), some (a mixture of unknown size), none, yes, no
+    relation: str = "="  # = > ≥ < ≤ | to (a range up to `most`) | some (an unknown number of experts) | none | yes | no
     most: Amount | None = None
 
 
 class LabelledNumber(NamedTuple):
-    """A number of a cell with the words around it."""
+    """A number in a cell with the words around it."""
 
     amount: Amount
-    unit: str | None = None  # of the number itself, as printed
+    unit: str | None = None  # written after the number
     label: str = ""
     relation: str = "="
     before: str = ""  # text between the previous number and this one
@@ -102,12 +107,14 @@ def parse_claims(text: str, heading: Heading) -> tuple[Claim, ...]:
     """The claims in a cell of a column.
 
     >>> from paramcount.auditing.headings import parse_heading
-    >>> [(claim.kind, int(claim.amount.value)) for claim in parse_claims("14.3B (2.7B active)", parse_heading("parameters"))]
+    >>> claims = parse_claims("14.3B (2.7B active)", parse_heading("parameters"))
+    >>> [(claim.kind, int(claim.amount.value)) for claim in claims]
     [('total', 14300000000), ('active', 2700000000)]
-    >>> [(claim.kind, int(claim.amount.value)) for claim in parse_claims("28 (queries), 4 (keys/values)", parse_heading("heads"))]
+    >>> claims = parse_claims("28 (queries), 4 (keys/values)", parse_heading("heads"))
+    >>> [(claim.kind, int(claim.amount.value)) for claim in claims]
     [('n_heads', 28), ('n_kv_heads', 4)]
 
-    Raises: UnreadableClaim with the reason if there is no claim, or none that can be read.
+    Raises: UnreadableClaim with the reason if the cell contains no claim or cannot be read.
     """
     kind = str(heading.kind)
     if len(text) > LONGEST:
@@ -125,29 +132,28 @@ def parse_claims(text: str, heading: Heading) -> tuple[Claim, ...]:
         return (Claim(kind, None, "some"),)
     if not any(character.isdigit() for character in plain):
         raise UnreadableClaim("no number")
-    if (
-        kind == "bytes"
-        and not heading.dtype
-        and heading.unit == 1
-        and not any(word in DECIMAL or word in BINARY for word in split_words(plain))
-    ):
-        return parse_claims(text, heading._replace(kind="total"))  # a column named size that holds 7B
-    return tuple(RULES.get(kind, claim_one)(kind, parse_numbers(plain, heading)))
+    if kind == "bytes" and not heading.dtype and heading.unit == 1 and not has_unit_of_bytes(plain):
+        return parse_claims(text, heading._replace(kind="total"))  # a column named size with cells such as 7B
+    return tuple(RULES.get(kind, make_claim)(kind, parse_numbers(plain, heading)))
+
+
+def has_unit_of_bytes(text: str) -> bool:
+    return any(word in DECIMAL or word in BINARY for word in split_words(text))
 
 
 def has_decimal_commas(texts: Iterable[str]) -> bool:
-    """Whether cells use decimal commas: at least one cell requires it, and none contradicts it.
+    """Whether cells use decimal commas: at least one cell is certain to use one, and no cell a decimal point.
 
     >>> has_decimal_commas(["7,61B", "1,558B"]), has_decimal_commas(["1,558B"]), has_decimal_commas(["7,61B", "1.5B"])
     (True, False, False)
     """
-    found = [(bool(DECIMAL_COMMA.search(text)), bool(DECIMAL_POINT.search(text))) for text in texts]
-    return any(comma for comma, _ in found) and not any(point for _, point in found)
+    marks = [(bool(DECIMAL_COMMA.search(text)), bool(DECIMAL_POINT.search(text))) for text in texts]
+    return any(comma for comma, _ in marks) and not any(point for _, point in marks)
 
 
 @lru_cache(maxsize=4096)  # called several times per cell
 def clean_text(text: str) -> str:
-    """A cell without markup, footnotes and surrounding spaces."""
+    """The text of a cell without markup, footnotes and surrounding spaces."""
     plain = LINK.sub(r"\1", text)
     return " ".join(MARKUP.sub(" ", plain).split())
 
@@ -159,8 +165,8 @@ def parse_boolean(words: str) -> Claim:
 
 
 def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
-    """The numbers of a cell, each with its label and relation. Words for estimates are ignored."""
-    found: list[LabelledNumber] = []
+    """The numbers in a cell, each with its label and relation. Words for estimates are ignored."""
+    numbers: list[LabelledNumber] = []
     relation, label, between = "=", "", ""
     after_number = negative = False
     text = GAPS.sub(lambda run: re.sub(r"\s", "", run[0]), text)
@@ -173,25 +179,23 @@ def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
             following = tokens[i][3] if i < len(tokens) and tokens[i][3] else ""
             unit = parse_unit(following, heading)
             i += unit is not None
-            value = parse_amount(number, power, unit, heading)
-            found.append(
-                LabelledNumber(
-                    value._replace(digits=-value.digits) if negative else value, unit, label, relation, between
-                )
-            )
+            amount = parse_amount(number, power, unit, heading)
+            if negative:
+                amount = amount._replace(digits=-amount.digits)
+            numbers.append(LabelledNumber(amount, unit, label, relation, between))
             negative = False
             relation, label, between, after_number = "=", "", "", True
             continue
         if symbol:
-            relation = RELATIONS.get(
-                symbol, "≥≤"["><".index(relation)] if symbol == "=" and relation in "><" else relation
-            )
+            if symbol == "=" and relation in "><":  # >= or <=
+                relation = "≥" if relation == ">" else "≤"
+            relation = RELATIONS.get(symbol, relation)
             if symbol in DASHES and not after_number and is_sign_position(text, tokens[i - 1].start()):
                 if negative or not (i < len(tokens) and tokens[i][1] and tokens[i].start() == tokens[i - 1].end()):
                     raise UnreadableClaim("a dash before the number")
                 negative = True
             elif symbol == "+" and after_number and (i == len(tokens) or tokens[i][4] == ")"):
-                found[-1] = found[-1]._replace(relation="≥")
+                numbers[-1] = numbers[-1]._replace(relation="≥")
             elif symbol in ",;:/()" or symbol in DASHES or symbol in "+&×|":
                 between += symbol
             elif symbol not in "~≈∼≃><≥≤=#.\"'“”":
@@ -202,9 +206,8 @@ def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
             raise UnreadableClaim("a number of experts times a size, not a parameter count")
         if word in HEDGES:
             continue
-        if word in RELATIONS and (
-            word not in COMPARING or (i < len(tokens) and (tokens[i][3] or "").casefold() == "than")
-        ):
+        is_before_than = i < len(tokens) and (tokens[i][3] or "").casefold() == "than"
+        if word in RELATIONS and (word not in COMPARING or is_before_than):
             relation = RELATIONS[word]
         elif word == "a" and i < len(tokens) and tokens[i][1] and tokens[i].start() == tokens[i - 1].end():
             label, between = "active", between + "A"  # 30B-A3B
@@ -213,49 +216,47 @@ def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
         elif word == "k" and after_number and tokens[i - 1].start() == tokens[i - 2].end():
             raise UnreadableClaim(f"{quote(tokens[i - 2][0] + 'K')} is not a number of {heading.text}")
         elif word in LABELS:
-            if (
-                after_number
-                and not (i < len(tokens) and tokens[i][4] in (":", "="))
-                and not (word == "top" or (between and between[-1] in ",;"))
-            ):
-                found[-1] = found[-1]._replace(label=LABELS[word])
+            is_before_colon = i < len(tokens) and tokens[i][4] in (":", "=")
+            is_after_comma = between != "" and between[-1] in ",;"
+            if after_number and not is_before_colon and not is_after_comma and word != "top":
+                numbers[-1] = numbers[-1]._replace(label=LABELS[word])
             else:
                 label, between = LABELS[word], between.rstrip("-")
-        elif word == "non" or word in FILLING:
+        elif word == "non" or word in FILLERS:
             between += " of " if word == "of" and after_number else ""
         else:
             raise UnreadableClaim(f"unrecognised {quote(word)}")
-    if not found:
+    if not numbers:
         raise UnreadableClaim("no number")
-    return found
+    return numbers
 
 
 def is_sign_position(text: str, at: int) -> bool:
-    """Whether a dash may be a minus sign; it is not one after a letter, as in top-6."""
+    """Whether a dash may be a minus sign; after a letter it is not, as in "top-6"."""
     return not text[:at][-1:].isalnum()
 
 
 def parse_unit(word: str, heading: Heading) -> str | None:
-    """The unit after a number, if the column's quantity can have it."""
-    known = word.casefold()
+    """The unit after a number; None if the word is not a unit of this column."""
+    unit = word.casefold()
     if heading.kind == "bytes":
-        return known if known in DECIMAL or known in BINARY or known in UNITS else None
+        return unit if unit in DECIMAL or unit in BINARY or unit in UNITS else None
     if heading.kind in (*COUNTS, "context_length", "vocab_size", "d_model", "d_ff", "d_expert"):
-        return known if known in UNITS else None
+        return unit if unit in UNITS else None
     return None
 
 
 def parse_amount(number: str, power: str | None, unit: str | None, heading: Heading) -> Amount:
-    """A number with its own unit, or that of the column."""
+    """A number with its own unit, or with the unit of the column."""
     digits, decimals = parse_digits(number.translate(EXCHANGED) if heading.decimal_comma else number)
     size = heading.unit if unit is None else (UNITS | DECIMAL | BINARY)[unit]
     if power:
         size *= 10 ** max(0, int(power))
         decimals += max(0, -int(power))
-    while decimals and digits % 10 == 0 and size == 1:  # 32.0, as written by spreadsheets
+    while decimals and digits % 10 == 0 and size == 1:  # 32.0, as spreadsheets write it
         digits, decimals = digits // 10, decimals - 1
     if size == 1 and decimals:
-        raise UnreadableClaim("is not a whole number")
+        raise UnreadableClaim("not a whole number")
     if digits * size > LARGEST or decimals > 12:
         raise UnreadableClaim("too large or too precise for a count")
     loose = heading.kind not in COUNTS and size in (10**3, 10**6, 10**9, 10**12)
@@ -267,7 +268,7 @@ def parse_amount(number: str, power: str | None, unit: str | None, heading: Head
 
 
 def parse_written_count(digits: int) -> Amount:
-    """A count without a unit: exact, unless it ends in at least five zeros, which means millions."""
+    """A count without a unit: exact unless it ends in at least five zeros, which means that it is rounded."""
     zeros = len(str(digits)) - len(str(digits).rstrip("0")) if digits else 0
     if zeros < 5:
         return Amount(digits)
@@ -277,10 +278,12 @@ def parse_written_count(digits: int) -> Amount:
 
 
 def parse_digits(number: str) -> tuple[int, int]:
-    """All digits, and the number of decimals.
+    """All digits as one integer, and the number of decimals.
 
-    >>> parse_digits("12,288"), parse_digits("7.61"), parse_digits("1,5"), parse_digits("0,249"), parse_digits("1.557.611.200")
-    ((12288, 0), (761, 2), (15, 1), (249, 3), (1557611200, 0))
+    >>> parse_digits("12,288"), parse_digits("7.61"), parse_digits("1,5"), parse_digits("0,249")
+    ((12288, 0), (761, 2), (15, 1), (249, 3))
+    >>> parse_digits("1.557.611.200")
+    (1557611200, 0)
     """
     if DOTTED.fullmatch(number):
         number = number.replace(".", "")
@@ -292,51 +295,69 @@ def parse_digits(number: str) -> tuple[int, int]:
     return int(whole + decimals), len(decimals)
 
 
-# ---- the claims that the numbers of a cell make
+# ---- from the numbers in a cell to claims
 
 
-def claim_one(kind: str, found: Sequence[LabelledNumber]) -> Iterator[Claim]:
-    """One number, or a range."""
-    if (
-        len(found) == 2
-        and not any(one.label for one in found)
-        and found[1].before.strip() in {*DASHES}
-        and all(one.relation == "=" for one in found)
-    ):
-        low, high = found
-        shared = low.unit is None and high.unit is not None  # 7–13B
-        least = Amount(low.amount.digits, 0, high.amount.unit, high.amount.loose) if shared else low.amount
-        if least.value > high.amount.value:
-            raise UnreadableClaim("the range ends below its start")
-        yield Claim(kind, least, "to", high.amount)
-    elif len(found) == 1:
-        yield Claim(kind, found[0].amount, found[0].relation)
-    else:
-        raise UnreadableClaim(f"{len(found)} numbers without labels")
+Numbers = Sequence[LabelledNumber]
+Rule = Callable[[str, Numbers], Iterator[Claim]]  # from the quantity of a column and the numbers in a cell
 
 
-def build_rule(
-    kinds: dict[str, str], pair: Callable[[Sequence[LabelledNumber]], Sequence[LabelledNumber] | None]
-) -> Callable[[str, Sequence[LabelledNumber]], Iterator[Claim]]:
-    """A rule for cells with several numbers. `kinds`: {label: claimed quantity}; `pair`: adds labels to two numbers without labels."""
+def make_claim(kind: str, numbers: Numbers) -> Iterator[Claim]:
+    """The claim of one number, or of two that form a range."""
+    if len(numbers) == 1:
+        yield Claim(kind, numbers[0].amount, numbers[0].relation)
+        return
+    if not is_range(numbers):
+        raise UnreadableClaim(f"{len(numbers)} numbers without labels")
+    low, high = numbers
+    least = low.amount
+    if low.unit is None and high.unit is not None:  # 7–13B
+        least = Amount(low.amount.digits, 0, high.amount.unit, high.amount.loose)
+    if least.value > high.amount.value:
+        raise UnreadableClaim("the range ends below its start")
+    yield Claim(kind, least, "to", high.amount)
 
-    def claims(kind: str, found: Sequence[LabelledNumber]) -> Iterator[Claim]:
-        if len(found) == 2 and not any(one.label for one in found):
-            found = pair(found) or found
-        if len(found) == 2 and not any(one.label for one in found):
-            yield from claim_one(kind, found)
+
+def is_range(numbers: Numbers) -> bool:
+    """Whether numbers are two without labels and with a dash between them."""
+    return (
+        is_unlabelled_pair(numbers)
+        and numbers[1].before.strip() in {*DASHES}
+        and all(number.relation == "=" for number in numbers)
+    )
+
+
+def is_unlabelled_pair(numbers: Numbers) -> bool:
+    return len(numbers) == 2 and not any(number.label for number in numbers)
+
+
+def build_rule(kinds: Mapping[str, str], label_pair: Callable[[Numbers], Numbers] | None = None) -> Rule:
+    """A rule for cells with several numbers.
+
+    Args:
+        kinds: {label: claimed quantity}
+        label_pair: adds labels to two numbers without labels, if their meaning is clear
+    """
+
+    def make_claims(kind: str, numbers: Numbers) -> Iterator[Claim]:
+        if label_pair and is_unlabelled_pair(numbers):
+            numbers = label_pair(numbers)
+        if is_unlabelled_pair(numbers):
+            yield from make_claim(kind, numbers)
             return
-        claimed = [kinds.get(one.label) or (kind if one.label in ("", OWN.get(kind)) else "") for one in found]
-        if not all(claimed) or len(set(claimed)) < len(claimed):
+        own_labels = ("", OWN_LABELS.get(kind))
+        quantities = [kinds.get(number.label) or (kind if number.label in own_labels else "") for number in numbers]
+        if not all(quantities) or len(set(quantities)) < len(quantities):
+            is_single = len(numbers) == 1
             raise UnreadableClaim(
-                f"{len(found)} numbers without labels" if len(found) > 1 else f"a label that does not fit {kind}"
+                f"a label that does not fit {kind}" if is_single else f"{len(numbers)} numbers without labels"
             )
-        yield from (Claim(name, one.amount, one.relation) for name, one in zip(claimed, found))
+        yield from (Claim(name, number.amount, number.relation) for name, number in zip(quantities, numbers))
 
-    return claims
+    return make_claims
 
 
-OWN = {
+OWN_LABELS = {
     "n_kv_heads": "kv",
     "n_active_experts": "active",
     "n_shared_experts": "shared",
@@ -345,45 +366,39 @@ OWN = {
 }
 
 
-def label_kv_heads(found: Sequence[LabelledNumber]) -> Sequence[LabelledNumber] | None:
+def label_kv_heads(numbers: Numbers) -> Numbers:
     """28/4: query heads and KV heads."""
-    first, second = found
-    return (
-        (first, second._replace(label="kv"))
-        if second.before in ("/", ",", "(", " / ") and second.amount.value <= first.amount.value
-        else None
-    )
+    first, second = numbers
+    has_kv_heads = second.before in ("/", ",", "(", " / ") and second.amount.value <= first.amount.value
+    return (first, second._replace(label="kv")) if has_kv_heads else numbers
 
 
-def label_active_experts(found: Sequence[LabelledNumber]) -> Sequence[LabelledNumber] | None:
+def label_active_experts(numbers: Numbers) -> Numbers:
     """128/8 or 2 of 8: routed and active experts."""
-    first, second = sorted(found, key=lambda one: one.amount.value, reverse=True)
-    return (first, second._replace(label="active")) if found[1].before in ("/", " of ", " / ") else None
+    routed, active = sorted(numbers, key=lambda number: number.amount.value, reverse=True)
+    has_active = numbers[1].before in ("/", " of ", " / ")
+    return (routed, active._replace(label="active")) if has_active else numbers
 
 
-def label_nothing(found: Sequence[LabelledNumber]) -> None:
-    return None
-
-
-def claim_bytes(kind: str, found: Sequence[LabelledNumber]) -> Iterator[Claim]:
+def claim_bytes(kind: str, numbers: Numbers) -> Iterator[Claim]:
     """A number of bytes: M and G mean MB and GB, but B is not a unit of bytes."""
-    for one in found:
-        if one.unit in UNITS and one.unit not in ("k", "m", "g", "t"):
-            raise UnreadableClaim(f"{quote(one.unit)} is not a unit of bytes")
-        if one.amount.unit == 1:
+    for number in numbers:
+        if number.unit in UNITS and number.unit not in ("k", "m", "g", "t"):
+            raise UnreadableClaim(f"{quote(number.unit)} is not a unit of bytes")
+        if number.amount.unit == 1:
             raise UnreadableClaim("no unit (MB, GB, …)")
-    yield from claim_one(kind, found)
+    yield from make_claim(kind, numbers)
 
 
-RULES: dict[str, Callable[[str, Sequence[LabelledNumber]], Iterator[Claim]]] = {
-    "total": build_rule({"active": "active", "non": "non_embedding"}, label_nothing),
-    "active": build_rule({}, label_nothing),
-    "non_embedding": build_rule({}, label_nothing),
-    "n_heads": build_rule({"q": "n_heads", "kv": "n_kv_heads"}, label_kv_heads),
-    "n_kv_heads": build_rule({"q": "n_heads", "kv": "n_kv_heads"}, label_nothing),
-    "n_routed_experts": build_rule(
-        {"routed": "n_routed_experts", "active": "n_active_experts", "shared": "n_shared_experts"}, label_active_experts
-    ),
-    "n_active_experts": build_rule({"active": "n_active_experts", "shared": "n_shared_experts"}, label_nothing),
+HEADS = {"q": "n_heads", "kv": "n_kv_heads"}
+EXPERTS = {"routed": "n_routed_experts", "active": "n_active_experts", "shared": "n_shared_experts"}
+RULES: dict[str, Rule] = {
+    "total": build_rule({"active": "active", "non": "non_embedding"}),
+    "active": build_rule({}),
+    "non_embedding": build_rule({}),
+    "n_heads": build_rule(HEADS, label_kv_heads),
+    "n_kv_heads": build_rule(HEADS),
+    "n_routed_experts": build_rule(EXPERTS, label_active_experts),
+    "n_active_experts": build_rule({"active": "n_active_experts", "shared": "n_shared_experts"}),
     "bytes": claim_bytes,
 }

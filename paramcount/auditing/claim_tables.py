@@ -1,4 +1,4 @@
-"""Tables of claims in CSV files with any usual separator, and in Markdown files with text around the tables."""
+"""Reads tables of claims from CSV files with any usual separator and from Markdown files."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ LONGEST = 300
 class Line(NamedTuple):
     """A line of a table."""
 
-    number: int  # in the file, from 1
+    number: int  # in the file, starting at 1
     cells: tuple[str, ...]
 
 
 class Table(NamedTuple):
-    """A table with a column of models and at least one column of claims."""
+    """A table with a model column and at least one column of claims."""
 
     place: str  # the file
     headings: tuple[Heading, ...]
@@ -41,17 +41,15 @@ class Table(NamedTuple):
 
     @property
     def model(self) -> int:
-        """The column of models."""
+        """The index of the model column."""
         return next(i for i, heading in enumerate(self.headings) if heading.kind == "model")
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """The unrecognised columns."""
-        return tuple(
-            h.text
-            for i, h in enumerate(self.headings)
-            if (h.kind is None and h.text) or (h.kind == "model" and i != self.model)
-        )
+        headings = [heading for i, heading in enumerate(self.headings) if i != self.model]
+        unrecognised = [heading for heading in headings if heading.kind in (None, "model")]
+        return tuple(heading.text for heading in unrecognised if heading.text or heading.kind)
 
 
 class Tables(NamedTuple):
@@ -64,13 +62,13 @@ class Tables(NamedTuple):
 def from_path(path: Path) -> Tables:
     """The tables of claims in a file.
 
-    Raises: ParamcountError with the file and line if it cannot be read, is not a table, or has no claims.
+    Raises: ParamcountError with the file and line if the file cannot be read or contains no table of claims.
     """
     place = make_printable(path)
     try:
         return from_text(read_text(path, KIND_OF_FILE, MOST_BYTES), place)
     except csv.Error as error:
-        raise ParamcountError(f"is not valid CSV: {error}", where=place) from None
+        raise ParamcountError(f"invalid CSV: {error}", where=place) from None
 
 
 def from_bytes(data: bytes, place: str) -> Tables:
@@ -96,28 +94,28 @@ def from_text(text: str, place: str) -> Tables:
 
 
 def from_rows(rows: Iterable[Mapping[Any, Any]]) -> Tables:
-    """The table of claims given as mappings of columns to values."""
-    found: list[Mapping[Any, Any]] = []
+    """The table of claims in rows that map columns to values."""
+    mappings: list[Mapping[Any, Any]] = []
     columns: dict[str, None] = {}
     for row in rows:
         if not isinstance(row, Mapping):
             raise ParamcountError(
-                f"the row is of type {type(row).__name__}",
-                where=f"row {len(found) + 1}",
-                expected="mappings of columns to values",
+                f"is of type {type(row).__name__}",
+                where=f"row {len(mappings) + 1}",
+                expected="a mapping of columns to values",
             )
-        found.append(row)
+        mappings.append(row)
         columns |= dict.fromkeys(map(str, row))
-        check_size(len(columns), len(found) * len(columns), "rows")
-    texts = [{str(name): format_cell(value) for name, value in row.items()} for row in found]
-    return select_tables(
-        [[(0, list(columns)), *((i, [row.get(name, "") for name in columns]) for i, row in enumerate(texts, 1))]],
-        "rows",
-    )
+        check_size(len(columns), len(mappings) * len(columns), "rows")
+    grid: Grid = [(0, list(columns))]
+    for i, row in enumerate(mappings, 1):
+        texts = {str(name): format_cell(value) for name, value in row.items()}
+        grid.append((i, [texts.get(name, "") for name in columns]))
+    return select_tables([grid], "rows")
 
 
 def format_cell(value: object) -> str:
-    """A value as the text of a cell; empty if missing."""
+    """A value as the text of a cell; "" if missing."""
     if value is None or value != value:  # NaN differs from itself
         return ""
     if isinstance(value, float) and value.is_integer():  # pandas stores integers with a missing value as floats
@@ -126,7 +124,7 @@ def format_cell(value: object) -> str:
 
 
 def select_tables(grids: Sequence[Grid], place: str) -> Tables:
-    """Separate tables of claims from other tables.
+    """The tables of claims, with a line for each other table.
 
     Raises: ParamcountError if there is no table of claims.
     """
@@ -143,22 +141,17 @@ def select_tables(grids: Sequence[Grid], place: str) -> Tables:
         elif not lines:
             skipped.append(f"{where}: skipped a table without rows")
         else:
-            claims.append(
-                Table(
-                    place,
-                    set_decimal_commas(headings, lines),
-                    tuple(Line(number, tuple(cells)) for number, cells in lines),
-                )
-            )
+            table_lines = tuple(Line(number, tuple(cells)) for number, cells in lines)
+            claims.append(Table(place, set_decimal_commas(headings, lines), table_lines))
     if not claims:
-        found = "contains no table of claims" if grids else "contains no table"
+        problem = "contains no table of claims" if grids else "contains no table"
         columns = f": its columns are {list_headings(grids[0][0][1])}" if len(grids) == 1 else ""
-        raise ParamcountError(found + columns, where=place, expected=describe_expected())
+        raise ParamcountError(problem + columns, where=place, expected=describe_expected())
     return Tables(tuple(claims), tuple(skipped))
 
 
 def set_decimal_commas(headings: tuple[Heading, ...], lines: Grid) -> tuple[Heading, ...]:
-    """The headings, marked if the numbers of the table have decimal commas."""
+    """The headings, marked if the numbers in the table have decimal commas."""
     measured = [i for i, heading in enumerate(headings) if heading.kind in (*COUNTS, "bytes")]
     if not has_decimal_commas(cells[i] for _, cells in lines for i in measured):
         return headings
@@ -182,7 +175,7 @@ def check_size(columns: int, cells: int, place: str) -> None:
 
 
 def parse_csv(lines: Sequence[str], place: str) -> Grid:
-    """A table parse_csv by commas, semicolons or tabs, whichever gives the first line the most recognised columns."""
+    """The table, with the separator (comma, semicolon or tab) that gives the most recognised columns."""
     first = next((i for i, line in enumerate(lines) if line.strip()), None)
     if first is None:
         raise ParamcountError("is empty", where=place, expected=describe_expected())
@@ -197,24 +190,26 @@ def parse_csv(lines: Sequence[str], place: str) -> Grid:
             number = first + reader.line_num
             if not any(cell.strip() for cell in row):
                 continue
-            if grid and len(row) > len(grid[0][1]) and not any(cell.strip() for cell in row[len(grid[0][1]) :]):
-                row = row[: len(grid[0][1])]
+            n_columns = len(grid[0][1]) if grid else len(row)
+            if not any(cell.strip() for cell in row[n_columns:]):
+                row = row[:n_columns]
             cells += len(row)
             check_size(len(row), cells, place)
-            if grid and len(row) != len(grid[0][1]):
-                raise ParamcountError(
-                    f"has {len(row):,} cells",
-                    where=f"{place}, line {number}",
-                    expected=f"{len(grid[0][1]):,}, as in the first line",
-                )
+            if len(row) != n_columns:
+                raise make_length_error(row, f"{place}, line {number}", f"{n_columns:,}, as in the first line")
             grid.append((number, row))
     except csv.Error as error:
-        raise ParamcountError(f"is not valid CSV: {error}", where=f"{place}, line {first + reader.line_num}") from None
+        raise ParamcountError(f"invalid CSV: {error}", where=f"{place}, line {first + reader.line_num}") from None
     return grid
 
 
+def make_length_error(row: Sequence[str], where: str, expected: str) -> ParamcountError:
+    """The error for a row with the wrong number of cells."""
+    return ParamcountError(f"has {len(row):,} cell{'' if len(row) == 1 else 's'}", where=where, expected=expected)
+
+
 def count_recognized(line: str, separator: str, place: str) -> tuple[int, int]:
-    """The numbers of recognised columns and of all columns with this separator."""
+    """The number of recognised columns and the number of columns with this separator."""
     check_size(line.count(separator), 0, place)
     try:
         (cells,) = csv.reader([line], delimiter=separator, skipinitialspace=True)
@@ -231,21 +226,19 @@ def is_markdown(lines: Sequence[str]) -> bool:
 
 
 def is_rule(line: str) -> bool:
-    """Whether a line separates headings from rows: | --- | :-: |"""
+    """Whether a line separates headings from rows, as "| --- | :-: |" does."""
     cells = split_row(line)
     return "|" in line and all("-" in cell and not cell.strip(":-") for cell in cells)
 
 
 def split_row(line: str) -> list[str]:
-    """The cells of a line; an escaped pipe belongs to its cell."""
-    cells_text = line.strip().replace("\\|", "\0")
-    cells_text = cells_text.removeprefix("|")
-    cells_text = cells_text.removesuffix("|")
-    return [cell.replace("\0", "|").strip() for cell in cells_text.split("|")]
+    """The cells of a line; an escaped pipe is part of its cell."""
+    text = line.strip().replace("\\|", "\0").removeprefix("|").removesuffix("|")
+    return [cell.replace("\0", "|").strip() for cell in text.split("|")]
 
 
 def parse_markdown(lines: Sequence[str], place: str) -> Iterator[Grid]:
-    """The tables of a Markdown text, except those in code blocks."""
+    """The tables in a Markdown text, except in code blocks."""
     fence, cells, i = "", 0, 0
     while i < len(lines):
         line = lines[i].strip()
@@ -265,11 +258,7 @@ def parse_markdown(lines: Sequence[str], place: str) -> Iterator[Grid]:
             row = split_row(lines[i])
             i += 1
             if len(row) > len(headings):
-                raise ParamcountError(
-                    f"has {len(row):,} cells",
-                    where=f"{place}, line {i}",
-                    expected=f"at most {len(headings):,}, as in the header",
-                )
+                raise make_length_error(row, f"{place}, line {i}", f"at most {len(headings):,}, as in the header")
             cells += len(headings)
             check_size(len(headings), cells, place)
             grid.append((i, [*row, *[""] * (len(headings) - len(row))]))

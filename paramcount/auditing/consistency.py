@@ -1,4 +1,4 @@
-"""Whether the claims in a row can all be true, for any model in or outside the zoo."""
+"""Checks whether the claims in a row can all be true, for models in and outside the zoo."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from paramcount.auditing.verdicts import find_bounds
 from paramcount.output.numbers import format_count
 from paramcount.views.compare import make_rows
 
-Range = tuple[Fraction, Fraction]  # at least the first, less than the second
+Range = tuple[Fraction, Fraction]  # from the first, up to but excluding the second
 MOST_NAMED = 3
 
 
 class Doubt(NamedTuple):
-    """Claims that contradict each other or are unusual together."""
+    """A contradiction between claims, or an unusual combination."""
 
     grade: str  # impossible: a contradiction; unlikely: true of no zoo model; unusual: true of few zoo models
     text: str
@@ -29,41 +29,40 @@ class Row(NamedTuple):
     """The claims of a row as ranges, or the facts of a zoo model."""
 
     ranges: Mapping[str, Range]
-    mixture: bool | None  # whether it has experts; None if unknown
+    has_experts: bool | None  # None if unknown
     id: str = ""
 
-    def exact(self, name: str) -> int | None:
-        """A size if it is claimed exactly."""
+    def get_exact(self, name: str) -> int | None:
+        """The value of a size; None unless the claim is exact."""
         if name not in self.ranges:
             return None
         least, most = self.ranges[name]
         return int(least) if most == least + 1 else None
 
 
-def find_doubts(claims: Sequence[tuple[Claim, Heading]], of_experts: bool | None = None) -> tuple[Doubt, ...]:
-    """Contradictions in the claims of a row, and combinations that are rare in the zoo. `of_experts`: whether the model has experts, if the
-    claims do not say."""
-    has_experts = find_mixture(claims)
-    row = Row(dict(list_ranges(claims)), of_experts if has_experts is None else has_experts)
-    found = [*find_contradictions(row), *find_odd_sizes(row), *find_odd_totals(row), *find_odd_files(row, claims)]
-    return tuple(found)
+def find_doubts(claims: Sequence[tuple[Claim, Heading]], has_experts: bool | None = None) -> tuple[Doubt, ...]:
+    """Contradictions between the claims in a row, and combinations that are rare in the zoo.
+
+    Args:
+        has_experts: whether the model has experts, used if the claims do not say
+    """
+    claimed = claims_experts(claims)
+    row = Row(dict(list_ranges(claims)), has_experts if claimed is None else claimed)
+    doubts = [*find_contradictions(row), *find_odd_sizes(row), *find_odd_totals(row), *find_odd_files(row, claims)]
+    return tuple(doubts)
 
 
 def list_ranges(claims: Sequence[tuple[Claim, Heading]]) -> Iterator[tuple[str, Range]]:
-    """The range of each claim with a number. Quantities that are claimed twice are ignored."""
+    """The range of each numeric claim, except for quantities that are claimed twice."""
     kinds = [claim.kind for claim, _ in claims if claim.kind != "bytes"]
     for claim, _ in claims:
-        if (
-            claim.amount is not None
-            and claim.relation == "="
-            and kinds.count(claim.kind) == 1
-            and claim.amount.digits > 0
-        ):
+        is_positive = claim.amount is not None and claim.amount.digits > 0
+        if claim.amount and is_positive and claim.relation == "=" and kinds.count(claim.kind) == 1:
             yield claim.kind, find_bounds(claim.amount)
 
 
-def find_mixture(claims: Sequence[tuple[Claim, Heading]]) -> bool | None:
-    """Whether the claims say that the model has experts; None if they do not say."""
+def claims_experts(claims: Sequence[tuple[Claim, Heading]]) -> bool | None:
+    """Whether the model has experts according to the claims; None if they do not say."""
     for claim, _ in claims:
         if claim.kind == "n_routed_experts" and claim.relation != "none":
             return claim.amount is None or claim.amount.value > 1
@@ -76,21 +75,21 @@ def find_mixture(claims: Sequence[tuple[Claim, Heading]]) -> bool | None:
 
 
 def find_contradictions(row: Row) -> Iterator[Doubt]:
-    """Pairs of claims of which one must be wrong."""
+    """Pairs of claims that cannot both be true."""
     total, active = row.ranges.get("total"), row.ranges.get("active")
     if total and active and active[0] >= total[1]:
         yield Doubt("impossible", "more active than total parameters")
-    whole = row.ranges.get("non_embedding")
-    if total and whole and whole[0] >= total[1]:
+    non_embedding = row.ranges.get("non_embedding")
+    if total and non_embedding and non_embedding[0] >= total[1]:
         yield Doubt("impossible", "more non-embedding than total parameters")
-    for part, of, words in (
+    for part, whole, words in (
         ("n_active_experts", "n_routed_experts", "active experts"),
         ("n_kv_heads", "n_heads", "KV heads"),
     ):
-        few, many = row.exact(part), row.exact(of)
+        few, many = row.get_exact(part), row.get_exact(whole)
         if few and many and few > many:
             yield Doubt("impossible", f"{few:,} {words}, but only {many:,} in total")
-    heads, groups = row.exact("n_heads"), row.exact("n_kv_heads")
+    heads, groups = row.get_exact("n_heads"), row.get_exact("n_kv_heads")
     if heads and groups and heads > groups and heads % groups:
         yield Doubt("impossible", f"{groups:,} KV heads do not divide {heads:,} heads")
 
@@ -100,94 +99,91 @@ def find_contradictions(row: Row) -> Iterator[Doubt]:
 
 def find_odd_sizes(row: Row) -> Iterator[Doubt]:
     """Combinations of sizes that few zoo models have."""
-    for test in (describe_uneven_heads, describe_unequal_heads, describe_narrow_mlp):
-        if text := test(row):
-            alike = list_similar_models(test)
-            yield Doubt("unusual" if alike else "unlikely", f"{text}; the same holds for {describe_models(alike)}")
+    for describe in (describe_uneven_heads, describe_unequal_heads, describe_narrow_mlp):
+        if text := describe(row):
+            similar = list_similar_models(describe)
+            yield Doubt("unusual" if similar else "unlikely", f"{text}; {describe_models(similar)}")
 
 
 @lru_cache(maxsize=8)
-def list_similar_models(test: Callable[[Row], str]) -> tuple[str, ...]:
-    """Ids of the zoo models for which a test gives a text."""
-    return tuple(row.id for row in list_zoo_rows() if test(row))
+def list_similar_models(describe: Callable[[Row], str]) -> tuple[str, ...]:
+    """The ids of the zoo models that a description applies to."""
+    return tuple(row.id for row in list_zoo_rows() if describe(row))
 
 
 def describe_uneven_heads(row: Row) -> str:
-    """A text if heads do not divide d_model and no head dimension is claimed."""
-    model, heads = row.exact("d_model"), row.exact("n_heads")
-    if not (model and heads and model % heads) or (row.exact("d_head") and not row.id):
+    """A text if the number of heads does not divide d_model and no head dimension is claimed."""
+    model, heads = row.get_exact("d_model"), row.get_exact("n_heads")
+    if not (model and heads and model % heads) or (row.get_exact("d_head") and not row.id):
         return ""
     return f"d_model = {model:,} is not a multiple of {heads:,} heads"
 
 
 def describe_unequal_heads(row: Row) -> str:
-    model, heads, each = row.exact("d_model"), row.exact("n_heads"), row.exact("d_head")
+    """A text if the heads together are larger or smaller than d_model."""
+    model, heads, each = row.get_exact("d_model"), row.get_exact("n_heads"), row.get_exact("d_head")
     if not (model and heads and each) or heads * each == model:
         return ""
     return f"{heads:,} heads × {each:,} = {heads * each:,} differs from d_model = {model:,}"
 
 
 def describe_narrow_mlp(row: Row) -> str:
-    model, inner = row.exact("d_model"), row.exact("d_ff")
-    return (
-        f"d_ff = {inner:,} is smaller than d_model = {model:,}"
-        if model and inner and inner < model and not row.mixture
-        else ""
-    )
+    """A text if the MLP of a dense model is narrower than d_model."""
+    model, inner = row.get_exact("d_model"), row.get_exact("d_ff")
+    if not (model and inner and inner < model) or row.has_experts:
+        return ""
+    return f"d_ff = {inner:,} is smaller than d_model = {model:,}"
 
 
 def describe_models(ids: Sequence[str]) -> str:
-    every = len(list_zoo_rows())
+    """How many zoo models share an unusual combination, as text."""
+    n_models = len(list_zoo_rows())
     if not ids:
-        return f"none of the zoo's {every} models"
-    named = ", ".join(ids[:MOST_NAMED])
-    return f"{len(ids)} of the zoo's {every} models ({named}{', …' if len(ids) > MOST_NAMED else ''})"
+        return f"not true of any of the {n_models} zoo models"
+    names = ", ".join(ids[:MOST_NAMED])
+    return f"also true of {len(ids)} of the {n_models} zoo models ({names}{', …' if len(ids) > MOST_NAMED else ''})"
 
 
 def find_odd_totals(row: Row) -> Iterator[Doubt]:
-    """Totals that do not fit the number of layers and d_model, measured in parameters per layer × d_model²."""
-    total, layers, model = row.ranges.get("total"), row.exact("n_layers"), row.exact("d_model")
+    """Totals that are inconsistent with the number of layers and d_model, in units of layers × d_model²."""
+    total, layers, model = row.ranges.get("total"), row.get_exact("n_layers"), row.get_exact("d_model")
     if not (total and layers and model):
         return
-    square, every = layers * model**2, len(list_zoo_rows())
-    (least, thinnest), (most, thickest), (most_of_all, _) = find_extremes(bool(row.mixture))
+    square, n_models = layers * model**2, len(list_zoo_rows())
+    (least, leanest), (most, largest), (most_of_all, _) = find_extremes(bool(row.has_experts))
     product = f"{layers:,} × {model:,}² = {format_count(square)}"
     if total[1] <= 4 * square:
         minimum = f"4 × {layers:,} × {model:,}² = {format_count(4 * square)} in query, output and two MLP matrices"
-        text = f"{layers:,} layers with d_model = {model:,} have at least {minimum}; the claim is below {format_count(int(total[1]))}"
-        yield Doubt("unlikely", f"{text}, possible only if layers share weights")
+        text = f"{layers:,} layers with d_model = {model:,} have at least {minimum}"
+        claim = f"the claim is below {format_count(int(total[1]))}"
+        yield Doubt("unlikely", f"{text}; {claim}, possible only if layers share weights")
     elif total[1] <= least * square:
-        text = f"less than {format_tenths(total[1] / square)} parameters per layer × d_model² ({product})"
-        yield Doubt(
-            "unlikely", f"{text}; none of the zoo's {every} models has less than {format_tenths(least)} ({thinnest})"
-        )
+        text = f"fewer than {format_tenths(total[1] / square)} parameters per layer × d_model² ({product})"
+        comparison = f"none of the {n_models} zoo models has fewer than {format_tenths(least)} ({leanest})"
+        yield Doubt("unlikely", f"{text}; {comparison}")
     elif total[0] > most * square:
         text = f"at least {format_tenths(total[0] / square)} parameters per layer × d_model² ({product})"
-        kind = "mixtures of experts" if row.mixture else "dense models"
-        more = (
-            "" if row.mixture is not None or total[0] > most_of_all * square else "; a mixture of experts may have more"
-        )
-        yield Doubt(
-            "unlikely", f"{text}; none of the zoo's {kind} has more than {format_tenths(most)} ({thickest}){more}"
-        )
-    rows = row.exact("vocab_size")
+        kind = "mixtures of experts" if row.has_experts else "dense models"
+        comparison = f"none of the {kind} in the zoo has more than {format_tenths(most)} ({largest})"
+        may_have_experts = row.has_experts is None and total[0] <= most_of_all * square
+        hint = "; a mixture of experts may have more" if may_have_experts else ""
+        yield Doubt("unlikely", f"{text}; {comparison}{hint}")
+    rows = row.get_exact("vocab_size")
     if rows and rows * model >= total[1]:
-        yield Doubt(
-            "unlikely",
-            f"the token embedding of {rows:,} × {model:,} = {format_count(rows * model)} alone exceeds the total, unless it is factorised",
-        )
+        embedding = f"the token embedding of {rows:,} × {model:,} = {format_count(rows * model)}"
+        yield Doubt("unlikely", f"{embedding} alone exceeds the total, unless it is factorised")
 
 
 @lru_cache(maxsize=2)
-def find_extremes(mixture: bool) -> tuple[tuple[Fraction, str], tuple[Fraction, str], tuple[Fraction, str]]:
-    """Parameters per layer × d_model² in the zoo: the minimum, the maximum with or without experts, and the overall maximum."""
-    found = [
-        (divide_by_square(row), row.id, bool(row.mixture))
+def find_extremes(has_experts: bool) -> tuple[tuple[Fraction, str], tuple[Fraction, str], tuple[Fraction, str]]:
+    """Parameters per layer × d_model² in the zoo: minimum, maximum with or without experts, and overall maximum."""
+    ratios = [
+        (divide_by_square(row), row.id, bool(row.has_experts))
         for row in list_zoo_rows()
-        if row.exact("n_layers") and row.exact("d_model")
+        if row.get_exact("n_layers") and row.get_exact("d_model")
     ]
-    alike = [ratio for ratio in found if ratio[2] == mixture]
-    return min(found)[:2], max(alike)[:2], max(found)[:2]
+    similar = [ratio for ratio in ratios if ratio[2] == has_experts]
+    return min(ratios)[:2], max(similar)[:2], max(ratios)[:2]
 
 
 def format_tenths(number: Fraction) -> str:
@@ -195,29 +191,30 @@ def format_tenths(number: Fraction) -> str:
 
 
 def divide_by_square(row: Row) -> Fraction:
-    return row.ranges["total"][0] / ((row.exact("n_layers") or 1) * (row.exact("d_model") or 1) ** 2)
+    """The parameters of a zoo model per layer × d_model²."""
+    return row.ranges["total"][0] / ((row.get_exact("n_layers") or 1) * (row.get_exact("d_model") or 1) ** 2)
 
 
 def find_odd_files(row: Row, claims: Sequence[tuple[Claim, Heading]]) -> Iterator[Doubt]:
-    """File sizes that differ from the claimed parameters by a quarter or more; less may be other tensors, or GiB."""
+    """File sizes that differ from the claimed total by a quarter or more; less may be due to other tensors or GiB."""
     total = row.ranges.get("total")
     for claim, heading in claims:
         if total and claim.kind == "bytes" and claim.amount and claim.relation == "=" and heading.width:
             least, most = (bound / heading.width for bound in find_bounds(claim.amount))
             if most * 5 <= total[0] * 4 or least * 4 > total[1] * 5:
                 values = format_count(int(claim.amount.value / heading.width))
-                yield Doubt("unlikely", f"{heading.label}: corresponds to {values} values of {heading.width} bytes")
+                yield Doubt("unlikely", f"{heading.label} corresponds to {values} values of {heading.width} bytes")
 
 
 @lru_cache(maxsize=1)
 def list_zoo_rows() -> tuple[Row, ...]:
-    """All zoo models with published sizes, as rows of exact values."""
+    """All zoo models with published sizes as rows of exact values."""
     models = [model for model in map(zoo.load_entry, zoo.list_ids()) if not model.estimate]
     return tuple(build_row(row) for row in make_rows(models))
 
 
 def build_row(row: Mapping[str, object]) -> Row:
-    """A zoo model from its row of a comparison table."""
+    """A zoo model from its row in a comparison table."""
     sizes = {name: value for name, value in row.items() if type(value) is int and value}
     return Row(
         {name: (Fraction(value), Fraction(value + 1)) for name, value in sizes.items()},

@@ -1,4 +1,4 @@
-"""The meaning of column headings, regardless of case, spaces, underscores and filler words."""
+"""Parses column headings, ignoring case, spaces, underscores and filler words."""
 
 from __future__ import annotations
 
@@ -8,34 +8,39 @@ from typing import NamedTuple
 
 LONGEST = 200
 
-# {quantity: (display name, usual headings written as one word)}
+# {quantity: (display name, usual headings, each as one word)}
 COLUMNS: Mapping[str, tuple[str, str]] = {
     "model": ("model", "model models name modelname llm modelid hf hfid huggingface huggingfaceid repo"),
     "total": (
         "parameters",
-        "params param parameters parameter paramcount totalparams totalparam totalparameters paramstotal parameterstotal modelparams modelparameters "
-        "paramsize parametersize",
+        "params param parameters parameter paramcount totalparams totalparam totalparameters paramstotal "
+        "parameterstotal modelparams modelparameters paramsize parametersize",
     ),
     "active": (
         "active",
-        "active activated activeparams activeparameters activatedparams activatedparameters paramsactive paramsactivated parametersactive parametersactivated",
+        "active activated activeparams activeparameters activatedparams activatedparameters paramsactive "
+        "paramsactivated parametersactive parametersactivated",
     ),
     "non_embedding": (
         "non-embedding",
-        "nonembedding nonembeddingparams nonembeddingparameters paramsnonembedding parametersnonembedding nonemb nonembparams nonembparameters",
+        "nonembedding nonembeddingparams nonembeddingparameters paramsnonembedding parametersnonembedding nonemb "
+        "nonembparams nonembparameters",
     ),
     "n_layers": (
         "layers",
-        "layers layer hiddenlayers depth blocks transformerlayers transformerblocks decoderlayers decoderblocks modellayers",
+        "layers layer hiddenlayers depth blocks transformerlayers transformerblocks decoderlayers decoderblocks "
+        "modellayers",
     ),
     "d_model": (
         "d_model",
-        "dmodel hidden hiddensize hiddendim hiddendimension hiddendimensions hiddenwidth hiddenunits dhidden modeldim modeldimension dim dimension embd "
-        "embddim embeddim embedsize dembed embeddingdim embeddingdimension embeddingsize embeddingwidth width modelwidth",
+        "dmodel hidden hiddensize hiddendim hiddendimension hiddendimensions hiddenwidth hiddenunits dhidden "
+        "modeldim modeldimension dim dimension embd embddim embeddim embedsize dembed embeddingdim "
+        "embeddingdimension embeddingsize embeddingwidth width modelwidth",
     ),
     "n_heads": (
         "heads",
-        "heads head attentionheads attentionhead attnheads queryheads qheads headsqkv headsqandkv attentionheadsqkv selfattentionheads",
+        "heads head attentionheads attentionhead attnheads queryheads qheads headsqkv headsqandkv "
+        "attentionheadsqkv selfattentionheads",
     ),
     "n_kv_heads": (
         "KV heads",
@@ -47,29 +52,34 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     ),
     "d_ff": (
         "d_ff",
-        "dff dffn ffn ffndim ffnsize ffnwidth ffndimension ffnhiddensize ffnhiddendim ffnintermediatesize ffdim ffsize intermediate intermediatesize "
-        "intermediatedim intermediatedimension mlpdim mlpsize mlpwidth mlpdimension mlphiddensize mlphiddendim dmlp feedforward feedforwarddim feedforwardsize "
+        "dff dffn ffn ffndim ffnsize ffnwidth ffndimension ffnhiddensize ffnhiddendim ffnintermediatesize ffdim "
+        "ffsize intermediate intermediatesize intermediatedim intermediatedimension mlpdim mlpsize mlpwidth "
+        "mlpdimension mlphiddensize mlphiddendim dmlp feedforward feedforwarddim feedforwardsize "
         "feedforwarddimension feedforwardwidth feedforwardhiddensize inner innerdim dinner",
     ),
     "n_routed_experts": (
         "experts",
-        "experts routedexperts localexperts totalexperts expertstotal moeexperts expertstotalactive expertstotalactivated",
+        "experts routedexperts localexperts totalexperts expertstotal moeexperts expertstotalactive "
+        "expertstotalactivated",
     ),
     "n_active_experts": (
         "active experts",
-        "activeexperts activatedexperts topk topkexperts expertsactive expertsactivated expertspertok expertspertoken selectedexperts moetopk",
+        "activeexperts activatedexperts topk topkexperts expertsactive expertsactivated expertspertok "
+        "expertspertoken selectedexperts moetopk",
     ),
     "n_shared_experts": ("shared experts", "sharedexperts sharedexpert"),
     "d_expert": (
         "d_expert",
-        "dexpert expertdim expertsize expertwidth expertdimension expertintermediatesize expertffndim expertffnsize experthiddensize experthiddendim "
-        "moeintermediatesize moeintermediatedim moeffndim moeffnsize",
+        "dexpert expertdim expertsize expertwidth expertdimension expertintermediatesize expertffndim "
+        "expertffnsize experthiddensize experthiddendim moeintermediatesize moeintermediatedim moeffndim "
+        "moeffnsize",
     ),
     "vocab_size": ("vocab", "vocab vocabsize vocabulary vocabularysize dvocab"),
     "context_length": (
         "context",
-        "context contextlength contextlen contextwindow contextsize contexttokens maxcontext maxcontextlength ctx ctxlen ctxlength ctxsize window maxlength "
-        "maxlen maxseqlen maxseqlength maxsequencelength sequencelength seqlen seqlength maxpositionembeddings positions blocksize modelmaxlength",
+        "context contextlength contextlen contextwindow contextsize contexttokens maxcontext maxcontextlength ctx "
+        "ctxlen ctxlength ctxsize window maxlength maxlen maxseqlen maxseqlength maxsequencelength sequencelength "
+        "seqlen seqlength maxpositionembeddings positions blocksize modelmaxlength",
     ),
     "tied": (
         "tied",
@@ -77,7 +87,8 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     ),
     "bytes": (
         "size",
-        "size modelsize filesize memory mem weights weight weightsize disk disksize diskspace storage footprint memoryfootprint checkpointsize",
+        "size modelsize filesize memory mem weights weight weightsize disk disksize diskspace storage footprint "
+        "memoryfootprint checkpointsize",
     ),
 }
 LABELS = {kind: label for kind, (label, _) in COLUMNS.items()}
@@ -86,55 +97,35 @@ SIZES = frozenset(COLUMNS["bytes"][1].split())
 COUNTS = ("total", "active", "non_embedding")
 
 BYTES = {  # per value
-    "fp32": 4, "float32": 4, "f32": 4, "32bit": 4, "fp16": 2, "float16": 2, "f16": 2, "bf16": 2, "bfloat16": 2, "half": 2, "16bit": 2,
-    "fp8": 1, "float8": 1, "f8": 1, "int8": 1, "8bit": 1,
+    "fp32": 4, "float32": 4, "f32": 4, "32bit": 4, "fp16": 2, "float16": 2, "f16": 2, "bf16": 2, "bfloat16": 2,
+    "half": 2, "16bit": 2, "fp8": 1, "float8": 1, "f8": 1, "int8": 1, "8bit": 1,
 }  # fmt: skip
-PACKED = (
-    "int4",
-    "4bit",
-    "nf4",
-    "fp4",
-    "mxfp4",
-    "nvfp4",
-    "q4",
-    "q8",
-    "gptq",
-    "awq",
-    "gguf",
-)  # files also contain scales
+# Number formats whose files also contain scales
+PACKED = ("int4", "4bit", "nf4", "fp4", "mxfp4", "nvfp4", "q4", "q8", "gptq", "awq", "gguf")
 DECIMAL = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 BINARY = {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 UNITS = {
-    "k": 10**3, "thousand": 10**3, "thousands": 10**3, "m": 10**6, "mn": 10**6, "million": 10**6, "millions": 10**6, "b": 10**9, "bn": 10**9, "g": 10**9,
-    "billion": 10**9, "billions": 10**9, "t": 10**12, "tn": 10**12, "trillion": 10**12, "trillions": 10**12,
+    "k": 10**3, "thousand": 10**3, "thousands": 10**3, "m": 10**6, "mn": 10**6, "million": 10**6, "millions": 10**6,
+    "b": 10**9, "bn": 10**9, "g": 10**9, "billion": 10**9, "billions": 10**9,
+    "t": 10**12, "tn": 10**12, "trillion": 10**12, "trillions": 10**12,
 }  # fmt: skip
 NUMBERING = frozenset({"n", "num", "number", "no", "nr", "of", "the", "count"})
-FILLING = NUMBERING | {
-    "in",
-    "per",
-    "each",
-    "token",
-    "tok",
-    "tokens",
-    "approx",
-    "approximate",
-    "est",
-    "estimated",
-    "total",
-}
-ASIDE = FILLING | {"q", "kv", "gqa", "mha", "mqa"}  # may be in brackets without changing the meaning
+FILLERS = NUMBERING | {
+    "in", "per", "each", "token", "tok", "tokens", "approx", "approximate", "est", "estimated", "total",
+}  # fmt: skip
+BRACKET_FILLERS = FILLERS | {"q", "kv", "gqa", "mha", "mqa"}  # do not change the meaning inside brackets
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
 class Heading(NamedTuple):
     """The meaning of a column of a table."""
 
-    text: str  # as printed
+    text: str  # as written in the table
     kind: str | None  # one of COLUMNS; None if unrecognised
     unit: int = 1  # from "(M)" or "(GB)", for cells without a unit
     width: int | None = None  # bytes per value, for file sizes with a data type
-    dtype: str = ""  # as printed, for file sizes
-    decimal_comma: bool = False  # whether the table has 7,61 and 4.096
+    dtype: str = ""  # as written, for file sizes
+    decimal_comma: bool = False  # whether the table uses decimal commas: 7,61 and 4.096
 
     @property
     def label(self) -> str:
@@ -150,8 +141,10 @@ class Heading(NamedTuple):
 def parse_heading(text: str) -> Heading:
     """The meaning of a heading.
 
-    >>> parse_heading("# Params (M)")[1:3], parse_heading("num_key_value_heads").kind, parse_heading("Hidden Size").kind, parse_heading("batch size").kind
-    (('total', 1000000), 'n_kv_heads', 'd_model', None)
+    >>> [parse_heading(text).kind for text in ("num_key_value_heads", "Hidden Size", "batch size")]
+    ['n_kv_heads', 'd_model', None]
+    >>> parse_heading("# Params (M)")[1:3]
+    ('total', 1000000)
     >>> parse_heading("size_fp16")[1:4], parse_heading("FP32 (GB)")[1:4]
     (('bytes', 1, 2), ('bytes', 1000000000, 4))
     """
@@ -161,13 +154,13 @@ def parse_heading(text: str) -> Heading:
     dtype = next((word for word in words if word in BYTES or word in PACKED), "")
     measure = next((word for word in words if word in DECIMAL or word in BINARY), "")
     if dtype or measure:
-        rest = "".join(word for word in words if word not in (dtype, measure) and word not in FILLING)
+        rest = "".join(word for word in words if word not in (dtype, measure) and word not in FILLERS)
         is_size = not rest or rest in SIZES
         return Heading(name, "bytes" if is_size else None, (DECIMAL | BINARY).get(measure, 1), BYTES.get(dtype), dtype)
     unit = next((UNITS[word] for word in inside if word in UNITS), 1)
     inside = [word for word in inside if word not in UNITS]
-    kind = find_kind(outside + inside) or find_kind(outside + [word for word in inside if word not in ASIDE])
-    if kind is None and outside[-1:] and outside[-1] in UNITS:  # params_b, parameters in billions
+    kind = find_kind(outside + inside) or find_kind(outside + [word for word in inside if word not in BRACKET_FILLERS])
+    if kind is None and outside[-1:] and outside[-1] in UNITS:  # params_b: parameters in billions
         kind, unit = find_kind(outside[:-1] + inside), UNITS[outside[-1]]
         return Heading(name, kind, unit) if kind in COUNTS else Heading(name, None)
     if kind is None and "".join(words) in SIZES:
@@ -176,8 +169,8 @@ def parse_heading(text: str) -> Heading:
 
 
 def find_kind(words: Sequence[str]) -> str | None:
-    """The quantity that words mean, as they are or without filler words."""
-    candidates = ("".join(word for word in words if word not in ignored) for ignored in ((), NUMBERING, FILLING))
+    """The quantity that the words name, with or without filler words."""
+    candidates = ("".join(word for word in words if word not in ignored) for ignored in ((), NUMBERING, FILLERS))
     return next((KINDS[word] for word in candidates if word in KINDS), None)
 
 
@@ -197,20 +190,19 @@ def split_brackets(text: str) -> tuple[list[str], list[str]]:
 
 
 def split_words(text: str) -> list[str]:
-    """Words in lower case; nLayers is two words, and a data type is one.
+    """Lower-case words; "nLayers" is two words, a data type is one.
 
     >>> split_words("num_hidden_layers"), split_words("size_fp16"), split_words("KVHeads")
     (['num', 'hidden', 'layers'], ['size', 'fp16'], ['kv', 'heads'])
     """
-    found: list[str] = []
+    words: list[str] = []
     for run in re.split(r"[\s_\-/#.,:|+]+", text):
-        whole = run.casefold() in BYTES or run.casefold() in PACKED or run.casefold() in BINARY
-        found += [run.casefold()] if whole else [word.casefold() for word in WORD.findall(run)]
-    return found
+        is_one_word = run.casefold() in (*BYTES, *PACKED, *BINARY)
+        words += [run.casefold()] if is_one_word else [word.casefold() for word in WORD.findall(run)]
+    return words
 
 
 def describe_expected() -> str:
     """The recognised columns, for an error message."""
-    return "a column named model and others such as " + ", ".join(
-        label for kind, label in LABELS.items() if kind not in ("model", "tied")
-    )
+    labels = [label for kind, label in LABELS.items() if kind not in ("model", "tied")]
+    return f"a column named model and others such as {', '.join(labels)}"

@@ -14,7 +14,7 @@ MIN_RECOGNIZED = 2  # recognised columns needed to accept an unusual layout
 
 
 def arrange(grid: Grid) -> tuple[tuple[Heading, ...], Grid]:
-    """The headings of a table, and its lines with one model per line.
+    """The headings of a table and its lines, with one model per line.
 
     >>> headings, lines = arrange([(1, ["", "GPT-2 XL"]), (3, ["Layers", "48"])])
     >>> [heading.kind for heading in headings], lines
@@ -33,8 +33,10 @@ def arrange(grid: Grid) -> tuple[tuple[Heading, ...], Grid]:
 
 
 def has_models_in_first_column(headings: Sequence[Heading], lines: Grid) -> bool:
-    """Whether the first column has models although its heading does not say so: it names zoo models, or it has words under an unknown
-    heading in a table with recognised columns."""
+    """Whether the first column contains models although its heading does not say so.
+
+    It does if it names a zoo model, or if it contains words, has an unknown heading, and other columns are recognised.
+    """
     names = [clean_text(cells[0]) for _, cells in lines]
     if any(map(is_model, names)):
         return True
@@ -47,25 +49,28 @@ def has_models_in_first_column(headings: Sequence[Heading], lines: Grid) -> bool
 
 
 def merge_heading_lines(upper: Sequence[Heading], texts: Sequence[str]) -> tuple[Heading, ...]:
-    """The headings if the second line has headings too, as in Size over Params (B) and FP16 (GB); empty if it is a line of claims."""
+    """The combined headings if the second line contains headings too; empty if it contains claims.
+
+    An example is "Size" above "Params (B)" and "FP16 (GB)".
+    """
     if not any(text.strip() and not above.text for above, text in zip(upper, texts)) or texts[0].strip():
         return ()
-    found: list[Heading] = []
+    merged: list[Heading] = []
     group, n_recognized = "", 0
     for above, text in zip(upper, texts):
         group = above.text or group
         below = parse_heading(text)
         if not any(map(str.isalpha, text)):
-            found.append(above)
+            merged.append(above)
             continue
         together = parse_heading(f"{text} {group}")
-        found.append((below if together.kind is None else together)._replace(text=f"{group} {below.text}".strip()))
-        n_recognized += found[-1].kind is not None
-    return tuple(found) if n_recognized >= MIN_RECOGNIZED else ()
+        merged.append((below if together.kind is None else together)._replace(text=f"{group} {below.text}".strip()))
+        n_recognized += merged[-1].kind is not None
+    return tuple(merged) if n_recognized >= MIN_RECOGNIZED else ()
 
 
 def transpose_grid(number: int, texts: Sequence[str], lines: Grid) -> tuple[tuple[Heading, ...], Grid] | None:
-    """The transposed table if each model has a column: the first line has zoo models, and the first column has quantities."""
+    """The transposed table if each model is a column: the first line names zoo models, the first column quantities."""
     if not any(map(is_model, texts[1:])):
         return None
     headings = [parse_heading(cells[0]) for _, cells in lines]

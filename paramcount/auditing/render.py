@@ -1,4 +1,4 @@
-"""An audit as a table: findings for text, claims cell with its verdict for documents, and a row per claim for CSV."""
+"""Renders an audit: findings per model as text, a verdict per cell in documents, a row per claim in CSV."""
 
 from __future__ import annotations
 
@@ -15,19 +15,14 @@ COLOURS = {"right": "green", "matches when rounded": "green", "wrong": "red", "n
 
 
 def build_table(audit: Audit, format: str) -> Table:
-    """An audit as the table for an output format."""
-    result = (
-        build_text_table(audit)
-        if format == "table"
-        else build_csv_table(audit)
-        if format == "csv"
-        else build_document_table(audit)
-    )
-    return result._replace(data=audit.to_dict() if format == "json" else None, below=summarize_audit(audit))
+    """The table of an audit for an output format."""
+    builders = {"table": build_text_table, "csv": build_csv_table}
+    table = builders.get(format, build_document_table)(audit)
+    return table._replace(data=audit.to_dict() if format == "json" else None, below=summarize_audit(audit))
 
 
 def summarize_audit(audit: Audit) -> list[str]:
-    """The summary, unrecognised columns and skipped tables."""
+    """Lines with the numbers of verdicts, the unrecognised columns and the skipped tables."""
     rows, cells = audit.summary["rows"], audit.summary["cells"]
     n_claims = sum(cells[verdict] for verdict in VERDICTS)
     lines = [
@@ -52,7 +47,7 @@ def format_text(value: object) -> str:
 
 
 def build_text_table(audit: Audit) -> Table:
-    """A row per model with its verdict and findings."""
+    """The table for a terminal: a row per model with verdict and findings."""
     columns = [
         Column("model", "model", right=False, show=lambda name: make_printable(name, 40)),
         Column("verdict", "verdict", right=False, style=lambda verdict: COLOURS.get(verdict, "")),
@@ -63,7 +58,7 @@ def build_text_table(audit: Audit) -> Table:
 
 
 def list_findings(row: Row) -> list[str]:
-    """The findings of a row: wrong claims, claims that could not be checked, the number of right ones, and contradictions."""
+    """The findings in a row: wrong claims, claims that cannot be checked, the number of right claims, and doubts."""
     claims = [cell for cell in row.cells if not cell.empty]
     lines = [row.note] if row.note else []
     lines += [
@@ -78,28 +73,22 @@ def list_findings(row: Row) -> list[str]:
     lines.append(
         ", ".join(count_verdict(counts[verdict], verdict) for verdict in ("right", "rounded") if counts[verdict])
     )
-    fits = row.id is not None and row.verdict != "wrong"
-    return [
-        line
-        for line in (
-            *lines,
-            *(describe_doubt(doubt) for doubt in row.doubts if not (fits and doubt.grade == "unusual")),
-        )
-        if line
-    ]
+    is_confirmed = row.id is not None and row.verdict != "wrong"
+    lines += [describe_doubt(doubt) for doubt in row.doubts if not (is_confirmed and doubt.grade == "unusual")]
+    return [line for line in lines if line]
 
 
 def group_by_note(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
     """{note: cells with this note}"""
-    found: dict[str, list[Cell]] = {}
+    groups: dict[str, list[Cell]] = {}
     for cell in cells:
-        found.setdefault(cell.note, []).append(cell)
-    return found
+        groups.setdefault(cell.note, []).append(cell)
+    return groups
 
 
 def name_cells(cells: Sequence[Cell]) -> str:
     return (
-        f"{cells[0].label} {cells[0].plain}" if len(cells) == 1 else join_words([cell.label for cell in cells], "and")
+        f"{cells[0].label} {cells[0].plain}" if len(cells) == 1 else join_words((cell.label for cell in cells), "and")
     )
 
 
@@ -108,38 +97,34 @@ def describe_doubt(doubt: Doubt) -> str:
 
 
 def build_document_table(audit: Audit) -> Table:
-    """Every cell with its verdict, in the columns of the audited tables."""
+    """The table for documents: every cell with its verdict, in the columns of the audited tables."""
     labels = tuple(dict.fromkeys(label for row in audit.rows for label in group_by_column(row)))
     columns = [
         Column("model", "model", right=False, show=format_text),
         *(Column(label, label, right=False, show=format_text) for label in labels),
     ]
-    columns += [Column("verdict", "verdict", right=False), Column("remarks", "notes", right=False, show=format_text)]
+    columns += [Column("verdict", "verdict", right=False), Column("notes", "notes", right=False, show=format_text)]
     rows = []
     for row in audit.rows:
-        found = group_by_column(row)
-        remarks = "; ".join([*list_notes(row), *map(describe_doubt, row.doubts)])
-        rows.append(
-            [
-                row.model or "–",
-                *("; ".join(found.get(label, ())) for label in labels),
-                describe_verdict(row.verdict),
-                remarks,
-            ]
-        )
+        claims = group_by_column(row)
+        cells = ["; ".join(claims.get(label, ())) for label in labels]
+        notes = "; ".join([*list_notes(row), *map(describe_doubt, row.doubts)])
+        rows.append([row.model or "–", *cells, describe_verdict(row.verdict), notes])
     return Table(columns, rows, None)
 
 
 def group_by_column(row: Row) -> dict[str, list[str]]:
     """{column: claims with verdicts}. A claim in the cell of another column is moved to its own column."""
-    found: dict[str, list[str]] = {}
+    columns: dict[str, list[str]] = {}
     for cell in row.cells:
-        found.setdefault(cell.label, []).extend([] if cell.empty else [f"{cell.plain} {cell.verdict_text}"])
-    return found
+        claims = columns.setdefault(cell.label, [])
+        if not cell.empty:
+            claims.append(f"{cell.plain} {cell.verdict_text}")
+    return columns
 
 
 def list_notes(row: Row) -> list[str]:
-    """The note on the name of a row, and the notes of its cells, each once."""
+    """The note on the name of a model, and the notes on its cells without repetition."""
     claims = [cell for cell in row.cells if not cell.empty]
     notes = group_by_note(cell for cell in claims if cell.note not in ("", row.note) and cell.verdict != "rounded")
     lines = [row.note] if row.note else []
@@ -150,12 +135,12 @@ def list_notes(row: Row) -> list[str]:
 
 
 def format_note(note: str) -> str:
-    """A note as the end of a sentence."""
+    """A note as a suffix: " = total − …", ": note" or ""."""
     return f" {note}" if note.startswith("=") else f": {note}" if note else ""
 
 
 def build_csv_table(audit: Audit) -> Table:
-    """A row per claim, and one per contradiction in the column `consistency`."""
+    """The table for CSV: a row per claim and, with the column `consistency`, a row per doubt."""
     names = ("source", "line", "model", "id", "row_verdict", "column", "heading", "claim", "verdict", "true", "note")
     rows: list[Sequence[object]] = []
     for row in audit.rows:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from paramcount.drawing.items import Item, list_items
 from paramcount.drawing.matrices import make_output
 from paramcount.errors import ParamcountError
+from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.ranges import format_ranges, join_ranges
-from paramcount.tracing.phrases import describe_kind
 from paramcount.tracing.trace import Scope, Shape, Step, Trace
 
 MAX_RUNS = 5  # runs of layer indices in a heading

@@ -1,5 +1,6 @@
 """Explanations: the formula behind each component of a model, and what a published figure counts.
 
-`explain` gives formulas with a model's numbers, `formulas` gives them as polynomials, `why` explains published figures. All of it is
-read off the declaration, with symbols in place of sizes; nothing here knows the shape of a matrix.
+`explain` returns formulas with the values of a model, `formulas` returns them as polynomials, and `why` explains
+published figures. Everything is derived from the forward pass of the architecture, run with symbols instead of numbers;
+no module in this package knows the shape of a matrix.
 """

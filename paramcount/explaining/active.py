@@ -1,4 +1,4 @@
-"""The active parameters: all experts of a group, those that one token uses, and the rest."""
+"""The arithmetic of active parameters: all experts, the active ones and the inactive ones of each expert group."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ ONCE = Repeat("layer", 1, 1)
 
 def list_expert_groups(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> Iterator[ExpertGroup]:
     """Groups of equal experts: same component, same number per layer, same size."""
-    found: dict[tuple[str, str, int, int, int], dict[Repeat, tuple[Polynomial, Polynomial]]] = {}
+    groups: dict[tuple[str, str, int, int, int], dict[Repeat, tuple[Polynomial, Polynomial]]] = {}
     for piece in pieces:
-        if piece.expert is None or not walk.at(piece.layers):
+        if piece.expert is None or not walk.evaluate(piece.layers):
             continue
-        experts, active = walk.at(piece.expert.count), walk.at(piece.expert.active)
+        experts, active = walk.evaluate(piece.expert.count), walk.evaluate(piece.expert.active)
         if experts == active:
             continue
-        least = active if piece.expert.least is None else walk.at(piece.expert.least)
+        least = active if piece.expert.least is None else walk.evaluate(piece.expert.least)
         component = locate_component(piece.part, piece.component)[0]
-        by_layer = found.setdefault((component, piece.stack, experts, active, least), {})
+        by_layer = groups.setdefault((component, piece.stack, experts, active, least), {})
         layer = piece.layer or ONCE
         weights, biases = by_layer.get(layer, (Polynomial({}), Polynomial({})))
         by_layer[layer] = (weights, biases + piece.one) if piece.is_bias else (weights + piece.one, biases)
-    for (component, stack, experts, active, least), by_layer in found.items():
+    for (component, stack, experts, active, least), by_layer in groups.items():
         by_size: dict[tuple[Polynomial, Polynomial], list[Repeat]] = {}
         for layer, sizes in by_layer.items():
             by_size.setdefault(sizes, []).append(layer)
         for sizes, repeats in by_size.items():
-            layers = sum(walk.at(layer.count) for layer in repeats)
+            layers = sum(walk.evaluate(layer.count) for layer in repeats)
             one = sum(evaluate(size, walk.values) for size in sizes)
             kind = find_common_words(
                 [layer.kind for layer in repeats],
@@ -45,6 +45,6 @@ def list_expert_groups(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> Ite
             trees = [factor(size.terms) for size in sizes if size != 0]
             formula = " + ".join(format_formula(tree, PRODUCTS) for tree in trees)
             numbers = " + ".join(format_formula(tree, substitute(PRODUCTS, walk.values)) for tree in trees)
-            all, used = layers * experts * one, layers * active * one
+            n_all, n_active = layers * experts * one, layers * active * one
             counts = (layers, kind, experts, active, least)
-            yield ExpertGroup(component, *counts, formula, numbers, one, all, used, all - used)
+            yield ExpertGroup(component, *counts, formula, numbers, one, n_all, n_active, n_all - n_active)

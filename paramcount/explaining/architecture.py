@@ -1,7 +1,7 @@
-"""Counts of an architecture without a model: a symbol for every size, and a check which flags the weights depend on.
+"""Counts of an architecture without a model: every size is a symbol, and the caller specifies the flags.
 
-The forward pass of the declaration is run with symbols. Each flag is tried with every value: a flag that changes the
-weights has to be given by the caller.
+The forward pass of the architecture is run with symbols. Each flag is tried with each of its values: the caller has to
+specify a flag if it changes the weights.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from paramcount.sizes import Sizes, Tower, inner_configs
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
 
 NAMED_PARTS = ("language", "tower")
-TRIAL = 6  # stands for a size without a default that has to be a number
+TRIAL = 6  # the number used for a size that cannot be a symbol and has no default
 WALK_ERRORS = (ParamcountError, TypeError, AttributeError, LookupError, ValueError)
-Values = Mapping[str, Any]  # {path of a field: its value}
+Values = Mapping[str, object]  # {path of a field: its value}
 
 
 class Kind(NamedTuple):
@@ -31,16 +31,14 @@ class Kind(NamedTuple):
 
     name: str  # flag | words | indices | word | size | language | tower | part | number
     expected: str
-    trials: tuple[Any, ...]  # values to try; the first is used until another is given
+    trials: tuple[object, ...]  # values to try; the first is the default
 
 
 FLAG = Kind("flag", "True or False", (False, True))
 WORDS = Kind("words", "a string for each layer", (("?",), ()))
 INDICES = Kind("indices", "a list of integers", ((0,), (1,), ()))
 WORD = Kind("word", "a string", ("?", "!"))
-LANGUAGE = Kind(
-    "language", "the name of an architecture", ("llama",)
-)  # any architecture shows which other fields are needed
+LANGUAGE = Kind("language", "the name of an architecture", ("llama",))  # any one shows which other fields are needed
 TOWER = Kind("tower", f"one of {', '.join(ENCODERS)}", (next(iter(ENCODERS)),))
 PART = Kind("part", "None, or True if it exists", (None, True))
 SIZE = Kind("size", "None, True if it exists, or an integer", (None, True))
@@ -48,8 +46,8 @@ NUMBER = Kind("number", "an integer, because the structure depends on it", ())
 
 
 class SymbolicSizes:
-    """Stands for the sizes of an architecture: the given values, symbols for the other sizes, and the first trial of
-    every other field, which is recorded in `fields`."""
+    """A stand-in for the sizes of an architecture: given values, symbols for other sizes, and the first trial of any
+    other field, which is recorded in `fields`."""
 
     def __init__(
         self,
@@ -66,8 +64,8 @@ class SymbolicSizes:
         if name not in cls.model_fields:
             if name.startswith("_") or not hasattr(cls, name):
                 raise AttributeError(name)
-            found = getattr(cls, name)
-            return MethodType(found, self) if isinstance(found, FunctionType) else found
+            attribute = getattr(cls, name)
+            return MethodType(attribute, self) if isinstance(attribute, FunctionType) else attribute
         kind = find_kind(cls, name)
         value = values.get(path, True)
         if path not in values and kind is not None:
@@ -80,8 +78,8 @@ class SymbolicSizes:
         return make_symbols(path)[0] if value is True and kind != FLAG else value
 
 
-def find_inner_class(cls: type[Sizes], name: str, path: str, value: Any) -> type[Sizes]:
-    """The class of an inner config; if it can be any architecture or encoder, the one that `value` names."""
+def find_inner_class(cls: type[Sizes], name: str, path: str, value: object) -> type[Sizes]:
+    """The class of an inner config; `value` names it if it can be any architecture or encoder."""
     inner = inner_configs(cls)[name]
     if inner is Sizes:
         try:
@@ -97,8 +95,8 @@ def find_inner_class(cls: type[Sizes], name: str, path: str, value: Any) -> type
                 nearest=find_nearest(value, ENCODERS),
             )
         module, tower = ENCODERS[value]
-        found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), tower)
-        return found
+        encoder: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), tower)
+        return encoder
     return inner
 
 
@@ -107,14 +105,14 @@ def find_inner_class(cls: type[Sizes], name: str, path: str, value: Any) -> type
 
 @cache
 def find_kind(cls: type[Sizes], name: str) -> Kind | None:
-    """The kind of a field; None for a size or a required inner config, which the caller need not give."""
+    """The kind of a field; None for a size or a required inner config, which the caller does not have to specify."""
     annotation = cls.model_fields[name].annotation
-    listed = getattr(annotation, "__origin__", None) is tuple
-    inside = getattr(annotation, "__args__", None) or (annotation,)
-    kinds = [getattr(kind, "__origin__", kind) for kind in inside]  # without bounds
+    is_list = getattr(annotation, "__origin__", None) is tuple
+    arguments = getattr(annotation, "__args__", None) or (annotation,)
+    kinds = [getattr(kind, "__origin__", kind) for kind in arguments]  # without bounds
     if name in inner_configs(cls):
         return {Sizes: LANGUAGE, Tower: TOWER}.get(inner_configs(cls)[name], PART if type(None) in kinds else None)
-    if listed:
+    if is_list:
         return add_usual_values(cls, name, WORDS if kinds[0] is str else INDICES)
     if bool in kinds:
         return FLAG
@@ -124,7 +122,7 @@ def find_kind(cls: type[Sizes], name: str) -> Kind | None:
 
 
 def add_usual_values(cls: type[Sizes], name: str, kind: Kind) -> Kind:
-    """The kind with the default of a field and the values that its architecture supports among the trials."""
+    """The kind with more trials: the default of a field and the values that its architecture supports."""
     default, choices = read_defaults(cls).get(name), list_strings(cls, name)
     trials = [default] if default is not None else []
     if choices:
@@ -137,7 +135,7 @@ def add_usual_values(cls: type[Sizes], name: str, kind: Kind) -> Kind:
 
 @cache
 def read_defaults(cls: type[Sizes]) -> Mapping[str, Any]:
-    """The values of an empty config.json; {} if a key is required."""
+    """The sizes that an empty config.json gives; {} if a key is required."""
     try:
         return read_values(cls, {}).values
     except WALK_ERRORS:
@@ -146,9 +144,9 @@ def read_defaults(cls: type[Sizes]) -> Mapping[str, Any]:
 
 @cache
 def list_strings(cls: type[Sizes], name: str) -> tuple[str, ...]:
-    """The strings that a field can have: the choices of the error for an invalid one, else those in its default.
+    """The valid strings of a field: the choices in the error for an invalid one, otherwise the strings in its default.
 
-    () if neither lists any.
+    () if there are none.
     """
     for value in ("?", ("?",)):
         try:
@@ -159,29 +157,29 @@ def list_strings(cls: type[Sizes], name: str) -> tuple[str, ...]:
         except WALK_ERRORS:
             pass
     default = read_defaults(cls).get(name)
-    found = tuple(dict.fromkeys(default)) if isinstance(default, tuple) else ()
-    return found if len(found) > 1 and all(isinstance(word, str) for word in found) else ()
+    words = tuple(dict.fromkeys(default)) if isinstance(default, tuple) else ()
+    return words if len(words) > 1 and all(isinstance(word, str) for word in words) else ()
 
 
 # ---- trials
 
 
 class Trial(NamedTuple):
-    """The result of one trial: the sums of the weights, or why there are none, and the fields that it read."""
+    """The result of one trial: the sums of the weights, or the error, and the fields that were read."""
 
     sums: Sums | None
-    signature: Hashable  # equal if the weights are; an error's text if there are none
+    signature: Hashable  # equal for equal weights; the text of the error if the trial failed
     fields: Mapping[str, Kind]
-    numbers: tuple[str, ...]  # sizes that had to be numbers
+    numbers: tuple[str, ...]  # sizes that cannot be symbols
 
 
 def sum_architecture(cls: type[Sizes], values: Values) -> Sums:
-    """The sums of the weights of an architecture, in symbols.
+    """The sums of the weights of an architecture, as polynomials.
 
-    Raises: ParamcountError that names every missing flag that the weights depend on.
+    Raises: ParamcountError if a flag that the weights depend on is missing; it names all of them.
     """
     needed: dict[str, Kind] = {}
-    trials: dict[frozenset[tuple[str, Any]], Trial] = {}
+    trials: dict[frozenset[tuple[str, object]], Trial] = {}
 
     def try_cached(values: Values) -> Trial:
         key = frozenset(values.items())
@@ -189,7 +187,7 @@ def sum_architecture(cls: type[Sizes], values: Values) -> Sums:
             trials[key] = try_values(cls, values)
         return trials[key]
 
-    # First every field has its first trial; then each one has each other trial, which can reveal more fields.
+    # Start with the first trial of every field, then vary one field at a time, which can reveal more fields.
     queue: list[Values] = [values]
     visited: set[str] = set()
     while queue:
@@ -206,39 +204,39 @@ def sum_architecture(cls: type[Sizes], values: Values) -> Sums:
             visited.add(path)
             if kind.name in NAMED_PARTS:
                 needed[path] = kind
-    # The fields of a part depend on its class, which has to be given first.
+    # The fields of a part depend on its class, which the caller has to specify first.
     parts = tuple(f"{path}." for path, kind in needed.items() if kind.name in NAMED_PARTS)
     needed = {path: kind for path, kind in needed.items() if not path.startswith(parts)}
     if needed:
         expected = "; ".join(f"{path}: {kind.expected}" for path, kind in needed.items())
         pronoun = "them" if len(needed) > 1 else "it"
         raise ParamcountError(f"the weights depend on {', '.join(needed)}; specify {pronoun}", expected=expected)
-    found = try_cached(values)
-    if found.sums is None:
-        raise ParamcountError(str(found.signature))
-    return found.sums
+    result = try_cached(values)
+    if result.sums is None:
+        raise ParamcountError(str(result.signature))
+    return result.sums
 
 
 def try_values(cls: type[Sizes], values: Values) -> Trial:
-    """A trial with the given values; every other field has its first trial."""
+    """The trial of these values; every other field has its first trial."""
     numbers: dict[str, int] = {}
     while True:
         c = SymbolicSizes(cls, {**values, **numbers})
         try:
-            found = sum_weights(c, True)  # type: ignore[arg-type]
+            sums = sum_weights(c, True)  # type: ignore[arg-type]
         except WALK_ERRORS as error:
             size = find_required_number(cls, {**values, **numbers})
             if not size:
                 return Trial(None, str(error), c.fields, tuple(numbers))
             numbers[size] = get_default_number(cls, size)
         else:
-            excluded = tuple(found.excluded.items())
-            signature = frozenset(found.components.items()), excluded, found.tied, found.active_slack
-            return Trial(found, signature, c.fields, tuple(numbers))
+            excluded = tuple(sums.excluded.items())
+            signature = frozenset(sums.components.items()), excluded, sums.tied, sums.active_slack
+            return Trial(sums, signature, c.fields, tuple(numbers))
 
 
 def find_required_number(cls: type[Sizes], values: Values) -> str:
-    """The size that has to be a number for the forward pass to run; "" if a single one is not enough."""
+    """The size that must be a number for the forward pass to run; "" if no single size is enough."""
     paths = list_symbols(cls, values)
     for path in sorted(paths, key=lambda path: not path.rpartition(".")[2].startswith("n_")):
         try:
@@ -256,7 +254,7 @@ def get_default_number(cls: type[Sizes], path: str) -> int:
 
 
 def list_symbols(cls: type[Sizes], values: Values, prefix: str = "") -> Iterator[str]:
-    """The paths of the sizes that are symbols."""
+    """The paths of all sizes that are symbols."""
     for name in cls.model_fields:
         path = prefix + name
         kind = find_kind(cls, name)
@@ -268,15 +266,15 @@ def list_symbols(cls: type[Sizes], values: Values, prefix: str = "") -> Iterator
             yield path
 
 
-# ---- values from the caller
+# ---- validation of the caller's values
 
 
-def check_structure(cls: type[Sizes], structure: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that the caller gave, checked: {path of a field: value}.
+def check_structure(cls: type[Sizes], structure: Values) -> dict[str, object]:
+    """The validated values of the caller: {path of a field: value}.
 
     Raises: ParamcountError for an unknown field, with the nearest ones, and for an invalid value.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for path in sorted(structure, key=lambda path: path.count(".")):  # a part before its fields
         owner, name = cls, path
         while "." in name:
@@ -301,8 +299,8 @@ def make_field_error(owner: type[Sizes], path: str, name: str) -> ParamcountErro
     )
 
 
-def check_value(owner: type[Sizes], name: str, path: str, value: Any) -> None:
-    """Raise an error if a field cannot have a value."""
+def check_value(owner: type[Sizes], name: str, path: str, value: object) -> None:
+    """Raise an error if a value is invalid for a field."""
     kind, choices = find_kind(owner, name), list_strings(owner, name)
     if kind and kind.name in NAMED_PARTS:
         find_inner_class(owner, name, path, value)
@@ -328,6 +326,6 @@ def check_value(owner: type[Sizes], name: str, path: str, value: Any) -> None:
         raise ParamcountError(f"= {describe_value(value)}", where=path, expected=expected)
 
 
-def is_choice(value: Any, choices: Sequence[str]) -> bool:
-    """Whether a value is a string, and one of the choices if there are any."""
+def is_choice(value: object, choices: Sequence[str]) -> bool:
+    """Whether a value is a string and, if there are choices, one of them."""
     return isinstance(value, str) and (not choices or value in choices)

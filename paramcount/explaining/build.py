@@ -1,4 +1,4 @@
-"""An explanation from the weights of a walk: lines, sizes, and what the total does not include."""
+"""Builds an explanation from symbolic weights: lines, sizes and components outside the total."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def build_explanation(
     subject: str = "",
     notes: Iterable[str] = (),
 ) -> Explanation:
-    """The explanation of some weights of a model. `not_included`: other weights by name, outside the total."""
+    """The explanation of some weights of a model. `not_included`: {name: weights outside the total}."""
     components = list_components(pieces, walk)
-    others = [merge_components(name, list_components(held, walk)) for name, held in not_included.items() if held]
-    every = [*pieces, *(piece for held in not_included.values() for piece in held)]
+    others = [merge_components(name, list_components(group, walk)) for name, group in not_included.items() if group]
+    all_pieces = [*pieces, *(piece for group in not_included.values() for piece in group)]
     untied = [piece for piece in pieces if piece.tied_to is None]
     return Explanation(
         id=model.id,
@@ -36,7 +36,7 @@ def build_explanation(
         subject=subject,
         total=sum(component.value for component in components),
         active=sum(component.active for component in components),
-        sizes=list_sizes(model, walk, every),
+        sizes=list_sizes(model, walk, all_pieces),
         fixed_sizes=tuple(make_size(model, name, value) for name, value in walk.fixed.items()),
         components=components,
         expert_groups=tuple(list_expert_groups(untied, walk, find_kinds(pieces, walk))),
@@ -47,13 +47,13 @@ def build_explanation(
 
 
 def merge_components(name: str, components: Sequence[Component]) -> Component:
-    """The lines of several components as one."""
+    """Several components merged into one."""
     lines = tuple(line for component in components for line in component.lines)
     return Component(name, sum(line.value for line in lines), sum(line.active for line in lines), lines)
 
 
 def list_sizes(model: Model, walk: Walk, pieces: Sequence[Piece]) -> tuple[Size, ...]:
-    """The sizes in the formulas, in the order of the declaration."""
+    """The sizes in the formulas, in the order in which the architecture declares them."""
     used: set[str] = set()
     for piece in pieces:
         experts = (piece.expert.count, piece.expert.active) if piece.expert else ()

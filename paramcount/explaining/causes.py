@@ -1,4 +1,4 @@
-"""Possible causes of a difference between a published figure and the count: left out, or counted in addition."""
+"""Possible causes of a difference between a published figure and the count: weights omitted or counted in addition."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Item(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """What a figure leaves out (negative) or counts in addition."""
+    """Weights that a figure omits (negative) or counts in addition (positive)."""
 
     name: str
-    units: int  # the sum of its items
+    units: int  # sum of the items
     note: str
     items: tuple[Item, ...]
 
@@ -51,9 +51,9 @@ class Candidate(NamedTuple):
     name: str
     sign: int
     items: tuple[tuple[str, tuple[Tensor, ...]], ...]
-    claims: frozenset[str]  # two candidates with a claim in common exclude each other
+    claims: frozenset[str]  # candidates with a common claim exclude each other
     note: str = ""
-    needs: str = ""  # a claim that another candidate has to make
+    needs: str = ""  # a claim that another candidate must make
 
     @property
     def units(self) -> int:
@@ -68,7 +68,7 @@ class Candidate(NamedTuple):
 
 
 def are_compatible(candidates: Sequence[Candidate]) -> bool:
-    """Whether candidates can apply together: no claim is made twice, and every needed claim is made."""
+    """Whether candidates can apply together: no claim is made twice, and every required claim is made."""
     claims: set[str] = set()
     for candidate in candidates:
         if claims & candidate.claims:
@@ -85,16 +85,16 @@ def find_candidates(tensors: Sequence[Tensor], scheme: Scheme | None = None, *, 
     """Every possible cause for a model with these tensors.
 
     Args:
-        scheme: the quantisation of its release
-        files: include what only files hold: buffers, scales, duplicates
+        scheme: the quantisation of the released files
+        files: include values that only files contain: buffers, scales, duplicates
     """
-    found = [*find_embeddings(tensors), *find_vectors(tensors), *find_encoders(tensors), *find_padding(tensors)]
+    candidates = [*find_embeddings(tensors), *find_vectors(tensors), *find_encoders(tensors), *find_padding(tensors)]
     if files:
-        found += find_buffers(tensors)
-    found += find_mtp_layers(tensors, files)
+        candidates += find_buffers(tensors)
+    candidates += find_mtp_layers(tensors, files)
     if files:
-        found += find_scales(tensors, scheme)
-    return [candidate for candidate in found if candidate.units]
+        candidates += find_scales(tensors, scheme)
+    return [candidate for candidate in candidates if candidate.units]
 
 
 def select_active(tensor: Tensor) -> Tensor:
@@ -107,17 +107,17 @@ def select_active(tensor: Tensor) -> Tensor:
     return tensor._replace(repeats=repeats, stacked=stacked, shape=(tensor.shape[0] // n * active, *tensor.shape[1:]))
 
 
-def counted_tensors(tensors: Iterable[Tensor]) -> Iterator[Tensor]:
-    """The tensors of the total: learned, not tied to another, not in an MTP layer."""
+def list_counted(tensors: Iterable[Tensor]) -> Iterator[Tensor]:
+    """The tensors that the total includes: learned, not tied to another tensor, not in an MTP layer."""
     return (tensor for tensor in tensors if tensor.role == "parameter" and not tensor.tied_to and tensor.part != "mtp")
 
 
-def tensors_of(tensors: Iterable[Tensor], *names: str) -> tuple[Tensor, ...]:
-    """The counted tensors of some components of the overview."""
-    return tuple(tensor for tensor in counted_tensors(tensors) if component_of(tensor) in names)
+def select_components(tensors: Iterable[Tensor], *names: str) -> tuple[Tensor, ...]:
+    """The tensors of these components that the total includes."""
+    return tuple(tensor for tensor in list_counted(tensors) if name_component(tensor) in names)
 
 
-def component_of(tensor: Tensor) -> str:
+def name_component(tensor: Tensor) -> str:
     return qualify_component(tensor.part, tensor.component).partition(".")[0]
 
 
@@ -126,8 +126,8 @@ def make_claims(tensors: Iterable[Tensor], *more: str) -> frozenset[str]:
 
 
 def find_embeddings(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
-    """Embeddings left out, or a tied LM head counted twice; at most one of these candidates can apply."""
-    embedding, head = tensors_of(tensors, "embedding"), tensors_of(tensors, "lm_head")
+    """Omitted embeddings, or a tied LM head counted twice; at most one of these candidates can apply."""
+    embedding, head = select_components(tensors, "embedding"), select_components(tensors, "lm_head")
     tied = tuple(t for t in tensors if t.component == "lm_head" and t.tied_to and t.part != "mtp")
     note = "also the LM head" if tied else ""
     inputs = Candidate(TOKEN_EMBEDDING, -1, (("", embedding),), make_claims(embedding, "embeddings"), note)
@@ -141,14 +141,14 @@ def find_embeddings(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
         yield Candidate(BOTH_EMBEDDINGS, -1, ((TOKEN_EMBEDDING, embedding), (LM_HEAD, head)), claims)
     yield Candidate(TIED_HEAD, 1, (("", tied),), make_claims((), "embeddings"))
     for name, label in (("position", POSITION_EMBEDDING), ("other_embedding", OTHER_EMBEDDINGS)):
-        others = tensors_of(tensors, name)
+        others = select_components(tensors, name)
         yield Candidate(label, -1, (("", others),), make_claims(others))
 
 
 def find_vectors(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
-    """Biases, norms, or both left out."""
-    norms = tuple(t for t in counted_tensors(tensors) if t.component.partition(".")[0] == "norm")
-    biases = tuple(t for t in counted_tensors(tensors) if t.name.endswith("bias") and t not in norms)
+    """Omitted biases, norms, or both."""
+    norms = tuple(t for t in list_counted(tensors) if t.component.partition(".")[0] == "norm")
+    biases = tuple(t for t in list_counted(tensors) if t.name.endswith("bias") and t not in norms)
     yield Candidate(BIASES, -1, (("", biases),), make_claims(biases, "vectors"))
     yield Candidate(NORMS, -1, (("", norms),), make_claims(norms, "vectors"))
     if biases and norms:
@@ -157,8 +157,8 @@ def find_vectors(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
 
 
 def find_encoders(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
-    """Each vision or audio encoder left out, with and without the projector."""
-    by_name = {name: tensors_of(tensors, name) for name in TOWERS}
+    """Omitted vision and audio encoders, with and without the projector."""
+    by_name = {name: select_components(tensors, name) for name in TOWERS}
     for names in (("vision",), ("audio",), ("projector",), ("vision", "projector"), ("audio", "projector"), TOWERS):
         if all(by_name[name] for name in names):
             items = tuple((ENCODERS[name] if len(names) > 1 else "", by_name[name]) for name in names)
@@ -167,15 +167,15 @@ def find_encoders(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
 
 
 def find_padding(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
-    """Unused rows of the token embedding and the LM head: the vocabulary padded to a multiple of a power of two."""
-    embeddings = tensors_of(tensors, "embedding", "lm_head")
+    """Padding rows of the token embedding and the LM head: the vocabulary is padded to a multiple of a power of two."""
+    embeddings = select_components(tensors, "embedding", "lm_head")
     if not embeddings:
         return
-    found: dict[tuple[int, ...], list[int]] = {}
+    by_rows: dict[tuple[int, ...], list[int]] = {}
     for multiple in MULTIPLES:
         rows = tuple(multiple * count_blocks(tensor.shape[0], multiple) for tensor in embeddings)
-        found.setdefault(rows, []).append(multiple)
-    for rows, multiples in found.items():
+        by_rows.setdefault(rows, []).append(multiple)
+    for rows, multiples in by_rows.items():
         pairs = [(tensor, n - tensor.shape[0]) for tensor, n in zip(embeddings, rows)]
         padding = tuple(tensor._replace(shape=(n, *tensor.shape[1:])) for tensor, n in pairs if n)
         sizes = join_words((f"{n:,}" for n in dict.fromkeys(rows)), "and")
@@ -185,7 +185,7 @@ def find_padding(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
 
 
 def find_mtp_layers(tensors: Sequence[Tensor], files: bool) -> Iterator[Candidate]:
-    """MTP layers: with or without their input projection, with or without what only files hold."""
+    """MTP layers, with and without their input projection, buffers and duplicates."""
     layers = [tensor for tensor in tensors if tensor.part == "mtp"]
     own = tuple(tensor for tensor in layers if tensor.role == "parameter" and not tensor.tied_to)
     unlearned = tuple(tensor for tensor in layers if tensor.role != "parameter")
@@ -205,13 +205,13 @@ def find_mtp_layers(tensors: Sequence[Tensor], files: bool) -> Iterator[Candidat
 
 
 def name_mtp_layers(own: Iterable[Tensor]) -> str:
-    """One layer or several, by their own tensors."""
+    """The name of one MTP layer or of several."""
     layers = max((prod(r.count for r in tensor.repeats if r.axis == "layer") for tensor in own), default=1)
     return MTP_LAYER if layers == 1 else MTP_LAYERS
 
 
 def find_buffers(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
-    """Buffers that files hold, and those that only older files hold."""
+    """Buffers in the files, and legacy buffers in older files."""
     buffers = tuple(tensor for tensor in tensors if tensor.role == "buffer" and tensor.part != "mtp")
     legacy = tuple(tensor for tensor in tensors if tensor.role == "legacy_buffer")
     yield Candidate(BUFFERS, 1, (("", buffers),), make_claims((), BUFFERS))
@@ -219,10 +219,10 @@ def find_buffers(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
 
 
 def find_scales(tensors: Sequence[Tensor], scheme: Scheme | None) -> Iterator[Candidate]:
-    """The scales of quantised weights; with MTP layers counted, theirs too."""
+    """The scales of quantised weights; if the MTP layers count, theirs too."""
     if scheme is None:
         return
-    scales = [found for tensor in tensors if (found := make_scales(tensor, scheme))]
+    scales = [scale for tensor in tensors if (scale := make_scales(tensor, scheme))]
     main = tuple(tensor for tensor in scales if tensor.part != "mtp")
     mtp = tuple(tensor for tensor in scales if tensor.part == "mtp")
     name = f"{scheme.method.upper()} scales"

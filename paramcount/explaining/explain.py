@@ -1,4 +1,4 @@
-"""Where a model's parameters come from, formula by formula."""
+"""Explains the parameters of a model, a layer or an attention head by formulas."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Line(NamedTuple):
     component: str  # of the overview: "qkv"
     detail: str  # "qkv.q" if the component has several lines; else ""
     part: str  # decoder, encoder, cross_attention, vision …
-    layers: str  # the layers it applies to, if not all: "28 mamba layers"; "outside layers"; else ""
+    layers: str  # the layers it applies to, if not all: "28 Mamba layers"; "outside layers"; else ""
     of: str  # weights | biases
     formula: str  # in named sizes
     numbers: str  # the formula with this model's values
@@ -44,7 +44,7 @@ class Component(NamedTuple):
 
 
 class ExpertGroup(NamedTuple):
-    """Equal experts: all of them, those active for one token, and the rest."""
+    """Experts of equal size: the parameters of all, of the active and of the inactive ones."""
 
     component: str  # "experts"
     layers: int  # number of layers that have them
@@ -65,45 +65,45 @@ JSON_NAMES = {"fixed_sizes": "kept", "expert_groups": "visits", "not_included": 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Where a number comes from, formula by formula: for a model, one of its layers, or one attention head."""
+    """The formulas behind a parameter count of a model, one of its layers, or one of its attention heads."""
 
     id: str
     name: str
     of: str  # model | layer | head
-    subject: str  # in words: "layer 2 of model.layers: dense, like layers 0–2"; "" for a model
+    subject: str  # in words: "layer 2 of model.layers: dense, same shapes as layers 0–2"; "" for a model
     total: int  # the sum of all components
     active: int  # parameters that one token uses: total minus the inactive experts
-    sizes: tuple[Size, ...]  # the sizes in the formulas, in the order of the declaration
-    fixed_sizes: tuple[Size, ...]  # sizes that the structure depends on: numbers in every formula
+    sizes: tuple[Size, ...]  # the sizes in the formulas, in the order in which the architecture declares them
+    fixed_sizes: tuple[Size, ...]  # sizes that the structure depends on; the formulas contain their values
     components: tuple[Component, ...]
     expert_groups: tuple[ExpertGroup, ...]
     not_included: tuple[Component, ...]  # MTP layers and buffers; for a head its biases and the weights all heads share
-    changes: tuple[str, ...]  # of a what-if: the changed sizes and the difference
-    notes: tuple[str, ...]  # what is not counted, other stacks, heads that share keys and values
+    changes: tuple[str, ...]  # for a what-if: the changed sizes and the difference
+    notes: tuple[str, ...]  # parameters outside the total, other stacks, heads that share keys and values
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """All lines of the total."""
+        """All lines whose sum is the total."""
         return tuple(line for component in self.components for line in component.lines)
 
     @property
     def kept(self) -> tuple[Size, ...]:
-        """Deprecated alias of `fixed_sizes`; it goes away in 0.3."""
+        """Deprecated alias of `fixed_sizes`; removed in 0.3."""
         return self.fixed_sizes
 
     @property
     def visits(self) -> tuple[ExpertGroup, ...]:
-        """Deprecated alias of `expert_groups`; it goes away in 0.3."""
+        """Deprecated alias of `expert_groups`; removed in 0.3."""
         return self.expert_groups
 
     @property
     def beside(self) -> tuple[Component, ...]:
-        """Deprecated alias of `not_included`; it goes away in 0.3."""
+        """Deprecated alias of `not_included`; removed in 0.3."""
         return self.not_included
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Deprecated alias of `notes`; it goes away in 0.3."""
+        """Deprecated alias of `notes`; removed in 0.3."""
         return self.notes
 
     def _repr_html_(self) -> str:
@@ -114,13 +114,13 @@ class Explanation:
         return render_html_fragment(build_explanation_table(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation as plain data for JSON. Field names are those of version 0.1."""
+        """The explanation as plain data for JSON, with the field names of version 0.1."""
         fields = {JSON_NAMES.get(name, name): to_plain(value) for name, value in self.__dict__.items()}
         return {"schema_version": SCHEMA_VERSION, **fields, "remarks": list(self.notes)}
 
 
 def to_plain(value: Any) -> Any:
-    """Named tuples and dataclasses as dicts, tuples as lists."""
+    """The value as JSON data: named tuples and dataclasses become dicts, tuples become lists."""
     if isinstance(value, tuple) and not hasattr(value, "_asdict"):
         return [to_plain(inner) for inner in value]
     fields = value._asdict() if hasattr(value, "_asdict") else getattr(value, "__dict__", None)

@@ -1,4 +1,4 @@
-"""Counts as polynomials in named sizes, for a model or for an architecture with given flags."""
+"""Counts as polynomials in named sizes, for a model or for an architecture with the given flags."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from paramcount.zoo import Model
 from paramcount.zoo.names import find_id
 from paramcount.zoo.what_if import change_sizes, flatten_changes
 
-# The attributes of a count that are parameters or bytes, besides its components, details and parts.
+# The integer attributes of a count, in addition to its components, details and parts.
 COUNTS = (
     "total", "active", "active_min", "non_embedding", "active_non_embedding", "active_without_input_embedding",
     "active_without_input_table", "language_model",
@@ -28,10 +28,10 @@ COUNTS = (
 )  # fmt: skip
 
 
-def architecture_formula(name: str, of: str, structure: Mapping[str, object]) -> Polynomial:
-    """A count of an architecture.
+def build_architecture_formula(name: str, of: str, structure: Mapping[str, object]) -> Polynomial:
+    """A count of an architecture as a polynomial.
 
-    Raises: ParamcountError if a flag is missing that the count depends on.
+    Raises: ParamcountError if a flag that the count depends on is missing.
     """
     cls = architecture(name)
     try:
@@ -43,7 +43,7 @@ def architecture_formula(name: str, of: str, structure: Mapping[str, object]) ->
 
 
 def find_architecture(spec: object) -> str | None:
-    """The name of the architecture that a string or a mapping refers to; None if it refers to a model."""
+    """The name of the architecture that a string or mapping refers to; None if it refers to a model."""
     if isinstance(spec, Mapping) and set(spec) == {"architecture"}:
         name: str = spec["architecture"]
         return name
@@ -57,7 +57,7 @@ def find_architecture(spec: object) -> str | None:
 
 
 def add_architectures(error: ParamcountError, name: object) -> ParamcountError:
-    """The error for an unknown model, with the nearest architectures too."""
+    """The error for an unknown model, extended by the nearest architectures."""
     nearest = find_nearest(name, ARCHITECTURES) if isinstance(name, str) else ()
     if not nearest:
         return error
@@ -65,19 +65,18 @@ def add_architectures(error: ParamcountError, name: object) -> ParamcountError:
     return error.replace(expected=expected, nearest=dict.fromkeys((*error.nearest, *nearest)))
 
 
-def model_formula(model: Model, of: str, structure: Mapping[str, object]) -> Polynomial:
-    """A count of a model. Sizes in `structure` replace those of the model and stay numbers in the formula."""
-    wanted = dict(flatten_changes(structure))
-    if wanted:
-        model = change_sizes(model, wanted)
-    found = walk_model(
-        model.sizes, model.reading.head, frozenset(path for path, value in wanted.items() if type(value) is int)
-    )
-    return select_count(sum_weights(found.c, model.reading.head), found.c, type(model.sizes), of, model.sizes)
+def build_model_formula(model: Model, of: str, structure: Mapping[str, object]) -> Polynomial:
+    """A count of a model as a polynomial. Sizes in `structure` replace the sizes of the model and stay numbers."""
+    changes = dict(flatten_changes(structure))
+    if changes:
+        model = change_sizes(model, changes)
+    fixed = frozenset(path for path, value in changes.items() if type(value) is int)
+    walk = walk_model(model.sizes, model.reading.head, fixed)
+    return select_count(sum_weights(walk.c, model.reading.head), walk.c, type(model.sizes), of, model.sizes)
 
 
 def select_count(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | None = None) -> Polynomial:
-    """The number of a count that `of` names."""
+    """The count that `of` names."""
     if not isinstance(of, str):
         raise ParamcountError(f"= {describe_value(of)}", where="of", expected="a string: total, active, qkv, qkv.q, …")
     if of == "legacy_buffers":
@@ -89,8 +88,8 @@ def select_count(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | N
         return to_polynomial(count.components[of] if of in COMPONENTS else count.details[of])
     if of in count.parts:
         return to_polynomial(count.parts[of])
-    inside = [n for name, n in count.details.items() if name.startswith(f"{of}.")]  # for example "vision.mlp"
-    if not inside:
+    details = [n for name, n in count.details.items() if name.startswith(f"{of}.")]  # such as "vision.mlp"
+    if not details:
         names = (*COUNTS, *COMPONENTS, *count.details, *count.parts)
         raise ParamcountError(
             f"= {describe_value(of)}",
@@ -98,19 +97,19 @@ def select_count(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | N
             expected=list_names((*COUNTS, *COMPONENTS, *PARTS[:-1]), of),
             nearest=find_nearest(of, names),
         )
-    return to_polynomial(sum(inside))
+    return to_polynomial(sum(details))
 
 
 NO_LEGACY = SimpleNamespace(legacy_buffers=tuple)
 
 
 def sum_legacy_buffers(c: Any, cls: type[Sizes], sizes: Sizes | None) -> Polynomial:
-    """The buffers in older released files. If they take more than + and ×, only a model has them, as a number."""
+    """The buffers that only older files contain; a plain number if their shapes are not polynomials in the sizes."""
     try:
         rows = cls.legacy_buffers(c)
     except STRUCTURE_ERRORS:
         if sizes is None:
-            found = "= legacy_buffers takes more than + and × of sizes"
-            raise ParamcountError(found, where="of", expected="a model instead of an architecture") from None
+            problem = "= legacy_buffers is not a polynomial in the sizes"
+            raise ParamcountError(problem, where="of", expected="a model instead of an architecture") from None
         rows = sizes.legacy_buffers()
     return to_polynomial(sum(prod(shape) * copies for _, shape, copies in rows))

@@ -1,4 +1,4 @@
-"""The meaning of each size in words, and the config.json key it is read from."""
+"""The meaning of each size in words, and its config.json key."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ MEANINGS = {
 
 
 def describe_size(sizes: Sizes, path: str) -> tuple[str, str]:
-    """The meaning of a size and the config.json key, or keys, it is read from; "" if unknown or derived.
+    """The meaning of a size and its config.json key, or keys; "" if unknown or derived.
 
     >>> from paramcount.loading import load
     >>> describe_size(load("gpt2-small").sizes, "d_model")

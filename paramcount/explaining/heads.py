@@ -1,4 +1,4 @@
-"""One attention head: its own matrices, those it shares with its group, and those that all heads share."""
+"""Explains one attention head: its own weights, the weights of its group, and the weights that all heads share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from paramcount.counting.sum_weights import list_flows
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, join_words
 from paramcount.explaining.build import list_sizes, make_size
 from paramcount.explaining.explanation import Component, Explanation, Line
 from paramcount.explaining.layers import Stack, find_layer, format_runs, list_stacks
@@ -21,7 +21,7 @@ OUTPUT = "output_projection"
 
 
 class Attention(NamedTuple):
-    """One attention in the layers of one kind."""
+    """An attention operation in the layers of one kind."""
 
     scores: Data  # the attention operation
     steps: tuple[Data, ...]  # all operations of the layer, in order
@@ -35,20 +35,20 @@ class Matrix(NamedTuple):
 
     weight: Weight
     component: str  # "qkv.q"
-    each: Size  # parameters of one head; all parameters if the heads share them
-    heads: Size | None  # number of heads with parameters of their own; None if all heads share them
+    each: Size  # parameters of one head; of the whole weight if all heads share it
+    heads: Size | None  # number of heads with their own parameters; None if all heads share the weight
 
 
 def explain_head(model: Model, walk: Walk, layer: int | str | None) -> Explanation:
     """The explanation of one head of a layer; by default, of the first layer with attention."""
-    stacks, every = list_stacks(walk), list(list_attentions(model, walk))
-    if not every:
+    stacks, attentions = list_stacks(walk), list(list_attentions(model, walk))
+    if not attentions:
         expected = "a model with attention"
         raise ParamcountError("has no attention heads", where=model.id, expected=expected)
-    attention, stack, index, kind = find_attention(model, stacks, every, layer)
+    attention, stack, index, kind = find_attention(model, stacks, attentions, layer)
     check_not_routed(model, walk, attention)
-    heads = walk.at(attention.scores.inputs[0].shape[1])
-    matrices = [matrix for matrix in list_matrices(attention) if walk.at(matrix.each)]
+    heads = walk.evaluate(attention.scores.inputs[0].shape[1])
+    matrices = [matrix for matrix in list_matrices(attention) if walk.evaluate(matrix.each)]
     own: list[Line] = []
     biases: list[Line] = []
     shared: list[Line] = []
@@ -60,8 +60,8 @@ def explain_head(model: Model, walk: Walk, layer: int | str | None) -> Explanati
         of = "biases" if is_bias else "weights"
         line = make_line(Share("", n, n, walk.values), name, "", attention.part, of)
         (shared if matrix.heads is None else biases if is_bias else own).append(line)
-        if matrix.heads is not None and walk.at(matrix.heads) != heads and not is_bias:
-            groups.setdefault(walk.at(matrix.heads), []).append(name)
+        if matrix.heads is not None and walk.evaluate(matrix.heads) != heads and not is_bias:
+            groups.setdefault(walk.evaluate(matrix.heads), []).append(name)
     pieces = [
         Piece("", matrix.component, attention.part, "parameter", None, (), matrix.each, "", None, None)
         for matrix in matrices
@@ -71,7 +71,7 @@ def explain_head(model: Model, walk: Walk, layer: int | str | None) -> Explanati
         id=model.id,
         name=model.name,
         of="head",
-        subject=f"one of {heads} heads of layer {index} of {stack.title}: {stack.describe_kind(kind)}",
+        subject=f"one of {heads} heads in layer {index} of {stack.title}: {stack.describe_kind(kind)}",
         total=total,
         active=total,
         sizes=list_sizes(model, walk, pieces),
@@ -95,9 +95,9 @@ def group_lines(lines: Sequence[Line]) -> Iterator[Component]:
 
 
 def describe_sharing(names: Sequence[str], heads: int, n: int) -> str:
-    """Wk and Wv shared by 4 heads."""
-    which = f"all {heads}" if n == 1 else f"{heads // n}"
-    return f"{' and '.join(dict.fromkeys(names))} shared by {which} heads"
+    """A note on grouped heads: "4 query heads share Wk and Wv"."""
+    sharing = f"all {heads}" if n == 1 else f"{heads // n}"
+    return f"{sharing} query heads share {join_words(dict.fromkeys(names), 'and')}"
 
 
 def check_not_routed(model: Model, walk: Walk, attention: Attention) -> None:
@@ -117,7 +117,7 @@ def list_attentions(model: Model, walk: Walk) -> Iterator[Attention]:
         stacks = name_stacks(steps)
         for data, _, repeats, part in steps:
             layer = next((repeat for repeat in repeats if repeat.axis == "layer"), None)
-            if data.op == "attend" and layer is not None and walk.at(layer.count):
+            if data.op == "attend" and layer is not None and walk.evaluate(layer.count):
                 inner = tuple(other for other, _, scopes, _ in steps if layer in scopes)
                 yield Attention(data, inner, stacks[id(layer)], layer, part)
 
@@ -132,28 +132,29 @@ def find_attention(
 
     Raises: ParamcountError if the layer has none.
     """
-    found = [
+    matches = [
         (attention, stack, stack.kinds.index(attention.layer))
         for stack in stacks
         for attention in attentions
         if attention.stack == stack.name
     ]
     if layer is None:
-        attention, stack, kind = found[0]
+        attention, stack, kind = matches[0]
         return attention, stack, min(stack.runs[kind])[0], kind
     stack, index, kind = find_layer(model, stacks, layer)
-    for attention, other, i in found:
+    for attention, other, i in matches:
         if other is stack and i == kind:
             return attention, stack, index, kind
-    valid = format_runs(run for _, other, i in found if other is stack for run in other.runs[i]) or "another stack"
+    runs = [run for _, other, i in matches if other is stack for run in other.runs[i]]
+    valid = format_runs(runs) or "another stack"
     raise ParamcountError(f"layer {index} of {stack.title} has no attention heads", where=model.id, expected=valid)
 
 
-# ---- the share of a head
+# ---- the shares of one head
 
 
 def list_matrices(attention: Attention) -> Iterator[Matrix]:
-    """The share of one head in the weights that make queries, keys and values, and in the output projection."""
+    """The share of one head in the query, key and value weights and in the output projection."""
     scores = attention.scores
     outputs = [
         data
@@ -174,20 +175,20 @@ def list_matrices(attention: Attention) -> Iterator[Matrix]:
 
 
 def list_shares(data: Data, splits: list[Data], n_heads: Size) -> Iterator[Matrix]:
-    """The share of a head in the weights of one operation. `splits`: the parts of a fused weight; an output of n_heads
-    elements has one for each head."""
+    """The share of a head in the weights of one operation. `splits`: the parts of a fused weight. An output of n_heads
+    elements has one element per head."""
     d_in = last_size(data.inputs[0]) if data.op == "linear" else 1
     for weight in data.weights:
         if weight.component.partition(".")[0] != "qkv":
             continue
-        left, others = list(splits), multiply(weight.shape[: weight.axis] + weight.shape[weight.axis + 1 :])
+        unused, others = list(splits), multiply(weight.shape[: weight.axis] + weight.shape[weight.axis + 1 :])
         for name, size in weight.splits or ((weight.component, weight.shape[weight.axis]),):
             shape = data.shape
             if weight.splits:
-                part = next((step for step in left if multiply(step.shape[1:]) == size), None)
+                part = next((step for step in unused if multiply(step.shape[1:]) == size), None)
                 if part is None:  # another attention reads it
                     continue
-                left.remove(part)
+                unused.remove(part)
                 shape = part.shape
             columns = d_in if len(weight.shape) > 1 else 1
             heads, d_head = shape[1:] if len(shape) == 3 else (n_heads, 1)
@@ -195,24 +196,24 @@ def list_shares(data: Data, splits: list[Data], n_heads: Size) -> Iterator[Matri
 
 
 def make_matrix(weight: Weight, component: str, whole: Size, each: Size, heads: Size) -> Matrix:
-    """A weight that is split between the heads, has one element for each head, or is shared by all of them."""
+    """A weight that is split between the heads, has one element per head, or is shared by all heads."""
     if to_polynomial(each) * heads == whole:
         return Matrix(weight, component, each, heads)
     return Matrix(weight, component, 1, heads) if whole == heads else Matrix(weight, component, whole, None)
 
 
 def find_sources(inputs: Sequence[Data]) -> dict[int, Data]:
-    """The operations that lead to these, back to the input of the layer."""
-    found: dict[int, Data] = {}
-    left = list(inputs)
-    while left:
-        data = left.pop()
-        if id(data) not in found and not is_residual(data):
-            found[id(data)] = data
-            left += [*data.inputs, *(body.out for body in data.bodies)]
-    return found
+    """These operations and all operations before them, back to the input of the layer."""
+    sources: dict[int, Data] = {}
+    queue = list(inputs)
+    while queue:
+        data = queue.pop()
+        if id(data) not in sources and not is_residual(data):
+            sources[id(data)] = data
+            queue += [*data.inputs, *(body.out for body in data.bodies)]
+    return sources
 
 
 def is_residual(data: Data) -> bool:
-    """Whether it is the residual stream: the input of the layer, or a sum with it."""
+    """Whether the data are the residual stream: the input of the layer, or a sum with it."""
     return not data.inputs or (data.op == "add" and any(is_residual(source) for source in data.inputs))

@@ -1,4 +1,4 @@
-"""One layer of one stack, by its index."""
+"""Explains one layer of a stack, selected by its index."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from paramcount.explaining.build import build_explanation
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.pieces import Walk
 from paramcount.flow import Repeat
+from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.ranges import format_ranges, join_ranges
 from paramcount.zoo import Model
 
-Run = tuple[int, int]  # the first layer, and the number of layers
+Run = tuple[int, int]  # first layer, number of layers
 MOST_RANGES = 12
 
 
 class Stack(NamedTuple):
-    """Layers with the same prefix in the checkpoint."""
+    """The layers with one prefix in the checkpoint."""
 
     name: str  # "model.layers."
     part: str
@@ -30,28 +31,26 @@ class Stack(NamedTuple):
         return self.name.rstrip(".") or "the layers"
 
     @property
-    def first(self) -> int:
-        return min(first for runs in self.runs for first, _ in runs)
-
-    @property
     def indices(self) -> str:
         return format_runs(run for runs in self.runs for run in runs)
 
     def find_kind(self, index: int) -> int | None:
-        """The kind of the layer with this index, as an index into `kinds`."""
+        """The index into `kinds` for the layer with this index."""
         for i, runs in enumerate(self.runs):
             if any(first <= index < first + n for first, n in runs):
                 return i
         return None
 
     def describe_kind(self, i: int) -> str:
-        """The name of a kind and its layers: "dense, like layers 0–2"."""
+        """The name of a kind and its layers: "dense, same shapes as layers 0–2"."""
         kind = self.kinds[i].kind
-        names = kind if isinstance(kind, tuple) else (kind,)
-        words = " ".join(word for word in names if isinstance(word, str) and word != "layer")
-        several = sum(n for _, n in self.runs[i]) > 1
-        others = f"like layers {format_runs(self.runs[i])}" if several else "the only one of its kind"
-        return make_printable(f"{words}, {others}" if words else others, 100)
+        words = kind if isinstance(kind, tuple) else (kind,)
+        name = describe_kind(" ".join(word for word in words if isinstance(word, str)))
+        is_single = sum(n for _, n in self.runs[i]) == 1
+        equal = (
+            "the only layer with these shapes" if is_single else f"same shapes as layers {format_runs(self.runs[i])}"
+        )
+        return make_printable(f"{name}, {equal}" if name else equal, 100)
 
 
 def explain_layer(model: Model, walk: Walk, layer: int | str) -> Explanation:
@@ -66,29 +65,29 @@ def explain_layer(model: Model, walk: Walk, layer: int | str) -> Explanation:
     ]
     outside = " (not included in the total)" if all(piece.part == "mtp" for piece in pieces) else ""
     subject = f"layer {index} of {stack.title}{outside}: {stack.describe_kind(i)}"
-    names = [f"{other.title}.{other.first} (of {other.indices})" for other in stacks if other is not stack]
-    notes = [f"other stacks: --layer {' or '.join(names)}"] if names else []
+    others = [f"{other.title}.{other.indices}" for other in stacks if other is not stack]
+    notes = [f"other stacks: {'; '.join(others)}"] if others else []
     return build_explanation(model, walk, pieces, {}, of="layer", subject=subject, notes=notes)
 
 
 def list_stacks(walk: Walk) -> list[Stack]:
-    """The stacks of a model, the decoder first."""
+    """The stacks of a model, decoder first."""
     kinds: dict[str, dict[Repeat, None]] = {}
     parts: dict[str, list[str]] = {}
     for piece in walk.pieces:
-        if piece.layer and walk.at(piece.layers):
+        if piece.layer and walk.evaluate(piece.layers):
             kinds.setdefault(piece.stack, {})[piece.layer] = None
             parts.setdefault(piece.stack, []).append(piece.part)
     stacks = []
     for name, repeats in kinds.items():
-        runs = tuple(tuple((walk.at(first), walk.at(n)) for first, n in repeat.runs) for repeat in repeats)
+        runs = tuple(tuple((walk.evaluate(first), walk.evaluate(n)) for first, n in repeat.runs) for repeat in repeats)
         part = "decoder" if "decoder" in parts[name] else parts[name][0]
         stacks.append(Stack(name, part, tuple(repeats), runs))
     return sorted(stacks, key=lambda stack: stack.part != "decoder")
 
 
 def find_layer(model: Model, stacks: Sequence[Stack], layer: int | str) -> tuple[Stack, int, int]:
-    """The stack, the index and the kind of a layer given as "3" or "model.encoder.layers.3".
+    """The stack, the index and the kind of a layer such as "3" or "model.encoder.layers.3".
 
     Raises: ParamcountError if there is no such stack or no layer with this index.
     """
@@ -111,7 +110,7 @@ def find_layer(model: Model, stacks: Sequence[Stack], layer: int | str) -> tuple
 
 
 def format_runs(runs: Iterable[Run]) -> str:
-    """Runs of indices as text.
+    """Layer indices as text.
 
     >>> format_runs([(0, 3), (3, 1), (8, 2)])
     '0–3, 8–9'

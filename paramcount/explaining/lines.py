@@ -1,4 +1,4 @@
-"""The lines of an explanation: weights with the same formula, and the layers that have them."""
+"""The lines of an explanation: one formula for equal weights, with the layers that have them."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from paramcount.errors import make_printable
 from paramcount.explaining.explanation import Component, Line
 from paramcount.explaining.pieces import Piece, Walk, evaluate, to_polynomial
 from paramcount.flow import Repeat, Size
+from paramcount.output.layer_kinds import NAMES
 from paramcount.symbolic.factoring import LATEX, TEXT, factor, format_formula, group_digits, substitute
 from paramcount.symbolic.polynomials import Polynomial
 
-DEEPEST = 1  # nesting of brackets: a component with a deeper formula is split; one more is allowed before tensors
-LONGEST = 110  # characters of a formula, likewise
-MOST_NAMED = 3  # kinds of layers, if one name does not fit them all
+DEEPEST = 1  # nested brackets in a formula; deeper ones are split by detail, or at one level more by tensor
+LONGEST = 110  # characters in a formula; longer ones are split too
+MOST_NAMED = 3  # kinds of layers to list if they have no common name
 
 Kinds = Mapping[str, tuple[Repeat, ...]]  # {stack: the kinds of its layers}
 Layers = tuple[str, Repeat]  # (the stack, the layers of one kind)
 
 
 class Share(NamedTuple):
-    """The parameters of equal layers, or outside all layers."""
+    """The parameters of layers with equal shapes, or outside all layers."""
 
-    layers: str  # "28 mamba layers"
+    layers: str  # "28 Mamba layers"
     formula: Polynomial
     active: Polynomial  # parameters that one token uses
     values: Mapping[str, int]
 
 
 def find_kinds(pieces: Sequence[Piece], walk: Walk) -> Kinds:
-    """The kinds of layers of every stack."""
-    found: dict[str, dict[Repeat, None]] = {}
+    """The kinds of layers in each stack."""
+    kinds: dict[str, dict[Repeat, None]] = {}
     for piece in pieces:
-        if piece.layer and walk.at(piece.layers):
-            found.setdefault(piece.stack, {})[piece.layer] = None
-    return {stack: tuple(repeats) for stack, repeats in found.items()}
+        if piece.layer and walk.evaluate(piece.layers):
+            kinds.setdefault(piece.stack, {})[piece.layer] = None
+    return {stack: tuple(repeats) for stack, repeats in kinds.items()}
 
 
 def list_components(pieces: Sequence[Piece], walk: Walk) -> tuple[Component, ...]:
-    """The components of these weights in the order of the overview."""
+    """The components of these weights, in the order of `COMPONENTS`."""
     kinds = find_kinds(pieces, walk)
     by_name: dict[str, list[Piece]] = {}
     for piece in pieces:
@@ -70,7 +71,7 @@ def make_tied_line(name: str, part: str, tied_to: str | None, walk: Walk) -> Lin
 
 
 def make_lines(name: str, pieces: Sequence[Piece], walk: Walk, kinds: Kinds, depth: int) -> Iterator[Line]:
-    """A line for the weights and one for the biases of each part and kind of layer; split if a formula gets long."""
+    """One line for the weights and one for the biases of each part and kind of layer; more if a formula gets long."""
     groups: dict[tuple[str, str], list[Piece]] = {}
     for piece in pieces:
         groups.setdefault((piece.part, name_detail(piece, depth)), []).append(piece)
@@ -83,21 +84,21 @@ def make_lines(name: str, pieces: Sequence[Piece], walk: Walk, kinds: Kinds, dep
                 lines += [line] if line.value else []
         names_at = {d: {name_detail(piece, d) for piece in group} for d in range(depth + 1, depth + 4)}
         deeper = next((d for d, names in names_at.items() if len(names) > 1), None)
-        into_tensors = deeper is not None and any(name_detail(piece, deeper) == piece.name for piece in group)
-        if deeper and any(is_long(line.formula, DEEPEST + into_tensors) for line in lines):
+        splits_tensors = deeper is not None and any(name_detail(piece, deeper) == piece.name for piece in group)
+        if deeper and any(is_long(line.formula, DEEPEST + splits_tensors) for line in lines):
             yield from make_lines(name, group, walk, kinds, deeper)
         else:
             yield from lines
 
 
 def name_detail(piece: Piece, depth: int) -> str:
-    """The first names of "vision.qkv.q"; the tensor's own name if there are not as many."""
+    """The first `depth` names of a path such as "vision.qkv.q"; the name of the tensor if the path is shorter."""
     names = locate_component(piece.part, piece.component)[1].split(".")
     return piece.name if depth > len(names) else ".".join(names[:depth])
 
 
 def is_long(formula: str, allowed: int) -> bool:
-    """Whether a formula is hard to check by hand. `allowed`: nesting of brackets."""
+    """Whether a formula is hard to check by hand. `allowed`: levels of nested brackets."""
     depth = deepest = 0
     for character in formula:
         depth += (character == "(") - (character == ")")
@@ -119,24 +120,24 @@ def make_line(share: Share, component: str, detail: str, part: str, of: str) -> 
 
 
 def make_shares(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> list[Share]:
-    """One share per distinct sum in a layer; what is outside all layers is added to a single one."""
+    """One share per distinct layer size. Parameters outside all layers are added to a single share, or are another."""
     outside, active = Polynomial({}), Polynomial({})
     by_layer: dict[Layers, tuple[Size, Size]] = {}
     for piece in pieces:
         if piece.layer is None:
             outside, active = outside + piece.each, active + piece.active
-        elif walk.at(piece.layers):
+        elif walk.evaluate(piece.layers):
             each, active_each = by_layer.get((piece.stack, piece.layer), (0, 0))
             by_layer[piece.stack, piece.layer] = each + piece.each, active_each + piece.active
     by_size: dict[tuple[Polynomial, Polynomial], list[Layers]] = {}
     for layers, (each, active_each) in by_layer.items():
         by_size.setdefault((to_polynomial(each), to_polynomial(active_each)), []).append(layers)
-    every = [(stack, repeat) for stack in dict.fromkeys(stack for stack, _ in by_layer) for repeat in kinds[stack]]
+    all_layers = [(stack, repeat) for stack in dict.fromkeys(stack for stack, _ in by_layer) for repeat in kinds[stack]]
     shares = []
     for (each, active_each), equal in by_size.items():
-        words = find_common_words([repeat.kind for _, repeat in equal], [repeat.kind for _, repeat in every])
+        words = find_common_words([repeat.kind for _, repeat in equal], [repeat.kind for _, repeat in all_layers])
         times, values = name_number(to_polynomial(sum(repeat.count for _, repeat in equal)), words, walk)
-        label = format_layers(evaluate(times, values), words) if len(equal) < len(every) else ""
+        label = format_layers(evaluate(times, values), words) if len(equal) < len(all_layers) else ""
         shares.append(Share(label, times * each, times * active_each, values))
     if len(shares) == 1 and outside == 0:
         return shares
@@ -147,7 +148,7 @@ def make_shares(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> list[Share
 
 
 def name_number(number: Polynomial, words: str, walk: Walk) -> tuple[Polynomial, Mapping[str, int]]:
-    """A number of layers as a factor; a plain number gets a name, such as "28 mamba layers"."""
+    """A number of layers as a factor; a plain number gets a name such as "28 Mamba layers"."""
     if number.names:
         return number, walk.values
     n = evaluate(number, {})
@@ -162,11 +163,11 @@ def format_layers(n: int, words: str) -> str:
 
 
 def find_common_words(some: Sequence[Hashable], every: Sequence[Hashable]) -> str:
-    """The words that some kinds of layers have in common and others do not have; "" for all kinds.
+    """The words that some kinds of layers have in common and the other kinds lack; "" for all kinds.
 
     >>> every = [("mamba", "moe"), ("mamba", "dense"), ("attention", "moe")]
     >>> find_common_words(every[:2], every), find_common_words(every[2:], every), find_common_words(every, every)
-    ('mamba', 'attention', '')
+    ('Mamba', 'attention', '')
     """
     if len(some) == len(every):
         return ""
@@ -182,9 +183,9 @@ def find_common_words(some: Sequence[Hashable], every: Sequence[Hashable]) -> st
 
 
 def split_kind(kind: Hashable) -> tuple[str, ...]:
-    """The words of a kind, each at its position; "" for what is not a word, and for "layer", which says nothing."""
+    """The words of a kind at their positions; "" for other values and for "layer", which all kinds may share."""
     names = kind if isinstance(kind, tuple) else (kind,)
-    return tuple(word if isinstance(word, str) and word != "layer" else "" for word in names)
+    return tuple(NAMES.get(word, word) if isinstance(word, str) and word != "layer" else "" for word in names)
 
 
-NO_LETTER = re.compile(r"[^A-Za-z_/-]+")  # characters that a formula would read as something else
+NO_LETTER = re.compile(r"[^A-Za-z_/-]+")  # characters that have another meaning in a formula

@@ -1,4 +1,4 @@
-"""Every weight of a model with its sizes as polynomials, checked against the same weights with sizes as numbers."""
+"""All weights of a model with polynomials as sizes, checked against the same weights with numbers as sizes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Piece(NamedTuple):
     part: str
     role: str
     tied_to: str | None
-    shape: tuple[Size, ...]  # as stored; for a fused weight, the share's
+    shape: tuple[Size, ...]  # as stored; of the share if the weight is fused
     one: Size  # parameters per layer and expert
-    stack: str  # the prefix of its layers: "model.layers."; "" outside
+    stack: str  # the prefix of its layers: "model.layers."; "" outside all layers
     layer: Repeat | None
     expert: Repeat | None
 
@@ -43,12 +43,12 @@ class Piece(NamedTuple):
 
     @property
     def layers(self) -> Size:
-        """The number of layers that have it; 1 outside."""
+        """The number of layers that have it; 1 outside all layers."""
         return self.layer.count if self.layer else 1
 
     @property
     def is_counted(self) -> bool:
-        """Whether it is part of the total: learned, not tied to another weight, not in an MTP layer."""
+        """Whether the total includes it: learned, not tied to another weight, not in an MTP layer."""
         return self.role == "parameter" and self.tied_to is None and self.part != "mtp"
 
 
@@ -58,10 +58,10 @@ class Walk(NamedTuple):
     pieces: tuple[Piece, ...]
     values: Mapping[str, int]
     fixed: Mapping[str, int]
-    c: Any  # the sizes that the declaration was called with: a symbolic stand-in
+    c: Any  # the symbolic stand-in for the sizes
 
-    def at(self, size: Size) -> int:
-        """The value of a number or a polynomial."""
+    def evaluate(self, size: Size) -> int:
+        """The value of a number or polynomial."""
         return evaluate(size, self.values)
 
 
@@ -75,18 +75,18 @@ def to_polynomial(size: Size) -> Polynomial:
 
 
 def list_numbers(sizes: Sizes, prefix: str = "") -> dict[str, int]:
-    """Every size that is a number, in the order of the declaration, with those of inner configs: "vision.n_layers"."""
-    found: dict[str, int] = {}
+    """Every integer size, including the sizes of inner configs such as "vision.n_layers"."""
+    numbers: dict[str, int] = {}
     for name, value in sizes.__dict__.items():
         if name in inner_configs(type(sizes)) and value is not None:
-            found |= list_numbers(value, f"{prefix}{name}.")
+            numbers |= list_numbers(value, f"{prefix}{name}.")
         elif type(value) is int:
-            found[prefix + name] = value
-    return found
+            numbers[prefix + name] = value
+    return numbers
 
 
 def walk_model(sizes: Sizes, head: bool = True, given: frozenset[str] = frozenset()) -> Walk:
-    """Every weight with as many symbolic sizes as the structure allows. `given`: sizes to keep as numbers."""
+    """All weights, with as many symbolic sizes as the structure allows. `given`: sizes to keep as numbers."""
     values = list_numbers(sizes)
     expected = list_pieces(sizes, head)
     for fixed in choose_fixed(values, given):
@@ -98,24 +98,24 @@ def walk_model(sizes: Sizes, head: bool = True, given: frozenset[str] = frozense
         free = {name: value for name, value in values.items() if name not in fixed}
         if are_equal(pieces, expected, free):
             return Walk(tuple(pieces), free, {name: value for name, value in values.items() if name in fixed}, c)
-    raise AssertionError("a walk with numbers only equals itself")
+    raise AssertionError("with numbers only, the weights equal the expected ones")
 
 
 def choose_fixed(values: Mapping[str, int], given: frozenset[str]) -> Iterator[frozenset[str]]:
-    """Sets of sizes to keep as numbers: none, one, all that count something (`n_*`), then one more at a time."""
-    names = sorted(values, key=lambda name: not is_number_of(name))
+    """Sets of sizes to keep as numbers: none, each one, all counts (`n_*`), then one more at a time."""
+    names = sorted(values, key=lambda name: not is_count(name))
     yield given
     yield from (given | {name} for name in names)
-    yield given | {name for name in values if is_number_of(name)}
+    yield given | {name for name in values if is_count(name)}
     yield from (given | set(names[: i + 1]) for i in range(len(names)))
 
 
-def is_number_of(name: str) -> bool:
+def is_count(name: str) -> bool:
     return name.rpartition(".")[2].startswith("n_")
 
 
 def are_equal(symbolic: list[Piece], expected: list[Piece], values: Mapping[str, int]) -> bool:
-    """Whether symbolic weights have the expected sizes. They may not, because a branch on a size takes one way only."""
+    """Whether symbolic weights have the expected sizes. They may differ if the forward pass branches on a size."""
     present = [piece for piece in symbolic if evaluate(piece.layers, values)]
     if len(present) != len(expected):
         return False
@@ -128,8 +128,8 @@ def evaluate_all(piece: Piece, values: Mapping[str, int]) -> list[int]:
 
 
 def list_pieces(c: Any, head: bool) -> list[Piece]:
-    """The weights of a declaration in the order of the forward pass."""
-    found: list[Piece] = []
+    """The weights in the order of the forward pass."""
+    pieces: list[Piece] = []
     for out, part in list_flows(c, head):
         stacks = name_stacks(list_steps(out, part))
         for record in list_weights(out, part):
@@ -140,5 +140,5 @@ def list_pieces(c: Any, head: bool) -> list[Piece]:
             for component, shape in record.share_shapes:
                 one = prod(shape) * others
                 place = (component, record.part, role, record.tied_to)
-                found.append(Piece(record.name, *place, shape, one, stack, layer, expert))
-    return found
+                pieces.append(Piece(record.name, *place, shape, one, stack, layer, expert))
+    return pieces

@@ -1,4 +1,4 @@
-"""Explanations and lists of tensors as tables in every format."""
+"""Builds tables of explanations and tensors for every output format."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TENSOR_COLUMNS = (
 
 
 def build_explanation_table(e: Explanation) -> Table:
-    """An explanation: one row per line, with texts of its own for terminals, Markdown and LaTeX."""
+    """The table of an explanation: one row per line. Terminals, Markdown and LaTeX have their own rendering."""
     rows = []
     for part in e.components:
         for line in part.lines:
@@ -76,7 +76,7 @@ def build_explanation_table(e: Explanation) -> Table:
 
 
 def build_tensor_table(name: str, count: Count) -> Table:
-    """Every tensor of the checkpoint: its name, shape, repeats and count."""
+    """The table of all tensors in the checkpoint: name, shape, repeats and parameters."""
     tensors = merge_kinds(count.tensors)
     rows = []
     for tensor in tensors:
@@ -88,8 +88,8 @@ def build_tensor_table(name: str, count: Count) -> Table:
     above = [f"{name}   {count.total:,} parameters ({format_count(count.total)}) in {copies:,} tensors"]
     extras = (("MTP", count.mtp), ("buffers", count.buffers), ("legacy buffers", count.legacy_buffers))
     below = [f"total {count.total:,}", *(f"{what} {n:,} ({NOT_INCLUDED})" for what, n in extras if n)]
-    listed = [tensor.to_dict() | {"repeats": format_repeats(tensor), "elements": tensor.elements} for tensor in tensors]
-    data = {"schema_version": SCHEMA_VERSION, "id": count.id, "total": count.total, "tensors": listed}
+    items = [tensor.to_dict() | {"repeats": format_repeats(tensor), "elements": tensor.elements} for tensor in tensors]
+    data = {"schema_version": SCHEMA_VERSION, "id": count.id, "total": count.total, "tensors": items}
 
     def render_terminal(width: int, colour: bool) -> str:
         return "\n".join(list_rows(above, tensors, below, width, colour)) + "\n"
@@ -98,14 +98,14 @@ def build_tensor_table(name: str, count: Count) -> Table:
 
 
 def merge_kinds(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The tensors, with one that occurs in several kinds of layers listed once."""
-    found: dict[Tensor, list[Repeat]] = {}
+    """The tensors; a tensor in several kinds of layers is listed once."""
+    layers_of: dict[Tensor, list[Repeat]] = {}
     for tensor in tensors:
         layers = [repeat for repeat in tensor.repeats if repeat.axis == "layer"]
         others = tuple(repeat for repeat in tensor.repeats if repeat not in layers[:1])
-        found.setdefault(tensor._replace(repeats=others), []).extend(layers[:1])
+        layers_of.setdefault(tensor._replace(repeats=others), []).extend(layers[:1])
     merged = []
-    for tensor, layers in found.items():
+    for tensor, layers in layers_of.items():
         layer = (merge_repeats(layers),) if layers else ()
         merged.append(tensor._replace(repeats=(*layer, *tensor.repeats)))
     return merged
@@ -119,7 +119,7 @@ def merge_repeats(layers: Sequence[Repeat]) -> Repeat:
 
 
 def format_repeats(tensor: Tensor) -> str:
-    """How often a tensor occurs: "58 layers × 256 experts"."""
+    """The repeats of a tensor as text: "58 layers × 256 experts"."""
     repeats = [f"{repeat.count:,} {repeat.axis}{'s' * (repeat.count != 1)}" for repeat in tensor.repeats]
     stacked = [f"{tensor.stacked.count:,} stacked experts"] if tensor.stacked else []
     return " × ".join([*repeats, *stacked])
@@ -132,7 +132,7 @@ def list_rows(
     width: int,
     colour: bool,
 ) -> Iterator[str]:
-    """Names are long: shape, repeats and count are in the row below."""
+    """The rows on a terminal. Names are long, so shape, repeats and count are in the row below."""
     yield from (paint(line, "bold") if colour else line for line in above)
     yield ""
     shapes = {tensor: format_shape(tensor.shape) for tensor in tensors}

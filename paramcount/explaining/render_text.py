@@ -1,4 +1,4 @@
-"""An explanation as text for a terminal, as Markdown and as LaTeX."""
+"""Renders an explanation as text for a terminal, as Markdown and as LaTeX."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paramcount.symbolic.factoring import escape_name, group_digits, latex_name,
 
 LEFT = 20  # columns for the label of a formula
 NARROWEST = 60
-GAP = "\u00a0"  # a blank where no line may break
+GAP = "\u00a0"  # a non-breaking space
 NOT_INCLUDED = "not included in the total"
 
 
@@ -29,7 +29,7 @@ def format_title(e: Explanation) -> str:
 
 
 def list_labels(line: Line, lines: Sequence[Line], component: str) -> list[str]:
-    """The words that distinguish a line from the other lines of its component, unless its formula contains them."""
+    """The words that distinguish a line from the other lines of its component and that its formula lacks."""
     labels = []
     if line.component != component:
         labels.append(line.component)
@@ -52,7 +52,7 @@ def format_experts(group: ExpertGroup, experts: int) -> str:
 
 
 def list_expert_sums(group: ExpertGroup) -> list[tuple[str, str, int]]:
-    """(label, arithmetic, value) of one expert, all, the active and the inactive ones."""
+    """(label, arithmetic, value) for one expert, all experts, active experts and inactive experts."""
     return [
         ("one expert", group.numbers, group.one),
         ("all experts", format_experts(group, group.experts), group.all),
@@ -62,7 +62,7 @@ def list_expert_sums(group: ExpertGroup) -> list[tuple[str, str, int]]:
 
 
 def describe_experts(group: ExpertGroup) -> str:
-    """experts: 8 of 256 active per token in 58 moe layers."""
+    """The line above these sums: "experts: 8 of 256 active per token in 58 MoE layers"."""
     kind = f"{group.kind} " if group.kind else ""
     layers = f" in {group.layers:,} {kind}layers" if group.layers != 1 else ""
     least = f"{group.least:,} to " if group.least != group.visited else ""
@@ -74,7 +74,7 @@ def format_active_sum(e: Explanation) -> str:
 
 
 def name_not_included(e: Explanation, component: Component) -> str:
-    """A component outside the total; for a head, all of them are, so nothing is added."""
+    """The name of a component outside the total, which is stated for models and layers only."""
     return component.name if e.of == "head" else f"{component.name} ({NOT_INCLUDED})"
 
 
@@ -93,23 +93,23 @@ def explain_size(size: Size) -> str:
 
 
 def render_text(e: Explanation, width: int, colour: bool = False) -> str:
-    """Sizes, formulas with their values, the total, the active parameters, and what the total does not include."""
+    """Sizes, formulas with their values, the total, the active parameters, and components outside the total."""
     layout = Layout(max(width, NARROWEST), colour)
     blocks = [[row for line in (format_title(e), *e.changes) for row in wrap_line(line, layout.width)]]
     if colour:
         blocks[0] = paint_title(blocks[0], len(wrap_line(format_title(e), layout.width)))
     if e.sizes:
         blocks.append(render(make_size_table(e.sizes, layout.width), "table", layout.width).splitlines())
-    formulas = [row for component in e.components for row in layout.component_rows(component)]
-    blocks.append([*formulas, layout.total_row("total", e.total)])
+    formulas = [row for component in e.components for row in layout.format_component(component)]
+    blocks.append([*formulas, layout.format_total("total", e.total)])
     for group in e.expert_groups:
-        sums = [row for label, terms, n in list_expert_sums(group) for row in layout.sum_rows(f"  {label}", terms, n)]
+        sums = [row for label, terms, n in list_expert_sums(group) for row in layout.format_sum(f"  {label}", terms, n)]
         blocks.append([describe_experts(group), *sums])
     if e.expert_groups:
-        blocks[-1] += layout.sum_rows("active", format_active_sum(e), e.active, style="bold")
+        blocks[-1] += layout.format_sum("active", format_active_sum(e), e.active, style="bold")
     for component in e.not_included:
         renamed = component._replace(name=name_not_included(e, component))
-        blocks.append(layout.component_rows(renamed, with_sum=True))
+        blocks.append(layout.format_component(renamed, with_sum=True))
     blocks.append([row for line in list_notes(e) for row in wrap_line(line, layout.width)])
     return "\n\n".join("\n".join(block) for block in blocks if block).replace(GAP, " ") + "\n"
 
@@ -120,7 +120,7 @@ def paint_title(rows: list[str], n: int) -> list[str]:
 
 
 def wrap_line(line: str, width: int) -> list[str]:
-    """A line in as many rows as it needs, broken first at gaps of three blanks."""
+    """A line in as many rows as it needs, broken first at gaps of three spaces."""
     pieces = line.split("   ") if len(line) > width else [line]
     return [
         row for piece in pieces for row in textwrap.wrap(piece, width, subsequent_indent="  ", break_on_hyphens=False)
@@ -143,7 +143,7 @@ def make_size_table(sizes: Sequence[Size], width: int) -> Table:
 
 
 def break_keys(text: str, room: int) -> str:
-    """A text with a space after the section of each key that is longer than a line, so that the line breaks there.
+    """The text with a space after the section of each key that is too long for a line, so that the line breaks there.
 
     >>> break_keys("(text_config.num_hidden_layers)", 24)
     '(text_config. num_hidden_layers)'
@@ -152,7 +152,7 @@ def break_keys(text: str, room: int) -> str:
 
 
 class Layout(NamedTuple):
-    """The rows of an explanation on a terminal of `width` columns."""
+    """Formats the rows of an explanation for a terminal of `width` columns."""
 
     width: int
     colour: bool
@@ -160,50 +160,53 @@ class Layout(NamedTuple):
     def paint(self, text: str, style: str) -> str:
         return paint(text, style) if self.colour else text
 
-    def component_rows(self, component: Component, *, with_sum: bool = False) -> list[str]:
-        """The lines of a component, after their sum if there are several."""
+    def format_component(self, component: Component, *, with_sum: bool = False) -> list[str]:
+        """The rows of a component: the sum if there are several lines, then each line."""
         lines = component.lines
         first = lines[0]
         labels = list_labels(first, lines, component.name)
         if len(lines) == 1 and not with_sum and labels in ([], [first.layers]):
-            return self.line_rows([component.name, *labels], first)
-        rows = [self.value_row(component.name, "", component.value)]
+            return self.format_line([component.name, *labels], first)
+        rows = [self.format_value(component.name, "", component.value)]
         has_biases = any(line.of == "biases" for line in lines)
         for line in lines:
             label = ", ".join(list_labels(line, lines, component.name)) or (line.of if has_biases else "")
-            rows += self.line_rows([label], line, indent="  ")
+            rows += self.format_line([label], line, indent="  ")
         return rows
 
-    def line_rows(self, labels: list[str], line: Line, indent: str = "") -> list[str]:
-        """Labels on the left; on the right the formula and, below it, the numbers with the value."""
+    def format_line(self, labels: list[str], line: Line, indent: str = "") -> list[str]:
+        """The rows of a line: labels on the left, on the right the formula and below it the numbers and the value."""
         if not line.formula:
-            return [self.value_row(indent + labels[0], line.note, line.value)]
+            return [self.format_value(indent + labels[0], line.note, line.value)]
         room = LEFT - 1 - len(indent)
         words = [
             piece
             for label in labels
             for piece in textwrap.wrap(label, room, break_long_words=False, break_on_hyphens=False)
         ]
-        rows = [*fold_formula(line.formula, self.width - LEFT), *self.number_rows("= " + line.numbers, line.value)]
+        rows = [
+            *fold_formula(line.formula, self.width - LEFT),
+            *self.format_arithmetic("= " + line.numbers, line.value),
+        ]
         if any(len(word) > room for word in words):  # a tensor's name
             return [indent + " ".join(words), *(" " * LEFT + row for row in rows)]
         return [f"{indent + word:<{LEFT}}{row}".rstrip() for word, row in zip_longest(words, rows, fillvalue="")]
 
-    def sum_rows(self, label: str, terms: str, value: int, style: str = "") -> list[str]:
-        """A label, arithmetic and its value."""
-        first, *others = self.number_rows(terms, value)
+    def format_sum(self, label: str, terms: str, value: int, style: str = "") -> list[str]:
+        """The rows of a sum: label, arithmetic and value."""
+        first, *others = self.format_arithmetic(terms, value)
         return [self.paint(f"{label:<{LEFT}}", style) + first, *(" " * LEFT + row for row in others)]
 
-    def total_row(self, label: str, value: int) -> str:
-        return self.paint(self.value_row(label, "", value), "bold")
+    def format_total(self, label: str, value: int) -> str:
+        return self.paint(self.format_value(label, "", value), "bold")
 
-    def value_row(self, label: str, note: str, value: int) -> str:
+    def format_value(self, label: str, note: str, value: int) -> str:
         start = f"{label:<{LEFT}}{note}" if note else label
         number = f"{value:,}"
         return start + number.rjust(max(self.width - len(start), len(number) + 2))
 
-    def number_rows(self, terms: str, value: int) -> list[str]:
-        """Dim arithmetic, the value at the right end of its last row, or of one more row if there is no room."""
+    def format_arithmetic(self, terms: str, value: int) -> list[str]:
+        """Dim arithmetic, with the value at the right end of the last row, or of an extra row if there is no room."""
         width, number = self.width - LEFT, f"{value:,}"
         rows = fold_formula(terms, width)
         if len(rows[-1]) + 2 + len(number) > width:
@@ -213,13 +216,13 @@ class Layout(NamedTuple):
 
 
 def fold_formula(formula: str, width: int) -> list[str]:
-    """A formula in as many rows as it needs, broken before a sign, and in no bracket that fits in a row."""
+    """A formula in as many rows as it needs, broken before operators, and inside brackets only if they exceed a row."""
 
-    def bind(bracket: re.Match[str]) -> str:
+    def join_bracket(bracket: re.Match[str]) -> str:
         return bracket[0].replace(" ", GAP) if len(bracket[0]) < width - 8 else bracket[0]
 
     text = re.sub(r"(?<=\d) (?=[A-Za-z])|(?<=[A-Za-z_]) (?=[A-Za-z])", GAP, formula)
-    text = re.sub(r"\([^()]*\)", bind, text)
+    text = re.sub(r"\([^()]*\)", join_bracket, text)
     text = re.sub(r" ([·×+−=]) ", rf" \1{GAP}", text).replace("= ", f"={GAP}")
     text = " ".join(word.replace("·", "· ") if len(word) > width - 2 else word for word in text.split(" "))
     rows = textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
@@ -237,7 +240,7 @@ def render_markdown(e: Explanation) -> str:
         lines += [escape_markdown(line), ""]
     if e.sizes:
         sizes = [
-            [code(size.name), group_digits(size.value), code(size.key), escape_markdown(size.meaning)]
+            [format_code(size.name), group_digits(size.value), format_code(size.key), escape_markdown(size.meaning)]
             for size in e.sizes
         ]
         lines += [*make_pipe_table(["size", "value", "config.json", "meaning"], sizes, 1), ""]
@@ -258,12 +261,12 @@ def render_markdown(e: Explanation) -> str:
 
 
 def make_cells(component: Component, *labels: str) -> list[list[str]]:
-    """One row per line of a component."""
+    """The table rows of a component, one per line."""
     rows = []
     for line in component.lines:
         label = ", ".join([*labels, *list_labels(line, component.lines, component.name)]) or line.of
-        formula = code(line.formula) or escape_markdown(line.note)
-        rows.append([escape_markdown(label), formula, code(line.numbers), group_digits(line.value)])
+        formula = format_code(line.formula) or escape_markdown(line.note)
+        rows.append([escape_markdown(label), formula, format_code(line.numbers), group_digits(line.value)])
     return rows
 
 
@@ -271,12 +274,12 @@ def escape_markdown(text: str) -> str:
     return re.sub(r"([\\|`*_\[\]#])", r"\\\1", escape(make_printable(text, 400), quote=False))
 
 
-def code(text: str) -> str:
+def format_code(text: str) -> str:
     return f"`{text}`" if text else ""
 
 
 def make_pipe_table(head: list[str], rows: Sequence[Sequence[str]], right: int) -> list[str]:
-    """A Markdown table. `right`: the index of the column of numbers."""
+    """A Markdown table. `right`: the index of the right-aligned column."""
     rule = ["---:" if i == right else "---" for i in range(len(head))]
     return [f"| {' | '.join(row)} |" for row in (head, rule, *rows)]
 
@@ -285,32 +288,33 @@ def make_pipe_table(head: list[str], rows: Sequence[Sequence[str]], right: int) 
 
 
 def render_latex(e: Explanation) -> str:
-    """Aligned equations: the sizes, the formulas with their numbers and values, the total."""
+    """Aligned equations: the sizes, the formulas with numbers and values, the total."""
     sizes = [
-        rf"{latex_name(size.name)} &= {latex_number(size.value)} && {upright(explain_size(size))}" for size in e.sizes
+        rf"{latex_name(size.name)} &= {latex_number(size.value)} && {format_upright(explain_size(size))}"
+        for size in e.sizes
     ]
     formulas = []
     for component in e.components:
         for line in component.lines:
-            label = upright(", ".join([component.name, *list_labels(line, component.lines, component.name)]))
+            label = format_upright(", ".join([component.name, *list_labels(line, component.lines, component.name)]))
             if line.formula:
                 formulas.append(rf"{label} &= {line.latex}")
                 formulas.append(rf"&= {line.latex_numbers}")
                 formulas.append(rf"&= {latex_number(line.value)}")
             else:
-                formulas.append(rf"{label} &= 0 && {upright(line.note)}")
-    blocks = [sizes, [*formulas, rf"{upright('total')} &= {latex_number(e.total)}"]]
+                formulas.append(rf"{label} &= 0 && {format_upright(line.note)}")
+    blocks = [sizes, [*formulas, rf"{format_upright('total')} &= {latex_number(e.total)}"]]
     for group in e.expert_groups:
         sums = [
-            rf"{upright(name_sum(group, label))} &= {format_products(terms)} = {latex_number(n)}"
+            rf"{format_upright(name_sum(group, label))} &= {format_products(terms)} = {latex_number(n)}"
             for label, terms, n in list_expert_sums(group)
         ]
         blocks.append(sums)
     if e.expert_groups:
         total = format_products(format_active_sum(e))
-        blocks[-1].append(rf"{upright('active')} &= {total} = {latex_number(e.active)}")
+        blocks[-1].append(rf"{format_upright('active')} &= {total} = {latex_number(e.active)}")
     lines = [f"% {make_printable(line)}" for line in (format_title(e), *e.changes, *list_notes(e))]
-    lines.append(r"% needs \usepackage{amsmath}")
+    lines.append(r"% requires \usepackage{amsmath}")
     for block in filter(None, blocks):
         lines += [r"\begin{align*}", " \\\\\n".join(block), r"\end{align*}"]
     return "\n".join(lines) + "\n"
@@ -321,11 +325,11 @@ def name_sum(group: ExpertGroup, label: str) -> str:
     return label if label.endswith(f" {group.component}") else f"{group.component}, {label}"
 
 
-def upright(text: str) -> str:
+def format_upright(text: str) -> str:
     return rf"\text{{{escape_name(text)}}}" if text else ""
 
 
 def format_products(terms: str) -> str:
-    """Arithmetic in LaTeX, the words in it upright."""
+    """Arithmetic in LaTeX, with upright words."""
     text = re.sub(r"(?<=\d) (layers?|experts?)", r"\\ \\text{\1}", terms.replace(",", "{,}"))
     return text.replace("×", r"\times ").replace("−", "-").replace("²", "^{2}").replace("  ", " ")

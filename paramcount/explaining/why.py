@@ -1,4 +1,4 @@
-"""Why a published figure differs from the count: a sum of named causes with nothing unexplained."""
+"""Explains why a published figure differs from the count, as a sum of named causes."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ FITS = ("exact", "rounded", "truncated")
 
 @dataclass(frozen=True)
 class Account:
-    """A count and causes that sum to a figure."""
+    """A count plus causes whose sum matches a figure."""
 
     base: str  # total | active
-    count: int  # the base count
+    count: int  # the value of the base count
     causes: tuple[Cause, ...]
-    value: int  # count plus the units of the causes
-    fit: str  # how the value becomes the figure: exact | rounded | truncated
+    value: int  # the sum of the count and the causes
+    fit: str  # how the value matches the figure: exact | rounded | truncated
     also: tuple[tuple[Cause, ...], ...] = ()  # other causes with the same sum
 
     @property
     def terms(self) -> str:
-        """The causes after the count: "− input or output embedding 579,133,440 (same size)"."""
+        """The causes as signed terms: "− input or output embedding 579,133,440 (same size)"."""
         return ", or ".join(format_causes(causes) for causes in (self.causes, *self.also))
 
 
@@ -51,20 +51,20 @@ def format_causes(causes: Iterable[Cause]) -> str:
 
 @dataclass(frozen=True)
 class Why:
-    """A published figure and what it counts."""
+    """A published figure and the sums that explain it."""
 
     id: str
-    published: str  # as printed
-    value: int  # as a number
+    published: str  # as published
+    value: int  # the figure as a number
     step: int  # the unit of its last digit; 1 if it is exact
-    what: str | None  # what it counts, according to its source; None if unknown
+    what: str | None  # the count that its source names; None if unknown
     source: str | None
-    base: str  # the count it refers to: total | active
-    true: int  # that count
-    accounts: tuple[Account, ...]  # one: the explanation; several: they fit equally well; none: not reproducible
-    plainer: Account | None  # if those need causes: a count that becomes the figure when truncated, without causes
-    rounded: Account | None  # if the stated active count only matches when truncated: a sum that matches when rounded
-    left_over: int  # what is unexplained: the figure minus the count that its source names, or `true`
+    base: str  # the count to which it refers: total | active
+    true: int  # the value of that count
+    accounts: tuple[Account, ...]  # one if it is explained; several that fit equally well; none if not reproducible
+    plainer: Account | None  # if `accounts` have causes: a count without causes that matches when truncated
+    rounded: Account | None  # if the stated active count matches only when truncated: a sum that matches when rounded
+    left_over: int  # unexplained: the figure minus the count that its source names, or minus `true`; 0 if explained
 
     @property
     def verdict(self) -> str:
@@ -82,17 +82,17 @@ class Why:
 
 
 def render_terms(account: Account) -> str:
-    """A sum without its first number: "total − buffers 12,582,912"."""
+    """A sum without the value of the base count: "total − buffers 12,582,912"."""
     return f"{account.base} {account.terms}".rstrip()
 
 
 def render_equation(account: Account) -> str:
-    """A sum: "total 124,439,808 + buffers 12,582,912"."""
+    """A sum with all values: "total 124,439,808 + buffers 12,582,912"."""
     return f"{account.base} {account.count:,} {account.terms}".rstrip()
 
 
 def explain_figures(model: Model, numbers: Iterable[str | int] = ()) -> tuple[Why, ...]:
-    """An explanation of each figure; without figures, of each one that the entry lists as published."""
+    """An explanation of each figure; by default, of each figure that the zoo entry lists as published."""
     count = count_model(model)
     given = [(number, find_published(model, number)) for number in numbers]
     figures = given or [(figure.value, (figure,)) for figure in model.published]
@@ -100,7 +100,7 @@ def explain_figures(model: Model, numbers: Iterable[str | int] = ()) -> tuple[Wh
 
 
 def find_published(model: Model, number: str | int) -> tuple[Published, ...]:
-    """The published figures of the entry that have this value.
+    """The published figures in the zoo entry with this value.
 
     Raises: ParamcountError if the text is not a parameter count.
     """
@@ -111,38 +111,40 @@ def find_published(model: Model, number: str | int) -> tuple[Published, ...]:
 
 
 def explain_figure(model: Model, count: Count, number: str | int, published: tuple[Published, ...]) -> Why:
-    """What a figure counts. `published`: where the entry lists it."""
+    """The explanation of a figure. `published`: the same figure in the zoo entry, once per source."""
     figure = parse_figure(number)
-    listed = min(published, key=lambda one: rank_fit(stated_count(one.what, count), figure), default=None)
-    what = listed.what if listed else None
-    stated = stated_count(what, count)
-    counts = base_counts(count, what)
+    entry = min(published, key=lambda one: rank_fit(get_stated_count(one.what, count), figure), default=None)
+    what = entry.what if entry else None
+    stated = get_stated_count(what, count)
+    counts = list_base_counts(count, what)
     files = what in (*UNSTATED, "checkpoint")
     candidates = {base: find_causes(model, count, base, files=files) for base in counts}
 
-    def fewest(is_match: Callable[[int], bool]) -> list[Sum]:
-        return find_fewest(counts, candidates, is_match)
+    def find_sums(is_match: Callable[[int], bool]) -> list[Sum]:
+        return find_shortest_sums(counts, candidates, is_match)
 
-    as_stated = fewest(lambda value: value == stated) if rank_fit(stated, figure) < len(FITS) else []
-    # Sources differ in what they call active: if theirs matches only when truncated, also look for a rounded match.
-    truncated = what == "active" and bool(as_stated) and match_figure(as_stated[0].value, figure) == "truncated"
-    rounding = fewest(lambda value: match_figure(value, figure) in FITS[:2]) if not as_stated or truncated else []
-    found = as_stated or rounding or fewest(lambda value: match_figure(value, figure) is not None)
+    as_stated = find_sums(lambda value: value == stated) if rank_fit(stated, figure) < len(FITS) else []
+    # Sources define "active" differently, so also look for a rounded match if the stated count only matches truncated.
+    is_truncated = what == "active" and bool(as_stated) and match_figure(as_stated[0].value, figure) == "truncated"
+    rounding = []
+    if not as_stated or is_truncated:
+        rounding = find_sums(lambda value: match_figure(value, figure) in FITS[:2])
+    sums = as_stated or rounding or find_sums(lambda value: match_figure(value, figure) is not None)
     plainer = None
-    if not as_stated and found and found[0].causes:
+    if not as_stated and sums and sums[0].causes:
         plain = (Account(base, n, (), n, "truncated") for base, n in counts.items() if match_figure(n, figure))
         plainer = next(plain, None)
-    accounts = make_accounts(counts, found, figure)
+    accounts = make_accounts(counts, sums, figure)
     rounded = next(iter(make_accounts(counts, rounding, figure)), None) if as_stated else None
     base = accounts[0].base if accounts else min(counts, key=lambda base: abs(counts[base] - figure.value))
     unexplained = 0 if accounts else figure.value - (counts[base] if stated is None else stated)
-    source = next((source.ref for source in model.sources if listed and source.id == listed.source), None)
-    printed = f"{number:,}" if isinstance(number, int) else number.strip()
-    return Why(model.id, printed, *figure, what, source, base, counts[base], accounts, plainer, rounded, unexplained)
+    source = next((source.ref for source in model.sources if entry and source.id == entry.source), None)
+    text = f"{number:,}" if isinstance(number, int) else number.strip()
+    return Why(model.id, text, *figure, what, source, base, counts[base], accounts, plainer, rounded, unexplained)
 
 
-def base_counts(count: Count, what: str | None) -> dict[str, int]:
-    """The counts that a figure may refer to, by what its source says."""
+def list_base_counts(count: Count, what: str | None) -> dict[str, int]:
+    """The counts to which a figure may refer, given what its source names: {name: value}."""
     if count.active == count.total:
         return {"total": count.total}
     if what in UNSTATED:
@@ -150,20 +152,20 @@ def base_counts(count: Count, what: str | None) -> dict[str, int]:
     return {"active": count.active} if str(what).startswith("active") else {"total": count.total}
 
 
-def stated_count(what: str | None, count: Count) -> int | None:
-    """The count that a source names; None if it names none."""
+def get_stated_count(what: str | None, count: Count) -> int | None:
+    """The value of the count that a source names; None if the source names none."""
     n: int | None = None if what is None or what in UNSTATED else getattr(count, what)
     return n
 
 
 def rank_fit(value: int | None, figure: Figure) -> int:
-    """How well a number fits a figure; 0 is best."""
+    """How well a number matches a figure; 0 is best."""
     fit = None if value is None else match_figure(value, figure)
     return FITS.index(fit) if fit else len(FITS)
 
 
 def find_causes(model: Model, count: Count, base: str, *, files: bool) -> list[Candidate]:
-    """Possible causes of a difference from this count. What only files hold is never part of the active count."""
+    """Possible causes of a difference from this count. Values that only files contain never explain active counts."""
     if base == "active":
         return find_candidates([select_active(tensor) for tensor in count.tensors], files=False)
     scheme = get_scheme(model.release.quantisation if model.release else None, model.reading.unread)
@@ -171,25 +173,25 @@ def find_causes(model: Model, count: Count, base: str, *, files: bool) -> list[C
 
 
 class Sum(NamedTuple):
-    """A count and causes that may be an account."""
+    """A count with causes, before it is formatted as an account."""
 
     base: str
     causes: tuple[Candidate, ...]
     value: int
 
 
-def find_fewest(
+def find_shortest_sums(
     counts: Mapping[str, int],
     candidates: Mapping[str, Sequence[Candidate]],
     is_match: Callable[[int], bool],
 ) -> list[Sum]:
-    """All matching sums with the smallest number of causes."""
+    """All matching sums with the fewest causes."""
     for n in range(MOST_CAUSES + 1):
         matches = [
-            found
+            candidate
             for base in counts
-            for found in make_sums(base, counts[base], candidates[base], n - (base == "active"))
-            if is_match(found.value) and are_compatible(found.causes)
+            for candidate in make_sums(base, counts[base], candidates[base], n - (base == "active"))
+            if is_match(candidate.value) and are_compatible(candidate.causes)
         ]
         if matches:
             return matches
@@ -197,14 +199,14 @@ def find_fewest(
 
 
 def make_sums(base: str, count: int, candidates: Sequence[Candidate], n: int) -> Iterator[Sum]:
-    """A count with every combination of n candidates."""
+    """A count with each combination of n candidates."""
     units = [(candidate.units, candidate) for candidate in candidates]
-    for chosen in combinations(units, n) if n >= 0 else ():
-        yield Sum(base, tuple(candidate for _, candidate in chosen), count + sum(n for n, _ in chosen))
+    for group in combinations(units, n) if n >= 0 else ():
+        yield Sum(base, tuple(candidate for _, candidate in group), count + sum(n for n, _ in group))
 
 
 def make_accounts(counts: Mapping[str, int], sums: Iterable[Sum], figure: Figure) -> tuple[Account, ...]:
-    """One account per value, nearest to the figure first."""
+    """One account per value, starting with the nearest to the figure."""
     by_value: dict[tuple[str, int], list[tuple[Cause, ...]]] = {}
     for base, candidates, value in sums:
         by_value.setdefault((base, value), []).append(tuple(candidate.cause for candidate in candidates))

@@ -159,27 +159,6 @@ OPERATIONS = {
     "tuple": ("tuple", ""),
 }  # fmt: skip
 
-KINDS = {
-    "moe": "MoE",
-    "mlp": "MLP",
-    "conv": "convolution",
-    "mamba": "Mamba",
-    "cross": "cross-attention",
-    "self": "self-attention",
-}
-# Words of layer kinds that are flags or bookkeeping and mean nothing to a reader
-FLAGS = ("layer", "first", "again", "later", "last", "looking", "own", "", "True", "False", "None")
-
-
-def describe_kind(kind: str) -> str:
-    """What a kind of layer is called; "" if all layers are alike.
-
-    >>> describe_kind("full_attention moe"), describe_kind("layer")
-    ('full attention MoE', '')
-    """
-    words = kind.replace("_", " ").split(" ")
-    return " ".join(KINDS.get(word, word) for word in words if word not in FLAGS)
-
 
 def name_operation(data: Data, components: tuple[str, ...], part: str) -> str:
     """The name of an operation: of its weights if it has some, otherwise of what it does."""

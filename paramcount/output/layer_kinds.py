@@ -1,0 +1,25 @@
+"""The names of kinds of layers, for traces, drawings and explanations."""
+
+from __future__ import annotations
+
+NAMES = {
+    "moe": "MoE",
+    "mtp": "MTP",
+    "mlp": "MLP",
+    "conv": "convolution",
+    "mamba": "Mamba",
+    "cross": "cross-attention",
+    "self": "self-attention",
+}
+# Words of layer kinds that are flags or bookkeeping and mean nothing to a reader
+FLAGS = ("layer", "first", "again", "later", "last", "looking", "own", "", "True", "False", "None")
+
+
+def describe_kind(kind: str) -> str:
+    """The name of a kind of layer; "" if all layers are alike.
+
+    >>> describe_kind("full_attention moe"), describe_kind("layer")
+    ('full attention MoE', '')
+    """
+    words = kind.replace("_", " ").split(" ")
+    return " ".join(NAMES.get(word, word) for word in words if word not in FLAGS)
