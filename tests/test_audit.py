@@ -342,7 +342,7 @@ def test_a_cell_of_several_numbers_claims_each_of_them(heading: str, text: str, 
         ("params", "7B (best)", "unrecognised 'best'"),
         ("params", "7B 13B", "2 numbers without labels"),
         ("params", "13B-7B", "the range ends below its start"),
-        ("params", "1.5", "is not a whole number"),
+        ("params", "1.5", "not a whole number"),
         ("params", "9" * 40, "too large or too precise for a count"),
         ("params", "1e99", "too large or too precise for a count"),
         ("params", "12,34,5B", "'12,34,5' is not a number"),
@@ -379,7 +379,7 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
         ("llama-2-7b", "params", "7000000000", "matches when rounded", ""),
         ("llama-2-7b", "params", "6738415617", "wrong (correct: 6,738,415,616)", ""),
         ("gpt2-small", "params", "117M", "wrong (correct: 124,439,808)", ""),
-        ("deepseek-v3", "params", ">600B", "not checkable", "the bound holds, but is not an exact value"),
+        ("deepseek-v3", "params", ">600B", "not checkable", "a bound that the correct value satisfies"),
         *[
             ("gpt2-small", "layers", claim, "wrong (correct: 12)", "a negative number")
             for claim in ("-12", "−12", "–12", "—12", "(-12)", "~-12")
@@ -389,11 +389,11 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
             for claim in (">12", "<12", "less than 12", "over 12", "under 12", "13+", "≥ 13", "13 — 24")
         ],
         *[
-            ("gpt2-small", "layers", claim, "not checkable", "the bound holds, but is not an exact value")
+            ("gpt2-small", "layers", claim, "not checkable", "a bound that the correct value satisfies")
             for claim in ("≥12", "<= 12", "12+", "at least 12", "up to 12", ">11", ">=12")
         ],
         *[
-            ("gpt2-small", "layers", claim, "not checkable", "the range holds, but is not an exact value")
+            ("gpt2-small", "layers", claim, "not checkable", "a range that includes the correct value")
             for claim in ("12 — 24", "12-24", "1 to 12", "12–12")
         ],
         *[
@@ -403,11 +403,11 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
         ("gpt2-small", "params", "-124M", "wrong (correct: 124,439,808)", "a negative number"),
         ("gpt2-small", "params", "-124439808", "wrong (correct: 124,439,808)", "a negative number"),
         ("gpt2-small", "params", ">124439808", "wrong (correct: 124,439,808)", ""),
-        ("gpt2-small", "params", ">124439807", "not checkable", "the bound holds, but is not an exact value"),
-        ("gpt2-small", "params", "<125M", "not checkable", "the bound holds, but is not an exact value"),
-        ("qwen-7b", "d_ff", ">22000", "not checkable", "the bound holds, but is not an exact value"),
+        ("gpt2-small", "params", ">124439807", "not checkable", "a bound that the correct value satisfies"),
+        ("gpt2-small", "params", "<125M", "not checkable", "a bound that the correct value satisfies"),
+        ("qwen-7b", "d_ff", ">22000", "not checkable", "a bound that the correct value satisfies"),
         ("deepseek-v3", "params", ">700B", "wrong (correct: 671,026,404,352)", ""),
-        ("deepseek-v3", "params", "600B-700B", "not checkable", "the range holds, but is not an exact value"),
+        ("deepseek-v3", "params", "600B-700B", "not checkable", "a range that includes the correct value"),
         ("deepseek-v3", "params", "up to 500B", "wrong (correct: 671,026,404,352)", ""),
         ("llama-3.1-8b", "context", "131072", "right", ""),
         ("llama-3.1-8b", "context", "128k", "matches when rounded (K = 1,024)", "K = 1,024"),
@@ -419,7 +419,7 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
             "vocab",
             "128,000",
             "not checkable",
-            "128,256 rows with padding; the tokenizer may have fewer",
+            "128,256 rows with padding; the tokenizer may have fewer tokens",
         ),
         ("llama-3.1-8b", "vocab", "32000", "wrong (correct: 128,256)", ""),
         ("llama-3.1-8b", "layers", "30", "wrong (correct: 32)", ""),
@@ -430,10 +430,10 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
         ("mixtral-8x7b", "experts", "N/A", "not checkable", "may mean none or unknown"),
         ("mixtral-8x7b", "d_ff", "14336", "right", ""),
         ("deepseek-moe-16b", "experts", "66", "right", "64 routed and 2 shared"),
-        ("deepseek-v3", "d_ff", "2048", "right", "of one expert"),
+        ("deepseek-v3", "d_ff", "2048", "right", "size of one expert"),
         ("deepseek-v3", "head dim", "128", "right", "non-rotary part"),
         ("deepseek-v3", "head dim", "56", "wrong (correct: 192)", ""),
-        ("qwen-7b", "intermediate_size", "22016", "right", "gate and up together, as in its config.json"),
+        ("qwen-7b", "intermediate_size", "22016", "right", "gate and up combined, as in its config.json"),
         ("t5-small", "layers", "12", "right", "6 encoder and 6 decoder layers"),
         ("codestral-mamba-7b", "heads", "64", "not checkable", "the model has no such size"),
         ("qwen1.5-moe-a2.7b", "shared experts", "4", "not checkable", "the shared experts are one block of size 5,632"),
@@ -444,15 +444,15 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
             "gpt2-small",
             "fp32",
             "548 MB",
-            "matches when rounded (of the 137,022,720 values in the released files)",
-            "of the 137,022,720 values in the released files",
+            "matches when rounded (all 137,022,720 values in the released files)",
+            "all 137,022,720 values in the released files",
         ),
         ("gpt2-small", "fp32", "474.7 MB", "matches when rounded (M = 2²⁰)", "M = 2²⁰"),
         ("gpt2-small", "fp32", "474.7 MiB", "matches when rounded", ""),
         ("gpt2-small", "fp32", "498 MiB", "wrong (correct: 498 MB)", ""),
         ("gpt2-small", "int8", "124 MB", "matches when rounded", ""),
-        ("gpt2-small", "int4 size", "62 MB", "not checkable", "a file in INT4 also holds scales"),
-        ("gpt2-small", "size", "498 MB", "not checkable", "the heading names no number format"),
+        ("gpt2-small", "int4 size", "62 MB", "not checkable", "INT4 files also contain scales"),
+        ("gpt2-small", "size", "498 MB", "not checkable", "the heading does not name a number format"),
         ("gpt-4", "params", "1.8T", "not checkable", "a third-party estimate; its sizes are unpublished"),
         (
             "DeepSeek-V3.1",
@@ -462,10 +462,10 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
             "the zoo entry is deepseek-v3, another release with the same sizes",
         ),
         ("DeepSeek-V3.1", "context", "163840", "right", ""),
-        ("qwen3-8b", "layers", "35-40", "not checkable", "the range holds, but is not an exact value"),
-        ("llama-2-7b", "params", "6–13B", "not checkable", "the range holds, but is not an exact value"),
+        ("qwen3-8b", "layers", "35-40", "not checkable", "a range that includes the correct value"),
+        ("llama-2-7b", "params", "6–13B", "not checkable", "a range that includes the correct value"),
         ("llama-2-7b", "params", "8–13B", "wrong (correct: 6,738,415,616)", ""),
-        ("llama-3.1-8b", "context", "100k+", "not checkable", "the bound holds, but is not an exact value"),
+        ("llama-3.1-8b", "context", "100k+", "not checkable", "a bound that the correct value satisfies"),
         ("gpt2-small", "fp8 size", "124 MB", "matches when rounded", ""),
     ],
 )
@@ -503,9 +503,9 @@ def test_a_wrong_number_of_parameters_says_what_it_counts_instead(model: str, cl
 @pytest.mark.parametrize(
     ("names", "id", "note"),
     [
-        ({"model": "GPT-2", "params": "1.5B"}, "gpt2-xl", "taken as GPT-2 1.5B"),
+        ({"model": "GPT-2", "params": "1.5B"}, "gpt2-xl", "interpreted as GPT-2 1.5B"),
         ({"model": "GPT-2", "params": "124M"}, "gpt2-small", ""),
-        ({"model": "Llama 2", "params": "70B"}, "llama-2-70b", "taken as Llama 2 70B"),
+        ({"model": "Llama 2", "params": "70B"}, "llama-2-70b", "interpreted as Llama 2 70B"),
         ({"model": "GPT-3 175B or “GPT-3”", "params": "175B"}, "gpt-3", ""),
         ({"model": "[**Qwen2.5-7B**](https://a.b)", "params": "7B"}, "qwen2.5-7b", ""),
         ({"model": "meta-llama/Llama-3.1-8B", "params": "8B"}, "llama-3.1-8b", ""),
@@ -526,7 +526,7 @@ def test_a_wrong_number_of_parameters_says_what_it_counts_instead(model: str, cl
             "not in the zoo",
         ),  # kimi-k2 is the nearest spelling
         ({"model": "25M", "layers": "8"}, None, "not in the zoo"),
-        ({"model": "", "params": "8B"}, None, "names no model"),
+        ({"model": "", "params": "8B"}, None, "no model name"),
     ],
 )
 def test_a_name_is_a_spelling_of_a_model_or_no_model_at_all(names: dict[str, str], id: str | None, note: str) -> None:
@@ -577,7 +577,7 @@ def test_layers_and_width_that_leave_too_little_or_too_much_are_unlikely() -> No
     ((grade, text),) = find_doubts(params="11B", layers="60", d_model="6144", heads="48")
     assert grade == "unlikely"
     assert text.startswith(
-        "less than 5.3 parameters per layer × d_model² (60 × 6,144² = 2.26 B); none of the zoo's"
+        "fewer than 5.3 parameters per layer × d_model² (60 × 6,144² = 2.26 B); none of the "
     )  # 12e9 / (60 · 6144²) = 5.298
     ((_, text),) = find_doubts(params="7B", layers="96", d_model="12288")
     assert text.startswith(
@@ -591,7 +591,7 @@ def test_layers_and_width_that_leave_too_little_or_too_much_are_unlikely() -> No
     ((_, text),) = find_doubts(params="100M", d_model="768", layers="12", vocab="500,000")
     assert text == "the token embedding of 500,000 × 768 = 384 M alone exceeds the total, unless it is factorised"
     ((_, text),) = find_doubts(params="7B", size_fp16="28 GB")
-    assert text == "size FP16: corresponds to 14.0 B values of 2 bytes"
+    assert text == "size FP16 corresponds to 14.0 B values of 2 bytes"
     assert find_doubts(params="7B", size_fp16="14 GB") == find_doubts(params="124M", size_fp32="548 MB") == []
 
 
@@ -606,12 +606,12 @@ def test_widths_that_do_not_divide_are_unusual_where_the_zoo_has_such_models() -
     assert find_doubts(d_model="4608", heads="28") == [
         (
             "unusual",
-            f"d_model = 4,608 is not a multiple of 28 heads; the same holds for 2 of the zoo's {len(MODELS)} models (glm-4.5, glm-4.5-air)",
+            f"d_model = 4,608 is not a multiple of 28 heads; also true of 2 of the {len(MODELS)} zoo models (glm-4.5, glm-4.5-air)",
         )
     ]
     ((grade, text),) = find_doubts(d_model="2048", heads="24", d_head="128")
     assert grade == "unusual" and text.startswith(
-        "24 heads × 128 = 3,072 differs from d_model = 2,048; the same holds for "
+        "24 heads × 128 = 3,072 differs from d_model = 2,048; also true of "
     )
 
 
@@ -856,9 +856,9 @@ COLUMNS = "a column named model and others such as parameters, active, non-embed
             "f, line 2: contains the control character '\\x1b' (expected a CSV or Markdown file)",
         ),
         (b"model,params\n\ngpt2,1,2\n", "f, line 3: has 3 cells (expected 2, as in the first line)"),
-        (b"model,params\ngpt2\n", "f, line 2: has 1 cells (expected 2, as in the first line)"),
+        (b"model,params\ngpt2\n", "f, line 2: has 1 cell (expected 2, as in the first line)"),
         (b"|model|params|\n|-|-|\n|a|b|c|\n", "f, line 3: has 3 cells (expected at most 2, as in the header)"),
-        (b'model,params\n"gpt2,1\n', "f, line 3: is not valid CSV: unexpected end of data"),
+        (b'model,params\n"gpt2,1\n', "f, line 3: invalid CSV: unexpected end of data"),
         (b"model," + b"a," * 10**6, "f: has 1,000,001 columns (expected at most 500)"),
         (b"model,params\n" + b"gpt2,1\n" * 60000, "f: has more than 100,000 cells (expected at most 100,000)"),
         (b"a" * (5 << 20), "f: is too large (expected a CSV or Markdown file of at most 4,194,304 bytes)"),
@@ -995,7 +995,7 @@ def test_an_audit_is_frozen_and_plain_as_data() -> None:
         (7, "int is not a table of claims"),
         (b"model", "bytes is not a table of claims"),
         ({"model": "gpt2"}, "dict is not a table of claims"),
-        ([{"model": "gpt2", "layers": 12}, 7], "row 2: the row is of type int"),
+        ([{"model": "gpt2", "layers": 12}, 7], "row 2: is of type int"),
         ([], "rows: contains no table of claims"),
         ([{}], "rows: contains no table of claims"),
         ([{"layers": 12}], "rows: contains no table of claims"),

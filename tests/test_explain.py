@@ -192,7 +192,7 @@ def test_a_tied_head_has_its_line() -> None:
 def test_a_hybrid_has_a_line_for_each_kind_of_layer_with_its_number_and_name() -> None:
     norms = {line.layers: line.formula for line in pc.explain("jamba-v0.1").lines if line.component == "norm"}
     assert norms == {
-        "28 mamba layers": "28 mamba layers · (2·d_model + 2·d_state + dt_rank)",
+        "28 Mamba layers": "28 Mamba layers · (2·d_model + 2·d_state + dt_rank)",
         "4 attention layers": "4 attention layers · 2 · d_model",
         "outside layers": "d_model",
     }
@@ -252,7 +252,7 @@ def test_a_head_of_gpt_3_is_four_matrices_of_12288_by_128() -> None:
 
 
 def test_with_grouped_queries_keys_and_values_are_shared() -> None:
-    assert pc.explain("llama-3.1-8b", head=True).notes == ("Wk and Wv shared by 4 heads",)
+    assert pc.explain("llama-3.1-8b", head=True).notes == ("4 query heads share Wk and Wv",)
     assert pc.explain("gpt-3", head=True).notes == ()
 
 
@@ -265,7 +265,7 @@ def test_with_latent_attention_some_matrices_belong_to_a_head_and_some_to_all() 
 
 def test_one_query_head_may_share_its_keys_with_all_others() -> None:
     falcon = {"model_type": "falcon", "multi_query": True, "new_decoder_architecture": False}
-    assert pc.explain(falcon, head=True).notes == ("Wk and Wv shared by all 71 heads",)
+    assert pc.explain(falcon, head=True).notes == ("all 71 query heads share Wk and Wv",)
 
 
 def test_a_gate_with_a_number_for_each_head_is_a_column_of_its_own() -> None:
@@ -280,21 +280,21 @@ def test_a_gate_with_a_number_for_each_head_is_a_column_of_its_own() -> None:
 def test_a_head_is_of_the_first_layer_that_has_any() -> None:
     assert (
         pc.explain("jamba-v0.1", head=True).subject
-        == "one of 32 heads of layer 4 of model.layers: attention dense, like layers 4, 12, 20, 28"
+        == "one of 32 heads in layer 4 of model.layers: attention dense, same shapes as layers 4, 12, 20, 28"
     )
 
 
 def test_a_layer_says_its_kind_and_the_other_stacks() -> None:
-    assert pc.explain("deepseek-v3", layer=2).subject == "layer 2 of model.layers: dense, like layers 0–2"
-    assert pc.explain("deepseek-v3", layer=3).subject == "layer 3 of model.layers: moe, like layers 3–60"
-    assert pc.explain("t5-small", layer=0).notes == ("other stacks: --layer encoder.block.0 (of 0–5)",)
-    assert pc.explain("t5-small", layer="encoder.block.3").subject == "layer 3 of encoder.block: like layers 1–5"
+    assert pc.explain("deepseek-v3", layer=2).subject == "layer 2 of model.layers: dense, same shapes as layers 0–2"
+    assert pc.explain("deepseek-v3", layer=3).subject == "layer 3 of model.layers: MoE, same shapes as layers 3–60"
+    assert pc.explain("t5-small", layer=0).notes == ("other stacks: encoder.block.0–5",)
+    assert pc.explain("t5-small", layer="encoder.block.3").subject == "layer 3 of encoder.block: same shapes as layers 1–5"
 
 
 def test_a_layer_beside_the_model_says_that_it_is_in_no_total() -> None:
     mtp = pc.explain("deepseek-v3", layer=61)
     assert (mtp.subject, mtp.total) == (
-        "layer 61 of model.layers (not included in the total): mtp, the only one of its kind",
+        "layer 61 of model.layers (not included in the total): MTP, the only layer with these shapes",
         11_610_067_968,
     )
 

@@ -274,7 +274,7 @@ def test_the_formulas_sum_to_the_total_and_the_visits_to_what_is_active(one: Nod
     _, *rows, total = table_of(one, "Formulas, symbolic and with numbers")
     assert sum(number(row[4]) for row in rows) == number(total[4]) == 671_026_404_352
     assert ["embedding", "", "vocab_size · d_model", "129,280 · 7,168", "926,679,040"] in rows
-    rows = table_of(one, "experts: 8 of 256 active per token in 58 moe layers")
+    rows = table_of(one, "experts: 8 of 256 active per token in 58 MoE layers")
     assert ["inactive experts", "58 layers × 248 experts × 3 × 7,168 × 2,048", "633,474,121,728"] in rows
     assert "active = 671,026,404,352 − 633,474,121,728 = 37,552,282,624" in one.text
     assert ["vocab_size", "129,280", "vocabulary size", "vocab_size"] in table_of(one, "Sizes in the formulas")

@@ -549,7 +549,33 @@ def test_without_a_number_every_published_figure_stands_with_its_source(run: Run
     assert lines[3].split() == ["671", "B", "671,026,404,352", "card", "total,", "matches", "when", "rounded"]
     assert any(line.split()[:6] == ["36.7", "B", "37,552,282,624", "card-2", "not", "reproducible,"] for line in lines)
     assert "card-2: github deepseek-ai/DeepSeek-V3@0b39205aed0d:README_WEIGHTS.md" in done.out
-    assert run("why", "falcon3-1b").out.splitlines()[-1] == "falcon3-1b: no published figures in the zoo entry"
+
+
+def test_a_model_without_published_figures_shows_its_total_and_how_to_explain_a_figure(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run("why", "falcon3-1b")
+    note = "falcon3-1b: no published figure is known; to explain one, run `paramcount why falcon3-1b NUMBER`"
+    assert (done.code, done.err) == (0, f"note: {note}\n")
+    assert [line.split() for line in done.out.splitlines()[::2]] == [
+        ["model", "total"],
+        ["Falcon3", "1B", "1,669,408,768"],
+    ]
+    assert json.loads(run("why", "falcon3-1b", "--json").out)["notes"] == [note]
+    (tmp_path / "tiny.json").write_text(json.dumps(TINY), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    done = run("why", "tiny.json")
+    assert done.err.splitlines()[-1] == (
+        "note: tiny.json: no published figure is known; to explain one, run `paramcount why tiny.json NUMBER`"
+    )
+    assert f"{pc.count(TINY).total:,}" in done.out
+    assert run("why", "tiny.json", str(pc.count(TINY).total)).err == ""
+
+
+def test_figures_of_other_models_are_shown_beside_the_note_on_a_model_without_figures(run: Runner) -> None:
+    done = run("why", "falcon3-1b", "gpt2")
+    assert done.err.startswith("note: falcon3-1b: no published figure is known")
+    assert [line.split()[0] for line in done.out.splitlines()[2:]] == ["gpt2-small"] * 3
 
 
 def test_figures_belong_to_the_model_before_them(run: Runner) -> None:
@@ -612,7 +638,6 @@ def test_a_markdown_table_has_four_columns(run: Runner) -> None:
         ["glm-4.5", "355B"],
         ["deepseek-v3", "684531386000"],
         ["deepseek-v3"],
-        ["falcon3-1b"],
         ["gpt2", "llama-2-7b"],
     ],
 )

@@ -87,9 +87,9 @@ def group_by_note(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
 
 
 def name_cells(cells: Sequence[Cell]) -> str:
-    return (
-        f"{cells[0].label} {cells[0].plain}" if len(cells) == 1 else join_words((cell.label for cell in cells), "and")
-    )
+    if len(cells) == 1:
+        return f"{cells[0].label} {cells[0].plain}"
+    return join_words((cell.label for cell in cells), "and")
 
 
 def describe_doubt(doubt: Doubt) -> str:
@@ -128,10 +128,10 @@ def list_notes(row: Row) -> list[str]:
     claims = [cell for cell in row.cells if not cell.empty]
     notes = group_by_note(cell for cell in claims if cell.note not in ("", row.note) and cell.verdict != "rounded")
     lines = [row.note] if row.note else []
-    return lines + [
-        note if len(cells) == len(claims) else f"{join_words((cell.label for cell in cells), 'and')}{format_note(note)}"
-        for note, cells in notes.items()
-    ]
+    for note, cells in notes.items():
+        labels = join_words((cell.label for cell in cells), "and")
+        lines.append(note if len(cells) == len(claims) else f"{labels}{format_note(note)}")
+    return lines
 
 
 def format_note(note: str) -> str:

@@ -57,24 +57,30 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
 
     The answer is a count plus and minus named causes, with nothing unexplained. A short NUMBER (3.6B, ~1.04T) may be
     rounded or truncated; a full one (137022720) must match exactly. CHECKPOINT is a .safetensors or .gguf file, an
-    index, a directory of shards or a saved header. Without NUMBER and CHECKPOINT, explain all published figures of its zoo
-    entry, or the checkpoint next to its config.json. The exit code is 1 if a figure cannot be explained or a file is
-    not complete."""
+    index, a directory of shards or a saved header. Without NUMBER and CHECKPOINT, explain all published figures in the
+    zoo entry, or the checkpoint next to the config.json. The exit code is 1 if a figure cannot be explained or a file
+    is not complete."""
     questions = parse_arguments(names)
     models = [load_model(question.name, changes, download) for question in questions]
-    messages = collect_messages([question.name for question in questions], models, with_ids=True)
     answers: list[Sequence[Why]] = []
     contents: list[Sequence[CheckpointExplanation]] = []
     for model, question in zip(models, questions):
         needs_figures = question.figures or not question.files
         answers.append(explain_figures(model, question.figures) if needs_figures else ())
         contents.append(explain_files(model, question.files))
+    messages = collect_messages([question.name for question in questions], models, with_ids=True)
+    notes = [
+        describe_no_figures(q) for q, figures, files in zip(questions, answers, contents) if not figures and not files
+    ]
+    messages = messages._replace(notes=(*messages.notes, *notes))
     results: list[Why | CheckpointExplanation] = [*chain(*answers), *chain(*contents)]
     is_single = len(questions) == 1 == len(questions[0].figures) + len(questions[0].files)
 
     def make_table(format: str) -> Table:
-        if is_single and format not in ("csv", "json"):
+        if format not in ("csv", "json") and is_single:
             return answer_table(models[0], results[0])
+        if format not in ("csv", "json") and not results:
+            return count_table(models)
         return table(models, answers, contents)
 
     emit(make_table, output, messages)
@@ -119,6 +125,12 @@ def explain_files(model: Model, paths: Sequence[str]) -> list[CheckpointExplanat
     from paramcount.checkpoints.why import explain_checkpoint
 
     return [explain_checkpoint(model, read_checkpoint(path)) for path in paths]
+
+
+def describe_no_figures(question: Question) -> str:
+    """The note on a model without published figures."""
+    name = make_printable(question.name)
+    return f"{name}: no published figure is known; to explain one, run `paramcount why {name} NUMBER`"
 
 
 # ---- one answer
@@ -224,12 +236,6 @@ def table(
     above = [f"{single.name}   {count_model(single).total:,} parameters"] if single else []
     above += [f"{'' if single else f'{model.id}: '}{line}" for model in models for line in describe_changes(model)]
     below = [f"{id}: {source}" for id, source in dict.fromkeys((row[8], row[7]) for row in rows) if id and id != source]
-    for model, figures, files in zip(models, answers, contents):
-        if not figures and not files:
-            below.append(
-                f"{model.id}: no published figures"
-                + ("; pass a NUMBER or a CHECKPOINT" if model.reading.origin else " in the zoo entry")
-            )
     data: dict[str, object] = {"schema_version": SCHEMA_VERSION}
     changes = [changes_to_dict(model) for model in models]
     data["figures"] = [why.to_dict() | change for change, figures in zip(changes, answers) for why in figures]
@@ -237,6 +243,13 @@ def table(
         data["files"] = [file.to_dict() | change for change, files in zip(changes, contents) for file in files]
     cells = [[row[i] for i in visible] for row in rows]
     return Table([columns[i] for i in visible], cells, data, above, below, wraps=True)
+
+
+def count_table(models: Sequence[Model]) -> Table:
+    """The totals of models without figures to explain."""
+    columns = [Column("model", "model", right=False), Column("total", "total")]
+    rows = [[model.name, count_model(model).total] for model in models]
+    return Table(columns, rows, None, [line for model in models for line in describe_changes(model)])
 
 
 def figure_row(why: Why, ids: Mapping[str, str]) -> Row:

@@ -314,7 +314,7 @@ def render_latex(e: Explanation) -> str:
         total = format_products(format_active_sum(e))
         blocks[-1].append(rf"{format_upright('active')} &= {total} = {latex_number(e.active)}")
     lines = [f"% {make_printable(line)}" for line in (format_title(e), *e.changes, *list_notes(e))]
-    lines.append(r"% requires \usepackage{amsmath}")
+    lines.append(r"% needs \usepackage{amsmath}")
     for block in filter(None, blocks):
         lines += [r"\begin{align*}", " \\\\\n".join(block), r"\end{align*}"]
     return "\n".join(lines) + "\n"
