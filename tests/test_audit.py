@@ -610,9 +610,7 @@ def test_widths_that_do_not_divide_are_unusual_where_the_zoo_has_such_models() -
         )
     ]
     ((grade, text),) = find_doubts(d_model="2048", heads="24", d_head="128")
-    assert grade == "unusual" and text.startswith(
-        "24 heads × 128 = 3,072 differs from d_model = 2,048; also true of "
-    )
+    assert grade == "unusual" and text.startswith("24 heads × 128 = 3,072 differs from d_model = 2,048; also true of ")
 
 
 MODELS = [zoo.load_entry(id) for id in zoo.list_ids() if not zoo.load_entry(id).estimate]

@@ -192,7 +192,7 @@ def test_a_tied_head_has_its_line() -> None:
 def test_a_hybrid_has_a_line_for_each_kind_of_layer_with_its_number_and_name() -> None:
     norms = {line.layers: line.formula for line in pc.explain("jamba-v0.1").lines if line.component == "norm"}
     assert norms == {
-        "28 Mamba layers": "28 Mamba layers · (2·d_model + 2·d_state + dt_rank)",
+        "28 mamba layers": "28 mamba layers · (2·d_model + 2·d_state + dt_rank)",
         "4 attention layers": "4 attention layers · 2 · d_model",
         "outside layers": "d_model",
     }
@@ -288,7 +288,9 @@ def test_a_layer_says_its_kind_and_the_other_stacks() -> None:
     assert pc.explain("deepseek-v3", layer=2).subject == "layer 2 of model.layers: dense, same shapes as layers 0–2"
     assert pc.explain("deepseek-v3", layer=3).subject == "layer 3 of model.layers: MoE, same shapes as layers 3–60"
     assert pc.explain("t5-small", layer=0).notes == ("other stacks: encoder.block.0–5",)
-    assert pc.explain("t5-small", layer="encoder.block.3").subject == "layer 3 of encoder.block: same shapes as layers 1–5"
+    assert (
+        pc.explain("t5-small", layer="encoder.block.3").subject == "layer 3 of encoder.block: same shapes as layers 1–5"
+    )
 
 
 def test_a_layer_beside_the_model_says_that_it_is_in_no_total() -> None:

@@ -9,6 +9,7 @@ from paramcount.explaining.explanation import ExpertGroup
 from paramcount.explaining.lines import Kinds, find_common_words
 from paramcount.explaining.pieces import Piece, Walk, evaluate
 from paramcount.flow import Repeat
+from paramcount.output.layer_kinds import name_words
 from paramcount.symbolic.factoring import TEXT, factor, format_formula, substitute
 from paramcount.symbolic.polynomials import Polynomial
 
@@ -38,10 +39,8 @@ def list_expert_groups(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> Ite
         for sizes, repeats in by_size.items():
             layers = sum(walk.evaluate(layer.count) for layer in repeats)
             one = sum(evaluate(size, walk.values) for size in sizes)
-            kind = find_common_words(
-                [layer.kind for layer in repeats],
-                [layer.kind for layer in kinds.get(stack, repeats)],
-            )
+            kinds_of_stack = [layer.kind for layer in kinds.get(stack, repeats)]
+            kind = name_words(find_common_words([layer.kind for layer in repeats], kinds_of_stack))
             trees = [factor(size.terms) for size in sizes if size != 0]
             formula = " + ".join(format_formula(tree, PRODUCTS) for tree in trees)
             numbers = " + ".join(format_formula(tree, substitute(PRODUCTS, walk.values)) for tree in trees)

@@ -23,7 +23,7 @@ class Line(NamedTuple):
     component: str  # of the overview: "qkv"
     detail: str  # "qkv.q" if the component has several lines; else ""
     part: str  # decoder, encoder, cross_attention, vision …
-    layers: str  # the layers it applies to, if not all: "28 Mamba layers"; "outside layers"; else ""
+    layers: str  # the layers it applies to, if not all: "58 MoE layers"; "outside layers"; else ""
     of: str  # weights | biases
     formula: str  # in named sizes
     numbers: str  # the formula with this model's values

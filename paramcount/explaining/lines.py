@@ -12,7 +12,7 @@ from paramcount.errors import make_printable
 from paramcount.explaining.explanation import Component, Line
 from paramcount.explaining.pieces import Piece, Walk, evaluate, to_polynomial
 from paramcount.flow import Repeat, Size
-from paramcount.output.layer_kinds import NAMES
+from paramcount.output.layer_kinds import name_words
 from paramcount.symbolic.factoring import LATEX, TEXT, factor, format_formula, group_digits, substitute
 from paramcount.symbolic.polynomials import Polynomial
 
@@ -27,7 +27,7 @@ Layers = tuple[str, Repeat]  # (the stack, the layers of one kind)
 class Share(NamedTuple):
     """The parameters of layers with equal shapes, or outside all layers."""
 
-    layers: str  # "28 Mamba layers"
+    layers: str  # "58 MoE layers"
     formula: Polynomial
     active: Polynomial  # parameters that one token uses
     values: Mapping[str, int]
@@ -137,7 +137,8 @@ def make_shares(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> list[Share
     for (each, active_each), equal in by_size.items():
         words = find_common_words([repeat.kind for _, repeat in equal], [repeat.kind for _, repeat in all_layers])
         times, values = name_number(to_polynomial(sum(repeat.count for _, repeat in equal)), words, walk)
-        label = format_layers(evaluate(times, values), words) if len(equal) < len(all_layers) else ""
+        label_words = words if values is not walk.values else name_words(words)  # a named number is part of the formula
+        label = format_layers(evaluate(times, values), label_words) if len(equal) < len(all_layers) else ""
         shares.append(Share(label, times * each, times * active_each, values))
     if len(shares) == 1 and outside == 0:
         return shares
@@ -148,7 +149,7 @@ def make_shares(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> list[Share
 
 
 def name_number(number: Polynomial, words: str, walk: Walk) -> tuple[Polynomial, Mapping[str, int]]:
-    """A number of layers as a factor; a plain number gets a name such as "28 Mamba layers"."""
+    """A number of layers as a factor; a plain number gets a name such as "28 mamba layers"."""
     if number.names:
         return number, walk.values
     n = evaluate(number, {})
@@ -167,7 +168,7 @@ def find_common_words(some: Sequence[Hashable], every: Sequence[Hashable]) -> st
 
     >>> every = [("mamba", "moe"), ("mamba", "dense"), ("attention", "moe")]
     >>> find_common_words(every[:2], every), find_common_words(every[2:], every), find_common_words(every, every)
-    ('Mamba', 'attention', '')
+    ('mamba', 'attention', '')
     """
     if len(some) == len(every):
         return ""
@@ -185,7 +186,7 @@ def find_common_words(some: Sequence[Hashable], every: Sequence[Hashable]) -> st
 def split_kind(kind: Hashable) -> tuple[str, ...]:
     """The words of a kind at their positions; "" for other values and for "layer", which all kinds may share."""
     names = kind if isinstance(kind, tuple) else (kind,)
-    return tuple(NAMES.get(word, word) if isinstance(word, str) and word != "layer" else "" for word in names)
+    return tuple(word if isinstance(word, str) and word != "layer" else "" for word in names)
 
 
 NO_LETTER = re.compile(r"[^A-Za-z_/-]+")  # characters that have another meaning in a formula

@@ -15,6 +15,15 @@ NAMES = {
 FLAGS = ("layer", "first", "again", "later", "last", "looking", "own", "", "True", "False", "None")
 
 
+def name_words(words: str) -> str:
+    """The words of a kind of layer as they are usually written.
+
+    >>> name_words("attention or moe")
+    'attention or MoE'
+    """
+    return " ".join(NAMES.get(word, word) for word in words.split(" "))
+
+
 def describe_kind(kind: str) -> str:
     """The name of a kind of layer; "" if all layers are alike.
 
@@ -22,4 +31,4 @@ def describe_kind(kind: str) -> str:
     ('full attention MoE', '')
     """
     words = kind.replace("_", " ").split(" ")
-    return " ".join(NAMES.get(word, word) for word in words if word not in FLAGS)
+    return name_words(" ".join(word for word in words if word not in FLAGS))
