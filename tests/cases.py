@@ -15,13 +15,13 @@ from typing import Any
 CASES = Path(__file__).parent / "data" / "cases.json"
 
 
-def load() -> dict[str, list[dict[str, Any]]]:
+def load_cases() -> dict[str, list[dict[str, Any]]]:
     """{model type: its cases}"""
     found: dict[str, list[dict[str, Any]]] = json.loads(CASES.read_text(encoding="utf-8")) if CASES.exists() else {}
     return found
 
 
-def digest(tensors: Mapping[str, tuple[int, ...]], prefix: str) -> str:
+def hash_shapes(tensors: Mapping[str, tuple[int, ...]], prefix: str) -> str:
     """Names and shapes, whatever their order; a name with the model's own prefix is the same without it."""
     lines = sorted(
         f"{name.removeprefix(prefix)} {'×'.join(map(str, shape))}" for name, shape in tensors.items() if 0 not in shape

@@ -17,13 +17,13 @@ TOTALS = ("total", "embedding", "lm_head", "buffers")
 
 
 @lru_cache(maxsize=1)
-def reference() -> dict[str, dict[str, Any]]:
+def load_reference() -> dict[str, dict[str, Any]]:
     """{zoo id: what the reference implementation has}"""
     frozen: dict[str, dict[str, Any]] = json.loads(REFERENCE.read_text(encoding="utf-8"))
     return frozen
 
 
-def shapes(count: Count) -> Counter[str]:
+def count_shapes(count: Count) -> Counter[str]:
     """How many learned tensors the model has of each shape, tied ones once."""
     found: Counter[str] = Counter()
     for tensor in count.tensors:
@@ -32,9 +32,9 @@ def shapes(count: Count) -> Counter[str]:
     return found
 
 
-def differences(id: str) -> list[str]:
+def find_differences(id: str) -> list[str]:
     """Where a zoo entry, counted anew, differs from its reference: empty where it is equal, tensor by tensor."""
-    expected = reference().get(id)
+    expected = load_reference().get(id)
     if expected is None:
         return [f"{id} is not in {REFERENCE.name}"]
     count = count_sizes(zoo.load_entry(id).sizes)
@@ -43,7 +43,7 @@ def differences(id: str) -> list[str]:
         for name in TOTALS
         if getattr(count, name) != expected[name]
     ]
-    has, wants = shapes(count), Counter(expected["shapes"])
+    has, wants = count_shapes(count), Counter(expected["shapes"])
     return found + [
         f"{shape}: {has[shape]} tensors instead of {wants[shape]}"
         for shape in sorted(has | wants)
@@ -59,13 +59,13 @@ MIXTRAL = {"gate_proj": "w1", "down_proj": "w2", "up_proj": "w3", ".mlp.": ".blo
 
 
 @lru_cache(maxsize=1)
-def reference_names() -> dict[str, dict[str, Any]]:
+def load_reference_names() -> dict[str, dict[str, Any]]:
     """{zoo id: {name in the reference implementation: [shape, how many]}}"""
     frozen: dict[str, dict[str, Any]] = json.loads(NAMED.read_text(encoding="utf-8"))
     return frozen
 
 
-def released(architecture: str, name: str) -> str:
+def rename_as_released(architecture: str, name: str) -> str:
     """A name in transformers 5 as the released files have it."""
     if architecture in ("gpt2", "openai-gpt"):
         return name.removeprefix("transformer.")
@@ -81,35 +81,35 @@ def released(architecture: str, name: str) -> str:
     return name
 
 
-def expected_names(id: str) -> Named:
+def expect_names(id: str) -> Named:
     """The reference's tensors; stacked and fused experts one by one, as released files hold them (gpt-oss's stay stacked)."""
     architecture = str(zoo.load_entry(id).architecture)
     found: Named = {}
-    for name, (shape, copies) in reference_names()[id].items():
+    for name, (shape, copies) in load_reference_names()[id].items():
         stem, stacked, projection = name.partition(".experts.")
         if not stacked or len(shape) != 3 or architecture == "gpt_oss":
-            found[released(architecture, name)] = tuple(shape), copies
+            found[rename_as_released(architecture, name)] = tuple(shape), copies
             continue
         n, rows, columns = shape
         halves = ("gate_proj", "up_proj") if projection == "gate_up_proj" else (projection,)
         for half in halves:
-            found[released(architecture, f"{stem}.experts.{{}}.{half}.weight")] = (
+            found[rename_as_released(architecture, f"{stem}.experts.{{}}.{half}.weight")] = (
                 (rows // len(halves), columns),
                 n * copies,
             )
     return found
 
 
-def misnamed(id: str) -> list[str]:
+def find_misnamed(id: str) -> list[str]:
     """Tensors of a zoo entry that differ from its reference's of the same name; empty where all are equal or none are recorded."""
-    if id not in reference_names():
+    if id not in load_reference_names():
         return []
     has: Named = {}
     for tensor in count_sizes(zoo.load_entry(id).sizes).tensors:
         if tensor.part != "mtp" and tensor.role == "parameter" and tensor.tied_to is None:
             name = re.sub(r"\{\w+\}", "{}", tensor.name)
             has[name] = tensor.shape, tensor.copies + has.get(name, (tensor.shape, 0))[1]
-    wants = expected_names(id)
+    wants = expect_names(id)
     return [
         f"{name}: {has.get(name)} instead of {wants.get(name)}"
         for name in sorted(has | wants)

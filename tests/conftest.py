@@ -27,12 +27,12 @@ def _no_device_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """A defect, or a mutant of the writer, must not put a file in the place of /dev/null: root may do that."""
     replace = os.replace
 
-    def guarded(source: str, target: str | Path) -> None:
+    def replace_file(source: str, target: str | Path) -> None:
         assert not Path(target).exists() or Path(target).is_file(), f"{target} is not a regular file"
         assert not Path(target).is_relative_to("/dev")
         replace(source, target)
 
-    monkeypatch.setattr(os, "replace", guarded)
+    monkeypatch.setattr(os, "replace", replace_file)
 
 
 @pytest.fixture
@@ -40,10 +40,10 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     """Run the command line on an 80-column terminal."""
     monkeypatch.setenv("COLUMNS", "80")
 
-    def call(*args: str) -> Run:
+    def run_command(*args: str) -> Run:
         with pytest.raises(SystemExit) as leaving:
             main(list(args))
         captured = capsys.readouterr()
         return Run(int(leaving.value.code or 0), captured.out, captured.err)
 
-    return call
+    return run_command

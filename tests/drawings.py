@@ -19,7 +19,7 @@ from paramcount.zoo import Model
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def trace_of(model: Model, drawing: Drawing) -> Trace:
+def trace_drawing(model: Model, drawing: Drawing) -> Trace:
     """The trace that a drawing shows."""
     source = drawing.tokens if has_encoder_input(model) else None
     return trace_model(model, TraceOptions(drawing.tokens, source=source))
@@ -45,31 +45,31 @@ def assert_shapes_are_printed(drawing: Drawing) -> None:
     """A rectangle's rows, columns and copies are those that are printed at it."""
     texts = {text.text for text in drawing.texts}
     for r in drawing.rectangles:
-        assert numbers(r) in (drawn(r), printed_otherwise(r)), r
+        assert parse_shape(r) in (drawn_shape(r), printed_shape(r)), r
         one = r.shape.rpartition(" × ")[2]
         bias = r.role == "weight" and r.rows == 1
         if not bias and r.shape not in texts:
             assert {one, f"{r.copies} ×"} <= texts, r
 
 
-def numbers(r: Rectangle) -> tuple[int, ...]:
+def parse_shape(r: Rectangle) -> tuple[int, ...]:
     """Those of a printed shape but for ones, smallest first; words left out."""
     return tuple(sorted(n for n in map(int, re.findall(r"\d+", r.shape)) if n != 1))
 
 
-def drawn(r: Rectangle) -> tuple[int, ...]:
+def drawn_shape(r: Rectangle) -> tuple[int, ...]:
     sides = [n for n in (r.rows, r.cols, r.copies) if isinstance(n, int) and n != 1]
     return tuple(sorted(sides))
 
 
-def printed_otherwise(r: Rectangle) -> tuple[int, ...]:
+def printed_shape(r: Rectangle) -> tuple[int, ...]:
     """Where a side is a product of what is printed, such as heads side by side: the printed shape if it multiplies to the same."""
-    found = numbers(r)
+    found = parse_shape(r)
     words = [n for n in (r.rows, r.cols) if isinstance(n, str)]
-    return found if words or prod(found) == prod(drawn(r)) else ()
+    return found if words or prod(found) == prod(drawn_shape(r)) else ()
 
 
-def things(drawing: Drawing) -> list[tuple[Box, object]]:
+def list_items(drawing: Drawing) -> list[tuple[Box, object]]:
     return [
         *((r.box, r) for r in drawing.rectangles),
         *((text.box, text) for text in drawing.texts),
@@ -77,9 +77,9 @@ def things(drawing: Drawing) -> list[tuple[Box, object]]:
     ]
 
 
-def overlaps(drawing: Drawing) -> Iterator[tuple[object, object]]:
+def find_overlaps(drawing: Drawing) -> Iterator[tuple[object, object]]:
     """Rectangles, texts and signs that lie on one another."""
-    found = sorted(things(drawing), key=lambda pair: pair[0][0])
+    found = sorted(list_items(drawing), key=lambda pair: pair[0][0])
     for i, (a, one) in enumerate(found):
         for b, other in found[i + 1 :]:
             if b[0] >= a[2] - 0.01:
@@ -91,13 +91,13 @@ def overlaps(drawing: Drawing) -> Iterator[tuple[object, object]]:
 def assert_on_grid(drawing: Drawing) -> None:
     """Every coordinate is a small binary fraction. Sums of such floats are exact, so that none depends on how it was added up."""
     points = [point for arrow in drawing.arrows for point in arrow.points]
-    boxes = [box for box, _ in things(drawing)] + [frame.box for frame in drawing.frames]
+    boxes = [box for box, _ in list_items(drawing)] + [frame.box for frame in drawing.frames]
     for n in [drawing.width, drawing.height, *(n for place in (*points, *boxes) for n in place)]:
         assert (1024 * n).is_integer(), n
 
 
 def assert_all_inside(drawing: Drawing) -> None:
-    for (left, top, right, bottom), thing in [*things(drawing), *((frame.box, frame) for frame in drawing.frames)]:
+    for (left, top, right, bottom), thing in [*list_items(drawing), *((frame.box, frame) for frame in drawing.frames)]:
         assert left >= 0, thing
         assert top >= 0, thing
         assert right <= drawing.width, thing
@@ -106,9 +106,9 @@ def assert_all_inside(drawing: Drawing) -> None:
         assert all(0 <= x <= drawing.width and 0 <= y <= drawing.height for x, y in arrow.points), arrow
 
 
-def blocked(drawing: Drawing) -> int:
+def count_crossings(drawing: Drawing) -> int:
     """How many stretches of arrows run through a rectangle, a text or a sign."""
-    boxes = [box for box, _ in things(drawing)]
+    boxes = [box for box, _ in list_items(drawing)]
     found = 0
     for arrow in drawing.arrows:
         for (a, b), (c, d) in pairwise(arrow.points):
@@ -119,7 +119,7 @@ def blocked(drawing: Drawing) -> int:
     return found
 
 
-def grey(drawing: Drawing) -> Counter[int]:
+def count_drawn_weights(drawing: Drawing) -> Counter[int]:
     """How many numbers the weights of each step hold, as they are drawn."""
     found: Counter[int] = Counter()
     for r in drawing.rectangles:
@@ -130,7 +130,7 @@ def grey(drawing: Drawing) -> Counter[int]:
     return found
 
 
-def held(trace: Trace) -> dict[int, int]:
+def count_traced_weights(trace: Trace) -> dict[int, int]:
     """How many numbers the weights of each step hold."""
     return {
         i: sum(prod(map(int, weight.shape)) for weight in step.weights)
@@ -150,7 +150,7 @@ def assert_flows(drawing: Drawing, trace: Trace) -> None:
             assert (first[0] == corner[0]) != (corner[0] == last[0]), arrow
 
 
-def parsed(svg: str) -> ET.Element:
+def parse_svg(svg: str) -> ET.Element:
     """An SVG as XML: well-formed, with a title, ids that occur once, nothing in it that could act or be fetched."""
     root = ET.fromstring(svg)  # noqa: S314 - our own
     assert root.tag == f"{SVG}svg"
@@ -166,12 +166,12 @@ def parsed(svg: str) -> ET.Element:
     return root
 
 
-def written(root: ET.Element) -> list[str]:
+def list_texts(root: ET.Element) -> list[str]:
     """The texts of an SVG in order."""
     return ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
 
 
-def extent(path: str) -> Box:
+def path_extent(path: str) -> Box:
     """What a path of straight lines covers: M, L, H, V and their relative forms."""
     x = y = 0.0
     points = []

@@ -29,7 +29,7 @@ class Entry(NamedTuple):
 
 
 @cache
-def entries() -> tuple[Entry, ...]:
+def load_entries() -> tuple[Entry, ...]:
     found = json.loads(FILE.read_text(encoding="utf-8"))
     return tuple(
         Entry(
@@ -37,13 +37,13 @@ def entries() -> tuple[Entry, ...]:
             entry["class"],
             entry.get("options", {}),
             entry.get("architecture", ""),
-            ungrouped(entry.get("tensors", {})),
+            ungroup_names(entry.get("tensors", {})),
         )
         for entry in found
     )
 
 
-def grouped(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
+def group_names(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
     """Names by shape."""
     found: dict[str, list[str]] = {}
     for name, shape in shapes.items():
@@ -51,5 +51,5 @@ def grouped(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
     return {shape: " ".join(names) for shape, names in found.items()}
 
 
-def ungrouped(groups: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+def ungroup_names(groups: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(map(int, shape.split("×"))) for shape, names in groups.items() for name in names.split()}

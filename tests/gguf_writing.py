@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import gguf
 import numpy as np
 
-from tests.gguf_layouts import entries
+from tests.gguf_layouts import load_entries
 
 Shape: TypeAlias = "tuple[int, ...]"
 Shapes: TypeAlias = "dict[str, Shape]"
@@ -30,7 +30,7 @@ class Layout(NamedTuple):
     tensors: Shapes  # outermost axis first
 
 
-def one_by_one(tensors: Shapes) -> Shapes:
+def split_experts(tensors: Shapes) -> Shapes:
     """Experts as files before April 2024 have them: blk.0.ffn_gate.3.weight."""
     found: Shapes = {}
     for name, shape in tensors.items():
@@ -41,7 +41,7 @@ def one_by_one(tensors: Shapes) -> Shapes:
     return found
 
 
-def latent_whole(tensors: Shapes) -> Shapes:
+def join_latent(tensors: Shapes) -> Shapes:
     """The up-projection of latent attention as files before April 2025 have it: heads × (keys, then values) over the latent."""
     found: Shapes = {}
     for name, shape in tensors.items():
@@ -54,7 +54,7 @@ def latent_whole(tensors: Shapes) -> Shapes:
     return found
 
 
-def linear_whole(tensors: Shapes) -> Shapes:
+def join_linear_attention(tensors: Shapes) -> Shapes:
     """Qwen 3 Next as the first files have it: queries, keys, values and gate of linear attention in one ssm_in."""
     found = dict(tensors)
     for name in tensors:
@@ -65,7 +65,7 @@ def linear_whole(tensors: Shapes) -> Shapes:
     return found
 
 
-def qkv_whole(tensors: Shapes) -> Shapes:
+def join_qkv(tensors: Shapes) -> Shapes:
     """Queries, keys and values in one, with their biases: Phi-2 as it was published first."""
     found: Shapes = {}
     for name, shape in tensors.items():
@@ -77,7 +77,7 @@ def qkv_whole(tensors: Shapes) -> Shapes:
     return found
 
 
-def quantised(tensors: Shapes) -> Shapes:
+def drop_unit_axes(tensors: Shapes) -> Shapes:
     """As llama-quantize writes them: without outermost axes of 1."""
     found: Shapes = {}
     for name, shape in tensors.items():
@@ -153,31 +153,31 @@ STABLELM = Layout(
 )
 
 
-def layouts() -> dict[str, Layout]:
+def list_layouts() -> dict[str, Layout]:
     found: dict[str, Layout] = {}
-    for entry in entries():
+    for entry in load_entries():
         name = next(name for i in range(9) if (name := f"{entry.id}{f'-{i}' if i else ''}") not in found)
         found[name] = Layout(entry.config, entry.architecture, entry.tensors)
     older = {
-        "mixtral, experts one by one": ("mixtral-llama", one_by_one),
-        "olmoe, experts one by one": ("olmoe-olmoe", one_by_one),
-        "deepseek-v2-lite, latent whole": ("deepseek_v2-deepseek2", latent_whole),
-        "deepseek-v3, latent whole": ("deepseek_v3-deepseek2", latent_whole),
-        "qwen3-next, linear attention whole": ("qwen3_next-qwen3next-no_mtp", linear_whole),
-        "phi-2, qkv whole": ("phi-phi2", qkv_whole),
-        "qwen2-moe, quantised": ("qwen2_moe-qwen2moe", quantised),
-        "mamba2, quantised": ("mamba2-mamba2", quantised),
-        "kimi-linear, quantised": ("kimi_linear-kimi-linear", quantised),
+        "mixtral, experts one by one": ("mixtral-llama", split_experts),
+        "olmoe, experts one by one": ("olmoe-olmoe", split_experts),
+        "deepseek-v2-lite, latent whole": ("deepseek_v2-deepseek2", join_latent),
+        "deepseek-v3, latent whole": ("deepseek_v3-deepseek2", join_latent),
+        "qwen3-next, linear attention whole": ("qwen3_next-qwen3next-no_mtp", join_linear_attention),
+        "phi-2, qkv whole": ("phi-phi2", join_qkv),
+        "qwen2-moe, quantised": ("qwen2_moe-qwen2moe", drop_unit_axes),
+        "mamba2, quantised": ("mamba2-mamba2", drop_unit_axes),
+        "kimi-linear, quantised": ("kimi_linear-kimi-linear", drop_unit_axes),
     }
     for name, (source, change) in older.items():
         found[name] = found[source]._replace(tensors=change(found[source].tensors))
     return found | {"llama, wide": WIDE, "baichuan": BAICHUAN, "stablelm, norms of heads": STABLELM}
 
 
-LAYOUTS = layouts()
+LAYOUTS = list_layouts()
 
 
-def write(
+def write_gguf(
     path: Path,
     layout: Layout,
     *,
@@ -204,11 +204,11 @@ def write(
             writer.add_tensor(name, values.view(np.float32 if kind.name == "F32" else np.float16))
         else:
             writer.add_tensor(name, values, raw_dtype=kind)
-    finish(writer)
+    finish_file(writer)
     return path if not per_file else next(iter(sorted(path.parent.glob(f"{path.stem}-00001-of-*.gguf"))))
 
 
-def finish(writer: gguf.GGUFWriter) -> None:
+def finish_file(writer: gguf.GGUFWriter) -> None:
     """Write the file of all that was added."""
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

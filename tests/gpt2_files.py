@@ -24,7 +24,7 @@ CORPUS = ["the capital of France is Paris, the capital of Italy is Rome", "a na√
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 
 
-def frozen_weights() -> dict[str, Array]:
+def make_frozen_weights() -> dict[str, Array]:
     """The weights whose logits the reference gave, by the formula in the fixture's header; float64."""
     state, arrays = 1, {}
     for name, shape in FROZEN["arrays"].items():
@@ -36,7 +36,7 @@ def frozen_weights() -> dict[str, Array]:
     return arrays
 
 
-def stored(array: Array, dtype: str) -> bytes:
+def encode_array(array: Array, dtype: str) -> bytes:
     """Numbers as they are stored; BF16 is a float32 cut in half."""
     if dtype == "BF16":
         return (np.asarray(array, "<f4").view("<u4") >> 16).astype("<u2").tobytes()
@@ -56,7 +56,7 @@ def write_weights(
     data = b""
     for name, array in arrays.items():
         of = (types or {}).get(name, dtype)
-        values = stored(array, of)
+        values = encode_array(array, of)
         header[prefix + name] = {
             "dtype": of,
             "shape": list(array.shape),
@@ -76,7 +76,7 @@ def write_words(path: Path, words: list[str] | None = None, **changes: Any) -> P
     return path
 
 
-def byte_level(size: int = 300) -> Tokenizer:
+def train_tokenizer(size: int = 300) -> Tokenizer:
     """A tokenizer like GPT-2's: byte pairs, blanks before words, trained on a few lines."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -89,6 +89,6 @@ def byte_level(size: int = 300) -> Tokenizer:
     return tokenizer
 
 
-def sizes(**changes: int) -> SimpleNamespace:
+def tiny_sizes(**changes: int) -> SimpleNamespace:
     """The tiny sizes with some of them changed."""
     return SimpleNamespace(**(SIZES.model_dump() | changes))

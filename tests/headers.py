@@ -19,7 +19,7 @@ NAMES = sorted(path.stem for path in HEADERS.glob("*.json"))
 Tensors: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]  # {name: (type, shape)}
 
 
-class Saved(NamedTuple):
+class SavedModel(NamedTuple):
     """The header of a tiny model as it was saved, with its config.json."""
 
     source: str
@@ -28,61 +28,61 @@ class Saved(NamedTuple):
 
 
 @cache
-def saved(name: str) -> Saved:
+def load_saved(name: str) -> SavedModel:
     found = json.loads((HEADERS / f"{name}.json").read_text(encoding="utf-8"))
-    return Saved(found["source"], found["config"], of_header(found["header"]))
+    return SavedModel(found["source"], found["config"], parse_header(found["header"]))
 
 
-def of_header(header: Mapping[str, Any]) -> Tensors:
+def parse_header(header: Mapping[str, Any]) -> Tensors:
     return {name: (entry["dtype"], tuple(entry["shape"])) for name, entry in header.items() if name != "__metadata__"}
 
 
-def as_header(tensors: Tensors) -> dict[str, Any]:
+def make_header(tensors: Tensors) -> dict[str, Any]:
     """A header with these tensors, one behind the other."""
     found, start = {}, 0
     for name, (dtype, shape) in tensors.items():
-        stop = start + size_of(dtype, shape)
+        stop = start + tensor_bytes(dtype, shape)
         found[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [start, stop]}
         start = stop
     return found
 
 
-def size_of(dtype: str, shape: tuple[int, ...]) -> int:
+def tensor_bytes(dtype: str, shape: tuple[int, ...]) -> int:
     """Bytes of a tensor's values."""
     return prod(shape) * BITS[dtype] // 8
 
 
-def bytes_of(tensors: Tensors) -> int:
-    return sum(size_of(*tensor) for tensor in tensors.values())
+def total_bytes(tensors: Tensors) -> int:
+    return sum(tensor_bytes(*tensor) for tensor in tensors.values())
 
 
 def write_header(path: Path, tensors: Tensors) -> Path:
     """A saved header."""
-    path.write_text(json.dumps(as_header(tensors)), encoding="utf-8")
+    path.write_text(json.dumps(make_header(tensors)), encoding="utf-8")
     return path
 
 
 def write_file(path: Path, tensors: Tensors) -> Path:
     """A safetensors file whose values take no room on a disk."""
-    text = json.dumps(as_header(tensors)).encode()
+    text = json.dumps(make_header(tensors)).encode()
     with path.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
-        file.truncate(8 + len(text) + bytes_of(tensors))
+        file.truncate(8 + len(text) + total_bytes(tensors))
     return path
 
 
 def write_shards(folder: Path, tensors: Tensors, shards: int = 3) -> Path:
     """The index of a model in several files, and the files."""
-    placed = spread(tensors, shards)
+    placed = assign_shards(tensors, shards)
     files: dict[str, Tensors] = {}
     for name, tensor in tensors.items():
         files.setdefault(placed[name], {})[name] = tensor
     for file, held in files.items():
         write_file(folder / file, held)
-    return write_index(folder / "model.safetensors.index.json", placed, bytes_of(tensors))
+    return write_index(folder / "model.safetensors.index.json", placed, total_bytes(tensors))
 
 
-def spread(tensors: Tensors, shards: int) -> dict[str, str]:
+def assign_shards(tensors: Tensors, shards: int) -> dict[str, str]:
     """{tensor: its file}, in order and about as many in each."""
     return {
         name: f"model-{1 + i * shards // len(tensors):05}-of-{shards:05}.safetensors" for i, name in enumerate(tensors)

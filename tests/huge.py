@@ -8,9 +8,9 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from tests.gguf_writing import finish
+from tests.gguf_writing import finish_file
 from tests.headers import Tensors, write_shards
-from tests.released import released
+from tests.released import make_release
 
 TRUTH = Path(__file__).parent / "data" / "truth"
 SHARDS = 163  # as the release of DeepSeek-V3 has
@@ -20,7 +20,7 @@ def write_deepseek(folder: Path) -> Tensors:
     """DeepSeek-V3 as released, in FP8 with its scales and its MTP layer, every value a hole."""
     facts = [json.loads(path.read_text(encoding="utf-8")) for path in TRUTH.glob("*.json")]
     (config,) = [fact["config"] for fact in facts if fact["zoo_id"] == "deepseek-v3"]
-    tensors = released(config)
+    tensors = make_release(config)
     write_shards(folder, tensors, SHARDS)
     return tensors
 
@@ -55,5 +55,5 @@ def write_llama(folder: Path) -> Path:
         }
     for name, shape in shapes.items():
         writer.add_tensor(name, np.zeros(shape, dtype=np.float16))
-    finish(writer)
+    finish_file(writer)
     return folder / "model.gguf"

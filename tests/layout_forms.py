@@ -106,16 +106,16 @@ GPT2_LAYER: Shapes = {
 GPT2_TABLES: Shapes = {"wte.weight": (16, 8), "wpe.weight": (10, 8), "ln_f.weight": (8,), "ln_f.bias": (8,)}
 
 
-def in_layers(layer: Mapping[str, Shape], before: str = "model.layers.") -> Shapes:
+def repeat_layers(layer: Mapping[str, Shape], before: str = "model.layers.") -> Shapes:
     return {f"{before}{i}.{name}": shape for i in range(2) for name, shape in layer.items()}
 
 
-def experts(layer: Mapping[str, Shape]) -> Shapes:
+def repeat_experts(layer: Mapping[str, Shape]) -> Shapes:
     """Each of the three experts of a layer."""
     return {name.replace("*", str(i)): shape for i in range(3) for name, shape in layer.items()}
 
 
-def biased(matrices: Mapping[str, Shape]) -> Shapes:
+def add_biases(matrices: Mapping[str, Shape]) -> Shapes:
     """Matrices [out, in], norms, convolutions, and the bias of each."""
     return {
         f"{name}.{ending}": of
@@ -124,7 +124,7 @@ def biased(matrices: Mapping[str, Shape]) -> Shapes:
     }
 
 
-def said(shapes: Mapping[str, Shape], *changes: tuple[str, str]) -> Shapes:
+def rename_shapes(shapes: Mapping[str, Shape], *changes: tuple[str, str]) -> Shapes:
     """The same under other names."""
     found = {}
     for name, shape in shapes.items():
@@ -134,25 +134,27 @@ def said(shapes: Mapping[str, Shape], *changes: tuple[str, str]) -> Shapes:
     return found
 
 
-def turned(shapes: Mapping[str, Shape], *ends: str) -> Shapes:
+def transpose_shapes(shapes: Mapping[str, Shape], *ends: str) -> Shapes:
     """Those whose names end so with their last two axes exchanged."""
     return {
         name: (*shape[:-2], shape[-1], shape[-2]) if name.endswith(ends) else shape for name, shape in shapes.items()
     }
 
 
-LLAMA_FILE = TABLES | in_layers(NORMS | APART | MLP)
-GPT2_FILE = GPT2_TABLES | in_layers(GPT2_LAYER, "h.")
+LLAMA_FILE = TABLES | repeat_layers(NORMS | APART | MLP)
+GPT2_FILE = GPT2_TABLES | repeat_layers(GPT2_LAYER, "h.")
 CONV1D = ("c_attn.weight", "attn.c_proj.weight", "c_fc.weight", "mlp.c_proj.weight")
 MIXTRAL_FILE = (
     TABLES
-    | in_layers(NORMS | APART | {"block_sparse_moe.gate.weight": (3, 8)})
-    | in_layers(
-        experts({"block_sparse_moe.experts.*.w1.weight": (12, 8), "block_sparse_moe.experts.*.w3.weight": (12, 8)})
+    | repeat_layers(NORMS | APART | {"block_sparse_moe.gate.weight": (3, 8)})
+    | repeat_layers(
+        repeat_experts(
+            {"block_sparse_moe.experts.*.w1.weight": (12, 8), "block_sparse_moe.experts.*.w3.weight": (12, 8)}
+        )
     )
-    | in_layers(experts({"block_sparse_moe.experts.*.w2.weight": (8, 12)}))
+    | repeat_layers(repeat_experts({"block_sparse_moe.experts.*.w2.weight": (8, 12)}))
 )
-BERT_LAYER = biased({
+BERT_LAYER = add_biases({
     "attention.self.query": (8, 8), "attention.self.key": (8, 8), "attention.self.value": (8, 8), "attention.output.dense": (8, 8),
     "attention.output.LayerNorm": (8,), "intermediate.dense": (12, 8), "output.dense": (8, 12), "output.LayerNorm": (8,),
 })  # fmt: skip
@@ -161,8 +163,8 @@ BERT_FILE = (
         f"bert.embeddings.{name}_embeddings.weight": shape
         for name, shape in {"word": (16, 8), "position": (10, 8), "token_type": (2, 8)}.items()
     }
-    | in_layers(BERT_LAYER, "bert.encoder.layer.")
-    | biased(
+    | repeat_layers(BERT_LAYER, "bert.encoder.layer.")
+    | add_biases(
         {
             "bert.embeddings.LayerNorm": (8,),
             "cls.predictions.transform.dense": (8, 8),
@@ -172,7 +174,7 @@ BERT_FILE = (
     | {"cls.predictions.bias": (16,)}
 )
 # As released: under vision_model., as CLIP and SigLIP have it of their own.
-SEEING = biased({
+SEEING = add_biases({
     "self_attn.q_proj": (4, 4), "self_attn.k_proj": (4, 4), "self_attn.v_proj": (4, 4), "self_attn.out_proj": (4, 4), "layer_norm1": (4,), "layer_norm2": (4,),
     "mlp.fc1": (6, 4), "mlp.fc2": (4, 6),
 })  # fmt: skip
@@ -183,24 +185,24 @@ CLIP = (
         f"{TOWER}embeddings.patch_embedding.weight": (4, 3, 2, 2),
         f"{TOWER}embeddings.position_embedding.weight": (5, 4),
     }
-    | biased({f"{TOWER}pre_layrnorm": (4,), f"{TOWER}post_layernorm": (4,)})
-    | in_layers(SEEING, f"{TOWER}encoder.layers.")
+    | add_biases({f"{TOWER}pre_layrnorm": (4,), f"{TOWER}post_layernorm": (4,)})
+    | repeat_layers(SEEING, f"{TOWER}encoder.layers.")
 )
 SIGLIP = (
-    biased({f"{TOWER}embeddings.patch_embedding": (4, 3, 2, 2), f"{TOWER}post_layernorm": (4,)})
+    add_biases({f"{TOWER}embeddings.patch_embedding": (4, 3, 2, 2), f"{TOWER}post_layernorm": (4,)})
     | {f"{TOWER}embeddings.position_embedding.weight": (4, 4)}
-    | in_layers(SEEING, f"{TOWER}encoder.layers.")
+    | repeat_layers(SEEING, f"{TOWER}encoder.layers.")
 )
 SPOKEN = {f"language_model.{name}": shape for name, shape in LLAMA_FILE.items()}
 LLAVA_FILE = (
-    SPOKEN | CLIP | biased({"multi_modal_projector.linear_1": (8, 4), "multi_modal_projector.linear_2": (8, 8)})
+    SPOKEN | CLIP | add_biases({"multi_modal_projector.linear_1": (8, 4), "multi_modal_projector.linear_2": (8, 8)})
 )
 TIED = {name: shape for name, shape in SPOKEN.items() if "lm_head" not in name}
-PALIGEMMA_FILE = TIED | SIGLIP | biased({"multi_modal_projector.linear": (8, 4)})
+PALIGEMMA_FILE = TIED | SIGLIP | add_biases({"multi_modal_projector.linear": (8, 4)})
 MORE_NORMS: Shapes = {"pre_feedforward_layernorm.weight": (8,), "post_feedforward_layernorm.weight": (8,)}
 GEMMA3_FILE = (
     TIED
-    | in_layers(QK_NORMS | MORE_NORMS, "language_model.model.layers.")
+    | repeat_layers(QK_NORMS | MORE_NORMS, "language_model.model.layers.")
     | SIGLIP
     | {
         "multi_modal_projector.mm_input_projection_weight": (4, 8),
@@ -221,7 +223,7 @@ PIXTRAL: Shapes = {
 MISTRAL3_FILE = (
     SPOKEN
     | {"vision_tower.patch_conv.weight": (4, 3, 2, 2), "vision_tower.ln_pre.weight": (4,)}
-    | in_layers(PIXTRAL, "vision_tower.transformer.layers.")
+    | repeat_layers(PIXTRAL, "vision_tower.transformer.layers.")
     | {"multi_modal_projector.norm.weight": (4,), "multi_modal_projector.patch_merger.merging_layer.weight": (4, 16)}
     | {"multi_modal_projector.linear_1.weight": (8, 4), "multi_modal_projector.linear_2.weight": (8, 8)}
 )
@@ -249,7 +251,7 @@ MLX_EXPERTS: Shapes = {
     "switch_mlp.up_proj.weight": (3, 6, 8),
     "switch_mlp.down_proj.weight": (3, 8, 6),
 }
-VISUAL = biased(
+VISUAL = add_biases(
     {
         "attn.qkv": (12, 4),
         "attn.proj": (4, 4),
@@ -261,16 +263,16 @@ VISUAL = biased(
 )
 MERGER: Shapes = {"linear_fc1": (16, 16), "linear_fc2": (8, 16)}
 QWEN3_VL_MOE_FILE = (
-    said(TABLES, (r"^model\.", "model.language_model."))
-    | in_layers(NORMS | APART | QK_NORMS | {"mlp.gate.weight": (3, 8)}, "model.language_model.layers.")
-    | in_layers(
+    rename_shapes(TABLES, (r"^model\.", "model.language_model."))
+    | repeat_layers(NORMS | APART | QK_NORMS | {"mlp.gate.weight": (3, 8)}, "model.language_model.layers.")
+    | repeat_layers(
         {"mlp.experts.gate_up_proj": (3, 12, 8), "mlp.experts.down_proj": (3, 8, 6)}, "model.language_model.layers."
     )
-    | biased({"model.visual.patch_embed.proj": (4, 3, 2, 2, 2)})
+    | add_biases({"model.visual.patch_embed.proj": (4, 3, 2, 2, 2)})
     | {"model.visual.pos_embed.weight": (9, 4)}
-    | in_layers(VISUAL, "model.visual.blocks.")
-    | biased({f"model.visual.merger.{name}": shape for name, shape in (MERGER | {"norm": (4,)}).items()})
-    | biased(
+    | repeat_layers(VISUAL, "model.visual.blocks.")
+    | add_biases({f"model.visual.merger.{name}": shape for name, shape in (MERGER | {"norm": (4,)}).items()})
+    | add_biases(
         {f"model.visual.deepstack_merger_list.0.{name}": shape for name, shape in (MERGER | {"norm": (16,)}).items()}
     )
 )
@@ -279,67 +281,67 @@ FORMS: dict[str, tuple[Config, Shapes]] = {
     "llama without model.": (LLAMA, {name.removeprefix("model."): shape for name, shape in LLAMA_FILE.items()}),
     "llama under language_model.": (LLAMA, {f"language_model.{name}": shape for name, shape in LLAMA_FILE.items()}),
     "llama inside a composite": (LLAMA, {name.replace("model.", "model.language_model."): shape for name, shape in LLAMA_FILE.items()}),
-    "llama, together": (LLAMA, TABLES | in_layers(NORMS | TOGETHER)),
-    "llama, together without model.": (LLAMA, {n.removeprefix("model."): shape for n, shape in (TABLES | in_layers(NORMS | TOGETHER)).items()}),
-    "phi3": (PHI3, TABLES | in_layers(NORMS | TOGETHER)),
-    "phi3, apart": (PHI3, TABLES | in_layers(NORMS | APART | MLP)),
-    "phi3, its mlp apart": (PHI3, TABLES | in_layers(NORMS | MLP | {n: s for n, s in TOGETHER.items() if n.startswith("self_attn")})),
-    "llama as Meta names it": (LLAMA, said(LLAMA_FILE, *METAS)),
-    "llama as Meta names it, with its frequencies": (LLAMA, said(LLAMA_FILE, *METAS) | {"rope.freqs": (1,)}),
+    "llama, together": (LLAMA, TABLES | repeat_layers(NORMS | TOGETHER)),
+    "llama, together without model.": (LLAMA, {n.removeprefix("model."): shape for n, shape in (TABLES | repeat_layers(NORMS | TOGETHER)).items()}),
+    "phi3": (PHI3, TABLES | repeat_layers(NORMS | TOGETHER)),
+    "phi3, apart": (PHI3, TABLES | repeat_layers(NORMS | APART | MLP)),
+    "phi3, its mlp apart": (PHI3, TABLES | repeat_layers(NORMS | MLP | {n: s for n, s in TOGETHER.items() if n.startswith("self_attn")})),
+    "llama as Meta names it": (LLAMA, rename_shapes(LLAMA_FILE, *METAS)),
+    "llama as Meta names it, with its frequencies": (LLAMA, rename_shapes(LLAMA_FILE, *METAS) | {"rope.freqs": (1,)}),
     "llama of torch.compile": (LLAMA, {f"_orig_mod.{name}": shape for name, shape in LLAMA_FILE.items()}),
-    "llama, its layers of torch.compile": (LLAMA, said(LLAMA_FILE, (r"(layers\.\d+)", r"\1._orig_mod"))),
+    "llama, its layers of torch.compile": (LLAMA, rename_shapes(LLAMA_FILE, (r"(layers\.\d+)", r"\1._orig_mod"))),
     "llama, its layers under checkpoints in FSDP": (
         LLAMA,
-        said(LLAMA_FILE, ("^", "_fsdp_wrapped_module."), (r"(layers\.\d+)", r"\1._fsdp_wrapped_module._checkpoint_wrapped_module")),
+        rename_shapes(LLAMA_FILE, ("^", "_fsdp_wrapped_module."), (r"(layers\.\d+)", r"\1._fsdp_wrapped_module._checkpoint_wrapped_module")),
     ),
     "llama of DDP": (LLAMA, {f"module.{name}": shape for name, shape in LLAMA_FILE.items()}),
     "llama of DDP of torch.compile": (LLAMA, {f"module._orig_mod.{name}": shape for name, shape in LLAMA_FILE.items()}),
-    "llama inside PEFT": (LLAMA, said(LLAMA_FILE, ("^", "base_model.model."), (r"(q_proj|v_proj|down_proj)\.", r"\1.base_layer."))),
+    "llama inside PEFT": (LLAMA, rename_shapes(LLAMA_FILE, ("^", "base_model.model."), (r"(q_proj|v_proj|down_proj)\.", r"\1.base_layer."))),
     "llama inside a trainer": (LLAMA, {f"model.{name}": shape for name, shape in LLAMA_FILE.items()}),
     "llama, tied, by its head alone": (
         {**LLAMA, "tie_word_embeddings": True},
         {name: shape for name, shape in LLAMA_FILE.items() if "embed_tokens" not in name},
     ),
     "mixtral, one by one": (MIXTRAL, MIXTRAL_FILE),
-    "mixtral as Mistral names it": (MIXTRAL, said(MIXTRAL_FILE, *METAS)),
+    "mixtral as Mistral names it": (MIXTRAL, rename_shapes(MIXTRAL_FILE, *METAS)),
     "mixtral of MLX": (
         MIXTRAL,
         TABLES
-        | in_layers(NORMS | APART | {"block_sparse_moe.gate.weight": (3, 8), "block_sparse_moe.switch_mlp.gate_proj.weight": (3, 12, 8)})
-        | in_layers({"block_sparse_moe.switch_mlp.up_proj.weight": (3, 12, 8), "block_sparse_moe.switch_mlp.down_proj.weight": (3, 8, 12)}),
+        | repeat_layers(NORMS | APART | {"block_sparse_moe.gate.weight": (3, 8), "block_sparse_moe.switch_mlp.gate_proj.weight": (3, 12, 8)})
+        | repeat_layers({"block_sparse_moe.switch_mlp.up_proj.weight": (3, 12, 8), "block_sparse_moe.switch_mlp.down_proj.weight": (3, 8, 12)}),
     ),
     "mixtral, experts together": (
         MIXTRAL,
-        TABLES | in_layers(NORMS | APART | {"mlp.gate.weight": (3, 8), "mlp.experts.gate_up_proj": (3, 24, 8), "mlp.experts.down_proj": (3, 8, 12)}),
+        TABLES | repeat_layers(NORMS | APART | {"mlp.gate.weight": (3, 8), "mlp.experts.gate_up_proj": (3, 24, 8), "mlp.experts.down_proj": (3, 8, 12)}),
     ),
     "qwen3_moe, experts together": (
         QWEN3_MOE,
-        TABLES | in_layers(NORMS | APART | QK_NORMS | {"mlp.gate.weight": (3, 8), "mlp.experts.gate_up_proj": (3, 12, 8), "mlp.experts.down_proj": (3, 8, 6)}),
+        TABLES | repeat_layers(NORMS | APART | QK_NORMS | {"mlp.gate.weight": (3, 8), "mlp.experts.gate_up_proj": (3, 12, 8), "mlp.experts.down_proj": (3, 8, 6)}),
     ),
     "qwen3_moe of MLX": (
         QWEN3_MOE,
-        TABLES | in_layers(NORMS | APART | QK_NORMS | {"mlp.gate.weight": (3, 8)} | {f"mlp.{name}": shape for name, shape in MLX_EXPERTS.items()}),
+        TABLES | repeat_layers(NORMS | APART | QK_NORMS | {"mlp.gate.weight": (3, 8)} | {f"mlp.{name}": shape for name, shape in MLX_EXPERTS.items()}),
     ),
     "bert": (BERT, BERT_FILE),
-    "bert of TensorFlow's names": (BERT, said(BERT_FILE, (r"LayerNorm\.weight", "LayerNorm.gamma"), (r"LayerNorm\.bias", "LayerNorm.beta"))),
+    "bert of TensorFlow's names": (BERT, rename_shapes(BERT_FILE, (r"LayerNorm\.weight", "LayerNorm.gamma"), (r"LayerNorm\.bias", "LayerNorm.beta"))),
     "llava as released": (LLAVA, LLAVA_FILE),
-    "llava of transformers 5": (LLAVA, said(LLAVA_FILE, *COMPOSITE, (r"vision_model\.", ""))),
-    "llava of transformers 5, its tower as released": (LLAVA, said(LLAVA_FILE, *COMPOSITE)),
+    "llava of transformers 5": (LLAVA, rename_shapes(LLAVA_FILE, *COMPOSITE, (r"vision_model\.", ""))),
+    "llava of transformers 5, its tower as released": (LLAVA, rename_shapes(LLAVA_FILE, *COMPOSITE)),
     "paligemma as released": (PALIGEMMA, PALIGEMMA_FILE),
-    "paligemma of transformers 5": (PALIGEMMA, said(PALIGEMMA_FILE, *COMPOSITE, (r"vision_model\.", ""))),
+    "paligemma of transformers 5": (PALIGEMMA, rename_shapes(PALIGEMMA_FILE, *COMPOSITE, (r"vision_model\.", ""))),
     "gemma3 as released": (GEMMA3, GEMMA3_FILE),
-    "gemma3 of transformers 5": (GEMMA3, said(GEMMA3_FILE, *COMPOSITE, (r"vision_model\.", ""))),
-    "gemma3 without the infix of its tower": (GEMMA3, said(GEMMA3_FILE, (r"vision_model\.", ""))),
+    "gemma3 of transformers 5": (GEMMA3, rename_shapes(GEMMA3_FILE, *COMPOSITE, (r"vision_model\.", ""))),
+    "gemma3 without the infix of its tower": (GEMMA3, rename_shapes(GEMMA3_FILE, (r"vision_model\.", ""))),
     "mistral3 as released": (MISTRAL3, MISTRAL3_FILE),
-    "mistral3 as Mistral names it": (MISTRAL3, said(MISTRAL3_FILE, *METAS)),
+    "mistral3 as Mistral names it": (MISTRAL3, rename_shapes(MISTRAL3_FILE, *METAS)),
     "qwen3_vl_moe": (QWEN3_VL_MOE, QWEN3_VL_MOE_FILE),
-    "qwen3_vl_moe as released": (QWEN3_VL_MOE, turned(QWEN3_VL_MOE_FILE, ".gate_up_proj", "experts.down_proj")),
+    "qwen3_vl_moe as released": (QWEN3_VL_MOE, transpose_shapes(QWEN3_VL_MOE_FILE, ".gate_up_proj", "experts.down_proj")),
     "gpt2": (GPT2, GPT2_FILE),
     "gpt2 under transformer.": (GPT2, {f"transformer.{name}": shape for name, shape in GPT2_FILE.items()}),
-    "gpt2 of nanoGPT": (GPT2, {f"_orig_mod.transformer.{name}": shape for name, shape in turned(GPT2_FILE, *CONV1D).items()}),
-    "gpt2 of MLX": (GPT2, {f"model.{name}": shape for name, shape in turned(GPT2_FILE, *CONV1D).items()}),
+    "gpt2 of nanoGPT": (GPT2, {f"_orig_mod.transformer.{name}": shape for name, shape in transpose_shapes(GPT2_FILE, *CONV1D).items()}),
+    "gpt2 of MLX": (GPT2, {f"model.{name}": shape for name, shape in transpose_shapes(GPT2_FILE, *CONV1D).items()}),
     "gpt2 with its masks and a copy of the table": (
         GPT2,
-        GPT2_TABLES | {"lm_head.weight": (16, 8)} | in_layers(GPT2_LAYER | {"attn.bias": (1, 1, 10, 10)}, "h."),
+        GPT2_TABLES | {"lm_head.weight": (16, 8)} | repeat_layers(GPT2_LAYER | {"attn.bias": (1, 1, 10, 10)}, "h."),
     ),
 }  # fmt: skip

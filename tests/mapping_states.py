@@ -35,19 +35,19 @@ class Row(NamedTuple):
 COLUMNS = tuple("class" if field == "cls" else field for field in Row._fields)
 
 
-def load() -> list[Row]:
+def load_mappings() -> list[Row]:
     with MAPPINGS.open(encoding="utf-8", newline="") as file:
         return [Row(*row.values()) for row in csv.DictReader(file)]
 
 
-def save(rows: list[Row]) -> None:
+def save_mappings(rows: list[Row]) -> None:
     with MAPPINGS.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows(rows)
 
 
-def state(row: Row) -> str:
+def find_state(row: Row) -> str:
     """What paramcount makes of the default config of a row's model type and class."""
     facts = MODEL_TYPES.get(f"{row.model_type}.{row.cls}", MODEL_TYPES.get(row.model_type))
     needed = facts.vary.get("=", {}) if facts else {}
@@ -65,7 +65,7 @@ def state(row: Row) -> str:
     return EXACT if count.total == reference else UNREACHABLE
 
 
-def sentence(rows: list[Row]) -> str:
+def summarise_mappings(rows: list[Row]) -> str:
     """The sums, as the README states them."""
     states: dict[str, set[str]] = {name: {row.model_type for row in rows if row.state == name} for name in STATES}
     best: set[str] = set()
@@ -81,15 +81,15 @@ def sentence(rows: list[Row]) -> str:
     )
 
 
-def renew() -> None:
-    save(
+def refresh_mappings() -> None:
+    save_mappings(
         [
             row._replace(state=now, reason="" if now in (EXACT, UNREACHABLE) else row.reason)
-            for row in load()
-            if (now := state(row))
+            for row in load_mappings()
+            if (now := find_state(row))
         ]
     )
 
 
 if __name__ == "__main__":
-    renew()
+    refresh_mappings()

@@ -19,7 +19,7 @@ class ModelType(NamedTuple):
     vary: dict[str, Any]
 
 
-def load() -> dict[str, ModelType]:
+def load_model_types() -> dict[str, ModelType]:
     with (Path(__file__).parent / "data" / "model_types.csv").open(encoding="utf-8", newline="") as file:
         return {
             row["model_type"]: ModelType(row["class"], int(row["total"]), json.loads(row["vary"] or "{}"))
@@ -27,7 +27,7 @@ def load() -> dict[str, ModelType]:
         }
 
 
-MODEL_TYPES = load()
+MODEL_TYPES = load_model_types()
 UNREACHED = {"longcat_flash": 180_388_626_432}  # tests/oracle/flaws.py has the proof
 
 

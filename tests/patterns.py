@@ -9,19 +9,19 @@ from itertools import product
 SPAN = re.compile(r"(\d+)-(\d+)")
 
 
-def expanded(pattern: str) -> list[str]:
+def expand_pattern(pattern: str) -> list[str]:
     parts = re.split(r"\{([^}]*)\}", pattern)
     return [
         "".join(words)
-        for words in product(*([part] if i % 2 == 0 else list(_choices(part)) for i, part in enumerate(parts)))
+        for words in product(*([part] if i % 2 == 0 else list(_list_choices(part)) for i, part in enumerate(parts)))
     ]
 
 
-def expanded_all(patterns: Iterable[str]) -> list[str]:
-    return [name for pattern in patterns for name in expanded(pattern)]
+def expand_patterns(patterns: Iterable[str]) -> list[str]:
+    return [name for pattern in patterns for name in expand_pattern(pattern)]
 
 
-def _choices(words: str) -> Iterator[str]:
+def _list_choices(words: str) -> Iterator[str]:
     for word in words.split(","):
         if span := SPAN.fullmatch(word):
             width = len(span[1]) if span[1].startswith("0") else 0  # model-{00001-00003}

@@ -24,7 +24,7 @@ class Token(NamedTuple):
     text: str
 
 
-def tokens(formula: str, grammar: re.Pattern[str]) -> list[Token]:
+def tokenize_formula(formula: str, grammar: re.Pattern[str]) -> list[Token]:
     """The formula cut up; whatever the grammar does not know raises."""
     found, at = [], 0
     while at < len(formula):
@@ -38,26 +38,26 @@ def tokens(formula: str, grammar: re.Pattern[str]) -> list[Token]:
     return found
 
 
-def worked_out(formula: str, value: Callable[[str], int], grammar: re.Pattern[str]) -> int:
+def evaluate_formula(formula: str, value: Callable[[str], int], grammar: re.Pattern[str]) -> int:
     """The value of a formula: sums of products of numbers, names, powers and brackets."""
-    left = [token for token in tokens(formula, grammar) if token.text != "{"]
+    left = [token for token in tokenize_formula(formula, grammar) if token.text != "{"]
 
-    def sum_() -> int:
-        total = term() if not taken("-") else -term()
+    def parse_sum() -> int:
+        total = parse_term() if not take_sign("-") else -parse_term()
         while left and left[0].text in "+-":
-            total = total + term() if left.pop(0).text == "+" else total - term()
+            total = total + parse_term() if left.pop(0).text == "+" else total - parse_term()
         return total
 
-    def term() -> int:
-        n = factor()
-        while taken("*"):
-            n *= factor()
+    def parse_term() -> int:
+        n = parse_factor()
+        while take_sign("*"):
+            n *= parse_factor()
         return n
 
-    def factor() -> int:
+    def parse_factor() -> int:
         kind, text = left.pop(0)
         if text == "(":
-            n = sum_()
+            n = parse_sum()
             assert left.pop(0).text == ")"
         else:
             n = int(text.replace(",", "").replace("{}", "")) if kind == "number" else value(text)
@@ -65,24 +65,24 @@ def worked_out(formula: str, value: Callable[[str], int], grammar: re.Pattern[st
             n **= int(left.pop(0).text.translate(SUPERSCRIPT))
         return n
 
-    def taken(sign: str) -> bool:
+    def take_sign(sign: str) -> bool:
         return bool(left) and left[0] == Token("sign", sign) and bool(left.pop(0))
 
-    found = sum_()
+    found = parse_sum()
     assert not left, left
     return found
 
 
-def of_text(formula: str, sizes: Mapping[str, int]) -> int:
-    return worked_out(formula, lambda name: sizes[name], TEXT)
+def evaluate_text(formula: str, sizes: Mapping[str, int]) -> int:
+    return evaluate_formula(formula, lambda name: sizes[name], TEXT)
 
 
-def of_latex(formula: str, sizes: Mapping[str, int]) -> int:
+def evaluate_latex(formula: str, sizes: Mapping[str, int]) -> int:
     def value(name: str) -> int:
         first, _, rest = name.partition("_{\\mathrm{") if name[0] != "\\" else ("", "", name.removeprefix("\\mathrm{"))
         return sizes[(f"{first}_" if first else "") + rest.rstrip("}").replace("\\_", "_")]
 
-    return worked_out(formula, value, LATEX)
+    return evaluate_formula(formula, value, LATEX)
 
 
 # ---- a terminal
@@ -103,7 +103,7 @@ class Page(NamedTuple):
     sums: list[tuple[str, str, int]]  # what experts sum to: (what, arithmetic, value)
 
 
-def page(text: str) -> Page:
+def parse_page(text: str) -> Page:
     """A page of `explain`, read row by row."""
     blocks = text.split("\n\n")[1:]
     sizes: dict[str, int] = {}
@@ -111,18 +111,20 @@ def page(text: str) -> Page:
         for row in blocks.pop(0).splitlines()[2:]:
             name, number, *_ = [*row.split(), "", ""]
             if row[0] != " " and re.fullmatch(r"[\d,]+", number):
-                sizes[name] = whole(number)
+                sizes[name] = parse_integer(number)
     formulas, *others = blocks
     *rows, total = formulas.splitlines()
-    sums = [found for block in others if "\n  one expert" in block for found in arithmetic(block.splitlines()[1:])]
-    return Page(sizes, list(lines(rows)), whole(re.fullmatch(r"total +([\d,]+)", total)[1]), sums)  # type: ignore[index]
+    sums = [
+        found for block in others if "\n  one expert" in block for found in parse_arithmetic(block.splitlines()[1:])
+    ]
+    return Page(sizes, list(parse_lines(rows)), parse_integer(re.fullmatch(r"total +([\d,]+)", total)[1]), sums)  # type: ignore[index]
 
 
-def whole(text: str) -> int:
+def parse_integer(text: str) -> int:
     return int(text.replace(",", ""))
 
 
-def lines(rows: list[str]) -> list[Row]:
+def parse_lines(rows: list[str]) -> list[Row]:
     """Formulas, each over one row or more, with their numbers and the value below."""
     found: list[Row] = []
     formula, numbers = "", ""
@@ -139,7 +141,7 @@ def lines(rows: list[str]) -> list[Row]:
         elif right:
             formula = f"{formula} {right.strip()}".strip()
         if numbers and (match := re.fullmatch(r"(.*?)\s{2,}([\d,]+)", numbers)):
-            found.append(Row(formula, match[1].strip(), whole(match[2])))
+            found.append(Row(formula, match[1].strip(), parse_integer(match[2])))
             formula = numbers = ""
         elif formula.startswith("tied to"):
             assert re.fullmatch(r"tied to .*  0", formula), formula
@@ -148,7 +150,7 @@ def lines(rows: list[str]) -> list[Row]:
     return found
 
 
-def arithmetic(rows: list[str]) -> list[tuple[str, str, int]]:
+def parse_arithmetic(rows: list[str]) -> list[tuple[str, str, int]]:
     found: list[tuple[str, str, int]] = []
     what = sum_ = ""
     for row in rows:
@@ -158,6 +160,6 @@ def arithmetic(rows: list[str]) -> list[tuple[str, str, int]]:
             (sum_ + ("  " if right.startswith("   ") else " ") + right.strip()).strip(),
         )
         if match := re.fullmatch(r"(.*?)\s{2,}([\d,]+)", sum_):
-            found.append((what, match[1], whole(match[2])))
+            found.append((what, match[1], parse_integer(match[2])))
             sum_ = ""
     return found

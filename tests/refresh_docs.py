@@ -28,8 +28,8 @@ from typing import Any
 from paramcount.cli import main
 from paramcount.cli.commands import COMMANDS
 from tests.headers import write_file
-from tests.mapping_states import load, sentence
-from tests.test_checkpoint_alone import MASKS, of_reference
+from tests.mapping_states import load_mappings, summarise_mappings
+from tests.test_checkpoint_alone import MASKS, reference_tensors
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "paramcount" / "docs"
@@ -103,7 +103,7 @@ def show(source: str, text: str) -> str:
     if source.startswith("paramcount "):
         return run_command(source).rstrip("\n")
     if source == "model types":
-        return sentence(load())
+        return summarise_mappings(load_mappings())
     path, _, start = source.partition(" from ")
     content = (ROOT / path).read_text(encoding="utf-8")
     return f"{text.partition(chr(10))[0]}\n{content[content.index(start) :]}```"
@@ -114,7 +114,7 @@ def prepare_directory(folder: Path) -> None:
     for document, language, name in ((README, "json", "config.json"), (REFERENCE, "csv", "claims.csv")):
         (block,) = re.findall(rf"```{language}\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL)[:1]
         (folder / name).write_text(block, encoding="utf-8")
-    write_file(folder / "model.safetensors", of_reference("gpt2-small", "F32") | MASKS)
+    write_file(folder / "model.safetensors", reference_tensors("gpt2-small", "F32") | MASKS)
 
 
 def refresh(text: str) -> str:

@@ -15,7 +15,7 @@ Read = TypeVar("Read")
 READERS: tuple[Callable[[Any], object], ...] = (pc.load, pc.count, lambda spec: pc.compare([spec]))
 
 
-def refusal(spec: object) -> str:
+def model_error(spec: object) -> str:
     """The message with which load, count and compare alike refuse a model. Any other exception fails the test."""
     messages = set()
     for read in READERS:
@@ -28,7 +28,7 @@ def refusal(spec: object) -> str:
     return message
 
 
-def refused_by(read: Callable[..., object], *given: Any) -> str:
+def error_of(read: Callable[..., object], *given: Any) -> str:
     """The one line with which `read` refuses what it is given."""
     with pytest.raises(pc.ParamcountError) as caught:
         read(*given)
@@ -36,7 +36,7 @@ def refused_by(read: Callable[..., object], *given: Any) -> str:
     return str(caught.value)
 
 
-def unless_refused(read: Callable[..., Read], *given: Any) -> Read | None:
+def read_or_none(read: Callable[..., Read], *given: Any) -> Read | None:
     """What `read` makes of what it is given; None where it refuses it in one line. Any other exception goes through."""
     try:
         return read(*given)
@@ -45,9 +45,9 @@ def unless_refused(read: Callable[..., Read], *given: Any) -> Read | None:
         return None
 
 
-def command_refusal(capsys: pytest.CaptureFixture[str], *args: str) -> str:
+def command_error(capsys: pytest.CaptureFixture[str], *args: str) -> str:
     """The message with which the command line refuses: exit code 2, one line on stderr, nothing on stdout, nothing written."""
-    before = listing()
+    before = list_directory()
     with pytest.raises(SystemExit) as leaving:
         main(list(args))
     out, err = capsys.readouterr()
@@ -56,7 +56,7 @@ def command_refusal(capsys: pytest.CaptureFixture[str], *args: str) -> str:
     assert err.endswith("\n")
     message = err.removeprefix("error: ")[:-1]
     assert_one_line(message)
-    assert listing() == before
+    assert list_directory() == before
     return message
 
 
@@ -67,6 +67,6 @@ def assert_one_line(message: str) -> None:
     assert len(message) <= 800
 
 
-def listing() -> dict[Path, tuple[int, int]]:
+def list_directory() -> dict[Path, tuple[int, int]]:
     """What lies in the current directory, with sizes and times."""
     return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in Path().rglob("*")}

@@ -17,15 +17,17 @@ Shaped: TypeAlias = Iterator[tuple[str, tuple[int, ...]]]
 BLOCK = 128
 
 
-def released(c: dict[str, Any], beside: str = "") -> Tensors:
+def make_release(c: dict[str, Any], beside: str = "") -> Tensors:
     """The tensors of a model of this config.json. `beside`: what the release holds besides them."""
     c = {"num_key_value_heads": c.get("num_attention_heads"), **c}
-    writer = {"gpt2": gpt2, "openai-gpt": gpt1, "qwen": qwen}.get(c["model_type"], decoder)
+    writer = {"gpt2": gpt2_tensors, "openai-gpt": gpt1_tensors, "qwen": qwen_tensors}.get(
+        c["model_type"], decoder_tensors
+    )
     found: Tensors = {name: ("BF16", shape) for name, shape in writer(c)}
     if c["model_type"] == "gpt_oss":
-        found = in_mxfp4(found)
+        found = quantise_mxfp4(found)
     elif "quantization_config" in c:
-        found = in_fp8(found)
+        found = quantise_fp8(found)
     match beside:
         case "head":
             found["lm_head.weight"] = found["model.embed_tokens.weight"]
@@ -42,7 +44,7 @@ def released(c: dict[str, Any], beside: str = "") -> Tensors:
     return found
 
 
-def values(tensors: Tensors) -> int:
+def count_hub_values(tensors: Tensors) -> int:
     """As the Hub counts them: a byte of MXFP4 holds two."""
     return sum(prod(shape) * (2 if name.endswith("_blocks") else 1) for name, (_, shape) in tensors.items())
 
@@ -50,7 +52,7 @@ def values(tensors: Tensors) -> int:
 # ---- decoders of the usual names
 
 
-def decoder(c: dict[str, Any]) -> Shaped:
+def decoder_tensors(c: dict[str, Any]) -> Shaped:
     d, vocab = c["hidden_size"], c["vocab_size"]
     yield "model.embed_tokens.weight", (vocab, d)
     for i in range(c["num_hidden_layers"] + c.get("num_nextn_predict_layers", 0)):
@@ -64,14 +66,14 @@ def decoder(c: dict[str, Any]) -> Shaped:
             yield layer + "shared_head.head.weight", (vocab, d)
         yield layer + "input_layernorm.weight", (d,)
         yield layer + "post_attention_layernorm.weight", (d,)
-        yield from (latent if c.get("kv_lora_rank") else attention)(c, layer + "self_attn.")
-        yield from moe(c, layer) if is_sparse(c, i) else matrices(layer + "mlp.", c["intermediate_size"], d)
+        yield from (mla_tensors if c.get("kv_lora_rank") else attention_tensors)(c, layer + "self_attn.")
+        yield from moe_tensors(c, layer) if is_sparse(c, i) else mlp_tensors(layer + "mlp.", c["intermediate_size"], d)
     yield "model.norm.weight", (d,)
     if not c.get("tie_word_embeddings", False):
         yield "lm_head.weight", (vocab, d)
 
 
-def attention(c: dict[str, Any], prefix: str) -> Shaped:
+def attention_tensors(c: dict[str, Any], prefix: str) -> Shaped:
     d, kind = c["hidden_size"], c["model_type"]
     width = c.get("head_dim") or d // c["num_attention_heads"]
     q, kv = c["num_attention_heads"] * width, c["num_key_value_heads"] * width
@@ -86,7 +88,7 @@ def attention(c: dict[str, Any], prefix: str) -> Shaped:
         yield prefix + "sinks", (c["num_attention_heads"],)
 
 
-def latent(c: dict[str, Any], prefix: str) -> Shaped:
+def mla_tensors(c: dict[str, Any], prefix: str) -> Shaped:
     d, heads, rank = c["hidden_size"], c["num_attention_heads"], c["kv_lora_rank"]
     q = heads * (c["qk_nope_head_dim"] + c["qk_rope_head_dim"])
     if c["q_lora_rank"]:
@@ -111,14 +113,16 @@ def is_sparse(c: dict[str, Any], layer: int) -> bool:
             return False
 
 
-def moe(c: dict[str, Any], layer: str) -> Shaped:
+def moe_tensors(c: dict[str, Any], layer: str) -> Shaped:
     d, kind = c["hidden_size"], c["model_type"]
     experts = c.get("num_local_experts") or c.get("num_experts") or c.get("n_routed_experts")
     assert experts
     if kind == "mixtral":
         yield layer + "block_sparse_moe.gate.weight", (experts, d)
         for e in range(experts):
-            yield from matrices(f"{layer}block_sparse_moe.experts.{e}.", c["intermediate_size"], d, ("w1", "w3", "w2"))
+            yield from mlp_tensors(
+                f"{layer}block_sparse_moe.experts.{e}.", c["intermediate_size"], d, ("w1", "w3", "w2")
+            )
         return
     if kind == "gpt_oss":
         ff = c["intermediate_size"]
@@ -133,15 +137,15 @@ def moe(c: dict[str, Any], layer: str) -> Shaped:
     if kind == "deepseek_v3":
         yield layer + "mlp.gate.e_score_correction_bias", (experts,)
     for e in range(experts):
-        yield from matrices(f"{layer}mlp.experts.{e}.", c["moe_intermediate_size"], d)
+        yield from mlp_tensors(f"{layer}mlp.experts.{e}.", c["moe_intermediate_size"], d)
     if kind == "qwen2_moe":
-        yield from matrices(layer + "mlp.shared_expert.", c["shared_expert_intermediate_size"], d)
+        yield from mlp_tensors(layer + "mlp.shared_expert.", c["shared_expert_intermediate_size"], d)
         yield layer + "mlp.shared_expert_gate.weight", (1, d)
     elif kind.startswith("deepseek"):
-        yield from matrices(layer + "mlp.shared_experts.", c["n_shared_experts"] * c["moe_intermediate_size"], d)
+        yield from mlp_tensors(layer + "mlp.shared_experts.", c["n_shared_experts"] * c["moe_intermediate_size"], d)
 
 
-def matrices(
+def mlp_tensors(
     prefix: str, ff: int, d: int, names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
 ) -> Shaped:
     gate, up, down = names
@@ -153,22 +157,22 @@ def matrices(
 # ---- of other names
 
 
-def gpt2(c: dict[str, Any]) -> Shaped:
+def gpt2_tensors(c: dict[str, Any]) -> Shaped:
     d = c["n_embd"]
     yield "wte.weight", (c["vocab_size"], d)
     yield "wpe.weight", (c["n_positions"], d)
-    yield from gpt_layers(c)
+    yield from gpt_layer_tensors(c)
     yield "ln_f.weight", (d,)
     yield "ln_f.bias", (d,)
 
 
-def gpt1(c: dict[str, Any]) -> Shaped:
+def gpt1_tensors(c: dict[str, Any]) -> Shaped:
     yield "tokens_embed.weight", (c["vocab_size"], c["n_embd"])
     yield "positions_embed.weight", (c["n_positions"], c["n_embd"])
-    yield from gpt_layers(c)
+    yield from gpt_layer_tensors(c)
 
 
-def gpt_layers(c: dict[str, Any]) -> Shaped:
+def gpt_layer_tensors(c: dict[str, Any]) -> Shaped:
     d = c["n_embd"]
     for i in range(c["n_layer"]):
         for name, into, out in (
@@ -184,7 +188,7 @@ def gpt_layers(c: dict[str, Any]) -> Shaped:
             yield f"h.{i}.{name}.bias", (d,)
 
 
-def qwen(c: dict[str, Any]) -> Shaped:
+def qwen_tensors(c: dict[str, Any]) -> Shaped:
     d, ff = c["hidden_size"], c["intermediate_size"] // 2
     yield "transformer.wte.weight", (c["vocab_size"], d)
     for i in range(c["num_hidden_layers"]):
@@ -194,7 +198,7 @@ def qwen(c: dict[str, Any]) -> Shaped:
         yield layer + "attn.c_attn.bias", (3 * d,)
         yield layer + "attn.c_proj.weight", (d, d)
         yield layer + "ln_2.weight", (d,)
-        yield from matrices(layer + "mlp.", ff, d, ("w1", "w2", "c_proj"))
+        yield from mlp_tensors(layer + "mlp.", ff, d, ("w1", "w2", "c_proj"))
     yield "transformer.ln_f.weight", (d,)
     yield "lm_head.weight", (c["vocab_size"], d)
 
@@ -202,7 +206,7 @@ def qwen(c: dict[str, Any]) -> Shaped:
 # ---- quantised
 
 
-def in_fp8(tensors: Tensors) -> Tensors:
+def quantise_fp8(tensors: Tensors) -> Tensors:
     """Every matrix of the layers in blocks with a scale each, but for routers and what multi-token prediction adds."""
     found: Tensors = {}
     for name, (dtype, shape) in tensors.items():
@@ -214,7 +218,7 @@ def in_fp8(tensors: Tensors) -> Tensors:
     return found
 
 
-def in_mxfp4(tensors: Tensors) -> Tensors:
+def quantise_mxfp4(tensors: Tensors) -> Tensors:
     """The experts in blocks of 32 values, two in a byte, with a scale each."""
     found: Tensors = {}
     for name, (dtype, shape) in tensors.items():

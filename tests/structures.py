@@ -12,7 +12,7 @@ from paramcount import zoo
 ZOO = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 
 
-def one_of_each(ids: Iterable[str] = ZOO) -> list[Any]:
+def pick_structures(ids: Iterable[str] = ZOO) -> list[Any]:
     """Zoo ids as parameters of a test: the smallest model of each architecture, the others marked exhaustive."""
     seen: set[str | None] = set()
     found = []

@@ -18,14 +18,14 @@ LISTED = (
 )  # layers named one by one: how many there are is structure
 
 
-def replaced(sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "") -> SimpleNamespace:
+def replace_sizes(sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "") -> SimpleNamespace:
     """The same attributes with every number replaced. Flags, words, lists and None are structure and stay."""
     found: dict[str, Any] = {}
     listed = any(getattr(sizes, name, ()) for name in LISTED)
     for name in type(sizes).model_fields:
         value = getattr(sizes, name)
         if isinstance(value, Sizes):
-            inner = found[name] = replaced(value, replace, f"{prefix}{name}_")
+            inner = found[name] = replace_sizes(value, replace, f"{prefix}{name}_")
             inner.forward, inner.body = MethodType(type(value).forward, inner), MethodType(type(value).body, inner)
         elif type(value) is int and not (listed and name == "n_layers"):
             found[name] = replace(prefix + name, value)
@@ -34,12 +34,12 @@ def replaced(sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "")
     return SimpleNamespace(**found)
 
 
-def symbolic(sizes: Sizes) -> tuple[SimpleNamespace, dict[str, int]]:
+def make_symbolic(sizes: Sizes) -> tuple[SimpleNamespace, dict[str, int]]:
     """The sizes as symbols, and what each of them stands for."""
     values: dict[str, int] = {}
 
-    def symbol(name: str, value: int) -> Any:
+    def make_symbol(name: str, value: int) -> Any:
         values[name] = value
         return make_symbols(name)[0]
 
-    return replaced(sizes, symbol), values
+    return replace_sizes(sizes, make_symbol), values

@@ -12,7 +12,7 @@ from typing import Any
 TASK_HEADS = Path(__file__).parent / "data" / "task_heads.json"
 
 
-def load() -> dict[str, list[dict[str, Any]]]:
+def load_task_heads() -> dict[str, list[dict[str, Any]]]:
     """{"model_type.Class": its cases}"""
     found: dict[str, list[dict[str, Any]]] = (
         json.loads(TASK_HEADS.read_text(encoding="utf-8")) if TASK_HEADS.exists() else {}

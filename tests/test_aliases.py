@@ -15,35 +15,35 @@ import pytest
 
 import paramcount as pc
 from tests.model_types import default_document
-from tests.refusing import refused_by
+from tests.refusing import error_of
 
 ALIASES = Path(__file__).parent / "data" / "aliases.csv"
 BESIDE = {"hunyuan_v1_moe": {"num_experts": 4}}  # two experts per token need more than the one of the default
 COLUMNS = ("model_type", "alias", "key", "value", "total")
 
 
-def rows() -> list[dict[str, str]]:
+def load_rows() -> list[dict[str, str]]:
     with ALIASES.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def document(model_type: str, alias: str = "", value: object = None) -> dict[str, Any]:
+def make_document(model_type: str, alias: str = "", value: object = None) -> dict[str, Any]:
     """The default config, with this value under the alias."""
     return default_document(model_type) | BESIDE.get(model_type, {}) | ({alias: value} if alias else {})
 
 
-def counted(row: dict[str, str]) -> pc.Count:
-    return pc.count(document(row["model_type"], row["alias"], json.loads(row["value"])))
+def count_row(row: dict[str, str]) -> pc.Count:
+    return pc.count(make_document(row["model_type"], row["alias"], json.loads(row["value"])))
 
 
-VALUED = [row for row in rows() if row["value"]]
+VALUED = [row for row in load_rows() if row["value"]]
 
 
 @pytest.mark.parametrize(
     "row", [row for row in VALUED if row["total"] != "refused"], ids=lambda row: f"{row['model_type']}-{row['alias']}"
 )
 def test_an_alias_counts_as_the_reference_builds_it(row: dict[str, str]) -> None:
-    count = counted(row)
+    count = count_row(row)
     assert count.total + sum(count.unreachable.values()) == int(row["total"])
 
 
@@ -51,8 +51,8 @@ def test_an_alias_counts_as_the_reference_builds_it(row: dict[str, str]) -> None
     "row", [row for row in VALUED if row["total"] == "refused"], ids=lambda row: f"{row['model_type']}-{row['alias']}"
 )
 def test_an_alias_with_a_value_that_the_reference_refuses_is_refused(row: dict[str, str]) -> None:
-    refused_by(counted, row)
+    error_of(count_row, row)
 
 
 def test_the_aliases_are_of_at_least_sixty_model_types() -> None:
-    assert len({row["model_type"] for row in rows()}) >= 60
+    assert len({row["model_type"] for row in load_rows()}) >= 60

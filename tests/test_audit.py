@@ -23,7 +23,7 @@ from paramcount.auditing.claim_tables import from_bytes, from_text
 from paramcount.auditing.headings import parse_heading
 from paramcount.auditing.render import build_text_table
 from paramcount.views.compare import make_rows
-from tests.refusing import assert_one_line, command_refusal
+from tests.refusing import assert_one_line, command_error
 from tests.running import Runner
 
 DATA = Path(__file__).parent / "data"
@@ -31,13 +31,13 @@ CLAIMS = DATA / "claims"
 SEEDS = CLAIMS / "seed_tables.csv"
 
 
-def cell(model: str, column: str, claim: str) -> Cell:
+def audit_cell(model: str, column: str, claim: str) -> Cell:
     """The verdict on the claim of one cell; where a cell claims several things, on the first."""
     return pc.audit([{"model": model, column: claim}]).rows[0].cells[0]
 
 
-def verdict(model: str, column: str, claim: str) -> tuple[str, str]:
-    found = cell(model, column, claim)
+def audit_verdict(model: str, column: str, claim: str) -> tuple[str, str]:
+    found = audit_cell(model, column, claim)
     return found.verdict_text, found.note
 
 
@@ -101,12 +101,12 @@ KEYS = {
 }
 
 
-def seeds() -> list[dict[str, str]]:
+def load_seeds() -> list[dict[str, str]]:
     with SEEDS.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def true_sizes(model: str) -> dict[str, int]:
+def list_true_sizes(model: str) -> dict[str, int]:
     """Sizes and totals as the frozen configs of the reference have them."""
     found = json.loads((DATA / "truth" / f"{TRUTH[model]}.json").read_text(encoding="utf-8"))
     config = found["config"].get("text_config", found["config"])
@@ -126,15 +126,15 @@ def test_the_seed_tables_are_wrong_where_the_configs_say_so_and_nowhere_else() -
                 open_.setdefault(row.model, set()).add(one.heading)
     assert found == WRONG
     assert open_ == OPEN
-    assert [row.model for row in audit.rows] == [row["model"] for row in seeds()]
+    assert [row.model for row in audit.rows] == [row["model"] for row in load_seeds()]
     assert not audit.ok
     assert audit.left_out == ("table",)
 
 
-@pytest.mark.parametrize("row", [row for row in seeds() if row["model"] in TRUTH], ids=lambda row: row["model"])
+@pytest.mark.parametrize("row", [row for row in load_seeds() if row["model"] in TRUTH], ids=lambda row: row["model"])
 def test_each_verdict_on_the_seed_tables_follows_from_the_frozen_config(row: dict[str, str]) -> None:
     audit = pc.audit([row])
-    truth = true_sizes(row["model"])
+    truth = list_true_sizes(row["model"])
     for one in audit.cells:
         if one.column == "active" or one.heading not in truth or one.empty or one.verdict == "not checkable":
             continue
@@ -470,7 +470,7 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
     ],
 )
 def test_a_claim_gets_its_verdict(model: str, column: str, claim: str, said: str, note: str) -> None:
-    assert verdict(model, column, claim) == (said, note)
+    assert audit_verdict(model, column, claim) == (said, note)
 
 
 @pytest.mark.parametrize(
@@ -478,7 +478,7 @@ def test_a_claim_gets_its_verdict(model: str, column: str, claim: str, said: str
 )  # fmt: skip
 def test_what_a_publisher_says_of_the_context_is_not_called_wrong(model: str, context: str) -> None:
     """github QwenLM/qwenlm.github.io@995992005d13:content/blog/qwen3/index.md, @85fdb14c8be8:content/blog/qwen2/index.md; their configs say 40960 and 32768."""
-    found = cell(model, "context", context)
+    found = audit_cell(model, "context", context)
     assert found.verdict == "not checkable" and found.note.startswith("sources differ: ")
 
 
@@ -496,7 +496,7 @@ def test_what_a_publisher_says_of_the_context_is_not_called_wrong(model: str, co
     ],
 )
 def test_a_wrong_number_of_parameters_says_what_it_counts_instead(model: str, claim: str, note: str) -> None:
-    found = cell(model, "params", claim)
+    found = audit_cell(model, "params", claim)
     assert (found.verdict, found.note) == ("wrong", note)
 
 
@@ -631,7 +631,7 @@ def test_every_model_of_the_zoo_is_right_in_every_column_and_consistent() -> Non
     assert {doubt.grade for row in audit.rows for doubt in row.doubts} <= {"unusual"}
 
 
-def frozen() -> Iterator[tuple[str, dict[str, Any], int]]:
+def load_frozen() -> Iterator[tuple[str, dict[str, Any], int]]:
     for folder in ("truth", "config_truth"):
         for path in sorted((DATA / folder).glob("*.json")):
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -652,7 +652,7 @@ def test_no_model_that_exists_is_called_impossible_and_none_is_below_four_square
         "vocab_size",
     }
     rows = []
-    for name, config, total in frozen():
+    for name, config, total in load_frozen():
         sizes = {key: value for key, value in config.items() if key in names and type(value) is int}
         rows.append({"model": f"true {name}", "params": total, **sizes})
     audit = pc.audit(rows)
@@ -894,8 +894,8 @@ def test_the_exit_code_says_whether_something_is_wrong(
     both = run("audit", "right.csv", "wrong.csv", "--csv")
     assert [row["source"] for row in csv.DictReader(io.StringIO(both.out))] == ["right.csv"] * 3 + ["wrong.csv"] * 3
     assert both.code == 1
-    assert command_refusal(capsys, "audit", "nosuch.csv") == "nosuch.csv: cannot be read: No such file or directory"
-    assert command_refusal(capsys, "audit", ".") == ".: is not a file (expected a CSV or Markdown file)"
+    assert command_error(capsys, "audit", "nosuch.csv") == "nosuch.csv: cannot be read: No such file or directory"
+    assert command_error(capsys, "audit", ".") == ".: is not a file (expected a CSV or Markdown file)"
 
 
 def test_standard_input_is_a_file_like_any_other(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -913,7 +913,7 @@ def test_every_format_holds_every_verdict(run: Runner, monkeypatch: pytest.Monke
     text = run("audit", path).out
     assert max(map(len, text.splitlines())) <= 80
     assert "39 rows: " in text and "unrecognised columns: table" in text
-    assert all(row["model"] in text for row in seeds())
+    assert all(row["model"] in text for row in load_seeds())
     rows = list(csv.DictReader(io.StringIO(run("audit", path, "--csv").out)))
     found = json.loads(run("audit", path, "--json").out)
     assert found["schema_version"] == 2

@@ -15,7 +15,7 @@ import yaml
 import paramcount as pc
 from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES
-from tests.refusing import command_refusal, refusal
+from tests.refusing import command_error, model_error
 
 MOST = 2**31
 LISTED = "what `paramcount architectures` lists"
@@ -43,22 +43,22 @@ MODELS = {str(model.architecture): model for model in map(zoo.load_entry, STARTS
 PAPER = {"id": "paper", "kind": "paper", "ref": "arXiv:2302.13971", "accessed": "2026-11-20"}
 
 
-def entry(architecture: str = "llama", /, **changes: Any) -> dict[str, Any]:
+def make_entry(architecture: str = "llama", /, **changes: Any) -> dict[str, Any]:
     """A mapping with the config of some model of that architecture, and these sizes changed; None leaves one out."""
     config = LLAMA if architecture == "llama" else MODELS[architecture].sizes.model_dump()
     config = {name: value for name, value in {**config, **changes}.items() if name not in changes or value is not None}
     return {"architecture": architecture, "config": config}
 
 
-def vision(**changes: Any) -> dict[str, Any]:
-    return entry("mllama", vision={**MODELS["mllama"].sizes.model_dump()["vision"], **changes})
+def make_vision_entry(**changes: Any) -> dict[str, Any]:
+    return make_entry("mllama", vision={**MODELS["mllama"].sizes.model_dump()["vision"], **changes})
 
 
-def plain(document: Any) -> Any:
+def tuples_to_lists(document: Any) -> Any:
     """Tuples as lists, as a file has them."""
     if isinstance(document, Mapping):
-        return {key: plain(value) for key, value in document.items()}
-    return [plain(value) for value in document] if isinstance(document, (list, tuple)) else document
+        return {key: tuples_to_lists(value) for key, value in document.items()}
+    return [tuples_to_lists(value) for value in document] if isinstance(document, (list, tuple)) else document
 
 
 @pytest.fixture(autouse=True)
@@ -72,12 +72,12 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_models_that_the_cases_start_from_are_counted() -> None:
     assert set(MODELS) <= set(ARCHITECTURES)
     for architecture in MODELS:
-        assert pc.count(plain(entry(architecture))).total > 0
+        assert pc.count(tuples_to_lists(make_entry(architecture))).total > 0
 
 
 @pytest.mark.parametrize("architecture", sorted(MODELS))
 def test_every_size_of_every_architecture_is_a_whole_number_in_its_range(architecture: str) -> None:
-    sizes = {name: value for name, value in entry(architecture)["config"].items() if type(value) is int}
+    sizes = {name: value for name, value in make_entry(architecture)["config"].items() if type(value) is int}
     assert {"vocab_size", "d_model", "n_layers"} <= set(sizes)
     for name, size in sizes.items():
         least = 0 if name in OPTIONAL_PARTS | MAY_BE_ZERO.get(architecture, set()) else 1
@@ -102,25 +102,25 @@ def test_every_size_of_every_architecture_is_a_whole_number_in_its_range(archite
         cases = [*wrong.items(), *((value, f"= {said} (expected an integer)") for value, said in odd)]
         for value, message in cases:
             with pytest.raises(pc.ParamcountError) as caught:
-                pc.load(entry(architecture, **{name: value}))
+                pc.load(make_entry(architecture, **{name: value}))
             assert str(caught.value) == f"config.{name} {message}"
 
 
 @pytest.mark.parametrize("architecture", sorted(MODELS))
 def test_every_field_of_every_architecture_is_required_and_no_other_is_known(architecture: str) -> None:
-    fields = list(entry(architecture)["config"])
+    fields = list(make_entry(architecture)["config"])
     for name in fields:
         with pytest.raises(pc.ParamcountError) as caught:
-            pc.load(entry(architecture, **{name: None}))
+            pc.load(make_entry(architecture, **{name: None}))
         assert str(caught.value) == f"config.{name}: is missing (expected every field written out)"
-    message = refusal(entry(architecture, n_layesr=3))
+    message = model_error(make_entry(architecture, n_layesr=3))
     assert message.startswith("config.n_layesr: is not a field (expected n_layers, ")
     assert f" or {len(fields) - 5} others); did you mean n_layers" in message
 
 
 @pytest.mark.parametrize("architecture", sorted(MODELS))
 def test_every_flag_of_every_architecture_is_true_or_false(architecture: str) -> None:
-    flags = [name for name, value in entry(architecture)["config"].items() if isinstance(value, bool)]
+    flags = [name for name, value in make_entry(architecture)["config"].items() if isinstance(value, bool)]
     assert "tie_word_embeddings" in flags
     for name in flags:
         for value, said in (
@@ -131,61 +131,61 @@ def test_every_flag_of_every_architecture_is_true_or_false(architecture: str) ->
             ([], "a list"),
         ):
             with pytest.raises(pc.ParamcountError) as caught:
-                pc.load(entry(architecture, **{name: value}))
+                pc.load(make_entry(architecture, **{name: value}))
             assert str(caught.value) == f"config.{name} = {said} (expected true or false)"
 
 
 def test_the_largest_size_is_counted_and_stays_exact() -> None:
-    assert pc.count(entry(vocab_size=MOST)).embedding == MOST * 256
+    assert pc.count(make_entry(vocab_size=MOST)).embedding == MOST * 256
 
 
 def test_a_count_of_optional_parts_may_be_zero() -> None:
-    count = pc.count(entry("deepseek_v3", n_dense_layers=0, n_shared_experts=0, n_mtp_layers=0))
+    count = pc.count(make_entry("deepseek_v3", n_dense_layers=0, n_shared_experts=0, n_mtp_layers=0))
     assert (count.components["shared_experts"], count.mtp, count.components["mlp"]) == (0, 0, 0)
-    assert pc.count(entry("qwen3_moe", dense_layers=[])).components["mlp"] == 0
+    assert pc.count(make_entry("qwen3_moe", dense_layers=[])).components["mlp"] == 0
 
 
 CONTRADICTIONS = [
-    (entry(n_kv_heads=7), "config.n_kv_heads = 7 does not divide n_heads = 32 (expected 1, 2, 4, 8, 16, …)"),
-    (entry(n_kv_heads=64), "config.n_kv_heads = 64 does not divide n_heads = 32 (expected 2, 4, 8, 16, 32, …)"),
-    (entry(n_heads=MOST, n_kv_heads=3), "config.n_kv_heads = 3 does not divide n_heads = 2147483648 (expected 1, 2, 4, 8, 16, …)"),
-    (entry("gpt2", d_head=65), "config.n_heads × d_head = 25 × 65 = 1625 is not d_model = 1600 (expected 1600)"),
-    (entry("mixtral", n_active_experts=9), "config.n_active_experts = 9 is more than n_routed_experts = 8 (expected at most 8)"),
-    (entry("deepseek_v3", n_dense_layers=62), "config.n_dense_layers = 62 is more than n_layers = 61 (expected at most 61)"),
-    (entry("qwen3_moe", dense_layers=[3, 2]), "config.dense_layers = [3, 2] for n_layers = 48 (expected ascending, distinct layer indices below 48)"),
-    (entry("qwen3_moe", dense_layers=[2, 2]), "config.dense_layers = [2, 2] for n_layers = 48 (expected ascending, distinct layer indices below 48)"),
-    (entry("qwen3_moe", dense_layers=[*range(39, 49)]), "config.dense_layers = [39, 40, 41, 42, 43, 44, 45, 46, …] for n_layers = 48 (expected ascending, "
+    (make_entry(n_kv_heads=7), "config.n_kv_heads = 7 does not divide n_heads = 32 (expected 1, 2, 4, 8, 16, …)"),
+    (make_entry(n_kv_heads=64), "config.n_kv_heads = 64 does not divide n_heads = 32 (expected 2, 4, 8, 16, 32, …)"),
+    (make_entry(n_heads=MOST, n_kv_heads=3), "config.n_kv_heads = 3 does not divide n_heads = 2147483648 (expected 1, 2, 4, 8, 16, …)"),
+    (make_entry("gpt2", d_head=65), "config.n_heads × d_head = 25 × 65 = 1625 is not d_model = 1600 (expected 1600)"),
+    (make_entry("mixtral", n_active_experts=9), "config.n_active_experts = 9 is more than n_routed_experts = 8 (expected at most 8)"),
+    (make_entry("deepseek_v3", n_dense_layers=62), "config.n_dense_layers = 62 is more than n_layers = 61 (expected at most 61)"),
+    (make_entry("qwen3_moe", dense_layers=[3, 2]), "config.dense_layers = [3, 2] for n_layers = 48 (expected ascending, distinct layer indices below 48)"),
+    (make_entry("qwen3_moe", dense_layers=[2, 2]), "config.dense_layers = [2, 2] for n_layers = 48 (expected ascending, distinct layer indices below 48)"),
+    (make_entry("qwen3_moe", dense_layers=[*range(39, 49)]), "config.dense_layers = [39, 40, 41, 42, 43, 44, 45, 46, …] for n_layers = 48 (expected ascending, "
      "distinct layer indices below 48)"),
-    (entry("qwen3_moe", dense_layers=[-1]), "config.dense_layers.0 = -1 (expected a non-negative integer)"),
-    (entry("qwen3_moe", dense_layers=[0, True]), "config.dense_layers.1 = true (expected an integer)"),
-    (entry("qwen3_moe", dense_layers="0"), "config.dense_layers = the string '0' (expected a list)"),
-    (entry("qwen3_moe", dense_layers=[*range(10_001)]), "config.dense_layers = a list (expected a list of at most 10,000 items)"),
-    (entry("qwen3_moe", dense_layers=[0], n_layers=MOST), "config.n_layers = 2147483648 with dense_layers (expected at most 10,000 layers if they are "
+    (make_entry("qwen3_moe", dense_layers=[-1]), "config.dense_layers.0 = -1 (expected a non-negative integer)"),
+    (make_entry("qwen3_moe", dense_layers=[0, True]), "config.dense_layers.1 = true (expected an integer)"),
+    (make_entry("qwen3_moe", dense_layers="0"), "config.dense_layers = the string '0' (expected a list)"),
+    (make_entry("qwen3_moe", dense_layers=[*range(10_001)]), "config.dense_layers = a list (expected a list of at most 10,000 items)"),
+    (make_entry("qwen3_moe", dense_layers=[0], n_layers=MOST), "config.n_layers = 2147483648 with dense_layers (expected at most 10,000 layers if they are "
      "listed by index)"),
-    (entry("mllama", n_layers=MOST), "config.n_layers = 2147483648 with cross_attention_layers (expected at most 10,000 layers if they are "
+    (make_entry("mllama", n_layers=MOST), "config.n_layers = 2147483648 with cross_attention_layers (expected at most 10,000 layers if they are "
      "listed by index)"),
-    (entry("mllama", cross_attention_layers=[99, 100]), "config.cross_attention_layers = [99, 100] for n_layers = 100 (expected ascending, distinct "
+    (make_entry("mllama", cross_attention_layers=[99, 100]), "config.cross_attention_layers = [99, 100] for n_layers = 100 (expected ascending, distinct "
      "layer indices below 100)"),
-    (entry("mllama", vision=3), "config.vision = 3 (expected a mapping)"),
-    (vision(n_heads=0), "config.vision.n_heads = 0 (expected a positive integer)"),
-    (vision(n_heads=7), "config.vision.n_heads × d_head = 7 × 80 = 560 is not d_model = 1280 (expected 1280)"),
-    (vision(intermediate_layers=[3, 32]), "config.vision.intermediate_layers = [3, 32] for n_layers = 32 (expected ascending, distinct layer indices below 32)"),
-    (entry("mllama", tie_word_embeddings=True), "config.tie_word_embeddings = true, but the table has eight rows more than the head (expected false)"),
-    (entry(d_head=127), "config.d_head = 127 cannot be rotated in pairs (expected an even number)"),
-    (entry(d_model=3000), "config.n_heads = 32 does not divide d_model = 3000 (expected 20, 24, 25, 30, 40, …)"),
-    (entry("openai-gpt", d_ff=1000), "config.d_ff = 1000 is not 4 × d_model = 3072 (expected 3072)"),
-    (entry("deepseek", d_head=64), "config.n_heads × d_head = 16 × 64 = 1024 is not d_model = 2048 (expected 2048)"),
-    (entry("gpt_oss", n_layers=2, layer_types=["full_attention", "ful_attention"]), "config.layer_types.1 = the string 'ful_attention' (expected "
+    (make_entry("mllama", vision=3), "config.vision = 3 (expected a mapping)"),
+    (make_vision_entry(n_heads=0), "config.vision.n_heads = 0 (expected a positive integer)"),
+    (make_vision_entry(n_heads=7), "config.vision.n_heads × d_head = 7 × 80 = 560 is not d_model = 1280 (expected 1280)"),
+    (make_vision_entry(intermediate_layers=[3, 32]), "config.vision.intermediate_layers = [3, 32] for n_layers = 32 (expected ascending, distinct layer indices below 32)"),
+    (make_entry("mllama", tie_word_embeddings=True), "config.tie_word_embeddings = true, but the table has eight rows more than the head (expected false)"),
+    (make_entry(d_head=127), "config.d_head = 127 cannot be rotated in pairs (expected an even number)"),
+    (make_entry(d_model=3000), "config.n_heads = 32 does not divide d_model = 3000 (expected 20, 24, 25, 30, 40, …)"),
+    (make_entry("openai-gpt", d_ff=1000), "config.d_ff = 1000 is not 4 × d_model = 3072 (expected 3072)"),
+    (make_entry("deepseek", d_head=64), "config.n_heads × d_head = 16 × 64 = 1024 is not d_model = 2048 (expected 2048)"),
+    (make_entry("gpt_oss", n_layers=2, layer_types=["full_attention", "ful_attention"]), "config.layer_types.1 = the string 'ful_attention' (expected "
      "sliding_attention or full_attention); did you mean full_attention or sliding_attention?"),
-    (entry("gpt_oss", n_layers=2, layer_types=["full_attention"]), "config.layer_types: has 1 items for n_layers = 2 (expected one per layer)"),
-    (entry("gpt_oss", layer_types=[""]), "config.layer_types.0 = the string '' (expected a string that is not empty)"),
-    (entry("gpt_oss", layer_types=["x" * 41]), f"config.layer_types.0 = the string '{'x' * 41}' (expected a string of at most 40 characters)"),
+    (make_entry("gpt_oss", n_layers=2, layer_types=["full_attention"]), "config.layer_types: has 1 items for n_layers = 2 (expected one per layer)"),
+    (make_entry("gpt_oss", layer_types=[""]), "config.layer_types.0 = the string '' (expected a string that is not empty)"),
+    (make_entry("gpt_oss", layer_types=["x" * 41]), f"config.layer_types.0 = the string '{'x' * 41}' (expected a string of at most 40 characters)"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("spec", "message"), CONTRADICTIONS)
 def test_sizes_that_contradict_each_other_are_refused(spec: dict[str, Any], message: str) -> None:
-    assert refusal(spec) == message
+    assert model_error(spec) == message
 
 
 @pytest.mark.parametrize(("spec", "message"), CONTRADICTIONS)
@@ -194,8 +194,8 @@ def test_the_command_line_puts_the_file_before_the_field(
 ) -> None:
     path = Path("configs/llama/x.yaml")
     path.parent.mkdir(parents=True)
-    path.write_text(yaml.safe_dump(plain(spec)), encoding="utf-8")
-    assert command_refusal(capsys, "configs/llama/x.yaml", "-o", "out.csv") == f"configs/llama/x.yaml: {message}"
+    path.write_text(yaml.safe_dump(tuples_to_lists(spec)), encoding="utf-8")
+    assert command_error(capsys, "configs/llama/x.yaml", "-o", "out.csv") == f"configs/llama/x.yaml: {message}"
 
 
 @pytest.mark.parametrize("command", ["show", "compare", "verify", "list"])
@@ -204,11 +204,11 @@ def test_every_command_refuses_heads_that_kv_heads_do_not_divide(
 ) -> None:
     path = Path("configs/llama/x.yaml")
     path.parent.mkdir(parents=True)
-    path.write_text(yaml.safe_dump(entry(n_kv_heads=7)), encoding="utf-8")
+    path.write_text(yaml.safe_dump(make_entry(n_kv_heads=7)), encoding="utf-8")
     expected = "configs/llama/x.yaml: config.n_kv_heads = 7 does not divide n_heads = 32 (expected 1, 2, 4, 8, 16, …)"
-    assert command_refusal(capsys, command, "configs/llama/x.yaml", "-o", "out.csv") == expected
-    assert refusal(path) == expected
-    assert refusal("./configs/llama/x.yaml") == expected
+    assert command_error(capsys, command, "configs/llama/x.yaml", "-o", "out.csv") == expected
+    assert model_error(path) == expected
+    assert model_error("./configs/llama/x.yaml") == expected
 
 
 # ---- entries: everything but the sizes
@@ -219,7 +219,7 @@ NEITHER = "model_type: is missing (expected a config.json with model_type, or a 
 FIGURES = "(expected 7B, 124M, 7.61B, ~1.04T or an integer)"
 
 
-def figure(value: object, source: str = "paper") -> dict[str, Any]:
+def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
     return {"sources": [PAPER], "published": [{"what": "total", "value": value, "exact": True, "source": source}]}
 
 
@@ -277,10 +277,13 @@ def figure(value: object, source: str = "paper") -> dict[str, Any]:
         ),
         ({"release": {}}, "release.legacy_buffers: is missing (expected every field written out)"),
         ({"release": []}, "release = a list (expected a mapping)"),
-        (figure(1.5), "published.0.value = 1.5 (expected an integer or a string)"),
-        (figure(-5), "published.0.value = -5 (expected a positive integer or a string)"),
-        (figure("many"), f"published.0.value: the string 'many' is not a parameter count {FIGURES}"),
-        (figure("7B", "papre"), "published.0.source = the string 'papre' (expected paper); did you mean paper?"),
+        (publish_figure(1.5), "published.0.value = 1.5 (expected an integer or a string)"),
+        (publish_figure(-5), "published.0.value = -5 (expected a positive integer or a string)"),
+        (publish_figure("many"), f"published.0.value: the string 'many' is not a parameter count {FIGURES}"),
+        (
+            publish_figure("7B", "papre"),
+            "published.0.source = the string 'papre' (expected paper); did you mean paper?",
+        ),
         ({"published": [{}]}, "published.0.what: is missing (expected every field written out)"),
         ({"published": 7}, "published = 7 (expected a list)"),
         ({"notes": [None]}, "notes.0 = null (expected a string)"),
@@ -289,10 +292,10 @@ def figure(value: object, source: str = "paper") -> dict[str, Any]:
 def test_a_wrong_field_is_refused_alike_in_a_mapping_and_in_a_file(
     fields: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spec = entry() | fields
-    assert refusal(spec) == message
+    spec = make_entry() | fields
+    assert model_error(spec) == message
     Path("x.yaml").write_text(yaml.safe_dump(spec), encoding="utf-8")
-    assert command_refusal(capsys, "./x.yaml", "-o", "out.csv") == f"x.yaml: {message}"
+    assert command_error(capsys, "./x.yaml", "-o", "out.csv") == f"x.yaml: {message}"
 
 
 class Unprintable:
@@ -305,31 +308,31 @@ class Unprintable:
     [
         ({}, NEITHER),
         ({1: 2}, NEITHER),
-        (entry() | {1: 2}, "1: is not a field (expected names of fields)"),
-        (entry() | {None: 2}, "None: is not a field (expected names of fields)"),
+        (make_entry() | {1: 2}, "1: is not a field (expected names of fields)"),
+        (make_entry() | {None: 2}, "None: is not a field (expected names of fields)"),
         ({"architecture": "llama", "config": LLAMA | {1: 2}}, "config.1: is not a field (expected names of fields)"),
-        (entry(n_heads=Unprintable()), "config.n_heads = a value of type Unprintable (expected an integer)"),
-        (entry(n_heads={10**5000}), "config.n_heads = a value of type set (expected an integer)"),
-        (entry("qwen3_moe", dense_layers=itertools.count()), "config.dense_layers = a value of type count (expected a list of at most 10,000 items)"),
+        (make_entry(n_heads=Unprintable()), "config.n_heads = a value of type Unprintable (expected an integer)"),
+        (make_entry(n_heads={10**5000}), "config.n_heads = a value of type set (expected an integer)"),
+        (make_entry("qwen3_moe", dense_layers=itertools.count()), "config.dense_layers = a value of type count (expected a list of at most 10,000 items)"),
         ({"architecture": 10**5000, "config": {}}, f"architecture: unknown architecture a value of type int (expected {LISTED})"),
-        (entry() | figure(10**5000), "published.0.value = a number of more than 30 digits (expected an integer of at most "
+        (make_entry() | publish_figure(10**5000), "published.0.value = a number of more than 30 digits (expected an integer of at most "
          "1,000,000,000,000,000,000,000,000,000,000 or a string)"),
-        (entry() | {"released": datetime.datetime(2024, 7, 23, tzinfo=datetime.UTC)}, "released = a value of type datetime (expected a date such as 2024-07-23)"),
-        (entry() | {"released": float("nan")}, "released = nan (expected a date such as 2024-07-23)"),
-        (entry() | {"id": "\ud800"}, r"id = the string '\ud800' (expected a Unicode string)"),
+        (make_entry() | {"released": datetime.datetime(2024, 7, 23, tzinfo=datetime.UTC)}, "released = a value of type datetime (expected a date such as 2024-07-23)"),
+        (make_entry() | {"released": float("nan")}, "released = nan (expected a date such as 2024-07-23)"),
+        (make_entry() | {"id": "\ud800"}, r"id = the string '\ud800' (expected a Unicode string)"),
         ({"architecture": "llama", "config": LLAMA | {"\ud800": 1}}, r"config = the string '\ud800' (expected a Unicode string)"),
     ],
 )  # fmt: skip
 def test_a_mapping_that_no_file_could_hold_is_refused(spec: object, message: str) -> None:
-    assert refusal(spec) == message
+    assert model_error(spec) == message
 
 
 def test_a_number_of_too_many_digits_for_a_key_is_refused() -> None:
-    assert refusal(entry() | {10**5000: 1}).endswith("is not a field (expected names of fields)")
+    assert model_error(make_entry() | {10**5000: 1}).endswith("is not a field (expected names of fields)")
 
 
 def test_the_middle_of_a_message_about_an_endless_name_is_cut() -> None:
-    message = refusal({"architecture": "llama", "config": LLAMA | {"n" * 1_000_000: 1}})
+    message = model_error({"architecture": "llama", "config": LLAMA | {"n" * 1_000_000: 1}})
     assert message.startswith("config.nnnn")
     assert "…" in message
     assert message.endswith(" or 5 others)")
@@ -342,7 +345,7 @@ def test_any_mapping_and_any_date_will_do() -> None:
     model = pc.load(spec)
     assert (model.released, model.id) == (datetime.date(2024, 7, 23), "unnamed")
     assert pc.load({**spec, "released": "2024-07-23"}) == model
-    assert pc.count(spec).total == pc.count(entry()).total == pc.count(model).total
+    assert pc.count(spec).total == pc.count(make_entry()).total == pc.count(model).total
 
 
 @pytest.mark.parametrize(
@@ -352,7 +355,7 @@ def test_what_is_not_a_model_is_refused(spec: object) -> None:
     accepted = (
         "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or a Model from paramcount.load"
     )
-    assert refusal(spec) == f"{type(spec).__name__} is not a model (expected {accepted})"
+    assert model_error(spec) == f"{type(spec).__name__} is not a model (expected {accepted})"
 
 
 @pytest.mark.parametrize("models", [None, 3, b"gpt2-small", object])
@@ -366,16 +369,16 @@ def test_what_is_not_a_list_of_models_is_not_compared(models: Any) -> None:
 
 def test_one_model_is_compared_without_a_list_around_it() -> None:
     model = pc.load("gpt2-small")
-    for one in ("gpt2-small", model, entry() | {"id": "gpt2-small"}):
+    for one in ("gpt2-small", model, make_entry() | {"id": "gpt2-small"}):
         models: Any = one
         assert list(pc.compare(models)["id"]) == ["gpt2-small"]
     assert list(pc.compare([])["id"]) == []
 
 
 def test_a_model_of_a_known_id_and_other_sizes_is_compared_beside_it() -> None:
-    assert list(pc.compare(["gpt2-small", entry() | {"id": "gpt2-small"}]).total) == [
+    assert list(pc.compare(["gpt2-small", make_entry() | {"id": "gpt2-small"}]).total) == [
         124_439_808,
-        pc.count(entry()).total,
+        pc.count(make_entry()).total,
     ]
     assert len(pc.compare(["gpt2-small", "gpt2", "gpt2-small"])) == 1
 
@@ -389,4 +392,4 @@ def test_an_estimate_has_nothing_to_count() -> None:
         with pytest.raises(pc.ParamcountError) as caught:
             ask(spec)
         assert str(caught.value) == expected
-    assert refusal(spec | {"config": LLAMA}) == "config: is set in an estimate (expected claims only)"
+    assert model_error(spec | {"config": LLAMA}) == "config: is set in an estimate (expected claims only)"

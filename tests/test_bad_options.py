@@ -12,7 +12,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import main
-from tests.refusing import assert_one_line, command_refusal
+from tests.refusing import assert_one_line, command_error
 
 MAIN = "from paramcount.cli import main; main()"
 HOME = str(Path(pc.__file__).parents[1])
@@ -53,7 +53,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )  # fmt: skip
 def test_a_wrong_option_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_refusal(capsys, *args) == message
+    assert command_error(capsys, *args) == message
 
 
 @pytest.mark.parametrize("option", ["--columns", "--sort"])
@@ -64,7 +64,7 @@ def test_a_wrong_option_is_refused(args: list[str], message: str, capsys: pytest
 def test_an_unknown_column_is_refused_with_the_nearest(
     option: str, name: str, nearest: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    message = command_refusal(capsys, "compare", "gpt2-small", f"{option}={name}", "-o", "out.csv")
+    message = command_error(capsys, "compare", "gpt2-small", f"{option}={name}", "-o", "out.csv")
     word = name.split(",")[-1].removeprefix("-" if option == "--sort" else "")
     assert message.startswith("unknown column '")
     assert word.replace("\x1b", "x1b") in message
@@ -84,7 +84,7 @@ def test_no_words_at_all_are_answered_with_the_help(capsys: pytest.CaptureFixtur
 # ---- whole processes
 
 
-def run(
+def run_process(
     *args: str | bytes, code: str = MAIN, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE, **env: str
 ) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-c", code, *args]
@@ -94,7 +94,7 @@ def run(
 
 
 def test_a_whole_process_refuses_in_one_line() -> None:
-    done = run("gpt2-smal")
+    done = run_process("gpt2-smal")
     expected = (
         b"error: unknown model 'gpt2-smal' (expected a name from `paramcount list`, or a path such as ./model.yaml); "
         b"did you mean gpt2-small, gpt-3-small or gpt2-xl?\n"
@@ -103,7 +103,7 @@ def test_a_whole_process_refuses_in_one_line() -> None:
 
 
 def test_a_word_that_is_not_text_is_refused() -> None:
-    done = run(b"gpt\xff\x1b[2J")
+    done = run_process(b"gpt\xff\x1b[2J")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.startswith(rb"error: unknown model 'gpt\udcff\x1b[2J' (expected ")
     assert_one_line(done.stderr.decode().removesuffix("\n"))
@@ -123,7 +123,7 @@ def test_a_closed_pipe_is_silent(args: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        done = run(*args, stdout=writing)
+        done = run_process(*args, stdout=writing)
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -132,19 +132,19 @@ def test_a_closed_pipe_is_silent(args: tuple[str, ...]) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 def test_a_full_disk_under_stdout_is_said_in_one_line() -> None:
     with Path("/dev/full").open("wb") as full:
-        done = run("gpt2-small", stdout=full)
+        done = run_process("gpt2-small", stdout=full)
     assert (done.returncode, done.stderr) == (2, b"error: stdout: No space left on device\n")
 
 
 def test_a_terminal_without_the_signs_gets_ascii() -> None:
-    done = run("gpt2-small", PYTHONIOENCODING="iso8859-5")
+    done = run_process("gpt2-small", PYTHONIOENCODING="iso8859-5")
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"embedding          38,597,376  31.0%  50,257 x 768\n" in done.stdout
 
 
 def test_an_interrupt_leaves_with_130_and_nothing_written() -> None:
     code = f"import os, signal, paramcount.cli.show as s; s.count_model = lambda m: os.kill(os.getpid(), signal.SIGINT); {MAIN}"
-    done = run("gpt2-small", "-o", "out.csv", code=code)
+    done = run_process("gpt2-small", "-o", "out.csv", code=code)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")
     assert not Path("out.csv").exists()
 
@@ -153,13 +153,13 @@ def test_an_interrupt_leaves_with_130_and_nothing_written() -> None:
 @pytest.mark.parametrize("args", [("gpt2-smal",), ("gpt2-small", "--nonsense"), ("scan", "")])
 def test_an_error_that_cannot_be_printed_leaves_with_2_all_the_same(args: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
-        assert run(*args, stderr=full).returncode == 2
-        assert run("gpt2-small", stdout=full, stderr=full).returncode == 2
+        assert run_process(*args, stderr=full).returncode == 2
+        assert run_process("gpt2-small", stdout=full, stderr=full).returncode == 2
     closed = f"import os, sys; os.close(2); os.execv(sys.executable, [sys.executable, '-c', {MAIN!r}, *sys.argv[1:]])"
-    assert run(*args, code=closed).returncode == 2
+    assert run_process(*args, code=closed).returncode == 2
 
 
-def interrupted(module: str, signal: str) -> str:
+def interrupting_code(module: str, signal: str) -> str:
     """The program, which gets a signal as it imports a module."""
     finder = f"type('Finder', (), {{'find_spec': lambda self, name, *_: os.kill(os.getpid(), signal.{signal}) if name == {module!r} else None}})()"
     return f"import os, runpy, signal, sys; sys.meta_path.insert(0, {finder}); runpy.run_module('paramcount', run_name='__main__')"
@@ -168,14 +168,14 @@ def interrupted(module: str, signal: str) -> str:
 @pytest.mark.parametrize("module", ["click", "paramcount.cli", "paramcount.cli.show", "yaml", "pydantic"])
 @pytest.mark.parametrize(("signal", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 def test_a_signal_during_the_imports_ends_without_a_word(module: str, signal: str, code: int) -> None:
-    done = run("gpt2-small", code=interrupted(module, signal))
+    done = run_process("gpt2-small", code=interrupting_code(module, signal))
     assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
 
 def test_the_module_is_the_command() -> None:
-    done = run("gpt2-small", "--csv", code="import runpy; runpy.run_module('paramcount', run_name='__main__')")
+    done = run_process("gpt2-small", "--csv", code="import runpy; runpy.run_module('paramcount', run_name='__main__')")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout == run("gpt2-small", "--csv").stdout
+    assert done.stdout == run_process("gpt2-small", "--csv").stdout
 
 
 # ---- other names of columns

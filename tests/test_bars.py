@@ -18,7 +18,7 @@ import paramcount as pc
 from paramcount import zoo
 from paramcount.counting.count import COMPONENTS
 from paramcount.errors import ParamcountError
-from tests.refusing import command_refusal, listing
+from tests.refusing import command_error, list_directory
 from tests.running import Runner
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -45,7 +45,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
-class Seen(NamedTuple):
+class Bars(NamedTuple):
     """A picture as a person with a ruler sees it."""
 
     bars: list[dict[str, float]]  # from the top down, each {component: its width}
@@ -56,7 +56,7 @@ class Seen(NamedTuple):
     height: float
 
 
-def seen(svg: bytes) -> Seen:
+def read_bars(svg: bytes) -> Bars:
     root = ET.fromstring(svg)  # noqa: S314
     boxes: list[tuple[float, float, float, str]] = []
     for path in root.iter(f"{SVG}path"):
@@ -73,7 +73,7 @@ def seen(svg: bytes) -> Seen:
     for element, text in texts:
         if (match := re.fullmatch(r"([\d.,]+) ?([KMBT]?)", text)) and "middle" in element.get("style", ""):
             ticks[float(element.get("x", "")) - axis] = round(float(match[1].replace(",", "")) * UNITS[match[2]])
-    return Seen(
+    return Bars(
         bars=[{name: right - left for _, left, right, name in bar} for bar in bars],
         ends=[max(box[2] for box in bar) - axis for bar in bars],
         ticks=sorted(ticks.items()),
@@ -83,7 +83,7 @@ def seen(svg: bytes) -> Seen:
     )
 
 
-def read_off(found: Seen, place: float, scale: str) -> float:
+def read_axis(found: Bars, place: float, scale: str) -> float:
     """The number at a place on the axis, between the nearest ticks."""
     (x0, n0), (x1, n1) = found.ticks[-2:]
     share = (place - x0) / (x1 - x0)
@@ -95,7 +95,7 @@ def read_off(found: Seen, place: float, scale: str) -> float:
     "models", [["gpt2-small"], ["gpt2-small", "deepseek-v3", "mixtral-8x7b"], ["llama-3.2-11b-vision", "gpt2-xl"]]
 )
 def test_a_bar_ends_at_its_sum_and_its_components_have_their_shares(models: list[str], scale: Any) -> None:
-    found = seen(plot(models, scale=scale))
+    found = read_bars(plot(models, scale=scale))
     expected = []
     for count in map(pc.count, models):
         expected.append((count.total, count.components))
@@ -104,7 +104,7 @@ def test_a_bar_ends_at_its_sum_and_its_components_have_their_shares(models: list
     assert len(found.bars) == len(expected)
     for widths, end, (whole, parts) in zip(found.bars, found.ends, expected, strict=True):
         assert sum(widths.values()) == pytest.approx(end, abs=0.01)
-        assert read_off(found, end, scale) == pytest.approx(whole, rel=1e-3)
+        assert read_axis(found, end, scale) == pytest.approx(whole, rel=1e-3)
         for name, width in widths.items():
             assert width / end == pytest.approx(parts[name] / whole, abs=1e-3)
         hidden = sum(n for name, n in parts.items() if name not in widths)
@@ -112,7 +112,7 @@ def test_a_bar_ends_at_its_sum_and_its_components_have_their_shares(models: list
 
 
 def test_the_ticks_of_a_log_scale_are_decades_equally_far_apart_and_it_says_what_a_length_means() -> None:
-    found = seen(plot(["gpt2-small", "deepseek-v3"], scale="log"))
+    found = read_bars(plot(["gpt2-small", "deepseek-v3"], scale="log"))
     assert [n for _, n in found.ticks] == [10**7, 10**8, 10**9, 10**10, 10**11, 10**12][: len(found.ticks)]
     steps = {round(b - a, 2) for (a, _), (b, _) in itertools.pairwise(found.ticks)}
     assert max(steps) - min(steps) < 0.02
@@ -121,14 +121,14 @@ def test_the_ticks_of_a_log_scale_are_decades_equally_far_apart_and_it_says_what
 
 
 def test_a_model_has_a_second_bar_only_where_one_token_uses_less() -> None:
-    found = seen(plot(["gpt2-small", "deepseek-v3"]))
+    found = read_bars(plot(["gpt2-small", "deepseek-v3"]))
     assert len(found.bars) == 3
     assert {"124 M", "671 B", "active 37.6 B"} <= set(found.texts)
     assert sum("active" in text for text in found.texts) == 1
 
 
 def test_the_legend_names_what_is_drawn_and_nothing_else() -> None:
-    texts = set(seen(plot(["gpt2-small", "llama-3.1-8b"])).texts)
+    texts = set(read_bars(plot(["gpt2-small", "llama-3.1-8b"])).texts)
     assert texts & set(COMPONENTS) == {"embedding", "position", "qkv", "output_projection", "mlp", "norm", "lm_head"}
 
 
@@ -140,7 +140,7 @@ def test_the_order_is_that_of_the_table(run: Runner) -> None:
         "gpt2-medium",
         "gpt2-small",
     ]
-    assert [name for _, name in seen(Path("out.svg").read_bytes()).names] == [
+    assert [name for _, name in read_bars(Path("out.svg").read_bytes()).names] == [
         "gpt2-xl",
         "gpt2-large",
         "gpt2-medium",
@@ -151,7 +151,7 @@ def test_the_order_is_that_of_the_table(run: Runner) -> None:
 def test_an_estimate_has_a_line_that_says_so_and_no_bar(run: Runner) -> None:
     done = run("compare", "gpt-4", "gpt2-small", "--estimates", "--plot", "out.svg")
     assert done.code == 0
-    found = seen(Path("out.svg").read_bytes())
+    found = read_bars(Path("out.svg").read_bytes())
     assert len(found.bars) == 1
     assert [name for _, name in found.names] == ["gpt-4", "gpt2-small"]
     assert sum(text.startswith("third-party estimate: 1.8T (SemiAnalysis") for text in found.texts) == 1
@@ -161,23 +161,23 @@ def test_what_nobody_has_checked_is_marked() -> None:
     unchecked = next(
         id for id in zoo.list_ids() if zoo.load_entry(id).checked == "unverified" and not zoo.load_entry(id).estimate
     )
-    found = seen(plot([unchecked, "gpt2-small"]))
+    found = read_bars(plot([unchecked, "gpt2-small"]))
     assert [name for _, name in found.names] == [f"{unchecked} *", "gpt2-small"]
     assert "* unverified: no independent count" in found.texts
 
 
 def test_a_what_if_says_what_is_set(run: Runner) -> None:
     assert run("compare", "gpt2-small", "--set", "n_layers=40", "--plot", "out.svg").code == 0
-    assert {"323 M", "what if n_layers = 40"} <= set(seen(Path("out.svg").read_bytes()).texts)
+    assert {"323 M", "what if n_layers = 40"} <= set(read_bars(Path("out.svg").read_bytes()).texts)
 
 
 def test_sixty_models_grow_the_picture_and_no_line_touches_the_next() -> None:
     models = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate][:60]
-    found = seen(plot(models))
+    found = read_bars(plot(models))
     assert [name.removesuffix(" *") for _, name in found.names] == models
     assert min(b - a for (a, _), (b, _) in itertools.pairwise(found.names)) > 16  # points, of letters 8 points high
     assert found.height > 60 * 16
-    assert seen(plot(models[:2])).height < 200
+    assert read_bars(plot(models[:2])).height < 200
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
@@ -189,8 +189,8 @@ def test_sizes_beyond_every_unit_are_drawn(scale: Any) -> None:
         "num_attention_heads": 1,
         "intermediate_size": 10**9,
     }
-    found = seen(plot([wide, "gpt2-small"], scale=scale))
-    assert read_off(found, found.ends[0], scale) == pytest.approx(pc.count(wide).total, rel=1e-2)
+    found = read_bars(plot([wide, "gpt2-small"], scale=scale))
+    assert read_axis(found, found.ends[0], scale) == pytest.approx(pc.count(wide).total, rel=1e-2)
 
 
 # ---- colours
@@ -209,7 +209,7 @@ XYZ = (
 )  # sRGB, IEC 61966-2-1
 
 
-def lab(colour: str, vision: str) -> tuple[float, float, float]:
+def cie_lab(colour: str, vision: str) -> tuple[float, float, float]:
     """CIE 1976 L*a*b* of what an eye makes of a colour."""
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
@@ -233,7 +233,7 @@ def test_colours_stay_apart_for_every_eye(vision: str) -> None:
         "lm_head",
     )  # what takes room, side by side
     for a, b in itertools.combinations([*COMPONENTS, "paper"], 2):
-        apart = math.dist(*(lab({**COLOURS, "paper": "#ffffff"}[name], vision) for name in (a, b)))
+        apart = math.dist(*(cie_lab({**COLOURS, "paper": "#ffffff"}[name], vision) for name in (a, b)))
         assert apart > (13 if a in usual and b in usual else 9), f"{a} and {b}: {apart:.1f}"
 
 
@@ -246,7 +246,7 @@ def test_every_component_has_a_colour_of_its_own() -> None:
 # ---- hostile names
 
 
-def hostile(name: str) -> dict[str, Any]:
+def hostile_row(name: str) -> dict[str, Any]:
     """A row whose model bears this name."""
     from paramcount.views.compare import make_rows
 
@@ -256,10 +256,10 @@ def hostile(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_is_text_and_nothing_else(name: str) -> None:
     expected = name.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e").replace("\n", "\\n")
-    svg = plot_rows([hostile(name)])
-    assert [text for _, text in seen(svg).names] == [expected]
+    svg = plot_rows([hostile_row(name)])
+    assert [text for _, text in read_bars(svg).names] == [expected]
     root = ET.fromstring(svg)  # noqa: S314
-    usual = ET.fromstring(plot_rows([hostile("gpt2")]))  # noqa: S314
+    usual = ET.fromstring(plot_rows([hostile_row("gpt2")]))  # noqa: S314
     assert {element.tag for element in root.iter()} == {element.tag for element in usual.iter()}
     assert {key for element in root.iter() for key in element.attrib} == {
         key for element in usual.iter() for key in element.attrib
@@ -271,17 +271,19 @@ def test_a_hostile_name_is_text_and_nothing_else(name: str) -> None:
 def test_a_hostile_name_is_drawn_without_a_word_of_complaint(
     name: str, format: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert len(plot_rows([hostile(name)], format=format)) > 1000
+    assert len(plot_rows([hostile_row(name)], format=format)) > 1000
     assert capfd.readouterr() == ("", "")
 
 
 def test_letters_that_a_picture_cannot_show_stand_there_as_their_escapes() -> None:
-    assert plot_rows([hostile("模型 é")], format="png") == plot_rows([hostile("\\u6a21\\u578b é")], format="png")
+    assert plot_rows([hostile_row("模型 é")], format="png") == plot_rows(
+        [hostile_row("\\u6a21\\u578b é")], format="png"
+    )
 
 
 def test_an_estimates_claims_are_text_and_nothing_else() -> None:
-    row = hostile("x") | {"estimate": True, "claimed_total": "<script>$x^2$</script>"}
-    assert "third-party estimate: <script>$x^2$</script>" in seen(plot_rows([row, hostile("y")])).texts
+    row = hostile_row("x") | {"estimate": True, "claimed_total": "<script>$x^2$</script>"}
+    assert "third-party estimate: <script>$x^2$</script>" in read_bars(plot_rows([row, hostile_row("y")])).texts
 
 
 # ---- the same picture everywhere
@@ -341,17 +343,17 @@ def test_the_table_is_printed_as_ever_and_the_ending_chooses(run: Runner) -> Non
     ],
 )
 def test_what_cannot_be_plotted_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_refusal(capsys, "compare", "gpt2-small", *args) == message
+    assert command_error(capsys, "compare", "gpt2-small", *args) == message
 
 
 def test_a_wrong_ending_is_refused_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_refusal(capsys, "compare", "no-such-model", "--plot", "out.gif").startswith(
+    assert command_error(capsys, "compare", "no-such-model", "--plot", "out.gif").startswith(
         "--plot: unknown extension '.gif'"
     )
 
 
 def test_a_wrong_column_leaves_no_plot_behind(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "did you mean total?" in command_refusal(
+    assert "did you mean total?" in command_error(
         capsys, "compare", "gpt2-small", "--sort", "totl", "--plot", "out.svg"
     )
 
@@ -359,7 +361,7 @@ def test_a_wrong_column_leaves_no_plot_behind(capsys: pytest.CaptureFixture[str]
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert (
-        command_refusal(capsys, "compare", "gpt2-small", "--plot", "out.svg")
+        command_error(capsys, "compare", "gpt2-small", "--plot", "out.svg")
         == "plots need the [plot] extra (expected pip install 'paramcount[plot]')"
     )
 
@@ -367,7 +369,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on a file's size")
 def test_where_the_space_ends_an_older_picture_stays() -> None:
     Path("out.png").write_bytes(b"old")
-    before = listing()
+    before = list_directory()
     code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); from paramcount.output.files import write_atomically; write_atomically('out.png', bytes(9999), '--plot')"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -377,7 +379,7 @@ def test_where_the_space_ends_an_older_picture_stays() -> None:
         env={"PYTHONPATH": str(Path(pc.__file__).parents[1])},
     )
     assert done.stderr.endswith("ParamcountError: --plot out.png: cannot be written: File too large\n")
-    assert listing() == before
+    assert list_directory() == before
 
 
 @pytest.mark.parametrize(
@@ -396,4 +398,4 @@ def test_nothing_to_plot_and_too_much_are_refused() -> None:
     with pytest.raises(ParamcountError, match=r"^no models to plot \(expected at least one\)$"):
         plot([])
     with pytest.raises(ParamcountError, match=r"^1,001 models in one plot \(expected at most 1,000\)$"):
-        plot_rows([hostile("x")] * 1001)
+        plot_rows([hostile_row("x")] * 1001)

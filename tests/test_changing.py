@@ -22,9 +22,9 @@ from paramcount.sizes import get_key, inner_configs
 from paramcount.sizes.values import format_size, parse_settings
 from paramcount.zoo.what_if import changes_to_dict, describe_changes, get_size
 from tests.model_types import MODEL_TYPES
-from tests.refusing import assert_one_line, command_refusal
+from tests.refusing import assert_one_line, command_error
 from tests.running import Runner
-from tests.test_package import command, modules_after
+from tests.test_package import command_code, list_loaded_modules
 
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 STACKED = [id for id in IDS if "n_layers" in type(zoo.load_entry(id).sizes).model_fields]
@@ -47,14 +47,14 @@ COMPOSITE = {
 }
 
 
-def refused(spec: object, **changes: object) -> str:
+def load_error(spec: object, **changes: object) -> str:
     with pytest.raises(pc.ParamcountError) as caught:
         pc.what_if(spec, **changes)
     assert_one_line(str(caught.value))
     return str(caught.value)
 
 
-def default(name: str) -> dict[str, Any]:
+def default_config(name: str) -> dict[str, Any]:
     """The config.json of a model type that says as little as it can."""
     facts = MODEL_TYPES[name]
     return {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
@@ -113,7 +113,7 @@ def test_a_what_if_is_the_entry_with_that_size_written_in_it(id: str) -> None:
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
 def test_of_a_config_json_it_is_the_one_with_another_key_but_for_what_is_noted(name: str) -> None:
     """Every number of every architecture doubled, here and in its config.json."""
-    document = default(name)
+    document = default_config(name)
     model = pc.load(document)
     architecture = type(model.sizes)
     for field, value in model.sizes.__dict__.items():
@@ -137,7 +137,7 @@ def test_of_a_config_json_it_is_the_one_with_another_key_but_for_what_is_noted(n
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
 def test_one_layer_more_costs_something_or_is_refused(name: str) -> None:
     """No list of layers is left at its old length in silence."""
-    model = pc.load(default(name))
+    model = pc.load(default_config(name))
     for field in ("n_layers", "language.n_layers", "vision.n_layers", "encoder.n_layers"):
         n = get_size(model.sizes, field)
         if type(n) is int:
@@ -157,7 +157,7 @@ def test_one_layer_more_costs_something_or_is_refused(name: str) -> None:
 )
 def test_shared_blocks_are_those_of_hybrid_layers_that_came_before(size: str, value: tuple[object, ...]) -> None:
     assert pc.what_if({"model_type": "zamba"}, owners=(2,) * 13).sizes == pc.load({"model_type": "zamba"}).sizes
-    assert "owners" in refused({"model_type": "zamba"}, **{size: value})
+    assert "owners" in load_error({"model_type": "zamba"}, **{size: value})
 
 
 def test_a_size_left_as_it_is_differs_by_nothing() -> None:
@@ -291,12 +291,12 @@ def test_what_would_follow_if_it_were_derived_is_a_note() -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_with_what_could(id: str, changes: dict[str, object], message: str) -> None:
-    assert refused(id, **changes) == message
+    assert load_error(id, **changes) == message
 
 
 @pytest.mark.parametrize("id", LISTED)
 def test_a_list_that_names_every_layer_has_to_be_changed_with_their_number(id: str) -> None:
-    assert "layer_types=[" in refused(id, n_layers=pc.load(id).sizes.n_layers + 1)  # type: ignore[attr-defined]
+    assert "layer_types=[" in load_error(id, n_layers=pc.load(id).sizes.n_layers + 1)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_a_list_that_names_every_layer_has_to_be_changed_with_their_number(id: s
     ],
 )
 def test_an_unknown_size_is_refused_with_the_one_that_is_meant(spec: object, name: str, nearest: str) -> None:
-    message = refused(spec, **{name: 3})
+    message = load_error(spec, **{name: 3})
     assert f": has no size '{name}' (expected " in message
     assert f"; did you mean {nearest}" in message
 
@@ -332,25 +332,25 @@ def test_a_key_of_config_json_and_a_heading_name_a_size(id: str, name: str, size
 
 def test_a_size_that_is_set_by_two_names_is_refused() -> None:
     expected = "gpt2-small: n_layers: is given twice, as 'n_layers' and as 'n_layer' (expected each size once)"
-    assert refused("gpt2-small", n_layers=3, n_layer=4) == expected
+    assert load_error("gpt2-small", n_layers=3, n_layer=4) == expected
 
 
 def test_a_size_of_what_is_no_config_is_refused() -> None:
-    assert "has no size 'n_layers.x'" in refused("llama-3.1-8b", n_layers={"x": 3})
-    assert "has no size ''" in refused("llama-3.1-8b", **{"": 3})
-    assert "has no size 'model_config'" in refused("llama-3.1-8b", model_config=3)
-    assert "has no size 'vision.'" in refused("llama-3.2-11b-vision", **{"vision.": 3})
+    assert "has no size 'n_layers.x'" in load_error("llama-3.1-8b", n_layers={"x": 3})
+    assert "has no size ''" in load_error("llama-3.1-8b", **{"": 3})
+    assert "has no size 'model_config'" in load_error("llama-3.1-8b", model_config=3)
+    assert "has no size 'vision.'" in load_error("llama-3.2-11b-vision", **{"vision.": 3})
 
 
 def test_an_estimate_has_nothing_to_change() -> None:
-    assert refused("gpt-4", n_layers=3).startswith("gpt-4: is a third-party estimate; its sizes are unpublished")
+    assert load_error("gpt-4", n_layers=3).startswith("gpt-4: is a third-party estimate; its sizes are unpublished")
 
 
 def test_an_inner_config_that_is_not_there_has_no_sizes() -> None:
     document: dict[str, Any] = {"model_type": "gemma4", "text_config": {}, "vision_config": None}
     model = pc.load(document)
     assert get_size(model.sizes, "vision") is None
-    assert "vision: is null: there is no 'n_layers' to set" in refused(model, **{"vision.n_layers": 3})
+    assert "vision: is null: there is no 'n_layers' to set" in load_error(model, **{"vision.n_layers": 3})
 
 
 # ---- the command line
@@ -394,7 +394,7 @@ def test_a_wrong_setting_is_refused_in_one_line(
     command: str, typed: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [word for setting in typed for word in ("--set", setting)]
-    assert command_refusal(capsys, command, "gpt2-small", *words).startswith(message)
+    assert command_error(capsys, command, "gpt2-small", *words).startswith(message)
 
 
 SETTINGS = st.text("[]{},:&*!#|>'\"%@ \t\n019-.nulltrue\x1b\u202e\ud800é", max_size=20) | st.sampled_from(
@@ -531,9 +531,9 @@ def test_verify_has_the_numpy_pass_alone_to_compare_a_what_if_with(run: Runner) 
 def test_nothing_of_it_is_loaded_where_nothing_is_changed() -> None:
     for line in (["gpt2-small"], ["compare", "gpt2-small", "gpt2-xl"]):
         assert {"paramcount.zoo.what_if", "paramcount.sizes.values", "paramcount.views.diff"} & set(
-            modules_after(command(line))
+            list_loaded_modules(command_code(line))
         ) == set()
-    assert "paramcount.zoo.what_if" in modules_after(command(["gpt2-small", "--set", "n_layers=2"]))
+    assert "paramcount.zoo.what_if" in list_loaded_modules(command_code(["gpt2-small", "--set", "n_layers=2"]))
 
 
 # ---- lists as people read them

@@ -32,13 +32,13 @@ from paramcount.checkpoints.writers.gguf_names import list_gguf_tensors
 from paramcount.counting.count import COMPONENTS, Count
 from paramcount.counting.tensors import Tensor, locate_component
 from paramcount.zoo import count_model
-from tests.comparison import expected_names, reference, reference_names
-from tests.gguf_writing import finish
-from tests.headers import NAMES, Tensors, saved, spread, write_file, write_header, write_shards
+from tests.comparison import expect_names, load_reference, load_reference_names
+from tests.gguf_writing import finish_file
+from tests.headers import NAMES, Tensors, assign_shards, load_saved, write_file, write_header, write_shards
 from tests.model_types import MODEL_TYPES
-from tests.refusing import command_refusal, refusal
+from tests.refusing import command_error, model_error
 from tests.running import Runner
-from tests.test_package import command, loaded_by
+from tests.test_package import command_code, list_loaded_packages
 
 MANY = "EXAMPLES" in os.environ  # the largest models, too
 SMALL = 2500  # tensors
@@ -56,7 +56,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 # ---- names folded into patterns
 
 
-def unfolded(pattern: str) -> set[str]:
+def unfold_pattern(pattern: str) -> set[str]:
     """The names that a pattern stands for."""
     parts = SETS.split(pattern)
     sets = []
@@ -87,7 +87,7 @@ def test_patterns_stand_for_exactly_their_names(seed: int) -> None:
     found = fold_names(names)
     assert sorted(name for _, alike in found for name in alike) == sorted(names)
     for pattern, alike in found:
-        assert unfolded(pattern) == set(alike)
+        assert unfold_pattern(pattern) == set(alike)
         assert len(alike) == len(set(alike))
 
 
@@ -126,7 +126,7 @@ EXCEPTIONS = {
 }
 
 
-def models() -> Iterator[tuple[str, Count]]:
+def list_models() -> Iterator[tuple[str, Count]]:
     """Every model of the zoo, every supported model type as it is by default, and those of other publishers' code."""
     for id in zoo.list_ids():
         if not zoo.load_entry(id).estimate:
@@ -137,30 +137,30 @@ def models() -> Iterator[tuple[str, Count]]:
         yield name, pc.count(expected["config"])
 
 
-def expected_of(tensor: Tensor) -> str:
+def expect_component(tensor: Tensor) -> str:
     """What a declaration says of a tensor: its component in the overview, of a fused one the first, or its role."""
     component = tensor.splits[0][0] if tensor.splits else tensor.component
     return locate_component(tensor.part, component)[0] if tensor.role == "parameter" else tensor.role
 
 
-def kind(name: str) -> str:
+def name_kind(name: str) -> str:
     return ".".join("#" if word.isdigit() or word.startswith("{") else word for word in name.split("."))
 
 
 @cache
-def disagreements() -> tuple[int, dict[str, set[str]]]:
+def find_disagreements() -> tuple[int, dict[str, set[str]]]:
     """How many tensors all models declare, those alike in layers and experts once, and the names that mean something else than declared."""
     n, found = 0, dict[str, set[str]]()
-    for model, count in models():
+    for model, count in list_models():
         for tensor in count.tensors:
             n += 1
-            if find_meaning(kind(tensor.name)) != expected_of(tensor):
-                found.setdefault(kind(tensor.name), set()).add(model)
+            if find_meaning(name_kind(tensor.name)) != expect_component(tensor):
+                found.setdefault(name_kind(tensor.name), set()).add(model)
     return n, found
 
 
 def test_names_mean_what_every_declaration_says_but_for_a_few() -> None:
-    n, found = disagreements()
+    n, found = find_disagreements()
     assert set(found) == set(EXCEPTIONS)
     assert n > 10_000
     assert sum(map(len, found.values())) * 400 < n  # 99.75 %
@@ -168,7 +168,10 @@ def test_names_mean_what_every_declaration_says_but_for_a_few() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_that_the_reference_saves_sum_to_the_components_of_its_config(name: str) -> None:
-    found, count = pc.stored_in(write_header(Path("header.json"), saved(name).tensors)), pc.count(saved(name).config)
+    found, count = (
+        pc.stored_in(write_header(Path("header.json"), load_saved(name).tensors)),
+        pc.count(load_saved(name).config),
+    )
     assert (found.by, found.total, found.untold) == ("names", count.total, 0)
     assert found.components == count.components
     assert found.beside.get("buffer", 0) == count.buffers
@@ -184,8 +187,8 @@ def test_names_that_the_reference_saves_sum_to_the_components_of_its_config(name
 def test_names_of_gguf_mean_the_same(id: str, architecture: str) -> None:
     count = pc.count(id)
     tensors = list_gguf_tensors([tensor for tensor in count.tensors if tensor.part != "mtp"], (), architecture, count)
-    assert {tensor.name: find_meaning(kind(tensor.name)) for tensor in tensors} == {
-        tensor.name: expected_of(tensor) for tensor in tensors
+    assert {tensor.name: find_meaning(name_kind(tensor.name)) for tensor in tensors} == {
+        tensor.name: expect_component(tensor) for tensor in tensors
     }
 
 
@@ -220,9 +223,9 @@ GPT2 = {
 MASKS = {f"h.{layer}.attn.bias": ("F32", (1, 1, 1024, 1024)) for layer in range(12)}
 
 
-def of_reference(id: str, dtype: str = "BF16") -> Tensors:
+def reference_tensors(id: str, dtype: str = "BF16") -> Tensors:
     """The tensors of a model whose layers are all alike, as the reference names and shapes them."""
-    names = expected_names(id)
+    names = expect_names(id)
     return {
         name.replace("{}", str(i)): (dtype, shape) for name, (shape, copies) in names.items() for i in range(copies)
     }
@@ -230,13 +233,13 @@ def of_reference(id: str, dtype: str = "BF16") -> Tensors:
 
 UNIFORM = [
     id
-    for id, found in reference_names().items()
+    for id, found in load_reference_names().items()
     if len({copies for name, (_, copies) in found.items() if "{}" in name}) == 1
-    and not any(name.count("{}") > 1 for name in expected_names(id))
+    and not any(name.count("{}") > 1 for name in expect_names(id))
 ]
 
 
-def small_gpt2(**more: Any) -> Path:
+def write_small_gpt2(**more: Any) -> Path:
     """A real GPT-2 of two layers, its values random."""
     draw = np.random.default_rng(0)
     shapes = {
@@ -253,7 +256,7 @@ def small_gpt2(**more: Any) -> Path:
 
 
 def test_gpt2_as_released_is_counted_by_component_and_named() -> None:
-    found = pc.stored_in(write_file(Path("model.safetensors"), of_reference("gpt2-small", "F32") | MASKS))
+    found = pc.stored_in(write_file(Path("model.safetensors"), reference_tensors("gpt2-small", "F32") | MASKS))
     assert found.components == dict.fromkeys(COMPONENTS, 0) | GPT2
     assert (found.total, found.zoo, found.by, found.beside) == (
         124_439_808,
@@ -275,12 +278,15 @@ def test_there_are_many_models_whose_layers_are_all_alike() -> None:
 
 @pytest.mark.parametrize("id", UNIFORM)
 def test_a_file_with_the_tensors_of_the_reference_is_named(id: str) -> None:
-    found = pc.stored_in(write_file(Path("model.safetensors"), of_reference(id)))
+    found = pc.stored_in(write_file(Path("model.safetensors"), reference_tensors(id)))
     assert id in found.zoo
-    assert (found.total, found.components["embedding"]) == (reference()[id]["total"], reference()[id]["embedding"])
+    assert (found.total, found.components["embedding"]) == (
+        load_reference()[id]["total"],
+        load_reference()[id]["embedding"],
+    )
 
 
-def in_memory(count: Count) -> Checkpoint:
+def make_checkpoint(count: Count) -> Checkpoint:
     """A checkpoint with the tensors of a declaration, of which only a header is there."""
     tensors = expand_names(
         t for t in count.tensors if t.tied_to is None and t.part != "mtp" and t.role != "legacy_buffer"
@@ -292,29 +298,29 @@ def in_memory(count: Count) -> Checkpoint:
 
 
 @pytest.mark.parametrize(
-    "id", [id for id, found in reference().items() if MANY or sum(found["shapes"].values()) < SMALL]
+    "id", [id for id, found in load_reference().items() if MANY or sum(found["shapes"].values()) < SMALL]
 )
 def test_every_model_of_the_zoo_is_named_by_its_own_tensors(id: str) -> None:
     count = pc.count(id)
-    found = summarize_checkpoint(in_memory(count))
+    found = summarize_checkpoint(make_checkpoint(count))
     assert id in found.zoo
     assert (found.total, found.components) == (count.total, count.components)
 
 
 def test_models_of_one_shape_are_all_named() -> None:
-    found = summarize_checkpoint(in_memory(pc.count("qwen2.5-7b")))
+    found = summarize_checkpoint(make_checkpoint(pc.count("qwen2.5-7b")))
     assert found.zoo == ("deepseek-r1-distill-qwen-7b", "qwen2-7b", "qwen2.5-7b")
 
 
 def test_a_model_of_the_same_total_and_other_shapes_is_not_named() -> None:
-    tensors = of_reference("gpt2-small")
+    tensors = reference_tensors("gpt2-small")
     name = "h.5.mlp.c_fc.weight"
     found = pc.stored_in(write_file(Path("model.safetensors"), tensors | {name: ("BF16", (1536, 1536))}))
     assert (found.total, found.zoo, found.by, found.nearest) == (124_439_808, (), "names", ("gpt2-small", 1))
 
 
 def test_a_file_that_lacks_a_tensor_and_has_a_strange_one_is_near_its_model() -> None:
-    tensors = of_reference("gpt2-small")
+    tensors = reference_tensors("gpt2-small")
     del tensors["h.3.mlp.c_fc.weight"]
     found = pc.stored_in(write_file(Path("model.safetensors"), tensors | {"strange": ("F32", (3, 4))}))
     assert (found.zoo, found.nearest, found.untold, found.components["other"]) == ((), ("gpt2-small", 2), 1, 12)
@@ -322,17 +328,17 @@ def test_a_file_that_lacks_a_tensor_and_has_a_strange_one_is_near_its_model() ->
 
 
 def test_several_files_are_counted_together() -> None:
-    tensors = of_reference("llama-3.2-1b")
+    tensors = reference_tensors("llama-3.2-1b")
     whole, index = pc.stored_in(write_file(Path("model.safetensors"), tensors)), write_shards(Path(), tensors)
     found = pc.stored_in(index)
     assert (found.files, found.total, found.components, found.zoo) == (3, whole.total, whole.components, whole.zoo)
 
 
 def test_a_missing_file_is_a_fault_and_its_tensors_are_not_counted() -> None:
-    tensors, lost = of_reference("gpt2-small"), "model-00002-of-00003.safetensors"
+    tensors, lost = reference_tensors("gpt2-small"), "model-00002-of-00003.safetensors"
     index, there = (
         write_shards(Path(), tensors),
-        {name: tensor for name, tensor in tensors.items() if spread(tensors, 3)[name] != lost},
+        {name: tensor for name, tensor in tensors.items() if assign_shards(tensors, 3)[name] != lost},
     )
     Path(lost).unlink()
     found = pc.stored_in(index)
@@ -343,7 +349,7 @@ def test_a_missing_file_is_a_fault_and_its_tensors_are_not_counted() -> None:
 
 
 def test_an_index_alone_tells_names_and_bytes() -> None:
-    index = write_shards(Path(), of_reference("gpt2-small"))
+    index = write_shards(Path(), reference_tensors("gpt2-small"))
     for path in Path().glob("*.safetensors"):
         path.unlink()
     found = pc.stored_in(index)
@@ -353,7 +359,7 @@ def test_an_index_alone_tells_names_and_bytes() -> None:
         Checkpoint(
             Path("x"),
             "pytorch",
-            {name: FileTensor("x.bin") for name in of_reference("gpt2-small")},
+            {name: FileTensor("x.bin") for name in reference_tensors("gpt2-small")},
             (),
             total_size=2 * 124_439_809,
         )
@@ -405,7 +411,7 @@ def test_a_gguf_file_is_counted_too() -> None:
                 gguf.quants.quantize(array, gguf.GGMLQuantizationType.Q8_0),
                 raw_dtype=gguf.GGMLQuantizationType.Q8_0,
             )
-    finish(writer)
+    finish_file(writer)
     found = pc.stored_in("model.gguf")
     assert {name: n for name, n in found.components.items() if n} == {
         "embedding": 2048,
@@ -422,14 +428,14 @@ def test_a_gguf_file_is_counted_too() -> None:
 # ---- tied copies
 
 
-def only(found: StoredCount) -> tuple[str, str, bool | None, int]:
+def find_copy(found: StoredCount) -> tuple[str, str, bool | None, int]:
     (copy,) = found.copies
     return copy
 
 
 def test_a_head_of_the_same_values_is_a_copy_and_counts_once() -> None:
-    found = pc.stored_in(small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].copy()}))
-    assert only(found) == ("lm_head.weight", "wte.weight", True, 160)
+    found = pc.stored_in(write_small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].copy()}))
+    assert find_copy(found) == ("lm_head.weight", "wte.weight", True, 160)
     assert (found.components["lm_head"], found.beside, found.total) == (
         0,
         {"tied duplicate": 160},
@@ -438,22 +444,25 @@ def test_a_head_of_the_same_values_is_a_copy_and_counts_once() -> None:
 
 
 def test_a_head_of_other_values_counts() -> None:
-    found = pc.stored_in(small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"] + 1}))
-    assert only(found) == ("lm_head.weight", "wte.weight", False, 160)
+    found = pc.stored_in(write_small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"] + 1}))
+    assert find_copy(found) == ("lm_head.weight", "wte.weight", False, 160)
     assert (found.components["lm_head"], found.beside) == (160, {})
 
 
 def test_a_head_of_another_type_or_without_its_values_cannot_be_told() -> None:
-    found = pc.stored_in(small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].astype(np.float16)}))
-    assert (only(found)[2], found.components["lm_head"]) == (None, 160)
+    found = pc.stored_in(write_small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].astype(np.float16)}))
+    assert (find_copy(found)[2], found.components["lm_head"]) == (None, 160)
     found = pc.stored_in(
         write_header(Path("header.json"), {"wte.weight": ("F32", (20, 8)), "lm_head.weight": ("F32", (20, 8))})
     )
-    assert (only(found)[2], found.components["lm_head"]) == (None, 160)
+    assert (find_copy(found)[2], found.components["lm_head"]) == (None, 160)
 
 
 def test_a_head_of_another_shape_is_no_copy() -> None:
-    assert pc.stored_in(small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"][:19].copy()})).copies == ()
+    assert (
+        pc.stored_in(write_small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"][:19].copy()})).copies
+        == ()
+    )
 
 
 # ---- on the command line
@@ -476,7 +485,7 @@ components from gpt2-small
 
 
 def test_it_is_shown_at_eighty_columns(run: Runner) -> None:
-    write_file(Path("model.safetensors"), of_reference("gpt2-small", "F32") | MASKS)
+    write_file(Path("model.safetensors"), reference_tensors("gpt2-small", "F32") | MASKS)
     assert run("model.safetensors") == run("show", "./model.safetensors") == (0, SHOWN, "")
 
 
@@ -493,7 +502,7 @@ def test_a_file_without_tensors_has_no_parameters(run: Runner) -> None:
 
 
 def test_what_speaks_against_a_file_and_its_head_is_told(run: Runner) -> None:
-    small_gpt2(
+    write_small_gpt2(
         **{"lm_head.weight": lambda arrays: arrays["wte.weight"].copy(), "z.#": lambda arrays: arrays["ln_f.bias"]}
     )
     out = run("./model.safetensors").out
@@ -502,7 +511,7 @@ def test_what_speaks_against_a_file_and_its_head_is_told(run: Runner) -> None:
 
 
 def test_every_format_has_the_same_figures(run: Runner) -> None:
-    write_file(Path("model.safetensors"), of_reference("gpt2-small"))
+    write_file(Path("model.safetensors"), reference_tensors("gpt2-small"))
     found = json.loads(run("./model.safetensors", "--json").out)
     assert (found["schema_version"], found["total"], found["zoo"], found["bits_per_value"]) == (
         2,
@@ -518,7 +527,7 @@ def test_every_format_has_the_same_figures(run: Runner) -> None:
 
 
 def test_tensors_are_shown_by_pattern(run: Runner) -> None:
-    write_file(Path("model.safetensors"), of_reference("gpt2-small") | MASKS)
+    write_file(Path("model.safetensors"), reference_tensors("gpt2-small") | MASKS)
     rows = list(csv.DictReader(io.StringIO(run("./model.safetensors", "--by", "tensor", "--csv").out)))
     assert len(rows) == 4 + 12 + 1
     assert {tuple(row.values()) for row in rows} >= {
@@ -537,7 +546,7 @@ def test_many_patterns_are_cut_for_people_alone(run: Runner) -> None:
 
 
 def test_an_index_alone_is_shown_by_how_many_tensors(run: Runner) -> None:
-    write_shards(Path(), of_reference("gpt2-small"))
+    write_shards(Path(), reference_tensors("gpt2-small"))
     for path in Path().glob("*.safetensors"):
         path.unlink()
     shown = run("./model.safetensors.index.json")
@@ -552,10 +561,10 @@ def test_an_index_alone_is_shown_by_how_many_tensors(run: Runner) -> None:
     "options", [["--keys"], ["--by", "layer"], ["--by", "part"], ["--set", "n_layers=2"], ["--estimates"]]
 )
 def test_what_no_checkpoint_says_is_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    small_gpt2()
+    write_small_gpt2()
     asked = " ".join(options[:2] if options[0] == "--by" else options[:1])
     expected = f"{asked} cannot be combined with a checkpoint (expected a model or a config.json)"
-    assert command_refusal(capsys, "./model.safetensors", *options) == expected
+    assert command_error(capsys, "./model.safetensors", *options) == expected
 
 
 @pytest.mark.parametrize(
@@ -563,21 +572,21 @@ def test_what_no_checkpoint_says_is_refused(options: list[str], capsys: pytest.C
     [["compare", "x", "gpt2-small"], ["explain", "x"], ["trace", "x"], ["verify", "x"], ["diff", "gpt2-small", "x"]],
 )
 def test_commands_on_models_say_what_a_checkpoint_is_for(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    small_gpt2()
-    message = command_refusal(capsys, *[word if word != "x" else "./model.safetensors" for word in line])
-    assert message == refusal("./model.safetensors")
+    write_small_gpt2()
+    message = command_error(capsys, *[word if word != "x" else "./model.safetensors" for word in line])
+    assert message == model_error("./model.safetensors")
     assert message.endswith("(expected the config.json in the same directory; `paramcount PATH` counts a checkpoint)")
 
 
 def test_an_index_and_a_saved_header_are_no_configs() -> None:
     instead = "(expected the config.json in the same directory; `paramcount PATH` counts a checkpoint)"
-    assert refusal({"metadata": {}, "weight_map": {}}) == f"is the index of a checkpoint's shards {instead}"
-    assert refusal({"__metadata__": {}}) == f"is the header of a safetensors file {instead}"
+    assert model_error({"metadata": {}, "weight_map": {}}) == f"is the index of a checkpoint's shards {instead}"
+    assert model_error({"__metadata__": {}}) == f"is the header of a safetensors file {instead}"
 
 
 def test_a_folder_with_a_config_is_still_its_config(run: Runner) -> None:
     Path("m").mkdir()
-    write_file(Path("m/model.safetensors"), of_reference("gpt2-small"))
+    write_file(Path("m/model.safetensors"), reference_tensors("gpt2-small"))
     assert run("./m/").out.startswith("m   124,439,808 parameters")
     Path("m/config.json").write_text('{"model_type": "gpt2", "n_layer": 2}')
     assert "as built by GPT2LMHeadModel" in run("./m/").out
@@ -593,22 +602,24 @@ def test_an_adapter_is_called_one(run: Runner) -> None:
     assert shown.out.startswith("adapter_model.safetensors   14,336 parameters (14.3 K)\n")
     assert shown.err == "note: 4 tensors belong to an adapter; its base model is not in this checkpoint\n"
     assert run("./adapter_model.safetensors", "--json").err == ""
-    small_gpt2()
+    write_small_gpt2()
     assert run("./model.safetensors").err == ""
 
 
 def test_nothing_of_a_file_reaches_the_terminal_raw(run: Runner) -> None:
     path = Path("a\x1b[31m\u202eb.safetensors")
-    small_gpt2().rename(path)
+    write_small_gpt2().rename(path)
     shown = run(f"./{path}")
     assert shown.code == 0
     assert all(line.isprintable() for line in shown.out.splitlines())
 
 
 def test_a_checkpoint_is_shown_without_numpy_and_pandas(tmp_path: Path) -> None:
-    path = write_file(tmp_path / "model.safetensors", of_reference("gpt2-small"))
+    path = write_file(tmp_path / "model.safetensors", reference_tensors("gpt2-small"))
     assert (
-        loaded_by(command([str(path)])) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"} == set()
+        list_loaded_packages(command_code([str(path)]))
+        & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"}
+        == set()
     )
 
 

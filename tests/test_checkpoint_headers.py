@@ -15,14 +15,14 @@ import pytest
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.loading import load
-from tests.damaging import DAMAGES, Damaged, Said, a_few, against, told
+from tests.damaging import DAMAGES, DamagedCheckpoint, Finding, list_complaints, list_findings, sample_names
 from tests.headers import (
     HEADERS,
     NAMES,
     Tensors,
-    bytes_of,
-    saved,
-    spread,
+    assign_shards,
+    load_saved,
+    total_bytes,
     write_file,
     write_header,
     write_index,
@@ -42,48 +42,48 @@ Verify = Callable[..., Verification]
 def verify(tmp_path: Path) -> Verify:
     """Verify the tensors of a frozen header, those of its own or others, as a saved header beside its config.json."""
 
-    def call(name: str, tensors: Tensors | None = None) -> Verification:
-        (tmp_path / "config.json").write_text(json.dumps(saved(name).config), encoding="utf-8")
-        path = write_header(tmp_path / "header.json", saved(name).tensors if tensors is None else tensors)
-        return verify_checkpoint(load(saved(name).config), open_checkpoint(path))
+    def verify_tensors(name: str, tensors: Tensors | None = None) -> Verification:
+        (tmp_path / "config.json").write_text(json.dumps(load_saved(name).config), encoding="utf-8")
+        path = write_header(tmp_path / "header.json", load_saved(name).tensors if tensors is None else tensors)
+        return verify_checkpoint(load(load_saved(name).config), open_checkpoint(path))
 
-    return call
+    return verify_tensors
 
 
-def beside(found: Verification) -> int:
+def count_other_values(found: Verification) -> int:
     """Values of tensors that are there and no parameters."""
     return sum(line.values or 0 for line in found.lines if line.finding.ok)
 
 
-def by_one_name(says: Iterable[Said]) -> set[Said]:
+def merge_names(says: Iterable[Finding]) -> set[Finding]:
     return {said._replace(name=ONE_NAME.get(said.name, said.name)) for said in says}
 
 
-def with_damage(name: str, damage: str, few: int) -> Iterable[Damaged]:
+def damage_tensors(name: str, damage: str, few: int) -> Iterable[DamagedCheckpoint]:
     """A damage done to each of a few of its tensors."""
-    tensors = saved(name).tensors
-    chosen = list(tensors) if MANY else a_few(list(tensors), few)
+    tensors = load_saved(name).tensors
+    chosen = list(tensors) if MANY else sample_names(list(tensors), few)
     return itertools.chain.from_iterable(DAMAGES[damage](tensors, tensor) for tensor in chosen)
 
 
-def in_folder(name: str, folder: Path, path: Path) -> Verification:
-    (folder / "config.json").write_text(json.dumps(saved(name).config), encoding="utf-8")
-    return verify_checkpoint(load(saved(name).config), open_checkpoint(path))
+def verify_in_folder(name: str, folder: Path, path: Path) -> Verification:
+    (folder / "config.json").write_text(json.dumps(load_saved(name).config), encoding="utf-8")
+    return verify_checkpoint(load(load_saved(name).config), open_checkpoint(path))
 
 
 def test_there_are_headers_of_many_architectures_all_of_them_small() -> None:
-    assert len({saved(name).config["model_type"] for name in NAMES}) >= 25
-    assert all(saved(name).source.startswith("transformers 5.23.0") for name in NAMES)
+    assert len({load_saved(name).config["model_type"] for name in NAMES}) >= 25
+    assert all(load_saved(name).source.startswith("transformers 5.23.0") for name in NAMES)
     assert sum(path.stat().st_size for path in HEADERS.glob("*.json")) < 400_000
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_the_reference_saves_is_what_its_config_promises(name: str, verify: Verify) -> None:
     found = verify(name)
-    assert (found.ok, told(found)) == (True, "")
+    assert (found.ok, list_complaints(found)) == (True, "")
     assert found.expected == found.found
-    assert (found.shapes_checked, found.by_shape, found.tensors) == (True, 0, len(saved(name).tensors))
-    assert found.size.predicted == found.size.found == bytes_of(saved(name).tensors)
+    assert (found.shapes_checked, found.by_shape, found.tensors) == (True, 0, len(load_saved(name).tensors))
+    assert found.size.predicted == found.size.found == total_bytes(load_saved(name).tensors)
     assert {line.finding.what for line in found.lines} <= {"buffer", "scale", "zero point", "group index"}
 
 
@@ -106,24 +106,24 @@ def test_the_scheme_of_a_quantised_one_is_told(name: str, scheme: str | None, ve
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", PLAIN)
 def test_every_damage_to_a_tensor_is_found_and_named(name: str, damage: str, verify: Verify) -> None:
-    for case in with_damage(name, damage, 4):
+    for case in damage_tensors(name, damage, 4):
         found = verify(name, case.tensors)
-        assert by_one_name(against(found)) == by_one_name(case.says)
+        assert merge_names(list_findings(found)) == merge_names(case.says)
         assert (found.ok, found.faults) == (False, ())
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", PACKED)
 def test_every_damage_to_a_packed_tensor_is_found_and_its_module_named(name: str, damage: str, verify: Verify) -> None:
-    for case in with_damage(name, damage, 8):
+    for case in damage_tensors(name, damage, 8):
         found = verify(name, case.tensors)
         assert not found.ok
-        assert case.module in told(found)
+        assert case.module in list_complaints(found)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_table_shows_in_its_component_and_in_no_other(name: str, verify: Verify) -> None:
-    tensors = saved(name).tensors
+    tensors = load_saved(name).tensors
     table = next(key for key in tensors if TABLE.search(key))
     found = verify(name, {key: tensor for key, tensor in tensors.items() if key != table})
     assert {key for key, n in found.expected.items() if n != found.found[key]} == {"embedding"}
@@ -138,7 +138,7 @@ def test_a_missing_table_shows_in_its_component_and_in_no_other(name: str, verif
     ],
 )
 def test_a_stored_copy_of_a_tied_table_is_accounted_for(name: str, head: str, table: str, verify: Verify) -> None:
-    tensors = saved(name).tensors
+    tensors = load_saved(name).tensors
     found = verify(name, {**tensors, head: tensors[table]})
     assert found.ok
     assert [(line.finding.what, line.pattern, line.values) for line in found.lines] == [
@@ -151,49 +151,49 @@ def test_a_stored_copy_of_a_tied_table_is_accounted_for(name: str, head: str, ta
 
 @pytest.mark.parametrize("name", NAMES)
 def test_in_several_files_it_is_the_same_by_index_by_folder_and_by_any_of_them(name: str, tmp_path: Path) -> None:
-    index = write_shards(tmp_path, saved(name).tensors)
+    index = write_shards(tmp_path, load_saved(name).tensors)
     shards = sorted(tmp_path.glob("*.safetensors"))
     for path in (index, tmp_path, shards[1]):
-        found = in_folder(name, tmp_path, path)
-        assert (found.ok, told(found), found.files, found.tensors, found.by_shape) == (
+        found = verify_in_folder(name, tmp_path, path)
+        assert (found.ok, list_complaints(found), found.files, found.tensors, found.by_shape) == (
             True,
             "",
             3,
-            len(saved(name).tensors),
+            len(load_saved(name).tensors),
             0,
         )
-        assert found.size.predicted == found.size.found == bytes_of(saved(name).tensors)
+        assert found.size.predicted == found.size.found == total_bytes(load_saved(name).tensors)
     index.unlink()
-    assert in_folder(name, tmp_path, shards[0]).ok
+    assert verify_in_folder(name, tmp_path, shards[0]).ok
 
 
 @pytest.mark.parametrize("gone", [0, 1, 2])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_file_is_found_and_named(name: str, gone: int, tmp_path: Path) -> None:
-    tensors = saved(name).tensors
+    tensors = load_saved(name).tensors
     index = write_shards(tmp_path, tensors)
     shard = sorted(tmp_path.glob("*.safetensors"))[gone]
     shard.unlink()
-    lost = [tensor for tensor, file in spread(tensors, 3).items() if file == shard.name]
-    found = in_folder(name, tmp_path, index)
+    lost = [tensor for tensor, file in assign_shards(tensors, 3).items() if file == shard.name]
+    found = verify_in_folder(name, tmp_path, index)
     assert not found.ok
     assert any(shard.name in fault and str(len(lost)) in fault for fault in found.faults)
-    assert found.size.predicted is None or found.size.predicted <= bytes_of(tensors)
+    assert found.size.predicted is None or found.size.predicted <= total_bytes(tensors)
     index.unlink()
-    found = in_folder(name, tmp_path, tmp_path)  # nothing but the others' names speaks of it now
+    found = verify_in_folder(name, tmp_path, tmp_path)  # nothing but the others' names speaks of it now
     assert not found.ok
     assert any(shard.name in fault for fault in found.faults)
     if name in PLAIN:
         assert sum(line.tensors for line in found.lines if line.finding.kind == "missing") == len(lost)
-        assert sum(line.values or 0 for line in found.lines) - beside(found) == sum(
+        assert sum(line.values or 0 for line in found.lines) - count_other_values(found) == sum(
             prod(tensors[tensor][1]) for tensor in lost
         )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_index_that_lies_is_found_out(name: str, tmp_path: Path) -> None:
-    tensors = saved(name).tensors
-    index, placed, size = write_shards(tmp_path, tensors), spread(tensors, 3), bytes_of(tensors)
+    tensors = load_saved(name).tensors
+    index, placed, size = write_shards(tmp_path, tensors), assign_shards(tensors, 3), total_bytes(tensors)
     first, *_, last = tensors
     here, there = placed[first], placed[last]
     kept = {tensor: file for tensor, file in placed.items() if tensor != last}
@@ -206,7 +206,7 @@ def test_an_index_that_lies_is_found_out(name: str, tmp_path: Path) -> None:
         (placed | {"more.weight": here}, size, [("more.weight", here)]),
     ]
     for lie, total, facts in lies:
-        found = in_folder(name, tmp_path, write_index(index, lie, total))
+        found = verify_in_folder(name, tmp_path, write_index(index, lie, total))
         assert (found.ok, len(found.faults)) == (False, len(facts))
         assert all(any(all(word in fault for word in words) for fault in found.faults) for words in facts)
         assert [line.pattern for line in found.lines if not line.finding.ok] == []
@@ -214,13 +214,13 @@ def test_an_index_that_lies_is_found_out(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_tensor_in_two_files_is_found_and_named(name: str, tmp_path: Path) -> None:
-    tensors = saved(name).tensors
-    index, placed = write_shards(tmp_path, tensors), spread(tensors, 3)
+    tensors = load_saved(name).tensors
+    index, placed = write_shards(tmp_path, tensors), assign_shards(tensors, 3)
     first, *_, last = tensors
     there = tmp_path / placed[last]
     held = {tensor: tensors[tensor] for tensor, file in placed.items() if file == there.name or tensor == first}
     write_file(there, held)
-    found = in_folder(name, tmp_path, index)
+    found = verify_in_folder(name, tmp_path, index)
     assert not found.ok
     assert any(first in fault and placed[first] in fault and there.name in fault for fault in found.faults)
 
@@ -230,25 +230,30 @@ def test_a_tensor_in_two_files_is_found_and_named(name: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_index_alone_gives_names_and_a_size(name: str, tmp_path: Path) -> None:
-    tensors = saved(name).tensors
-    index = write_index(tmp_path / "model.safetensors.index.json", spread(tensors, 3), bytes_of(tensors))
-    found = in_folder(name, tmp_path, index)
-    assert (found.ok, told(found), found.shapes_checked, found.size.found) == (True, "", False, bytes_of(tensors))
+    tensors = load_saved(name).tensors
+    index = write_index(tmp_path / "model.safetensors.index.json", assign_shards(tensors, 3), total_bytes(tensors))
+    found = verify_in_folder(name, tmp_path, index)
+    assert (found.ok, list_complaints(found), found.shapes_checked, found.size.found) == (
+        True,
+        "",
+        False,
+        total_bytes(tensors),
+    )
     assert found.by_shape == 0
 
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_an_index_alone_that_lies_is_found_out(name: str, tmp_path: Path) -> None:
-    tensors = saved(name).tensors
-    placed, size = spread(tensors, 3), bytes_of(tensors)
+    tensors = load_saved(name).tensors
+    placed, size = assign_shards(tensors, 3), total_bytes(tensors)
     index = tmp_path / "model.safetensors.index.json"
-    gone = a_few(list(tensors), 3)[1]
+    gone = sample_names(list(tensors), 3)[1]
     for lie, total, pattern in [
         (placed, size + 4, "total_size"),
-        (placed, size - bytes_of({gone: tensors[gone]}), "total_size"),
+        (placed, size - total_bytes({gone: tensors[gone]}), "total_size"),
         ({tensor: file for tensor, file in placed.items() if tensor != gone}, size, gone),
         (placed | {"more.weight": "model-00001-of-00003.safetensors"}, size, "more.weight"),
     ]:
-        found = in_folder(name, tmp_path, write_index(index, lie, total))
+        found = verify_in_folder(name, tmp_path, write_index(index, lie, total))
         assert not found.ok
-        assert pattern in told(found)
+        assert pattern in list_complaints(found)

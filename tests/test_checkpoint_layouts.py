@@ -26,8 +26,8 @@ from paramcount.checkpoints.writers.layouts import (
 from paramcount.counting.tensors import Tensor
 from paramcount.flow import Repeat
 from paramcount.loading import load
-from tests.cases import load as cases
-from tests.headers import saved
+from tests.cases import load_cases as cases
+from tests.headers import load_saved
 from tests.layout_forms import (
     FORMS,
     GPT2,
@@ -40,20 +40,20 @@ from tests.layout_forms import (
     QWEN3_VL_MOE_FILE,
     Shape,
     Shapes,
-    biased,
-    in_layers,
-    turned,
+    add_biases,
+    repeat_layers,
+    transpose_shapes,
 )
 
 MANY = "EXAMPLES" in os.environ  # every tensor of every form, and every architecture
 
 
-def some(names: Iterable[str]) -> list[str]:
+def last_of_each(names: Iterable[str]) -> list[str]:
     """Of names that differ in indices alone the last."""
     return list(names) if MANY else list({strip_indices(name): name for name in names}.values())
 
 
-def checked(config: Mapping[str, object], shapes: Mapping[str, Shape]) -> Verification:
+def verify_shapes(config: Mapping[str, object], shapes: Mapping[str, Shape]) -> Verification:
     held = {name: FileTensor("model.safetensors", "F32", shape, 0, 0) for name, shape in shapes.items()}
     path = Path("model.safetensors")
     return verify_checkpoint(load(config), Checkpoint(path, "safetensors", held, (File(path.name, path, None),)))
@@ -62,7 +62,7 @@ def checked(config: Mapping[str, object], shapes: Mapping[str, Shape]) -> Verifi
 @pytest.mark.parametrize("form", FORMS)
 def test_a_model_is_found_in_every_form_that_writers_give_it(form: str) -> None:
     config, shapes = FORMS[form]
-    found = checked(config, shapes)
+    found = verify_shapes(config, shapes)
     assert [line for line in found.lines if not line.finding.ok] == []
     assert found.ok and found.found == found.expected
     assert found.by_shape == 0
@@ -71,12 +71,12 @@ def test_a_model_is_found_in_every_form_that_writers_give_it(form: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_every_tensor_of_every_form_is_missed_where_it_is_not_there(form: str) -> None:
     config, shapes = FORMS[form]
-    for name in some(shapes):
+    for name in last_of_each(shapes):
         if name.endswith(("attn.bias", "rope.freqs")) or (
             "lm_head.weight" in shapes and config is GPT2 and name in ("lm_head.weight", "wte.weight")
         ):
             continue  # nobody needs the masks, and of a table and its copy both
-        found = checked(config, {other: shape for other, shape in shapes.items() if other != name})
+        found = verify_shapes(config, {other: shape for other, shape in shapes.items() if other != name})
         assert not found.ok, name
         missing = [line for line in found.lines if line.finding.kind == "missing"]
         assert len(missing) == 1 and missing[0].tensors == 1 and missing[0].finding.declared_shape == shapes[name]
@@ -88,12 +88,12 @@ def test_every_tensor_of_every_form_is_missed_where_it_is_not_there(form: str) -
 @pytest.mark.parametrize("form", FORMS)
 def test_every_matrix_of_every_form_is_told_where_it_stands_the_other_way_round(form: str) -> None:
     config, shapes = FORMS[form]
-    for name in some(shapes):
+    for name in last_of_each(shapes):
         shape = shapes[name]
         if len(shape) < 2 or shape[-1] == shape[-2]:
             continue
-        over = turned({name: shape}, name)
-        found = checked(config, shapes | over)
+        over = transpose_shapes({name: shape}, name)
+        found = verify_shapes(config, shapes | over)
         (line,) = [line for line in found.lines if not line.finding.ok]
         assert (line.finding.kind, line.pattern, line.finding.file_shape, line.finding.declared_shape) == (
             "wrong shape",
@@ -105,7 +105,7 @@ def test_every_matrix_of_every_form_is_told_where_it_stands_the_other_way_round(
 
 def test_a_name_that_one_tensor_alone_has_is_no_layout() -> None:
     shapes = {name.replace("model.norm.", "decoder.norm."): shape for name, shape in LLAMA_FILE.items()}
-    found = checked(LLAMA, shapes)
+    found = verify_shapes(LLAMA, shapes)
     assert [(line.finding.kind, line.pattern, line.finding.note) for line in found.lines] == [
         ("missing", "model.norm.weight", ""),
         ("unexpected", "decoder.norm.weight", "same shape as the missing model.norm.weight"),
@@ -113,8 +113,8 @@ def test_a_name_that_one_tensor_alone_has_is_no_layout() -> None:
 
 
 def test_a_layer_too_many_and_a_layer_too_few_are_folded() -> None:
-    more = checked({**LLAMA, "num_hidden_layers": 1}, LLAMA_FILE)
-    fewer = checked({**LLAMA, "num_hidden_layers": 4}, LLAMA_FILE)
+    more = verify_shapes({**LLAMA, "num_hidden_layers": 1}, LLAMA_FILE)
+    fewer = verify_shapes({**LLAMA, "num_hidden_layers": 4}, LLAMA_FILE)
     assert {line.finding.kind for line in more.lines} == {"unexpected"} and len(more.lines) == 9
     assert {line.pattern.split(".")[2] for line in more.lines} == {"1"}
     assert {line.finding.kind for line in fewer.lines} == {"missing"} and len(fewer.lines) == 9
@@ -123,9 +123,9 @@ def test_a_layer_too_many_and_a_layer_too_few_are_folded() -> None:
 
 def test_strange_names_are_matched_by_shape_and_that_is_said() -> None:
     shapes = {f"tensor_{i}": shape for i, shape in enumerate(LLAMA_FILE.values())}
-    found = checked(LLAMA, shapes)
+    found = verify_shapes(LLAMA, shapes)
     assert found.ok and found.by_shape == len(LLAMA_FILE) == 21
-    wrong = checked(LLAMA, shapes | {"tensor_3": (7,)})
+    wrong = verify_shapes(LLAMA, shapes | {"tensor_3": (7,)})
     assert [
         (line.finding.kind, line.finding.declared_shape, line.finding.file_shape)
         for line in wrong.lines
@@ -138,10 +138,10 @@ def test_strange_names_are_matched_by_shape_and_that_is_said() -> None:
 
 def test_a_tower_beside_a_language_model_is_no_finding_and_one_beside_a_plain_model_is() -> None:
     tower = {"vision_tower.patch_embed.weight": (8, 3, 2, 2)}
-    found = checked(LLAMA, LLAMA_FILE | tower)
+    found = verify_shapes(LLAMA, LLAMA_FILE | tower)
     assert [(line.finding.kind, line.finding.what) for line in found.lines] == [("unexpected", "vision tower")]
     llava = {"model_type": "llava_next", "text_config": LLAMA, "vision_config": {"model_type": "clip_vision_model"}}
-    composite = checked(llava, {f"language_model.{name}": shape for name, shape in LLAMA_FILE.items()} | tower)
+    composite = verify_shapes(llava, {f"language_model.{name}": shape for name, shape in LLAMA_FILE.items()} | tower)
     assert composite.ok and composite.beside == {"vision tower": 96}
 
 
@@ -165,54 +165,62 @@ def test_an_adapter_beside_the_layers_it_wraps_is_told_and_nothing_is_missing() 
         for i in range(2)
         for ab in "AB"
     }
-    found = checked(LLAMA, {**shapes, **adapter})
+    found = verify_shapes(LLAMA, {**shapes, **adapter})
     assert {(line.finding.kind, line.finding.what) for line in found.lines} == {("unexpected", "adapter")}
     assert sum(line.tensors for line in found.lines) == 4
 
 
 def test_a_router_under_another_name_is_found_once() -> None:
     shapes = {name: shape for name, shape in MIXTRAL_FILE.items() if ".gate.weight" not in name}
-    found = checked(MIXTRAL, {**shapes, **in_layers({"mlp.gate.weight": (3, 8)})})
+    found = verify_shapes(MIXTRAL, {**shapes, **repeat_layers({"mlp.gate.weight": (3, 8)})})
     assert found.ok
-    both = checked(MIXTRAL, {**MIXTRAL_FILE, **in_layers({"mlp.gate.weight": (3, 8)})})
+    both = verify_shapes(MIXTRAL, {**MIXTRAL_FILE, **repeat_layers({"mlp.gate.weight": (3, 8)})})
     assert [(line.finding.kind, line.pattern) for line in both.lines] == [
         ("unexpected", "model.layers.{0-1}.mlp.gate.weight")
     ]
 
 
-def tensor(name: str, *shape: int, splits: Sequence[int] = ()) -> Tensor:
+def make_tensor(name: str, *shape: int, splits: Sequence[int] = ()) -> Tensor:
     layers = Repeat("layer", 2, 2, runs=((0, 2),))
     return Tensor(
         name, shape, "mlp", "decoder", "parameter", (layers,), tuple(("mlp", width) for width in splits), None
     )
 
 
-def names(tensors: Sequence[Tensor]) -> list[str]:
+def list_names(tensors: Sequence[Tensor]) -> list[str]:
     return [each.name for each in tensors]
 
 
 def test_no_declared_name_becomes_anothers() -> None:
-    two = [tensor("layers.{layer}.mlp.linear_gate.weight", 8, 8), tensor("layers.{layer}.mlp.gate_proj.weight", 8, 8)]
-    assert names(apply_aliases(two, {"layers.{}.mlp.gate_proj.weight"})) == names(two)
-    assert names(apply_aliases(two, {"a.layers.{}.mlp.gate_proj.weight"}, {"layers.{}.mlp.gate_proj.weight"})) == names(
-        two
-    )
-    shared = [tensor("layers.{layer}.shared_expert.w.weight", 8, 8), tensor("layers.{layer}.shared_mlp.w.weight", 8, 8)]
-    assert names(apply_aliases(shared, {"layers.{}.shared_experts.w.weight"})) == [
+    two = [
+        make_tensor("layers.{layer}.mlp.linear_gate.weight", 8, 8),
+        make_tensor("layers.{layer}.mlp.gate_proj.weight", 8, 8),
+    ]
+    assert list_names(apply_aliases(two, {"layers.{}.mlp.gate_proj.weight"})) == list_names(two)
+    assert list_names(
+        apply_aliases(two, {"a.layers.{}.mlp.gate_proj.weight"}, {"layers.{}.mlp.gate_proj.weight"})
+    ) == list_names(two)
+    shared = [
+        make_tensor("layers.{layer}.shared_expert.w.weight", 8, 8),
+        make_tensor("layers.{layer}.shared_mlp.w.weight", 8, 8),
+    ]
+    assert list_names(apply_aliases(shared, {"layers.{}.shared_experts.w.weight"})) == [
         "layers.{layer}.shared_experts.w.weight",
         "layers.{layer}.shared_mlp.w.weight",
     ]
-    moving = [tensor(f"model.{name}.weight", 8) for name in "abc"] + [tensor("c.weight", 8)]
+    moving = [make_tensor(f"model.{name}.weight", 8) for name in "abc"] + [make_tensor("c.weight", 8)]
     held = {"a.weight", "b.weight", "c.weight"}
     begins = {f"{name}.weight": [""] for name in "abc"}
-    assert names(apply_prefixes(moving, held, begins)) == ["a.weight", "b.weight", "model.c.weight", "c.weight"]
-    parts = [tensor(f"layers.{{layer}}.{name}_proj.weight", 8, 8) for name in ("gate", "up", "gate_up")]
-    assert names(fuse_matrices(parts, {"layers.{}.gate_up_proj.weight"})) == names(parts)
-    assert names(fuse_matrices(parts[:2], {"layers.{}.gate_up_proj.weight"})) == ["layers.{layer}.gate_up_proj.weight"]
+    assert list_names(apply_prefixes(moving, held, begins)) == ["a.weight", "b.weight", "model.c.weight", "c.weight"]
+    parts = [make_tensor(f"layers.{{layer}}.{name}_proj.weight", 8, 8) for name in ("gate", "up", "gate_up")]
+    assert list_names(fuse_matrices(parts, {"layers.{}.gate_up_proj.weight"})) == list_names(parts)
+    assert list_names(fuse_matrices(parts[:2], {"layers.{}.gate_up_proj.weight"})) == [
+        "layers.{layer}.gate_up_proj.weight"
+    ]
 
 
 def test_pieces_may_have_other_names_than_the_whole() -> None:
-    whole = tensor("layers.{layer}.attn.gqkv_proj.weight", 26, 8, splits=(8, 8, 6, 4))
+    whole = make_tensor("layers.{layer}.attn.gqkv_proj.weight", 26, 8, splits=(8, 8, 6, 4))
     held = {f"layers.{{}}.self_attn.{name}_proj.weight" for name in ("gate", "q", "k", "v")}
     assert {each.name: each.shape for each in split_matrices([whole], held)} == {
         "layers.{layer}.self_attn.gate_proj.weight": (8, 8), "layers.{layer}.self_attn.q_proj.weight": (8, 8),
@@ -222,7 +230,7 @@ def test_pieces_may_have_other_names_than_the_whole() -> None:
 
 def test_what_is_there_whole_is_not_looked_for_in_pieces() -> None:
     config, shapes = FORMS["phi3"]
-    found = checked(config, shapes | {"model.layers.1.self_attn.q_proj.weight": (8, 8)})
+    found = verify_shapes(config, shapes | {"model.layers.1.self_attn.q_proj.weight": (8, 8)})
     assert [(line.finding.kind, line.pattern) for line in found.lines] == [
         ("unexpected", "model.layers.1.self_attn.q_proj.weight")
     ]
@@ -230,9 +238,9 @@ def test_what_is_there_whole_is_not_looked_for_in_pieces() -> None:
 
 def test_where_every_name_stands_behind_many_prefixes_none_of_them_is_chosen() -> None:
     few, many = ({f"z{i}.{name}": shape for i in range(n) for name, shape in LLAMA_FILE.items()} for n in (2, 25))
-    assert {line.finding.kind for line in checked(LLAMA, few).lines} == {"unexpected"}
-    assert checked(LLAMA, few).by_shape == 0
-    assert checked(LLAMA, many).by_shape == len(LLAMA_FILE)
+    assert {line.finding.kind for line in verify_shapes(LLAMA, few).lines} == {"unexpected"}
+    assert verify_shapes(LLAMA, few).by_shape == 0
+    assert verify_shapes(LLAMA, many).by_shape == len(LLAMA_FILE)
 
 
 # ---- which way round
@@ -242,23 +250,25 @@ def test_where_every_name_stands_behind_many_prefixes_none_of_them_is_chosen() -
     ("form", "remarks"), [("gpt2", 0), ("gpt2 of nanoGPT", 1), ("qwen3_vl_moe", 0), ("qwen3_vl_moe as released", 1)]
 )
 def test_a_file_whose_matrices_all_stand_the_other_way_round_says_so(form: str, remarks: int) -> None:
-    said = [remark for remark in checked(*FORMS[form]).remarks if "transposed compared with the reference" in remark]
+    said = [
+        remark for remark in verify_shapes(*FORMS[form]).remarks if "transposed compared with the reference" in remark
+    ]
     assert len(said) == remarks
 
 
 def test_where_as_many_stand_one_way_as_the_other_they_should_stand_as_the_reference_has_them() -> None:
-    shapes = turned(QWEN3_VL_MOE_FILE, ".gate_up_proj")
+    shapes = transpose_shapes(QWEN3_VL_MOE_FILE, ".gate_up_proj")
     assert [
         (line.pattern, line.finding.declared_shape, line.finding.file_shape)
-        for line in checked(QWEN3_VL_MOE, shapes).lines
+        for line in verify_shapes(QWEN3_VL_MOE, shapes).lines
     ] == [("model.language_model.layers.{0-1}.mlp.experts.gate_up_proj", (3, 12, 8), (3, 8, 12))]
 
 
 @pytest.mark.parametrize("form", ["llama", "phi3", "mixtral, experts together", "qwen3_moe, experts together", "bert"])
 def test_other_models_are_stored_one_way_only(form: str) -> None:
     config, shapes = FORMS[form]
-    over = turned(shapes, *[name for name, shape in shapes.items() if len(shape) > 1 and "layer" in name])
-    found = checked(config, over)
+    over = transpose_shapes(shapes, *[name for name, shape in shapes.items() if len(shape) > 1 and "layer" in name])
+    found = verify_shapes(config, over)
     wrong = {line.finding.kind for line in found.lines if not line.finding.ok}
     assert wrong == {"wrong shape"}
     assert sum(line.tensors for line in found.lines) == sum(shape != over[name] for name, shape in shapes.items())
@@ -269,12 +279,12 @@ def test_other_models_are_stored_one_way_only(form: str) -> None:
 
 def test_a_copy_stands_for_what_it_is_tied_to_and_that_is_said() -> None:
     config, shapes = FORMS["llama, tied, by its head alone"]
-    found = checked(config, shapes)
+    found = verify_shapes(config, shapes)
     assert found.remarks == ("model.embed_tokens.weight is missing; its tied copy lm_head.weight is used instead",)
     assert found.found["embedding"] == found.expected["embedding"] == 16 * 8
-    untied = checked(LLAMA, shapes)
+    untied = verify_shapes(LLAMA, shapes)
     assert [(line.finding.kind, line.pattern) for line in untied.lines] == [("missing", "model.embed_tokens.weight")]
-    wrong = checked(config, shapes | {"lm_head.weight": (15, 8)})
+    wrong = verify_shapes(config, shapes | {"lm_head.weight": (15, 8)})
     assert [(line.finding.kind, line.pattern, line.finding.declared_shape) for line in wrong.lines] == [
         ("wrong shape", "lm_head.weight", (16, 8))
     ]
@@ -305,13 +315,13 @@ def test_t5_s_table_may_stand_under_any_of_its_names() -> None:
             f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": (32, 2),
         }
     for table in ("shared.weight", "decoder.embed_tokens.weight", "lm_head.weight"):
-        assert checked(config, {**shapes, table: (16, 8)}).ok, table
-    (line,) = checked(config, {**shapes, "decoder.embed_tokens.weight": (16, 8), "lm_head.weight": (16, 8)}).lines
+        assert verify_shapes(config, {**shapes, table: (16, 8)}).ok, table
+    (line,) = verify_shapes(config, {**shapes, "decoder.embed_tokens.weight": (16, 8), "lm_head.weight": (16, 8)}).lines
     assert (line.pattern, line.finding.note) == (
         "lm_head.weight",
         "of decoder.embed_tokens.weight, values not compared",
     )
-    assert not checked(config, shapes).ok
+    assert not verify_shapes(config, shapes).ok
 
 
 MARIAN = {
@@ -320,11 +330,11 @@ MARIAN = {
 }  # fmt: skip
 
 
-def translator(places: bool) -> Shapes:
+def translation_shapes(places: bool) -> Shapes:
     attention = {"q_proj": (8, 8), "k_proj": (8, 8), "v_proj": (8, 8), "out_proj": (8, 8)}
     mlp = {"fc1": (12, 8), "fc2": (8, 12), "final_layer_norm": (8,), "self_attn_layer_norm": (8,)}
-    layer = biased({f"self_attn.{name}": shape for name, shape in attention.items()} | mlp)
-    cross = biased(
+    layer = add_biases({f"self_attn.{name}": shape for name, shape in attention.items()} | mlp)
+    cross = add_biases(
         {f"encoder_attn.{name}": shape for name, shape in attention.items()} | {"encoder_attn_layer_norm": (8,)}
     )
     shapes = {f"model.encoder.layers.0.{name}": shape for name, shape in layer.items()}
@@ -336,12 +346,12 @@ def translator(places: bool) -> Shapes:
 @pytest.mark.parametrize("model_type", ["marian", "pegasus"])
 def test_sines_that_the_reference_works_out_may_be_absent_and_nothing_else_may(model_type: str) -> None:
     norms = (
-        biased({f"model.{stack}.layer_norm": (8,) for stack in ("encoder", "decoder")})
+        add_biases({f"model.{stack}.layer_norm": (8,) for stack in ("encoder", "decoder")})
         if model_type == "pegasus"
         else {}
     )
     config = {**MARIAN, "model_type": model_type, "pad_token_id": 0}
-    with_sines, without = (checked(config, translator(places) | norms) for places in (True, False))
+    with_sines, without = (verify_shapes(config, translation_shapes(places) | norms) for places in (True, False))
     assert with_sines.ok and with_sines.remarks == ()
     assert with_sines.expected == with_sines.found == without.expected
     assert without.ok and [line.pattern for line in without.lines] == ["final_logits_bias"]  # a buffer
@@ -352,33 +362,35 @@ def test_sines_that_the_reference_works_out_may_be_absent_and_nothing_else_may(m
         f"model.{stack}.embed_positions.weight is not in the file; the reference recomputes it"
         for stack in ("decoder", "encoder")
     )
-    assert not checked(config, translator(True) | norms | {"model.encoder.embed_positions.weight": (9, 8)}).ok
-    for name in translator(False):
-        assert not checked(
-            config, {other: shape for other, shape in (translator(False) | norms).items() if other != name}
+    assert not verify_shapes(
+        config, translation_shapes(True) | norms | {"model.encoder.embed_positions.weight": (9, 8)}
+    ).ok
+    for name in translation_shapes(False):
+        assert not verify_shapes(
+            config, {other: shape for other, shape in (translation_shapes(False) | norms).items() if other != name}
         ).ok, name
 
 
 def test_learned_places_may_not_be_absent() -> None:
     places = {f"model.{stack}.embed_positions.weight": (12, 8) for stack in ("encoder", "decoder")}
-    norms = biased({f"model.{stack}.layernorm_embedding": (8,) for stack in ("encoder", "decoder")})
+    norms = add_biases({f"model.{stack}.layernorm_embedding": (8,) for stack in ("encoder", "decoder")})
     config = {**MARIAN, "model_type": "bart", "pad_token_id": 1}
-    assert checked(config, translator(False) | norms | places).ok
-    missing = [line for line in checked(config, translator(False) | norms).lines if not line.finding.ok]
+    assert verify_shapes(config, translation_shapes(False) | norms | places).ok
+    missing = [line for line in verify_shapes(config, translation_shapes(False) | norms).lines if not line.finding.ok]
     assert {(line.finding.kind, line.pattern) for line in missing} == {("missing", name) for name in places}
 
 
 # ---- all of a kind
 
 
-def names_and_shapes(config: Mapping[str, object]) -> Shapes:
+def declared_shapes(config: Mapping[str, object]) -> Shapes:
     """Every tensor of a declaration, copies left out."""
     return {
         name: tensor.shape for tensor in count(config).tensors if not tensor.tied_to for name in iterate_names(tensor)
     }
 
 
-def small(model_type: str) -> dict[str, object]:
+def smallest_case(model_type: str) -> dict[str, object]:
     """The smallest of its cases."""
     found: dict[str, object] = min(
         (case for case in cases()[model_type] if "refused" not in case), key=lambda case: case["total"]
@@ -388,16 +400,16 @@ def small(model_type: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("model_type", sorted(cases()) if MANY else ["hy_v4", "kimi_linear", "phimoe", "t5gemma"])
 def test_what_no_layer_has_is_missing_and_nothing_else_is_taken_for_it(model_type: str) -> None:
-    config = small(model_type)
-    shapes = names_and_shapes(config)
+    config = smallest_case(model_type)
+    shapes = declared_shapes(config)
     needless = {
         tensor.name for tensor in count(config).tensors if tensor.role == "legacy_buffer" or tensor.part == "mtp"
     }
-    assert checked(config, shapes).ok
+    assert verify_shapes(config, shapes).ok
     for kind in {strip_indices(name) for name in shapes} - set(map(strip_indices, needless)):
         if kind.endswith("embed_positions.weight") and model_type in ("marian", "pegasus"):
             continue
-        found = checked(config, {name: shape for name, shape in shapes.items() if strip_indices(name) != kind})
+        found = verify_shapes(config, {name: shape for name, shape in shapes.items() if strip_indices(name) != kind})
         lines = [line for line in found.lines if not line.finding.ok]
         assert {line.finding.kind for line in lines} == {"missing"}, kind
         assert sum(line.tensors for line in lines) == sum(strip_indices(name) == kind for name in shapes)
@@ -406,7 +418,7 @@ def test_what_no_layer_has_is_missing_and_nothing_else_is_taken_for_it(model_typ
 @pytest.mark.skipif(not MANY, reason="reads many configs: EXAMPLES=1")
 def test_every_alias_is_of_a_declared_name() -> None:
     configs = [case["config"] for some in cases().values() for case in some[:12] if "refused" not in case]
-    declared = {name for config in (*configs, MISTRAL3) for name in names_and_shapes(config)}
+    declared = {name for config in (*configs, MISTRAL3) for name in declared_shapes(config)}
     assert [one for one, _ in ALIASES if not any(one in name for name in declared)] == []
 
 
@@ -414,7 +426,7 @@ def test_a_file_of_many_strange_names_is_as_it_is() -> None:
     """No prefix is looked for where names are endless or all alike."""
     shapes: Shapes = {"a." * 100_000 + "1.b": (1,), "." * 100_000: (1,), "base_layer." * 50_000: (1,)}
     shapes |= {f"z{i}.{j}.layers.0.self_attn.q_proj.weight": (8, 8) for i in range(300) for j in range(10)}
-    found = checked(LLAMA, LLAMA_FILE | shapes)
+    found = verify_shapes(LLAMA, LLAMA_FILE | shapes)
     assert found.found == found.expected
     assert sum(line.tensors for line in found.lines) == len(shapes)
     assert {line.finding.kind for line in found.lines} == {"unexpected"}
@@ -423,24 +435,25 @@ def test_a_file_of_many_strange_names_is_as_it_is() -> None:
 def test_the_head_of_a_classifier_is_no_finding_where_the_config_has_it_and_one_where_it_does_not() -> None:
     body = {name: shape for name, shape in LLAMA_FILE.items() if name != "lm_head.weight"} | {"score.weight": (3, 8)}
     classifier = {**LLAMA, "architectures": ["LlamaForSequenceClassification"]}
-    found = checked({**classifier, "num_labels": 3}, body)
+    found = verify_shapes({**classifier, "num_labels": 3}, body)
     assert (found.ok, found.beside) == (True, {})
-    assert [line.finding.kind for line in checked(classifier, body).lines if not line.finding.ok] == [
+    assert [line.finding.kind for line in verify_shapes(classifier, body).lines if not line.finding.ok] == [
         "wrong shape"
     ]  # two labels
     assert [
-        (line.finding.kind, line.finding.what) for line in checked(LLAMA, LLAMA_FILE | {"score.weight": (3, 8)}).lines
+        (line.finding.kind, line.finding.what)
+        for line in verify_shapes(LLAMA, LLAMA_FILE | {"score.weight": (3, 8)}).lines
     ] == [("unexpected", "head of another task")]
 
 
 def test_the_copies_of_its_table_in_an_older_file_of_t5_are_no_findings() -> None:
-    header = saved("t5")
+    header = load_saved("t5")
     table = header.tensors["shared.weight"][1]
     copies = {f"{name}.weight": table for name in ("encoder.embed_tokens", "decoder.embed_tokens", "lm_head")}
     tensors = {name: shape for name, (_, shape) in header.tensors.items()}
-    found = checked(header.config, tensors | copies)
+    found = verify_shapes(header.config, tensors | copies)
     assert found.ok and found.beside == {"tied duplicate": 3 * prod(table)}
-    turned = checked(header.config, tensors | {"encoder.embed_tokens.weight": table[::-1]})
+    turned = verify_shapes(header.config, tensors | {"encoder.embed_tokens.weight": table[::-1]})
     assert [(line.finding.kind, line.pattern) for line in turned.lines] == [
         ("unexpected", "encoder.embed_tokens.weight")
     ]
@@ -448,5 +461,5 @@ def test_the_copies_of_its_table_in_an_older_file_of_t5_are_no_findings() -> Non
 
 def test_a_scalar_beside_the_parameters_is_one_value() -> None:
     shapes = FORMS["gpt2"][1] | {"h.0.attn.masked_bias": (), "h.1.attn.masked_bias": ()}
-    found = checked(GPT2, shapes)
+    found = verify_shapes(GPT2, shapes)
     assert found.ok and found.beside == {"buffer": 2}

@@ -22,8 +22,8 @@ from paramcount.checkpoints.opening import locate as sources
 from paramcount.checkpoints.opening.locate import is_checkpoint, open_checkpoint
 from paramcount.checkpoints.opening.sampling import have_same_samples
 from paramcount.errors import ParamcountError
-from tests.gguf_writing import finish
-from tests.refusing import assert_one_line, refused_by
+from tests.gguf_writing import finish_file
+from tests.refusing import assert_one_line, error_of
 
 ACCEPTED = "(expected a .safetensors or .gguf file, a shard index, a saved header, or a directory with one of them)"
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
@@ -36,7 +36,7 @@ TOTAL = 48 + 12 + 12 + 48  # bytes of these values
 MAP = {"embed.weight": FIRST, "layers.0.weight": FIRST, "layers.1.weight": SECOND, "head.weight": SECOND}
 
 
-def sharded(
+def write_sharded(
     folder: Path,
     parts: Sequence[Mapping[str, Any]] = PARTS,
     weight_map: Mapping[str, str] = MAP,
@@ -53,33 +53,33 @@ def sharded(
     return folder
 
 
-def saved(path: Path, *names: str) -> Path:
+def write_saved(path: Path, *names: str) -> Path:
     """A file with a tensor of each name."""
     safetensors.numpy.save_file({name: np.ones(2, np.float32) for name in names or ["a"]}, path)
     return path
 
 
-def written(folder: Path, name: str, tensors: int, per_file: int = 0) -> None:
+def write_split_gguf(folder: Path, name: str, tensors: int, per_file: int = 0) -> None:
     """GGUF files of so many tensors, as the format's package writes and numbers them."""
     writer = gguf.GGUFWriter(folder / name, "llama", split_max_tensors=per_file)
     writer.add_block_count(7)
     for i in range(tensors):
         writer.add_tensor(f"blk.{i}.attn_q.weight", np.full((2, 32), i, np.float32))
-    finish(writer)
+    finish_file(writer)
 
 
-def refusal(path: Path) -> str:
-    return refused_by(open_checkpoint, path)
+def opening_error(path: Path) -> str:
+    return error_of(open_checkpoint, path)
 
 
-def faults(path: Path) -> list[str]:
+def list_faults(path: Path) -> list[str]:
     found = list(open_checkpoint(path).faults)
     for fault in found:
         assert_one_line(fault)
     return found
 
 
-def shapes(checkpoint: Checkpoint) -> dict[str, tuple[int, ...] | None]:
+def list_shapes(checkpoint: Checkpoint) -> dict[str, tuple[int, ...] | None]:
     return {name: held.shape for name, held in checkpoint.tensors.items()}
 
 
@@ -115,12 +115,12 @@ def test_a_file_is_held_as_the_library_wrote_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("named", ["", INDEX, FIRST, SECOND])
 @pytest.mark.parametrize("indexed", [True, False])
 def test_a_folder_an_index_and_any_numbered_file_stand_for_all_files(named: str, indexed: bool, tmp_path: Path) -> None:
-    folder = sharded(tmp_path, weight_map=MAP if indexed else {})
+    folder = write_sharded(tmp_path, weight_map=MAP if indexed else {})
     if named == INDEX and not indexed:
-        assert refusal(folder / named) == f"{folder / named}: cannot be read: No such file or directory"
+        assert opening_error(folder / named) == f"{folder / named}: cannot be read: No such file or directory"
         return
     found = open_checkpoint(folder / named)
-    assert shapes(found) == {name: values.shape for part in PARTS for name, values in part.items()}
+    assert list_shapes(found) == {name: values.shape for part in PARTS for name, values in part.items()}
     assert [(file.name, file.path) for file in found.files] == [(FIRST, folder / FIRST), (SECOND, folder / SECOND)]
     assert (found.faults, found.total_size) == ((), TOTAL if indexed else None)
     by = f", listed in {INDEX}" if indexed else ""
@@ -131,22 +131,22 @@ def test_a_folder_an_index_and_any_numbered_file_stand_for_all_files(named: str,
 
 def test_the_number_of_files_may_be_written_with_more_digits_than_theirs(tmp_path: Path) -> None:
     for i in (1, 2):  # as DeepSeek-V3's are
-        saved(tmp_path / f"model-{i:05}-of-000002.safetensors", f"t{i}")
+        write_saved(tmp_path / f"model-{i:05}-of-000002.safetensors", f"t{i}")
     assert list(open_checkpoint(tmp_path / "model-00002-of-000002.safetensors").tensors) == ["t1", "t2"]
 
 
 def test_files_may_be_numbered_from_0(tmp_path: Path) -> None:
     for i in (0, 1):
-        saved(tmp_path / f"model-{i:05}-of-00002.safetensors", f"t{i}")
-    assert faults(tmp_path) == []
+        write_saved(tmp_path / f"model-{i:05}-of-00002.safetensors", f"t{i}")
+    assert list_faults(tmp_path) == []
     (tmp_path / "model-00001-of-00002.safetensors").unlink()
-    assert faults(tmp_path) == ["model-00001-of-00002.safetensors is missing"]
+    assert list_faults(tmp_path) == ["model-00001-of-00002.safetensors is missing"]
 
 
 def test_a_variant_s_numbered_file_finds_the_variant_s_index(tmp_path: Path) -> None:
     name = "model.fp16-00001-of-00001.safetensors"
-    saved(tmp_path / name)
-    saved(tmp_path / "model.safetensors")
+    write_saved(tmp_path / name)
+    write_saved(tmp_path / "model.safetensors")
     (tmp_path / "model.safetensors.index.fp16.json").write_text(
         json.dumps({"metadata": {"total_size": 9}, "weight_map": {"a": name}})
     )
@@ -156,8 +156,8 @@ def test_a_variant_s_numbered_file_finds_the_variant_s_index(tmp_path: Path) -> 
 
 
 def test_a_numbered_file_that_its_index_does_not_speak_of_stands_for_those_numbered_like_it(tmp_path: Path) -> None:
-    sharded(tmp_path)
-    saved(tmp_path / "model-00001-of-00001.safetensors", "alone")
+    write_sharded(tmp_path)
+    write_saved(tmp_path / "model-00001-of-00001.safetensors", "alone")
     assert list(open_checkpoint(tmp_path / "model-00001-of-00001.safetensors").tensors) == ["alone"]
 
 
@@ -165,7 +165,7 @@ def test_links_into_the_blobs_of_a_cache_are_followed(tmp_path: Path) -> None:
     repository = tmp_path / "models--org--name"
     blobs, snapshot = repository / "blobs", repository / "snapshots" / "0123abcd"
     snapshot.mkdir(parents=True)
-    sharded(blobs)
+    write_sharded(blobs)
     (blobs / "config").write_text(json.dumps({"model_type": "llama", "quantization_config": {"quant_method": "fp8"}}))
     for blob, name in ((FIRST, FIRST), (SECOND, SECOND), (INDEX, INDEX), ("config", "config.json")):
         digest = f"{abs(hash(blob)):064x}"
@@ -179,19 +179,19 @@ def test_links_into_the_blobs_of_a_cache_are_followed(tmp_path: Path) -> None:
     assert set(open_checkpoint(blobs / digest).tensors) == set(PARTS[0])
     (snapshot / SECOND).unlink()
     (snapshot / SECOND).symlink_to("../../blobs/none")
-    assert faults(snapshot) == [f"{SECOND} is a broken link: it should contain 2 tensors"]
+    assert list_faults(snapshot) == [f"{SECOND} is a broken link: it should contain 2 tensors"]
 
 
 def test_a_folder_of_several_checkpoints_names_them(tmp_path: Path) -> None:
-    sharded(tmp_path)
-    saved(tmp_path / "model.fp16.safetensors")
+    write_sharded(tmp_path)
+    write_saved(tmp_path / "model.fp16.safetensors")
     assert (
-        refusal(tmp_path)
+        opening_error(tmp_path)
         == f"{tmp_path}: contains 2 checkpoints: {INDEX}, model.fp16.safetensors (expected the path of one of them)"
     )
-    saved(tmp_path / "consolidated.safetensors")
+    write_saved(tmp_path / "consolidated.safetensors")
     assert (
-        refusal(tmp_path)
+        opening_error(tmp_path)
         == f"{tmp_path}: contains 3 checkpoints: {INDEX}, consolidated.safetensors, model.fp16.safetensors (expected the path of one of them)"
     )
     for name in (INDEX, "consolidated.safetensors", "model.fp16.safetensors"):
@@ -199,45 +199,45 @@ def test_a_folder_of_several_checkpoints_names_them(tmp_path: Path) -> None:
     (tmp_path / INDEX).unlink()
     (tmp_path / "consolidated.safetensors").unlink()
     assert (
-        refusal(tmp_path)
+        opening_error(tmp_path)
         == f"{tmp_path}: contains 2 checkpoints: {FIRST}, model.fp16.safetensors (expected the path of one of them)"
     )
 
 
 def test_gguf_files_of_other_types_are_other_checkpoints(tmp_path: Path) -> None:
-    written(tmp_path, "model-Q4_K_M.gguf", 1)
+    write_split_gguf(tmp_path, "model-Q4_K_M.gguf", 1)
     assert open_checkpoint(tmp_path).format == "gguf"
-    written(tmp_path, "model-Q8_0.gguf", 4, 2)
-    assert refusal(tmp_path).endswith(
+    write_split_gguf(tmp_path, "model-Q8_0.gguf", 4, 2)
+    assert opening_error(tmp_path).endswith(
         "contains 2 checkpoints: model-Q4_K_M.gguf, model-Q8_0-00001-of-00002.gguf (expected the path of one of them)"
     )
     (tmp_path / "model-Q4_K_M.gguf").unlink()
     assert len(open_checkpoint(tmp_path).tensors) == 4
-    saved(tmp_path / "model.safetensors")
-    assert "contains 2 checkpoints: " in refusal(tmp_path)
+    write_saved(tmp_path / "model.safetensors")
+    assert "contains 2 checkpoints: " in opening_error(tmp_path)
 
 
 def test_of_many_checkpoints_a_few_are_named(tmp_path: Path) -> None:
     for i in range(9):
-        saved(tmp_path / f"lora_{i}.safetensors")
+        write_saved(tmp_path / f"lora_{i}.safetensors")
     assert (
-        refusal(tmp_path)
+        opening_error(tmp_path)
         == f"{tmp_path}: contains 9 checkpoints: {', '.join(f'lora_{i}.safetensors' for i in range(6))} and 3 more (expected the path of one of them)"
     )
     for i in range(9):
         (tmp_path / f"m{i}.safetensors.index.json").touch()
-    assert "contains 9 indices: m0.safetensors.index.json, " in refusal(tmp_path)
+    assert "contains 9 indices: m0.safetensors.index.json, " in opening_error(tmp_path)
 
 
 def test_a_folder_without_a_checkpoint_says_what_it_holds(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == f"{tmp_path}: contains no checkpoint: it is empty {ACCEPTED}"
+    assert opening_error(tmp_path) == f"{tmp_path}: contains no checkpoint: it is empty {ACCEPTED}"
     (tmp_path / "shards.safetensors").mkdir()
-    assert refusal(tmp_path) == f"{tmp_path}: contains no checkpoint: only directories {ACCEPTED}"
+    assert opening_error(tmp_path) == f"{tmp_path}: contains no checkpoint: only directories {ACCEPTED}"
     (tmp_path / "config.json").write_text("{}")
-    assert refusal(tmp_path) == f"{tmp_path}: contains no checkpoint: only config.json {ACCEPTED}"
+    assert opening_error(tmp_path) == f"{tmp_path}: contains no checkpoint: only config.json {ACCEPTED}"
     (tmp_path / "pytorch_model.bin").touch()
     assert (
-        refusal(tmp_path)
+        opening_error(tmp_path)
         == f"{tmp_path}: contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"
     )
 
@@ -245,22 +245,22 @@ def test_a_folder_without_a_checkpoint_says_what_it_holds(tmp_path: Path) -> Non
 def test_pickles_beside_safetensors_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin.index.json").write_text('{"weight_map": {"a": "pytorch_model-00001-of-00001.bin"}}')
     assert open_checkpoint(tmp_path).format == "pytorch"
-    saved(tmp_path / "model.safetensors")
+    write_saved(tmp_path / "model.safetensors")
     (tmp_path / "optimizer.pt").touch()
     assert open_checkpoint(tmp_path).format == "safetensors"
 
 
 def test_a_folder_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sharded(tmp_path)
+    write_sharded(tmp_path)
     monkeypatch.setattr(sources, "MOST_ENTRIES", 3)
     assert open_checkpoint(tmp_path).faults == ()
     (tmp_path / "config.json").touch()
-    assert refusal(tmp_path) == f"{tmp_path}: contains more than 3 files (expected a checkpoint directory)"
+    assert opening_error(tmp_path) == f"{tmp_path}: contains more than 3 files (expected a checkpoint directory)"
 
 
 def test_each_file_read_is_told(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
-    open_checkpoint(sharded(tmp_path), lambda done, all: seen.append((done, all)))
+    open_checkpoint(write_sharded(tmp_path), lambda done, all: seen.append((done, all)))
     assert seen == [(0, 2), (1, 2), (2, 2)]
 
 
@@ -292,7 +292,7 @@ def test_a_folder_with_a_pickle_is_a_checkpoint_that_is_refused_and_not_a_config
 
 def test_a_folder_is_a_checkpoint_where_it_has_shards_and_no_config(tmp_path: Path) -> None:
     assert not is_checkpoint(tmp_path)
-    sharded(tmp_path)
+    write_sharded(tmp_path)
     assert is_checkpoint(tmp_path)
     (tmp_path / "config.json").touch()
     assert not is_checkpoint(tmp_path)
@@ -305,7 +305,7 @@ def test_a_folder_is_a_checkpoint_where_it_has_shards_and_no_config(tmp_path: Pa
 
 
 def test_an_index_without_its_files_gives_names_and_the_size(tmp_path: Path) -> None:
-    sharded(tmp_path, parts=())
+    write_sharded(tmp_path, parts=())
     found = open_checkpoint(tmp_path / INDEX)
     assert {name: held.file for name, held in found.tensors.items()} == MAP
     assert not found.has_all_shapes
@@ -314,25 +314,25 @@ def test_an_index_without_its_files_gives_names_and_the_size(tmp_path: Path) -> 
 
 
 def test_files_that_git_lfs_did_not_fetch_are_not_there(tmp_path: Path) -> None:
-    sharded(tmp_path)
+    write_sharded(tmp_path)
     for name in (SECOND, FIRST):
         (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
         if name == SECOND:
-            assert faults(tmp_path) == [
+            assert list_faults(tmp_path) == [
                 f"{SECOND} is a Git LFS pointer (fetch it with git lfs pull): it should contain 2 tensors"
             ]
     found = open_checkpoint(tmp_path)
     assert len(found.tensors) == 4 and not found.has_all_shapes and found.faults == ()
-    assert refusal(
-        saved(tmp_path / "one.safetensors").rename(tmp_path / FIRST).parent / SECOND.replace("00002", "00003", 1)
+    assert opening_error(
+        write_saved(tmp_path / "one.safetensors").rename(tmp_path / FIRST).parent / SECOND.replace("00002", "00003", 1)
     ).endswith("No such file or directory")
 
 
 def test_the_tensors_of_a_missing_file_stay_as_names(tmp_path: Path) -> None:
-    sharded(tmp_path)
+    write_sharded(tmp_path)
     (tmp_path / FIRST).unlink()
     found = open_checkpoint(tmp_path)
-    assert shapes(found) == {
+    assert list_shapes(found) == {
         "layers.1.weight": (2, 3),
         "head.weight": (4, 3),
         "embed.weight": None,
@@ -342,64 +342,67 @@ def test_the_tensors_of_a_missing_file_stay_as_names(tmp_path: Path) -> None:
     assert [file.size is None for file in found.files] == [True, False]
 
 
-def moved(folder: Path) -> None:
-    sharded(folder, weight_map=MAP | {"head.weight": FIRST})
+def index_moved(folder: Path) -> None:
+    write_sharded(folder, weight_map=MAP | {"head.weight": FIRST})
 
 
-def nowhere(folder: Path) -> None:
-    sharded(folder, weight_map=MAP | {f"layers.{i}.bias": SECOND for i in range(4)})
+def index_nowhere(folder: Path) -> None:
+    write_sharded(folder, weight_map=MAP | {f"layers.{i}.bias": SECOND for i in range(4)})
 
 
-def unnamed(folder: Path) -> None:
-    sharded(folder, weight_map={name: file for name, file in MAP.items() if name != "layers.1.weight"})
+def index_unnamed(folder: Path) -> None:
+    write_sharded(folder, weight_map={name: file for name, file in MAP.items() if name != "layers.1.weight"})
 
 
-def twice(folder: Path) -> None:
-    sharded(folder, [{**PARTS[0], "head.weight": np.zeros((5, 5), np.float32)}, PARTS[1]])
+def index_twice(folder: Path) -> None:
+    write_sharded(folder, [{**PARTS[0], "head.weight": np.zeros((5, 5), np.float32)}, PARTS[1]])
 
 
-def lacking(folder: Path) -> None:
-    sharded(folder, weight_map={name: file for name, file in MAP.items() if file == FIRST})
+def index_lacking(folder: Path) -> None:
+    write_sharded(folder, weight_map={name: file for name, file in MAP.items() if file == FIRST})
 
 
-def lacking_and_gone(folder: Path) -> None:
-    sharded(folder, PARTS[:1], dict.fromkeys(PARTS[0], "model-00001-of-00003.safetensors"), 60)
+def index_lacking_and_gone(folder: Path) -> None:
+    write_sharded(folder, PARTS[:1], dict.fromkeys(PARTS[0], "model-00001-of-00003.safetensors"), 60)
     (folder / "model-00001-of-00001.safetensors").rename(folder / "model-00001-of-00003.safetensors")
 
 
-def larger(folder: Path) -> None:
-    sharded(folder, total_size=TOTAL + 1)
+def index_larger(folder: Path) -> None:
+    write_sharded(folder, total_size=TOTAL + 1)
 
 
 def one_of_three(folder: Path) -> None:
-    sharded(folder, [*PARTS, {"b": np.ones(1)}], {})
+    write_sharded(folder, [*PARTS, {"b": np.ones(1)}], {})
     (folder / "model-00002-of-00003.safetensors").unlink()
 
 
 def one_of_many(folder: Path) -> None:
-    saved(folder / "model-00007-of-99999.safetensors")
+    write_saved(folder / "model-00007-of-99999.safetensors")
 
 
 def a_broken_link(folder: Path) -> None:
-    sharded(folder, weight_map={})
+    write_sharded(folder, weight_map={})
     (folder / SECOND).unlink()
     (folder / SECOND).symlink_to("none")
 
 
 LIES: list[tuple[Callable[[Path], None], list[str]]] = [
-    (moved, [f"1 tensor is in {SECOND}, but the index says {FIRST}: head.weight"]),
-    (nowhere, [f"4 tensors are in no file, but the index says {SECOND}: layers.{{0-3}}.bias"]),
-    (unnamed, [f"1 tensor is in {SECOND}, but not in the index: layers.1.weight"]),
-    (twice, [f"1 tensor is in both {FIRST} and {SECOND}: head.weight"]),
+    (index_moved, [f"1 tensor is in {SECOND}, but the index says {FIRST}: head.weight"]),
+    (index_nowhere, [f"4 tensors are in no file, but the index says {SECOND}: layers.{{0-3}}.bias"]),
+    (index_unnamed, [f"1 tensor is in {SECOND}, but not in the index: layers.1.weight"]),
+    (index_twice, [f"1 tensor is in both {FIRST} and {SECOND}: head.weight"]),
     (
-        lacking,
+        index_lacking,
         [
             f"{SECOND} is not in the index",
             f"2 tensors are in {SECOND}, but not in the index: head.weight, layers.1.weight",
         ],
     ),
-    (lacking_and_gone, ["model-00002-of-00003.safetensors, model-00003-of-00003.safetensors are not in the index"]),
-    (larger, ["the index says total_size 121, but the tensors take 120 bytes"]),
+    (
+        index_lacking_and_gone,
+        ["model-00002-of-00003.safetensors, model-00003-of-00003.safetensors are not in the index"],
+    ),
+    (index_larger, ["the index says total_size 121, but the tensors take 120 bytes"]),
     (one_of_three, ["model-00002-of-00003.safetensors is missing"]),
     (
         one_of_many,
@@ -414,11 +417,11 @@ def test_what_files_say_against_each_other_is_named(
     lie: Callable[[Path], None], expected: list[str], tmp_path: Path
 ) -> None:
     lie(tmp_path)
-    assert faults(tmp_path) == expected
+    assert list_faults(tmp_path) == expected
 
 
 def test_of_a_tensor_held_twice_the_one_of_the_index_is_taken(tmp_path: Path) -> None:
-    twice(tmp_path)
+    index_twice(tmp_path)
     assert open_checkpoint(tmp_path).tensors["head.weight"][:3] == (SECOND, "F32", (4, 3))
     (tmp_path / INDEX).unlink()
     assert open_checkpoint(tmp_path).tensors["head.weight"][:3] == (FIRST, "F32", (5, 5))
@@ -427,10 +430,10 @@ def test_of_a_tensor_held_twice_the_one_of_the_index_is_taken(tmp_path: Path) ->
 def test_however_much_is_wrong_it_is_told_in_few_lines(tmp_path: Path) -> None:
     files = [f"model-{i:05}-of-00300.safetensors" for i in range(1, 301)]
     for i, file in enumerate(files):
-        saved(tmp_path / file, *(f"w{i}_{j}.{'x' * 150}" for j in range(9)))
+        write_saved(tmp_path / file, *(f"w{i}_{j}.{'x' * 150}" for j in range(9)))
     weight_map = {f"{'n' * 200}{i}_{j}": file for i, file in enumerate(files) for j in range(9)}
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": weight_map}))
-    found = faults(tmp_path)
+    found = list_faults(tmp_path)
     assert len(found) == 42
     assert found[20] == found[41] == "and 280 more like this"
     assert found[0].startswith("9 tensors are in no file, but the index says model-00001-of-00300.safetensors: nnn")
@@ -440,12 +443,12 @@ def test_however_much_is_wrong_it_is_told_in_few_lines(tmp_path: Path) -> None:
 
 def test_names_of_files_are_printed_safely(tmp_path: Path) -> None:
     name = "m\x1b[31m-00001-of-00002.safetensors"
-    saved(tmp_path / name)
+    write_saved(tmp_path / name)
     found = open_checkpoint(tmp_path / name)
     assert found.faults == ("m\\x1b[31m-00002-of-00002.safetensors is missing",)
     assert found.remarks == ("m\\x1b[31m-00001-of-00002.safetensors is 1 of 2 files; the others are missing",)
-    saved(tmp_path / name.replace("1-of", "2-of"))
-    assert faults(tmp_path) == [
+    write_saved(tmp_path / name.replace("1-of", "2-of"))
+    assert list_faults(tmp_path) == [
         "1 tensor is in both m\\x1b[31m-00001-of-00002.safetensors and m\\x1b[31m-00002-of-00002.safetensors: a"
     ]
 
@@ -453,7 +456,7 @@ def test_names_of_files_are_printed_safely(tmp_path: Path) -> None:
 def test_how_many_numbered_files_are_read_is_never_more_than_there_are(tmp_path: Path) -> None:
     names = [f"m-{i:06}-of-100000.safetensors" for i in (1, 2)]
     for i, name in enumerate(names):
-        saved(tmp_path / name, f"h.{i}")
+        write_saved(tmp_path / name, f"h.{i}")
     found = open_checkpoint(tmp_path / names[0])
     assert found.remarks == (f"{names[0]} is 1 of 100,000 files; paramcount read the 2 that are present",)
     assert any("and 99,994 more are missing" in fault for fault in found.faults)
@@ -471,7 +474,7 @@ def test_a_truth_value_may_count_as_one_bit(tmp_path: Path) -> None:
         (6, []),
         (7, ["the index says total_size 7, but the tensors take 20 bytes"]),
     ):
-        assert faults(sharded(tmp_path, [mask], dict.fromkeys(mask, name), total)) == expected
+        assert list_faults(write_sharded(tmp_path, [mask], dict.fromkeys(mask, name), total)) == expected
 
 
 @pytest.mark.parametrize("said", [None, {}, {"total_size": None}, {"total_parameters": 7, "format": "pt"}])
@@ -491,14 +494,14 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_an_index_names_nothing_but_shards_below_it(name: str, tmp_path: Path) -> None:
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"good": "model.safetensors", "t": name}}))
-    message = refusal(tmp_path / INDEX)
+    message = opening_error(tmp_path / INDEX)
     assert message.startswith(f"{tmp_path / INDEX}: weight_map: tensor t: is in file ")
     assert message.endswith(SHARDS)
 
 
 def test_shards_may_lie_below_their_index(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
-    saved(tmp_path / "sub" / "model.safetensors")
+    write_saved(tmp_path / "sub" / "model.safetensors")
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"a": "sub/model.safetensors"}}))
     found = open_checkpoint(tmp_path / INDEX)
     assert (found.tensors["a"].file, found.files[0].name, found.faults) == (
@@ -577,8 +580,8 @@ WRONG: list[tuple[str, str]] = [
 @pytest.mark.parametrize(("text", "message"), WRONG, ids=[message[:60] for _, message in WRONG])
 def test_a_wrong_index_is_refused_in_one_line(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / INDEX).write_text(text)
-    assert refusal(tmp_path / INDEX) == f"{tmp_path / INDEX}: {message}"
-    assert refusal(tmp_path) == f"{tmp_path / INDEX}: {message}"
+    assert opening_error(tmp_path / INDEX) == f"{tmp_path / INDEX}: {message}"
+    assert opening_error(tmp_path) == f"{tmp_path / INDEX}: {message}"
 
 
 HOSTILE = {
@@ -597,7 +600,7 @@ def test_a_hostile_index_takes_little_more_memory_than_it_is_long(kind: str, tmp
     (tmp_path / INDEX).write_text(HOSTILE[kind])
     tracemalloc.start()
     try:
-        assert refusal(tmp_path / INDEX)
+        assert opening_error(tmp_path / INDEX)
         assert tracemalloc.get_traced_memory()[1] < 8 * len(HOSTILE[kind]) + (8 << 20)
     finally:
         tracemalloc.stop()
@@ -607,28 +610,28 @@ def test_an_index_of_too_many_bytes_names_or_files_is_refused(tmp_path: Path, mo
     path = tmp_path / INDEX
     path.touch()
     os.truncate(path, (32 << 20) + 1)
-    assert refusal(path) == f"{path}: is too large {ACCEPTED[:-1]} of at most 33,554,432 bytes)"
+    assert opening_error(path) == f"{path}: is too large {ACCEPTED[:-1]} of at most 33,554,432 bytes)"
     path.write_text(json.dumps({"weight_map": {f"t{i}": f"{i}.safetensors" for i in range(4)}}))
     assert len(open_checkpoint(path).tensors) == 4
     with monkeypatch.context() as patch:
         patch.setattr(indices, "MOST_FILES", 3)
-        assert refusal(path) == f"{path}: weight_map: lists more than 3 files (expected at most 3)"
+        assert opening_error(path) == f"{path}: weight_map: lists more than 3 files (expected at most 3)"
     with monkeypatch.context() as patch:
         patch.setattr("paramcount.formats.piecewise_json.MOST_MEMBERS", 3)
-        assert refusal(path) == f"{path}: more than 3 entries (expected at most 3)"
+        assert opening_error(path) == f"{path}: more than 3 entries (expected at most 3)"
 
 
 def test_all_files_together_hold_no_more_than_the_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sharded(tmp_path)
+    write_sharded(tmp_path)
     monkeypatch.setattr(shards, "MOST_TENSORS", 4)
     assert len(open_checkpoint(tmp_path).tensors) == 4
     monkeypatch.setattr(shards, "MOST_TENSORS", 3)
-    assert refusal(tmp_path) == f"{tmp_path}: has more than 3 tensors in total (expected at most 3)"
+    assert opening_error(tmp_path) == f"{tmp_path}: has more than 3 tensors in total (expected at most 3)"
     (tmp_path / SECOND).unlink()
-    assert refusal(tmp_path) == f"{tmp_path}: has more than 3 tensors in total (expected at most 3)"
+    assert opening_error(tmp_path) == f"{tmp_path}: has more than 3 tensors in total (expected at most 3)"
     monkeypatch.undo()
     monkeypatch.setattr(shards, "MOST_HEADERS", 100)
-    assert refusal(tmp_path) == f"{tmp_path}: has headers of more than 100 bytes in total (expected at most 100)"
+    assert opening_error(tmp_path) == f"{tmp_path}: has headers of more than 100 bytes in total (expected at most 100)"
 
 
 # ---- pickles
@@ -648,7 +651,7 @@ class Payload:
 def test_a_pickle_is_refused_by_its_name(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"model{ending}"
     os.mkfifo(path)  # whoever opened it would wait for ever
-    assert refusal(path) == f"{path}: is a pickle ({ending.lower()}), which paramcount never loads {ACCEPTED}"
+    assert opening_error(path) == f"{path}: is a pickle ({ending.lower()}), which paramcount never loads {ACCEPTED}"
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
@@ -656,7 +659,7 @@ def test_a_pickle_is_refused_by_its_name(ending: str, tmp_path: Path) -> None:
 def test_a_pickle_under_another_name_is_refused_and_does_not_run(protocol: int, name: str, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     (tmp_path / name).write_bytes(pickle.dumps(Payload(ran), protocol=protocol))
-    message = refusal(tmp_path / name)
+    message = opening_error(tmp_path / name)
     assert message.startswith(f"{tmp_path / name}: ")
     assert "a pickle" in message or name in ("model.gguf", "model.json")
     assert not ran.exists()
@@ -671,7 +674,7 @@ def test_the_index_of_pickles_gives_names_and_never_opens_one(tmp_path: Path) ->
     path = tmp_path / "pytorch_model.bin.index.json"
     path.write_text(json.dumps({"metadata": {"total_size": 4}, "weight_map": dict(zip("ab", names))}))
     found = open_checkpoint(path)
-    assert (found.format, found.total_size, shapes(found)) == ("pytorch", 4, {"a": None, "b": None})
+    assert (found.format, found.total_size, list_shapes(found)) == ("pytorch", 4, {"a": None, "b": None})
     assert [(file.name, file.size) for file in found.files] == [(name, None) for name in names]
     assert found.faults == ("pytorch_model-00003-of-00003.bin is not in the index",)
 
@@ -686,16 +689,16 @@ def test_a_saved_header_gives_all_but_the_values(tmp_path: Path) -> None:
     for text in (header, json.dumps(json.loads(header), indent=1).encode(), b"\n" + header):
         path.write_bytes(text)
         found = open_checkpoint(path)
-        assert shapes(found) == {name: values.shape for name, values in PARTS[0].items()}
+        assert list_shapes(found) == {name: values.shape for name, values in PARTS[0].items()}
         assert sum(held.size or 0 for held in found.tensors.values()) == 60
         assert (found.format, found.faults) == ("safetensors", ())
         assert [(file.name, file.size) for file in found.files] == [("header.json", None)]
     path.write_bytes(header.replace(b"F16", b"F61"))
-    assert refusal(path).startswith(f"{path}: tensor layers.0.weight: dtype = the string 'F61' (expected ")
+    assert opening_error(path).startswith(f"{path}: tensor layers.0.weight: dtype = the string 'F61' (expected ")
     path.write_bytes(header[:-20])
-    assert refusal(path).startswith(f"{path}: ")
+    assert opening_error(path).startswith(f"{path}: ")
     path.write_bytes(whole)
-    assert refusal(path) == f"{path}: is a safetensors file {ACCEPTED}"
+    assert opening_error(path) == f"{path}: is a safetensors file {ACCEPTED}"
 
 
 # ---- GGUF
@@ -703,10 +706,10 @@ def test_a_saved_header_gives_all_but_the_values(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("named", ["", "m-00001-of-00003.gguf", "m-00003-of-00003.gguf"])
 def test_gguf_files_that_the_package_split_are_joined(named: str, tmp_path: Path) -> None:
-    written(tmp_path, "m.gguf", 5, 2)
+    write_split_gguf(tmp_path, "m.gguf", 5, 2)
     found = open_checkpoint(tmp_path / named)
     assert [file.name for file in found.files] == [f"m-{i:05}-of-00003.gguf" for i in (1, 2, 3)]
-    assert shapes(found) == {f"blk.{i}.attn_q.weight": (2, 32) for i in range(5)}
+    assert list_shapes(found) == {f"blk.{i}.attn_q.weight": (2, 32) for i in range(5)}
     assert (found.format, found.faults) == ("gguf", ())
     assert found.metadata["general.architecture"] == "llama" and found.metadata["llama.block_count"] == 7
     assert found.metadata["split.no"] == 0  # what several files say, as the first says it
@@ -721,31 +724,33 @@ def test_gguf_files_that_the_package_split_are_joined(named: str, tmp_path: Path
 
 def test_gguf_files_that_do_not_belong_together_are_told(tmp_path: Path) -> None:
     one, other, third = (f"m-{i:05}-of-00003.gguf" for i in (1, 2, 3))
-    written(tmp_path, "m.gguf", 5, 2)
+    write_split_gguf(tmp_path, "m.gguf", 5, 2)
     (tmp_path / other).rename(tmp_path / "x")
-    assert faults(tmp_path / one) == [f"{other} is missing"]
+    assert list_faults(tmp_path / one) == [f"{other} is missing"]
     (tmp_path / third).rename(tmp_path / other)
     (tmp_path / "x").rename(tmp_path / third)
-    assert faults(tmp_path / one) == [
+    assert list_faults(tmp_path / one) == [
         f"{other}: its header says file 3 of 3, its name says file 2 of 3",
         f"{third}: its header says file 2 of 3, its name says file 3 of 3",
     ]
     (tmp_path / third).rename(tmp_path / "whole.gguf")
-    assert faults(tmp_path / "whole.gguf") == ["whole.gguf: its header says file 2 of 3, its name says a single file"]
-    written(tmp_path, "n.gguf", 6, 2)
+    assert list_faults(tmp_path / "whole.gguf") == [
+        "whole.gguf: its header says file 2 of 3, its name says a single file"
+    ]
+    write_split_gguf(tmp_path, "n.gguf", 6, 2)
     (tmp_path / third.replace("m", "n", 1)).rename(tmp_path / third)
     (tmp_path / other.replace("m", "n", 1)).rename(tmp_path / other)
-    assert faults(tmp_path / one) == [f"{one}: its header says 5 tensors in total, but there are 6"]
+    assert list_faults(tmp_path / one) == [f"{one}: its header says 5 tensors in total, but there are 6"]
     (tmp_path / one).unlink()
-    written(tmp_path, one, 2)
-    assert faults(tmp_path / one) == [f"{one}: its header says a single file, its name says file 1 of 3"]
+    write_split_gguf(tmp_path, one, 2)
+    assert list_faults(tmp_path / one) == [f"{one}: its header says a single file, its name says file 1 of 3"]
 
 
 def test_a_tensor_in_two_gguf_files_is_told(tmp_path: Path) -> None:
-    written(tmp_path, "m.gguf", 2)
+    write_split_gguf(tmp_path, "m.gguf", 2)
     for i in (1, 2):
         (tmp_path / f"m-{i:05}-of-00002.gguf").write_bytes((tmp_path / "m.gguf").read_bytes())
-    assert faults(tmp_path / "m-00001-of-00002.gguf")[-1] == (
+    assert list_faults(tmp_path / "m-00001-of-00002.gguf")[-1] == (
         "2 tensors are in both m-00001-of-00002.gguf and m-00002-of-00002.gguf: blk.{0-1}.attn_q.weight"
     )
 
@@ -781,7 +786,7 @@ BESIDE: list[tuple[dict[str, Any], dict[str, Any] | None]] = [
 def test_how_the_weights_are_quantised_is_read_beside_them(
     beside: dict[str, Any], expected: object, tmp_path: Path
 ) -> None:
-    file = saved(tmp_path / "model.safetensors")
+    file = write_saved(tmp_path / "model.safetensors")
     for name, said in beside.items():
         (tmp_path / name).write_text(json.dumps(said))
     for path in (tmp_path, file):
@@ -789,13 +794,13 @@ def test_how_the_weights_are_quantised_is_read_beside_them(
 
 
 def test_a_config_beside_gguf_files_says_nothing_of_them(tmp_path: Path) -> None:
-    written(tmp_path, "m.gguf", 1)
+    write_split_gguf(tmp_path, "m.gguf", 1)
     (tmp_path / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": "fp8"}}))
     assert open_checkpoint(tmp_path).quantization_config is None
 
 
 def test_a_config_that_cannot_be_read_is_a_fault_and_told_once(tmp_path: Path) -> None:
-    saved(tmp_path / "model.safetensors")
+    write_saved(tmp_path / "model.safetensors")
     config = tmp_path / "config.json"
     for text, message in (
         ("{", "config.json: line 1 column 2: ends in the middle (expected a JSON object)"),
@@ -805,7 +810,7 @@ def test_a_config_that_cannot_be_read_is_a_fault_and_told_once(tmp_path: Path) -
     ):
         config.write_text(text)
         (tmp_path / "quant_config.json").write_text(json.dumps(AWQ))
-        assert faults(tmp_path) == [message]
+        assert list_faults(tmp_path) == [message]
         assert open_checkpoint(tmp_path).quantization_config == {"quant_method": "awq", **AWQ}
 
 
@@ -814,44 +819,44 @@ def test_a_config_that_cannot_be_read_is_a_fault_and_told_once(tmp_path: Path) -
 
 def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
-    assert refusal(file) == f"{file}: cannot be read: No such file or directory"
+    assert opening_error(file) == f"{file}: cannot be read: No such file or directory"
     file.touch()
-    assert refusal(file) == f"{file}: is empty (expected a safetensors file)"
-    assert refusal(tmp_path) == f"{file}: is empty (expected a safetensors file)"
+    assert opening_error(file) == f"{file}: is empty (expected a safetensors file)"
+    assert opening_error(tmp_path) == f"{file}: is empty (expected a safetensors file)"
     os.truncate(file, 1 << 40)
     assert (
-        refusal(file)
+        opening_error(file)
         == f"{file}: says that its header has 0 bytes (expected a safetensors file, its header a JSON object)"
     )
     file.unlink()
     os.mkfifo(file)
-    assert refusal(file) == f"{file}: is not a file (expected a safetensors file)"
+    assert opening_error(file) == f"{file}: is not a file (expected a safetensors file)"
     (tmp_path / "loop").symlink_to("loop")
-    assert refusal(tmp_path / "loop") == f"{tmp_path / 'loop'}: cannot be read: Too many levels of symbolic links"
+    assert opening_error(tmp_path / "loop") == f"{tmp_path / 'loop'}: cannot be read: Too many levels of symbolic links"
     (tmp_path / "text").write_text("a text of some words")
-    assert refusal(tmp_path / "text") == f"{tmp_path / 'text'}: is not a checkpoint {ACCEPTED}"
+    assert opening_error(tmp_path / "text") == f"{tmp_path / 'text'}: is not a checkpoint {ACCEPTED}"
     (tmp_path / "archive").write_bytes(b"PK\3\4 and more of it")
     assert (
-        refusal(tmp_path / "archive")
+        opening_error(tmp_path / "archive")
         == f"{tmp_path / 'archive'}: is a zip archive, as PyTorch writes checkpoints {ACCEPTED}"
     )
-    assert "no file can have this name" in refusal(Path("a\0b.safetensors"))
-    assert "no file can have this name" in refusal(Path("a\0-00001-of-00002.safetensors"))
+    assert "no file can have this name" in opening_error(Path("a\0b.safetensors"))
+    assert "no file can have this name" in opening_error(Path("a\0-00001-of-00002.safetensors"))
 
 
 def test_numbered_files_none_of_which_is_there_are_refused(tmp_path: Path) -> None:
     for name in (FIRST, SECOND):
         (tmp_path / name).symlink_to("none")
     assert (
-        refusal(tmp_path)
+        opening_error(tmp_path)
         == f"{tmp_path}: cannot read any of its 2 files: {FIRST} is a broken link (expected at least one readable file)"
     )
-    assert refusal(tmp_path / FIRST) == f"{tmp_path / FIRST}: is a broken link"
+    assert opening_error(tmp_path / FIRST) == f"{tmp_path / FIRST}: is a broken link"
 
 
 @pytest.mark.parametrize("kind", ["loop", "folder", "pipe", "empty", "cut"])
 def test_a_shard_that_is_no_file_or_damaged_is_refused(kind: str, tmp_path: Path) -> None:
-    sharded(tmp_path)
+    write_sharded(tmp_path)
     path = tmp_path / SECOND
     data = path.read_bytes()
     path.unlink()
@@ -863,7 +868,7 @@ def test_a_shard_that_is_no_file_or_damaged_is_refused(kind: str, tmp_path: Path
         os.mkfifo(path)
     else:
         path.write_bytes(data[:-1] if kind == "cut" else b"")
-    message = refusal(tmp_path / INDEX)
+    message = opening_error(tmp_path / INDEX)
     assert message.startswith(f"{path}: ")
     expected = {
         "loop": "Too many levels",
@@ -876,14 +881,14 @@ def test_a_shard_that_is_no_file_or_damaged_is_refused(kind: str, tmp_path: Path
 
 
 def test_an_unrelated_loop_in_a_folder_does_no_harm(tmp_path: Path) -> None:
-    sharded(tmp_path)
+    write_sharded(tmp_path)
     (tmp_path / "loop").symlink_to("loop")
     assert open_checkpoint(tmp_path).faults == ()
 
 
 def test_files_without_an_ending_are_told_by_how_they_begin(tmp_path: Path) -> None:
-    assert open_checkpoint(saved(tmp_path / "0123abcd")).format == "safetensors"
-    written(tmp_path, "m.gguf", 1)
+    assert open_checkpoint(write_saved(tmp_path / "0123abcd")).format == "safetensors"
+    write_split_gguf(tmp_path, "m.gguf", 1)
     (tmp_path / "m.gguf").rename(tmp_path / "4567cdef")
     assert open_checkpoint(tmp_path / "4567cdef").format == "gguf"
 
@@ -922,23 +927,23 @@ def test_terabytes_are_opened_in_little_memory(tmp_path: Path) -> None:
 # ---- whether two tensors are the same
 
 
-def pair(folder: Path, one: Any, other: Any) -> Checkpoint:
+def open_pair(folder: Path, one: Any, other: Any) -> Checkpoint:
     return open_checkpoint(
-        sharded(folder, [{"a": one}, {"b": other}], {"a": FIRST, "b": SECOND}, one.nbytes + other.nbytes)
+        write_sharded(folder, [{"a": one}, {"b": other}], {"a": FIRST, "b": SECOND}, one.nbytes + other.nbytes)
     )
 
 
 def test_copies_are_told_by_their_values(tmp_path: Path) -> None:
     values = np.arange(300, dtype=np.float32).reshape(30, 10)
-    assert have_same_samples(pair(tmp_path, values, values), "a", "b") is True
-    assert have_same_samples(pair(tmp_path, values, values), "a", "a") is True
+    assert have_same_samples(open_pair(tmp_path, values, values), "a", "b") is True
+    assert have_same_samples(open_pair(tmp_path, values, values), "a", "a") is True
     for i in (0, 150, 299):
         other = values.copy()
         other.flat[i] += 1
-        assert have_same_samples(pair(tmp_path, values, other), "a", "b") is False
-    assert have_same_samples(pair(tmp_path, values, values.T.copy()), "a", "b") is False
-    assert have_same_samples(pair(tmp_path, values, values.view(np.int32)), "a", "b") is False
-    assert have_same_samples(pair(tmp_path, values[:0], values[:0]), "a", "b") is True
+        assert have_same_samples(open_pair(tmp_path, values, other), "a", "b") is False
+    assert have_same_samples(open_pair(tmp_path, values, values.T.copy()), "a", "b") is False
+    assert have_same_samples(open_pair(tmp_path, values, values.view(np.int32)), "a", "b") is False
+    assert have_same_samples(open_pair(tmp_path, values[:0], values[:0]), "a", "b") is True
 
 
 def test_of_large_tensors_pieces_are_read_from_the_first_byte_to_the_last(
@@ -948,26 +953,26 @@ def test_of_large_tensors_pieces_are_read_from_the_first_byte_to_the_last(
     read: list[int] = []
     original = sampling._read_at
 
-    def watched(file: BinaryIO, at: int, n: int) -> bytes:
+    def record_read(file: BinaryIO, at: int, n: int) -> bytes:
         read.append(n)
         return original(file, at, n)
 
-    monkeypatch.setattr(sampling, "_read_at", watched)
-    assert have_same_samples(pair(tmp_path, values, values), "a", "b") is True
+    monkeypatch.setattr(sampling, "_read_at", record_read)
+    assert have_same_samples(open_pair(tmp_path, values, values), "a", "b") is True
     assert sum(read) == 2 * 64 * 4096
     for i in (0, 500_000, 1_000_000):
         other = values.copy()
         other[max(0, i - 8000) : i + 8000] ^= 1
-        assert have_same_samples(pair(tmp_path, values, other), "a", "b") is False
+        assert have_same_samples(open_pair(tmp_path, values, other), "a", "b") is False
     for i in (0, 1_000_000):
         other = values.copy()
         other[i] ^= 1
-        assert have_same_samples(pair(tmp_path, values, other), "a", "b") is False
+        assert have_same_samples(open_pair(tmp_path, values, other), "a", "b") is False
 
 
 def test_where_values_are_not_there_nothing_is_said_of_them(tmp_path: Path) -> None:
     values = np.ones((2, 2))
-    pair(tmp_path, values, values)
+    open_pair(tmp_path, values, values)
     (tmp_path / SECOND).unlink()
     assert (
         have_same_samples(open_checkpoint(tmp_path), "a", "b")
@@ -984,8 +989,8 @@ def test_where_values_are_not_there_nothing_is_said_of_them(tmp_path: Path) -> N
 
 def test_a_file_that_is_another_by_now_is_not_compared(tmp_path: Path) -> None:
     values = np.ones((2, 2))
-    found = pair(tmp_path, values, values)
-    saved(tmp_path / SECOND, "b")
+    found = open_pair(tmp_path, values, values)
+    write_saved(tmp_path / SECOND, "b")
     for one, other in ("ab", "ba"):
         with pytest.raises(
             ParamcountError, match=rf"{SECOND}: is another file by now \(expected a file that stays as it is\)$"
@@ -997,7 +1002,7 @@ def test_a_file_that_is_another_by_now_is_not_compared(tmp_path: Path) -> None:
 
 
 def test_gguf_tensors_are_compared_as_well(tmp_path: Path) -> None:
-    written(tmp_path, "m.gguf", 3)
+    write_split_gguf(tmp_path, "m.gguf", 3)
     found = open_checkpoint(tmp_path / "m.gguf")
     assert have_same_samples(found, "blk.1.attn_q.weight", "blk.1.attn_q.weight") is True
     assert have_same_samples(found, "blk.1.attn_q.weight", "blk.2.attn_q.weight") is False

@@ -17,10 +17,10 @@ from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.loading import load
-from tests.comparison import expected_names, reference_names
-from tests.damaging import told
-from tests.headers import Tensors, bytes_of, size_of, write_header
-from tests.released import released, values
+from tests.comparison import expect_names, load_reference_names
+from tests.damaging import list_complaints
+from tests.headers import Tensors, tensor_bytes, total_bytes, write_header
+from tests.released import count_hub_values, make_release
 
 DATA = Path(__file__).parent / "data"
 TRUTH = {
@@ -61,28 +61,28 @@ SOME_LAYERS: dict[str, list[tuple[str, list[int]]]] = {
 }  # fmt: skip
 
 
-def of_tensors(tensors: Tensors) -> Checkpoint:
+def make_checkpoint(tensors: Tensors) -> Checkpoint:
     """A checkpoint of these tensors, as if its header had been read."""
     held = {
-        name: FileTensor("model.safetensors", dtype, shape, size_of(dtype, shape), 0)
+        name: FileTensor("model.safetensors", dtype, shape, tensor_bytes(dtype, shape), 0)
         for name, (dtype, shape) in tensors.items()
     }
     path = Path("model.safetensors")
     return Checkpoint(path, "safetensors", held, (File(path.name, path, None),))
 
 
-def nothing_left(found: Verification, tensors: Tensors) -> None:
-    assert (found.ok, told(found)) == (True, "")
+def assert_complete(found: Verification, tensors: Tensors) -> None:
+    assert (found.ok, list_complaints(found)) == (True, "")
     assert found.expected == found.found
     assert (found.shapes_checked, found.by_shape) == (True, 0)
-    assert found.size.predicted == found.size.found == bytes_of(tensors)
+    assert found.size.predicted == found.size.found == total_bytes(tensors)
 
 
-def published(id: str) -> list[int]:
+def published_checkpoints(id: str) -> list[int]:
     return [int(claim.value) for claim in zoo.load_entry(id).published if claim.what == "checkpoint" and claim.exact]
 
 
-def published_beside() -> dict[str, dict[str, int]]:
+def published_extras() -> dict[str, dict[str, int]]:
     """{zoo id: {what a release holds beside its parameters: how many values}}, as tests/data/published_totals.csv itemises it."""
     found: dict[str, dict[str, int]] = {}
     with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
@@ -95,61 +95,63 @@ def published_beside() -> dict[str, dict[str, int]]:
     return found
 
 
-PUBLISHED_BESIDE = published_beside()
+PUBLISHED_BESIDE = published_extras()
 
 
 @pytest.mark.parametrize("id", BY_HAND)
 def test_a_released_header_written_by_hand_holds_the_model_and_the_published_total(id: str, tmp_path: Path) -> None:
-    tensors = released(TRUTH[id]["config"], BESIDE.get(id, ""))
+    tensors = make_release(TRUTH[id]["config"], BESIDE.get(id, ""))
     checkpoint = (
-        of_tensors(tensors) if len(tensors) > BIG else open_checkpoint(write_header(tmp_path / "header.json", tensors))
+        make_checkpoint(tensors)
+        if len(tensors) > BIG
+        else open_checkpoint(write_header(tmp_path / "header.json", tensors))
     )
     found = verify_checkpoint(load(id), checkpoint)
-    nothing_left(found, tensors)
+    assert_complete(found, tensors)
     total, beside = sum(found.expected.values()), sum(n or 0 for n in found.beside.values())
     assert total == TRUTH[id]["total"]
-    assert total + beside == values(tensors)
-    assert {values(tensors)} >= set(published(id))
+    assert total + beside == count_hub_values(tensors)
+    assert {count_hub_values(tensors)} >= set(published_checkpoints(id))
     assert found.beside == PUBLISHED_BESIDE.get(id, found.beside)
 
 
 def test_many_of_them_have_a_published_total_and_some_more_than_parameters() -> None:
-    assert sum(bool(published(id)) for id in BY_HAND) >= 45
+    assert sum(bool(published_checkpoints(id)) for id in BY_HAND) >= 45
     assert set(PUBLISHED_BESIDE) >= {"deepseek-v3", "gpt2-small", "gpt-oss-20b", "llama-2-7b"}
 
 
 # ---- the names of the reference
 
 
-def indices(id: str, name: str, layers: int) -> list[int]:
+def layer_indices(id: str, name: str, layers: int) -> list[int]:
     """The layers that have a tensor."""
     return next((found for pattern, found in SOME_LAYERS.get(id, ()) if re.search(pattern, name)), list(range(layers)))
 
 
-def stem(name: str) -> str:
+def name_stem(name: str) -> str:
     return name.partition("{}")[0]
 
 
-def in_full(id: str) -> Tensors:
+def expand_reference(id: str) -> Tensors:
     """Every tensor that the reference has, by its released name, layer by layer and expert by expert."""
-    names = expected_names(id)
-    layers = {stem(name): 0 for name in names}
+    names = expect_names(id)
+    layers = {name_stem(name): 0 for name in names}
     for name, (_, copies) in names.items():
         if name.count("{}") == 1:
-            layers[stem(name)] = max(layers[stem(name)], copies)
+            layers[name_stem(name)] = max(layers[name_stem(name)], copies)
     found: Tensors = {}
     for name, (shape, copies) in names.items():
-        some = indices(id, name, layers[stem(name)]) if "{}" in name else [0]
+        some = layer_indices(id, name, layers[name_stem(name)]) if "{}" in name else [0]
         for index, expert in product(some, range(copies // len(some))):
             found[name.replace("{}", str(index), 1).replace("{}", str(expert), 1)] = "BF16", shape
     assert len(found) == sum(copies for _, copies in names.values())
     return found
 
 
-@pytest.mark.parametrize("id", sorted(reference_names()))
+@pytest.mark.parametrize("id", sorted(load_reference_names()))
 def test_a_header_with_the_references_own_names_holds_the_model(id: str) -> None:
-    tensors = in_full(id)
-    found = verify_checkpoint(load(id), of_tensors(tensors))
+    tensors = expand_reference(id)
+    found = verify_checkpoint(load(id), make_checkpoint(tensors))
     buffers = [line for line in found.lines if not line.finding.ok]
     assert {line.finding.kind for line in buffers} <= {"missing"}
     assert {line.pattern.rpartition(".")[2] for line in buffers} <= {

@@ -10,7 +10,7 @@ import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.architectures.classes import SHARED, model_types
 from tests.model_types import MODEL_TYPES
-from tests.refusing import refusal
+from tests.refusing import model_error
 
 # MiniCPM3-4B as released: auto_map and architectures, but no model_type. Source: github OpenBMB/MiniCPM, openbmb/MiniCPM3-4B config.json.
 MINICPM3 = {
@@ -77,7 +77,7 @@ LISTED = "(expected a model type from `paramcount architectures`)"
     ],
 )
 def test_an_unknown_class_is_refused(document: dict[str, Any], message: str) -> None:
-    assert refusal(document) == message
+    assert model_error(document) == message
 
 
 def test_every_class_that_a_declaration_names_has_one_model_type() -> None:

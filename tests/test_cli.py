@@ -311,7 +311,7 @@ def test_nothing_is_coloured_and_no_color_changes_nothing(run: Runner, monkeypat
 SHELL = [sys.executable, "-c", "from paramcount.cli import main; main()"]
 
 
-def completed(shell: str, *words: str) -> str:
+def complete_words(shell: str, *words: str) -> str:
     """What a shell is offered for the last of these words. fish hands over the word itself, the others its place."""
     place = words[-1] if shell == "fish" else str(len(words))
     variables = {
@@ -324,10 +324,10 @@ def completed(shell: str, *words: str) -> str:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shell_completion_offers_commands_families_and_models(shell: str) -> None:
-    first = completed(shell, "g")
+    first = complete_words(shell, "g")
     assert "gpt2-small" in first and "gpt-oss" in first
-    assert "verify" in completed(shell, "ver")
-    second = completed(shell, "compare", "deepseek-v")
+    assert "verify" in complete_words(shell, "ver")
+    second = complete_words(shell, "compare", "deepseek-v")
     assert "deepseek-v3" in second and "gpt2" not in second
     source = subprocess.run(
         SHELL, env=os.environ | {"_PARAMCOUNT_COMPLETE": f"{shell}_source"}, capture_output=True, text=True, check=False
@@ -347,7 +347,7 @@ def test_shell_completion_offers_commands_families_and_models(shell: str) -> Non
     ],
 )
 def test_shell_completion_leaves_what_is_no_name_to_the_names_of_files(words: list[str]) -> None:
-    assert completed("bash", *words).split() == [f"file,{words[-1]}"]
+    assert complete_words("bash", *words).split() == [f"file,{words[-1]}"]
 
 
 def test_a_pipe_gets_the_same_text_as_a_terminal_of_80_columns() -> None:

@@ -23,7 +23,7 @@ from paramcount.counting.count import count_sizes
 from paramcount.flow import given, sum_parameters
 from paramcount.sizes import Sizes
 from paramcount.sizes.rules import validate_sizes
-from tests.symbolic import replaced, symbolic
+from tests.symbolic import make_symbolic, replace_sizes
 
 DATA = Path(__file__).parent / "data"
 ENTRIES = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
@@ -31,17 +31,17 @@ ENTRIES = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 # ---- parts that papers write once
 
 
-def head(c: Any) -> Any:
+def lm_head_parameters(c: Any) -> Any:
     """An output matrix [vocab_size, d_model]; the token table's own where tied (arXiv:1608.05859)."""
     return 0 if c.tie_word_embeddings else c.vocab_size * c.d_model
 
 
-def swiglu(d: Any, width: Any) -> Any:
+def swiglu_parameters(d: Any, width: Any) -> Any:
     """(Swish(xW) ⊗ xV) W2 without biases: three matrices (arXiv:2002.05202, equation 6)."""
     return 3 * d * width
 
 
-def grouped(c: Any) -> Any:
+def grouped_attention(c: Any) -> Any:
     """W_q and W_o over all heads, W_k and W_v over the groups (arXiv:1706.03762, section 3.2.2; arXiv:2305.13245, section 2.2)."""
     return 2 * c.d_model * c.n_heads * c.d_head + 2 * c.d_model * c.n_kv_heads * c.d_head
 
@@ -60,34 +60,40 @@ def gpt2(c: Any) -> Any:
     """
     d, width, f = c.d_model, c.n_heads * c.d_head, c.d_ff
     block = 4 * d * width + 3 * width + d + 2 * d * f + f + d + 4 * d
-    return c.vocab_size * d + c.n_positions * d + c.n_layers * block + 2 * d + head(c)
+    return c.vocab_size * d + c.n_positions * d + c.n_layers * block + 2 * d + lm_head_parameters(c)
 
 
 def openai_gpt(c: Any) -> Any:
     """Radford et al. 2018, section 4.1: 12 blocks, learned positions, norms behind each half. OpenAIGPTLMHeadModel: no norm after the last."""
     d, width, f = c.d_model, c.n_heads * c.d_head, c.d_ff
     block = 4 * d * width + 3 * width + d + 2 * d * f + f + d + 4 * d
-    return c.vocab_size * d + c.n_positions * d + c.n_layers * block + head(c)
+    return c.vocab_size * d + c.n_positions * d + c.n_layers * block + lm_head_parameters(c)
 
 
 def llama(c: Any) -> Any:
     """arXiv:2302.13971, section 2.2 (RMSNorm before, SwiGLU, RoPE); arXiv:2307.09288, 2.2 (grouped queries). LlamaForCausalLM for the flags."""
     d, f = c.d_model, c.d_ff
-    block = grouped(c) + swiglu(d, f) + 2 * d
+    block = grouped_attention(c) + swiglu_parameters(d, f) + 2 * d
     if c.attention_bias:
         block = block + qkv_biases(c) + d
     if c.mlp_bias:
         block = block + 2 * f + d
-    return c.vocab_size * d + c.n_layers * block + d + head(c)
+    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
 
 
 def mllama(c: Any) -> Any:
     """arXiv:2407.21783, section 7.1 to 7.3; MllamaForConditionalGeneration. 8 rows of the token table have no row in the head."""
     d = c.d_model
-    layer = grouped(c) + swiglu(d, c.d_ff) + 2 * d
+    layer = grouped_attention(c) + swiglu_parameters(d, c.d_ff) + 2 * d
     gated_cross_attention = layer + 2 * c.d_head + 2  # a norm of q and of k; a gate for each half
     n_cross = len(c.cross_attention_layers)
-    decoder = (c.vocab_size + 8) * d + (c.n_layers - n_cross) * layer + n_cross * gated_cross_attention + d + head(c)
+    decoder = (
+        (c.vocab_size + 8) * d
+        + (c.n_layers - n_cross) * layer
+        + n_cross * gated_cross_attention
+        + d
+        + lm_head_parameters(c)
+    )
     eyes = c.vision
     w = eyes.d_model
     ratios, cells = eyes.n_aspect_ratios + 1, eyes.n_patches + 1  # no image is a ratio too; the class token is a cell
@@ -110,79 +116,98 @@ def mllama(c: Any) -> Any:
 def mistral(c: Any) -> Any:
     """arXiv:2310.06825, section 2. A window changes no weight. MistralForCausalLM: no biases."""
     d = c.d_model
-    return c.vocab_size * d + c.n_layers * (grouped(c) + swiglu(d, c.d_ff) + 2 * d) + d + head(c)
+    return (
+        c.vocab_size * d
+        + c.n_layers * (grouped_attention(c) + swiglu_parameters(d, c.d_ff) + 2 * d)
+        + d
+        + lm_head_parameters(c)
+    )
 
 
 def mixtral(c: Any) -> Any:
     """arXiv:2401.04088, section 2.1: Mistral with SwiGLU experts behind Softmax(TopK(x · W_g))."""
     d = c.d_model
-    block = grouped(c) + d * c.n_routed_experts + c.n_routed_experts * swiglu(d, c.d_expert) + 2 * d
-    return c.vocab_size * d + c.n_layers * block + d + head(c)
+    block = (
+        grouped_attention(c) + d * c.n_routed_experts + c.n_routed_experts * swiglu_parameters(d, c.d_expert) + 2 * d
+    )
+    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
 
 
 def mixtral_unvisited(c: Any) -> Any:
     """arXiv:2401.04088, section 2.1: the parameters of K of n experts are used."""
-    return c.n_layers * (c.n_routed_experts - c.n_active_experts) * swiglu(c.d_model, c.d_expert)
+    return c.n_layers * (c.n_routed_experts - c.n_active_experts) * swiglu_parameters(c.d_model, c.d_expert)
 
 
 def qwen(c: Any) -> Any:
     """arXiv:2309.16609, section 2.3: untied, RMSNorm, SwiGLU, biases on q, k, v alone. QWenLMHeadModel: d_ff is half of its intermediate_size."""
     d, width = c.d_model, c.n_heads * c.d_head
-    block = d * 3 * width + 3 * width + width * d + swiglu(d, c.d_ff) + 2 * d
-    return c.vocab_size * d + c.n_layers * block + d + head(c)
+    block = d * 3 * width + 3 * width + width * d + swiglu_parameters(d, c.d_ff) + 2 * d
+    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
 
 
 def qwen2(c: Any) -> Any:
     """arXiv:2407.10671, section 2.2.1: grouped queries, biases on q, k, v. Qwen2ForCausalLM."""
     d = c.d_model
-    return c.vocab_size * d + c.n_layers * (grouped(c) + qkv_biases(c) + swiglu(d, c.d_ff) + 2 * d) + d + head(c)
+    return (
+        c.vocab_size * d
+        + c.n_layers * (grouped_attention(c) + qkv_biases(c) + swiglu_parameters(d, c.d_ff) + 2 * d)
+        + d
+        + lm_head_parameters(c)
+    )
 
 
 def qwen2_moe(c: Any) -> Any:
     """arXiv:2407.10671, section 2.2.2; Qwen2MoeSparseMoeBlock: one shared expert behind a gate of one row."""
     d = c.d_model
     n_dense = len(c.dense_layers)
-    attention = grouped(c) + (qkv_biases(c) if c.qkv_bias else 0) + 2 * d
-    mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu(d, c.d_expert) + swiglu(d, c.d_shared_expert) + d
+    attention = grouped_attention(c) + (qkv_biases(c) if c.qkv_bias else 0) + 2 * d
+    mixture = (
+        d * c.n_routed_experts
+        + c.n_routed_experts * swiglu_parameters(d, c.d_expert)
+        + swiglu_parameters(d, c.d_shared_expert)
+        + d
+    )
     return (
         c.vocab_size * d
         + c.n_layers * attention
-        + n_dense * swiglu(d, c.d_ff)
+        + n_dense * swiglu_parameters(d, c.d_ff)
         + (c.n_layers - n_dense) * mixture
         + d
-        + head(c)
+        + lm_head_parameters(c)
     )
 
 
 def qwen2_moe_unvisited(c: Any) -> Any:
     """Qwen2MoeTopKRouter, Qwen3MoeTopKRouter and Qwen3NextTopKRouter: num_experts_per_tok of num_experts, in layers that are no MLP."""
     return (
-        (c.n_layers - len(c.dense_layers)) * (c.n_routed_experts - c.n_active_experts) * swiglu(c.d_model, c.d_expert)
+        (c.n_layers - len(c.dense_layers))
+        * (c.n_routed_experts - c.n_active_experts)
+        * swiglu_parameters(c.d_model, c.d_expert)
     )
 
 
 def qwen3(c: Any) -> Any:
     """arXiv:2505.09388, section 2: QKV bias removed, QK-norm brought in. Qwen3Attention: over d_head, one for all heads."""
     d = c.d_model
-    block = grouped(c) + 2 * c.d_head + swiglu(d, c.d_ff) + 2 * d
+    block = grouped_attention(c) + 2 * c.d_head + swiglu_parameters(d, c.d_ff) + 2 * d
     if c.attention_bias:
         block = block + qkv_biases(c) + d
-    return c.vocab_size * d + c.n_layers * block + d + head(c)
+    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
 
 
 def qwen3_moe(c: Any) -> Any:
     """arXiv:2505.09388, section 2: Qwen3's attention, fine-grained experts and no shared one. Qwen3MoeForCausalLM."""
     d = c.d_model
     n_dense = len(c.dense_layers)
-    attention = grouped(c) + 2 * c.d_head + (qkv_biases(c) + d if c.attention_bias else 0) + 2 * d
-    mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu(d, c.d_expert)
+    attention = grouped_attention(c) + 2 * c.d_head + (qkv_biases(c) + d if c.attention_bias else 0) + 2 * d
+    mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu_parameters(d, c.d_expert)
     return (
         c.vocab_size * d
         + c.n_layers * attention
-        + n_dense * swiglu(d, c.d_ff)
+        + n_dense * swiglu_parameters(d, c.d_ff)
         + (c.n_layers - n_dense) * mixture
         + d
-        + head(c)
+        + lm_head_parameters(c)
     )
 
 
@@ -190,22 +215,28 @@ def shared_and_routed(c: Any) -> Any:
     """One layer's router, routed experts and shared ones, which are stored as one wide expert (arXiv:2401.06066, section 3)."""
     return (
         c.d_model * c.n_routed_experts
-        + c.n_routed_experts * swiglu(c.d_model, c.d_expert)
-        + swiglu(c.d_model, c.n_shared_experts * c.d_expert)
+        + c.n_routed_experts * swiglu_parameters(c.d_model, c.d_expert)
+        + swiglu_parameters(c.d_model, c.n_shared_experts * c.d_expert)
     )
 
 
 def deepseek(c: Any) -> Any:
     """arXiv:2401.06066, section 3.2 and 5.1.2: the first layer is dense, the rest hold shared and routed experts. DeepseekForCausalLM."""
     d = c.d_model
-    attention = grouped(c) + (qkv_biases(c) + d if c.attention_bias else 0) + 2 * d
-    feed_forward = c.n_dense_layers * swiglu(d, c.d_ff) + (c.n_layers - c.n_dense_layers) * shared_and_routed(c)
-    return c.vocab_size * d + c.n_layers * attention + feed_forward + d + head(c)
+    attention = grouped_attention(c) + (qkv_biases(c) + d if c.attention_bias else 0) + 2 * d
+    feed_forward = c.n_dense_layers * swiglu_parameters(d, c.d_ff) + (
+        c.n_layers - c.n_dense_layers
+    ) * shared_and_routed(c)
+    return c.vocab_size * d + c.n_layers * attention + feed_forward + d + lm_head_parameters(c)
 
 
 def deepseek_unvisited(c: Any) -> Any:
     """arXiv:2401.06066, equation 9: K of the routed experts, and all shared ones."""
-    return (c.n_layers - c.n_dense_layers) * (c.n_routed_experts - c.n_active_experts) * swiglu(c.d_model, c.d_expert)
+    return (
+        (c.n_layers - c.n_dense_layers)
+        * (c.n_routed_experts - c.n_active_experts)
+        * swiglu_parameters(c.d_model, c.d_expert)
+    )
 
 
 def latent_attention(c: Any) -> Any:
@@ -222,19 +253,21 @@ def latent_attention(c: Any) -> Any:
 def deepseek_v2(c: Any) -> Any:
     """arXiv:2405.04434, section 2. DeepseekV2MLP takes `mlp_bias` into dense layers and shared experts, not into routed ones."""
     d, n_mixtures = c.d_model, c.n_layers - c.n_dense_layers
-    feed_forward = c.n_dense_layers * swiglu(d, c.d_ff) + n_mixtures * shared_and_routed(c)
+    feed_forward = c.n_dense_layers * swiglu_parameters(d, c.d_ff) + n_mixtures * shared_and_routed(c)
     if c.mlp_bias:
         feed_forward = (
             feed_forward + c.n_dense_layers * (2 * c.d_ff + d) + n_mixtures * (2 * c.n_shared_experts * c.d_expert + d)
         )
-    return c.vocab_size * d + c.n_layers * (latent_attention(c) + 2 * d) + feed_forward + d + head(c)
+    return c.vocab_size * d + c.n_layers * (latent_attention(c) + 2 * d) + feed_forward + d + lm_head_parameters(c)
 
 
 def deepseek_v3(c: Any) -> Any:
     """arXiv:2412.19437, section 2.1: V2's layers, the router's correction bias a buffer. DeepseekV3ForCausalLM has no MTP layers."""
     d = c.d_model
-    feed_forward = c.n_dense_layers * swiglu(d, c.d_ff) + (c.n_layers - c.n_dense_layers) * shared_and_routed(c)
-    return c.vocab_size * d + c.n_layers * (latent_attention(c) + 2 * d) + feed_forward + d + head(c)
+    feed_forward = c.n_dense_layers * swiglu_parameters(d, c.d_ff) + (
+        c.n_layers - c.n_dense_layers
+    ) * shared_and_routed(c)
+    return c.vocab_size * d + c.n_layers * (latent_attention(c) + 2 * d) + feed_forward + d + lm_head_parameters(c)
 
 
 def deepseek_v3_mtp(c: Any) -> Any:
@@ -246,9 +279,9 @@ def deepseek_v3_mtp(c: Any) -> Any:
 def gpt_oss(c: Any) -> Any:
     """arXiv:2508.10925, section 2.1 and 2.2. GptOssExperts and GptOssTopKRouter have biases; GptOssAttention a sink for each head, biases by the flag."""
     d, n, f = c.d_model, c.n_routed_experts, c.d_expert
-    attention = grouped(c) + (qkv_biases(c) + d if c.attention_bias else 0) + c.n_heads
-    mixture = d * n + n + n * (swiglu(d, f) + 2 * f + d)
-    return c.vocab_size * d + c.n_layers * (attention + mixture + 2 * d) + d + head(c)
+    attention = grouped_attention(c) + (qkv_biases(c) + d if c.attention_bias else 0) + c.n_heads
+    mixture = d * n + n + n * (swiglu_parameters(d, f) + 2 * f + d)
+    return c.vocab_size * d + c.n_layers * (attention + mixture + 2 * d) + d + lm_head_parameters(c)
 
 
 def gpt_oss_unvisited(c: Any) -> Any:
@@ -256,20 +289,22 @@ def gpt_oss_unvisited(c: Any) -> Any:
     return (
         c.n_layers
         * (c.n_routed_experts - c.n_active_experts)
-        * (swiglu(c.d_model, c.d_expert) + 2 * c.d_expert + c.d_model)
+        * (swiglu_parameters(c.d_model, c.d_expert) + 2 * c.d_expert + c.d_model)
     )
 
 
 def glm4_moe_attention(c: Any) -> Any:
     """arXiv:2508.06471, section 2.1: grouped queries, QK-norm in the larger model. Glm4MoeAttention: no bias on the output; norms over d_head."""
-    return grouped(c) + (qkv_biases(c) if c.attention_bias else 0) + (2 * c.d_head if c.qk_norm else 0)
+    return grouped_attention(c) + (qkv_biases(c) if c.attention_bias else 0) + (2 * c.d_head if c.qk_norm else 0)
 
 
 def glm4_moe(c: Any) -> Any:
     """arXiv:2508.06471, section 2.1: DeepSeek-V3's shared and routed experts behind that attention. Glm4MoeForCausalLM has no MTP layers."""
     d = c.d_model
-    feed_forward = c.n_dense_layers * swiglu(d, c.d_ff) + (c.n_layers - c.n_dense_layers) * shared_and_routed(c)
-    return c.vocab_size * d + c.n_layers * (glm4_moe_attention(c) + 2 * d) + feed_forward + d + head(c)
+    feed_forward = c.n_dense_layers * swiglu_parameters(d, c.d_ff) + (
+        c.n_layers - c.n_dense_layers
+    ) * shared_and_routed(c)
+    return c.vocab_size * d + c.n_layers * (glm4_moe_attention(c) + 2 * d) + feed_forward + d + lm_head_parameters(c)
 
 
 def glm4_moe_mtp(c: Any) -> Any:
@@ -278,7 +313,7 @@ def glm4_moe_mtp(c: Any) -> Any:
     return c.n_mtp_layers * (2 * d * d + 2 * d + glm4_moe_attention(c) + 2 * d + shared_and_routed(c) + d)
 
 
-def of_kind(c: Any, *words: str) -> int:
+def count_layers(c: Any, *words: str) -> int:
     """How many layers are of one of these kinds."""
     return sum(word in words for word in c.layer_types)
 
@@ -294,17 +329,19 @@ def selective_scan(c: Any) -> Any:
 
 def jamba(c: Any) -> Any:
     """arXiv:2403.19887, section 3.1: attention without positions or Mamba, then an MLP or experts, RMSNorm before each. JambaForCausalLM."""
-    d, n_attention, n_dense = c.d_model, of_kind(c, "attention"), len(c.dense_layers)
-    mixers = n_attention * grouped(c) + (c.n_layers - n_attention) * selective_scan(c)
-    mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu(d, c.d_expert)
-    feed_forward = n_dense * swiglu(d, c.d_ff) + (c.n_layers - n_dense) * mixture
-    return c.vocab_size * d + mixers + feed_forward + c.n_layers * 2 * d + d + head(c)
+    d, n_attention, n_dense = c.d_model, count_layers(c, "attention"), len(c.dense_layers)
+    mixers = n_attention * grouped_attention(c) + (c.n_layers - n_attention) * selective_scan(c)
+    mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu_parameters(d, c.d_expert)
+    feed_forward = n_dense * swiglu_parameters(d, c.d_ff) + (c.n_layers - n_dense) * mixture
+    return c.vocab_size * d + mixers + feed_forward + c.n_layers * 2 * d + d + lm_head_parameters(c)
 
 
 def jamba_unvisited(c: Any) -> Any:
     """arXiv:2403.19887, section 2: K of n experts for a token, in layers that are no MLP."""
     return (
-        (c.n_layers - len(c.dense_layers)) * (c.n_routed_experts - c.n_active_experts) * swiglu(c.d_model, c.d_expert)
+        (c.n_layers - len(c.dense_layers))
+        * (c.n_routed_experts - c.n_active_experts)
+        * swiglu_parameters(c.d_model, c.d_expert)
     )
 
 
@@ -326,48 +363,58 @@ def gated_attention(c: Any) -> Any:
     """arXiv:2505.06708, section 2.2: grouped queries with a gate for each value of each head, out of x. Qwen3NextAttention: norms over d_head."""
     gate = c.d_model * c.n_heads * c.d_head
     biases = qkv_biases(c) + c.n_heads * c.d_head + c.d_model if c.attention_bias else 0
-    return grouped(c) + gate + 2 * c.d_head + biases
+    return grouped_attention(c) + gate + 2 * c.d_head + biases
 
 
 def qwen3_next(c: Any) -> Any:
     """Model card of Qwen3-Next-80B-A3B: 12 · (3 · (Gated DeltaNet → MoE) → 1 · (Gated Attention → MoE)). Qwen3NextForCausalLM: experts as Qwen 2's."""
     d, n_dense = c.d_model, len(c.dense_layers)
-    n_attention = of_kind(c, "full_attention", "attention")
+    n_attention = count_layers(c, "full_attention", "attention")
     mixers = n_attention * gated_attention(c) + (c.n_layers - n_attention) * gated_delta_rule(c)
-    mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu(d, c.d_expert) + swiglu(d, c.d_shared_expert) + d
+    mixture = (
+        d * c.n_routed_experts
+        + c.n_routed_experts * swiglu_parameters(d, c.d_expert)
+        + swiglu_parameters(d, c.d_shared_expert)
+        + d
+    )
     return (
         c.vocab_size * d
         + mixers
-        + n_dense * swiglu(d, c.d_ff)
+        + n_dense * swiglu_parameters(d, c.d_ff)
         + (c.n_layers - n_dense) * mixture
         + c.n_layers * 2 * d
         + d
-        + head(c)
+        + lm_head_parameters(c)
     )
 
 
 def phi3(c: Any) -> Any:
     """arXiv:2404.14219, section 2: Llama 2's block. Phi3ForCausalLM: no biases; q, k, v in one matrix, gate and up in another."""
     d = c.d_model
-    return c.vocab_size * d + c.n_layers * (grouped(c) + swiglu(d, c.d_ff) + 2 * d) + d + head(c)
+    return (
+        c.vocab_size * d
+        + c.n_layers * (grouped_attention(c) + swiglu_parameters(d, c.d_ff) + 2 * d)
+        + d
+        + lm_head_parameters(c)
+    )
 
 
 def olmo2(c: Any) -> Any:
     """arXiv:2501.00656, section 2.1: no biases, norms behind attention and MLP, QK-norm. Olmo2Attention: over all heads together, biases by the flag."""
     d = c.d_model
-    block = grouped(c) + c.n_heads * c.d_head + c.n_kv_heads * c.d_head + swiglu(d, c.d_ff) + 2 * d
+    block = grouped_attention(c) + c.n_heads * c.d_head + c.n_kv_heads * c.d_head + swiglu_parameters(d, c.d_ff) + 2 * d
     if c.attention_bias:
         block = block + qkv_biases(c) + d
-    return c.vocab_size * d + c.n_layers * block + d + head(c)
+    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
 
 
 def gemma3(c: Any) -> Any:
     """arXiv:2503.19786, section 2: grouped queries, RMSNorm before and behind each half, QK-norm. Gemma3Attention: over d_head, biases by the flag."""
     d = c.d_model
-    block = grouped(c) + 2 * c.d_head + swiglu(d, c.d_ff) + 4 * d
+    block = grouped_attention(c) + 2 * c.d_head + swiglu_parameters(d, c.d_ff) + 4 * d
     if c.attention_bias:
         block = block + qkv_biases(c) + d
-    return c.vocab_size * d + c.n_layers * block + d + head(c)
+    return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
 
 
 def mamba2(c: Any) -> Any:
@@ -381,7 +428,7 @@ def mamba2(c: Any) -> Any:
         mixer = mixer + convolved
     if c.mixer_bias:
         mixer = mixer + projected + d
-    return c.vocab_size * d + c.n_layers * (mixer + d) + d + head(c)
+    return c.vocab_size * d + c.n_layers * (mixer + d) + d + lm_head_parameters(c)
 
 
 def t5(c: Any) -> Any:
@@ -391,7 +438,7 @@ def t5(c: Any) -> Any:
     feed_forward = (3 if c.gated else 2) * d * c.d_ff
     encoder = c.n_layers * (attention + feed_forward + 2 * d) + c.n_buckets * c.n_heads + d
     decoder = c.n_decoder_layers * (2 * attention + feed_forward + 3 * d) + c.n_buckets * c.n_heads + d
-    return c.vocab_size * d + encoder + decoder + head(c)
+    return c.vocab_size * d + encoder + decoder + lm_head_parameters(c)
 
 
 TOTAL: dict[str, Callable[[Any], Any]] = {
@@ -435,19 +482,19 @@ UNVISITED: dict[str, Callable[[Any], Any]] = {
 MTP: dict[str, Callable[[Any], Any]] = {"deepseek_v3": deepseek_v3_mtp, "glm4_moe": glm4_moe_mtp}
 
 
-def total(name: str, c: Any) -> Any:
+def total_parameters(name: str, c: Any) -> Any:
     return TOTAL[name](c)
 
 
-def active(name: str, c: Any) -> Any:
-    return total(name, c) - UNVISITED[name](c) if name in UNVISITED else total(name, c)
+def active_parameters(name: str, c: Any) -> Any:
+    return total_parameters(name, c) - UNVISITED[name](c) if name in UNVISITED else total_parameters(name, c)
 
 
-def table(name: str, c: Any) -> Any:
+def embedding_parameters(name: str, c: Any) -> Any:
     return (c.vocab_size + 8 if name == "mllama" else c.vocab_size) * c.d_model
 
 
-def positions(c: Any) -> Any:
+def position_parameters(c: Any) -> Any:
     if hasattr(c, "n_buckets"):
         return 2 * c.n_buckets * c.n_heads
     return c.n_positions * c.d_model if hasattr(c, "n_positions") else 0
@@ -468,19 +515,23 @@ def test_every_mixture_and_nothing_else_has_a_closed_form_of_what_is_not_visited
 def test_every_entry_of_the_zoo_equals_its_closed_form(id: str) -> None:
     model = zoo.load_entry(id)
     name, c, count = str(model.architecture), model.sizes, paramcount.count(id)
-    tables = table(name, c) + positions(c) + head(c)
-    assert count.total == total(name, c)
-    assert count.active == active(name, c)
-    assert (count.embedding, count.components["position"], count.lm_head) == (table(name, c), positions(c), head(c))
-    assert count.non_embedding == total(name, c) - tables
-    assert count.active_non_embedding == active(name, c) - tables
+    tables = embedding_parameters(name, c) + position_parameters(c) + lm_head_parameters(c)
+    assert count.total == total_parameters(name, c)
+    assert count.active == active_parameters(name, c)
+    assert (count.embedding, count.components["position"], count.lm_head) == (
+        embedding_parameters(name, c),
+        position_parameters(c),
+        lm_head_parameters(c),
+    )
+    assert count.non_embedding == total_parameters(name, c) - tables
+    assert count.active_non_embedding == active_parameters(name, c) - tables
 
 
-def example(name: str) -> Sizes:
+def example_sizes(name: str) -> Sizes:
     return next(zoo.load_entry(id).sizes for id in ENTRIES if zoo.load_entry(id).architecture == name)
 
 
-def structures(name: str) -> list[tuple[str, dict[str, Any]]]:
+def list_structures(name: str) -> list[tuple[str, dict[str, Any]]]:
     """Every combination of an architecture's flags, with and without what may be missing."""
     fields = architecture(name).model_fields
     choices: list[list[tuple[str, Any]]] = [
@@ -496,17 +547,17 @@ def structures(name: str) -> list[tuple[str, dict[str, Any]]]:
 STRUCTURES = [
     pytest.param(*case, id=" ".join([case[0], *(f"{field}={value}" for field, value in case[1].items())]))
     for name in sorted(TOTAL)
-    for case in structures(name)
+    for case in list_structures(name)
 ]
 
 
 @pytest.mark.parametrize(("name", "structure"), STRUCTURES)
 def test_a_declaration_and_its_closed_form_are_the_same_polynomial(name: str, structure: dict[str, Any]) -> None:
     cls = architecture(name)
-    c, _ = symbolic(example(name).model_copy(update=structure))
+    c, _ = make_symbolic(example_sizes(name).model_copy(update=structure))
     out = cls.forward(c, given("tokens", "tokens"))  # type: ignore[arg-type]
-    assert sum_parameters(out) == total(name, c)
-    assert sum_parameters(out, active=True) == active(name, c)
+    assert sum_parameters(out) == total_parameters(name, c)
+    assert sum_parameters(out, active=True) == active_parameters(name, c)
 
 
 @pytest.mark.parametrize(("name", "structure"), STRUCTURES)
@@ -514,15 +565,15 @@ def test_a_declaration_and_its_closed_form_agree_on_every_point_of_a_sweep(
     name: str, structure: dict[str, Any]
 ) -> None:
     cls = architecture(name)
-    c = replaced(
-        example(name).model_copy(update=structure),
+    c = replace_sizes(
+        example_sizes(name).model_copy(update=structure),
         lambda name, size: np.array([size, size + 3, 2 * size], dtype="int64"),
     )
     out = cls.forward(c, given("tokens", "tokens"))  # type: ignore[arg-type]
     found = sum_parameters(out)
     assert found.dtype == np.int64
-    assert found.tolist() == total(name, c).tolist()
-    assert sum_parameters(out, active=True).tolist() == active(name, c).tolist()
+    assert found.tolist() == total_parameters(name, c).tolist()
+    assert sum_parameters(out, active=True).tolist() == active_parameters(name, c).tolist()
 
 
 @pytest.mark.parametrize(
@@ -534,9 +585,9 @@ def test_none_and_all_layers_dense_and_no_shared_experts_are_counted_right(
     name: str, n_dense_layers: int, n_shared_experts: int
 ) -> None:
     changes = {"n_layers": 4, "n_dense_layers": n_dense_layers, "n_shared_experts": n_shared_experts}
-    sizes = validate_sizes(architecture(name), example(name).model_dump() | changes)
+    sizes = validate_sizes(architecture(name), example_sizes(name).model_dump() | changes)
     count = count_sizes(sizes)
-    assert (count.total, count.active) == (total(name, sizes), active(name, sizes))
+    assert (count.total, count.active) == (total_parameters(name, sizes), active_parameters(name, sizes))
 
 
 @pytest.mark.parametrize("id", [id for id in ENTRIES if zoo.load_entry(id).architecture in MTP])
@@ -597,7 +648,7 @@ def test_the_eight_sizes_of_gpt3_have_the_totals_of_table_d1(id: str, expected: 
     assert paramcount.count(id).total == expected
 
 
-def printed(d_model: int, n_layers: int, n_heads: int, d_head: int) -> int:
+def printed_row(d_model: int, n_layers: int, n_heads: int, d_head: int) -> int:
     """A row of arXiv:2005.14165, Table 2.1, as printed. No reference builds it, so it is no entry: heads do not fill d_model."""
     sizes = {
         "vocab_size": 50257,
@@ -614,13 +665,13 @@ def printed(d_model: int, n_layers: int, n_heads: int, d_head: int) -> int:
 
 
 def test_the_printed_row_of_gpt3_xl_contradicts_the_total_of_table_d1() -> None:
-    assert printed(2048, 24, 24, 128) == 1_517_123_584
-    assert printed(2048, 24, 16, 128) == GPT_3["gpt-3-xl"]
+    assert printed_row(2048, 24, 24, 128) == 1_517_123_584
+    assert printed_row(2048, 24, 16, 128) == GPT_3["gpt-3-xl"]
 
 
 def test_the_printed_row_of_gpt3_13b_contradicts_the_total_of_table_d1() -> None:
-    assert printed(5140, 40, 40, 128) == 12_936_488_380
-    assert printed(5120, 40, 40, 128) == GPT_3["gpt-3-13b"]
+    assert printed_row(5140, 40, 40, 128) == 12_936_488_380
+    assert printed_row(5120, 40, 40, 128) == GPT_3["gpt-3-13b"]
 
 
 def test_known_figures_of_the_mixtures_and_of_gpt2() -> None:
@@ -650,7 +701,7 @@ with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
         PUBLISHED.setdefault(row["model"], []).append(row)
 
 
-def of_vectors(count: paramcount.Count) -> int:
+def count_vectors(count: paramcount.Count) -> int:
     """Biases and norms: what is stored on one axis."""
     return sum(tensor.parameters for tensor in count.tensors if len(tensor.shape) == 1)
 
@@ -667,7 +718,7 @@ CAUSES: dict[str, Callable[[paramcount.Count], int]] = {
     "MXFP4 scales": lambda count: count.release["scales"],
     "an untied output head": lambda count: count.embedding,
     "position table left out": lambda count: -count.components["position"],
-    "biases and norms left out": lambda count: -of_vectors(count),
+    "biases and norms left out": lambda count: -count_vectors(count),
 }
 
 

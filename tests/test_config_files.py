@@ -14,7 +14,7 @@ import pytest
 import paramcount as pc
 from paramcount.cli import main
 from paramcount.huggingface import locate as config_files
-from tests.refusing import assert_one_line, command_refusal, refusal
+from tests.refusing import assert_one_line, command_error, model_error
 
 QWEN = {
     "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 4096, "num_hidden_layers": 36,
@@ -28,22 +28,22 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
-def written(path: str, document: Any = QWEN) -> Path:
+def write_config(path: str, document: Any = QWEN) -> Path:
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
     return file
 
 
-def cached(repository: str, revision: str, document: Any = QWEN, *, main: bool = True, home: str = "hf") -> Path:
+def write_cache(repository: str, revision: str, document: Any = QWEN, *, main: bool = True, home: str = "hf") -> Path:
     """A repository as the Hub's own tools lay it out: blobs, links to them, and the revision that main points to."""
     folder = Path(home) / "hub" / f"models--{repository.replace('/', '--')}"
-    blob = written(f"{folder}/blobs/{revision}", document)
+    blob = write_config(f"{folder}/blobs/{revision}", document)
     link = folder / "snapshots" / revision / "config.json"
     link.parent.mkdir(parents=True)
     link.symlink_to(os.path.relpath(blob, link.parent))
     if main:
-        written(f"{folder}/refs/main", revision + "\n")
+        write_config(f"{folder}/refs/main", revision + "\n")
     return folder
 
 
@@ -52,8 +52,8 @@ def cached(repository: str, revision: str, document: Any = QWEN, *, main: bool =
 
 @pytest.mark.parametrize("word", ["./config.json", "config.json", "Qwen3-8B/", "./Qwen3-8B", "./Qwen3-8B/config.json"])
 def test_a_file_and_a_directory_are_read(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    written("config.json")
-    written("Qwen3-8B/config.json")
+    write_config("config.json")
+    write_config("Qwen3-8B/config.json")
     assert pc.count(word).total == pc.count(Path(word)).total == TOTAL
     with pytest.raises(SystemExit) as leaving:
         main([word])
@@ -62,7 +62,7 @@ def test_a_file_and_a_directory_are_read(word: str, capsys: pytest.CaptureFixtur
 
 
 def test_a_file_of_any_name_is_read() -> None:
-    written("qwen.json")
+    write_config("qwen.json")
     assert pc.load("qwen.json").name == "qwen"
     assert pc.count("qwen.json").total == TOTAL
 
@@ -80,20 +80,20 @@ def test_a_mapping_is_a_config_json_or_a_zoo_entry_and_never_both() -> None:
     entry = {"architecture": "qwen3", "config": pc.load(QWEN).sizes.model_dump()}
     assert pc.count(entry).total == TOTAL
     assert (
-        refusal(QWEN | entry)
+        model_error(QWEN | entry)
         == "has both model_type and architecture (expected a config.json or a zoo entry, not both)"
     )
 
 
 def test_a_config_json_file_may_hold_a_zoo_entry() -> None:
-    written("entry.json", {"architecture": "qwen3", "config": pc.load(QWEN).sizes.model_dump()})
+    write_config("entry.json", {"architecture": "qwen3", "config": pc.load(QWEN).sizes.model_dump()})
     assert pc.count("entry.json").total == TOTAL
 
 
 def test_a_repository_comes_from_the_zoo_first_and_then_from_the_local_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", "hf")
-    cached("somebody/my-qwen", "abc123")
-    cached("Qwen/Qwen3-8B", "abc123", QWEN | {"num_hidden_layers": 1})
+    write_cache("somebody/my-qwen", "abc123")
+    write_cache("Qwen/Qwen3-8B", "abc123", QWEN | {"num_hidden_layers": 1})
     assert pc.load("somebody/my-qwen").name == "somebody/my-qwen"
     assert pc.count("somebody/my-qwen").total == TOTAL
     assert pc.count("Qwen/Qwen3-8B").id == "qwen3-8b"
@@ -107,20 +107,20 @@ def test_the_cache_is_where_its_own_tools_look(variable: str, value: str, monkey
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, value)
-    cached("somebody/my-qwen", "abc123", home="xdg/huggingface" if variable == "XDG_CACHE_HOME" else "hf")
+    write_cache("somebody/my-qwen", "abc123", home="xdg/huggingface" if variable == "XDG_CACHE_HOME" else "hf")
     assert pc.count("somebody/my-qwen").total == TOTAL
 
 
 def test_of_several_revisions_main_is_read_and_without_it_none() -> None:
-    folder = cached("a/b", "aaa", QWEN | {"num_hidden_layers": 1}, main=False)
+    folder = write_cache("a/b", "aaa", QWEN | {"num_hidden_layers": 1}, main=False)
     assert pc.count(f"./{folder}").total < TOTAL
-    cached("a/b", "bbb", main=False)
+    write_cache("a/b", "bbb", main=False)
     assert (
-        refusal(f"./{folder}")
+        model_error(f"./{folder}")
         == f"{folder}: has 2 revisions, but none is main: aaa, bbb (expected the directory of one of them)"
     )
     assert pc.count(f"./{folder}/snapshots/bbb").total == TOTAL
-    written(f"{folder}/refs/main", "bbb")
+    write_config(f"{folder}/refs/main", "bbb")
     assert pc.count(f"./{folder}").total == TOTAL
 
 
@@ -132,14 +132,14 @@ def test_a_main_whose_snapshot_is_missing_is_refused_and_no_other_taken(
     folder = Path("hf/hub/models--a--b")
     (folder / "snapshots").mkdir(parents=True)
     for revision in revisions:
-        cached("a/b", revision, main=False)
-    written(f"{folder}/refs/main", "ccc\n")
+        write_cache("a/b", revision, main=False)
+    write_config(f"{folder}/refs/main", "ccc\n")
     expected = f"one of {', '.join(revisions)}" if revisions else "a revision with config.json; --download fetches it"
     message = (
         f"{folder}/refs/main: points to revision 'ccc', whose config.json is not in the cache (expected {expected})"
     )
-    assert refusal(f"./{folder}") == message
-    assert refusal("a/b") == message
+    assert model_error(f"./{folder}") == message
+    assert model_error("a/b") == message
 
 
 def test_a_cache_in_the_home_of_nobody_is_named(
@@ -148,31 +148,31 @@ def test_a_cache_in_the_home_of_nobody_is_named(
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     monkeypatch.setenv("HF_HOME", "~no-such-person/x")
     message = "the Hugging Face cache: ~no-such-person/x/hub: cannot be read: no such home directory"
-    assert refusal("a/b") == command_refusal(capsys, "a/b") == message
+    assert model_error("a/b") == command_error(capsys, "a/b") == message
 
 
 @pytest.mark.parametrize(
     "path", ["./" + "a" * 5000, "./" + "a/" * 3000, "/" + "a" * 300 + ".json", "./" + "a" * 5000 + ".yaml"]
 )
 def test_a_path_that_is_too_long_is_refused(path: str) -> None:
-    assert refusal(path).endswith(": cannot be read: File name too long")
+    assert model_error(path).endswith(": cannot be read: File name too long")
 
 
 @pytest.mark.parametrize("value", [[], {}, 7, True])
 def test_a_model_type_that_is_not_a_string_is_refused_beside_any_class(value: Any) -> None:
-    assert refusal({"model_type": value, "architectures": ["BartForCausalLM"]}).startswith("model_type = ")
+    assert model_error({"model_type": value, "architectures": ["BartForCausalLM"]}).startswith("model_type = ")
 
 
 @pytest.mark.parametrize("key", [1, 0, None, ("a",), 1.5])
 def test_a_key_that_is_not_a_string_is_refused(key: Any) -> None:
-    assert refusal({"model_type": "llama", key: 2}).endswith("is not a string (expected string keys)")
+    assert model_error({"model_type": "llama", key: 2}).endswith("is not a string (expected string keys)")
     assert pc.count({"model_type": "llama", "id2label": {key: "a"}}).total == pc.count({"model_type": "llama"}).total
 
 
 @pytest.mark.parametrize("name", ["../etc/passwd", "a/../b", "a/b/c", "/a", "a/", "a//b", "a/b\n", "a/\u202eb"])
 def test_what_is_no_repository_is_not_looked_up_in_the_cache(name: str) -> None:
     assert config_files.REPO.fullmatch(name) is None
-    refusal(name)
+    model_error(name)
 
 
 # ---- files that are none
@@ -181,29 +181,29 @@ def test_what_is_no_repository_is_not_looked_up_in_the_cache(name: str) -> None:
 def test_a_broken_link_is_named() -> None:
     Path("x").mkdir()
     Path("x/config.json").symlink_to("nowhere")
-    assert refusal("./x") == "x/config.json: is a broken link"
-    folder = cached("a/b", "aaa")
+    assert model_error("./x") == "x/config.json: is a broken link"
+    folder = write_cache("a/b", "aaa")
     (folder / "blobs" / "aaa").unlink()
-    assert refusal(f"./{folder}") == f"{folder}/snapshots/aaa/config.json: is a broken link"
+    assert model_error(f"./{folder}") == f"{folder}/snapshots/aaa/config.json: is a broken link"
 
 
 def test_a_directory_with_several_configs_names_them() -> None:
     for name in ("b", "a", "c", "e", "d"):
-        written(f"store/{name}/config.json")
+        write_config(f"store/{name}/config.json")
     assert (
-        refusal("./store")
+        model_error("./store")
         == "store: has no config.json, but 5 subdirectories do: a, b, c, d, … (expected one of them, or `paramcount scan`)"
     )
 
 
 def test_a_directory_without_config_says_what_lies_there() -> None:
     for name in ("tokenizer.json", "model.safetensors", "README.md"):
-        written(f"x/{name}")
+        write_config(f"x/{name}")
     assert (
-        refusal("./x")
+        model_error("./x")
         == "x: has no config.json (found model.safetensors, tokenizer.json) (expected the directory of a model)"
     )
-    assert refusal("./nowhere") == "nowhere: cannot be read: No such file or directory"
+    assert model_error("./nowhere") == "nowhere: cannot be read: No such file or directory"
 
 
 OBJECT = "(expected a JSON object)"
@@ -243,17 +243,17 @@ OBJECT = "(expected a JSON object)"
     ],
 )
 def test_what_is_not_a_json_object_is_refused(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    written("x.json", text)
-    assert refusal("x.json") == command_refusal(capsys, "x.json") == f"x.json: {message}"
+    write_config("x.json", text)
+    assert model_error("x.json") == command_error(capsys, "x.json") == f"x.json: {message}"
 
 
 def test_a_key_a_second_time_behind_very_many_is_found_at_once() -> None:
-    written("x.json", "{" + "".join(f'"{i}": 0, ' for i in range(300_000)) + '"299999": 0}')
-    assert refusal("x.json") == "x.json: the key 299999 a second time (expected every key once)"
+    write_config("x.json", "{" + "".join(f'"{i}": 0, ' for i in range(300_000)) + '"299999": 0}')
+    assert model_error("x.json") == "x.json: the key 299999 a second time (expected every key once)"
 
 
 def test_infinity_is_read_where_no_size_stands() -> None:
-    written("x.json", '{"model_type": "mamba2", "time_step_limit": [0.0, Infinity]}')
+    write_config("x.json", '{"model_type": "mamba2", "time_step_limit": [0.0, Infinity]}')
     assert pc.count("x.json").total == 7_285_403_648  # Mamba2ForCausalLM, default config
 
 
@@ -277,13 +277,13 @@ def test_infinity_is_read_where_no_size_stands() -> None:
 )
 def test_what_is_not_text_is_refused(data: bytes, message: str) -> None:
     Path("x.json").write_bytes(data)
-    assert refusal("x.json") == f"x.json: {message}"
+    assert model_error("x.json") == f"x.json: {message}"
 
 
 def test_a_file_of_100_megabytes_is_refused_unread() -> None:
     with Path("x.json").open("wb") as file:
         file.truncate(100 << 20)
-    assert refusal("x.json") == "x.json: is too large (expected a model's config.json of at most 4,194,304 bytes)"
+    assert model_error("x.json") == "x.json: is too large (expected a model's config.json of at most 4,194,304 bytes)"
 
 
 @pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "/dev/null", "itself"])
@@ -297,7 +297,7 @@ def test_what_is_no_file_is_never_waited_for(kind: str) -> None:
         if kind == "itself"
         else "is not a file (expected a model's config.json)"
     )
-    assert refusal("x.json") == f"x.json: {expected}"
+    assert model_error("x.json") == f"x.json: {expected}"
 
 
 BESIDE = "(expected the config.json in the same directory)"
@@ -327,9 +327,9 @@ BESIDE = "(expected the config.json in the same directory)"
 def test_another_tools_file_is_named_with_what_to_pass_instead(
     document: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    written("x.json", document)
-    assert command_refusal(capsys, "x.json") == f"x.json: {message}"
-    assert refusal(document) == message
+    write_config("x.json", document)
+    assert command_error(capsys, "x.json") == f"x.json: {message}"
+    assert model_error(document) == message
 
 
 # ---- sizes that cannot be
@@ -353,11 +353,11 @@ def test_another_tools_file_is_named_with_what_to_pass_instead(
     ],
 )  # fmt: skip
 def test_a_size_that_cannot_be_is_named_by_its_key(change: dict[str, Any], message: str) -> None:
-    assert refusal(QWEN | change) == message
+    assert model_error(QWEN | change) == message
 
 
 def test_every_refusal_is_one_line() -> None:
     for value in ("\x1b]0;x\x07", "\u202e", "a\nb", "\ud800", "x" * 10**6):
         for key in ("model_type", "hidden_size", "layer_types"):
-            assert_one_line(refusal(QWEN | {"architectures": [], key: value}))
+            assert_one_line(model_error(QWEN | {"architectures": [], key: value}))
     assert pc.count(QWEN | {"architectures": ["\x1b[31m"]}).reference == "Qwen3ForCausalLM"

@@ -11,14 +11,14 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import main
-from tests.refusing import refusal, refused_by
+from tests.refusing import error_of, model_error
 from tests.test_config_files import QWEN, TOTAL
 
 DATA = Path(__file__).parent / "data"
 HEAD = 151_936 * 4096  # of QWEN
 
 
-def lines(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[str, str]:
+def read_lines(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[str, str]:
     with pytest.raises(SystemExit) as leaving:
         main(list(args))
     assert leaving.value.code == 0
@@ -86,7 +86,7 @@ def test_a_class_that_holds_more_than_is_declared_is_refused() -> None:
     message = (
         "architectures.0 = Emu3ForConditionalGeneration is not supported for model_type emu3 (expected Emu3ForCausalLM)"
     )
-    assert refusal({"model_type": "emu3", "architectures": ["Emu3ForConditionalGeneration"]}) == message
+    assert model_error({"model_type": "emu3", "architectures": ["Emu3ForConditionalGeneration"]}) == message
 
 
 def test_encoder_decoder_and_cross_attention_are_told_apart() -> None:
@@ -107,7 +107,7 @@ def test_encoder_decoder_and_cross_attention_are_told_apart() -> None:
 def test_a_body_alone_says_so_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(QWEN | {"architectures": ["Qwen3Model"]}), encoding="utf-8")
-    out, _ = lines(capsys, str(path))
+    out, _ = read_lines(capsys, str(path))
     assert "not included in the total: lm_head" in out
     assert "as built by Qwen3Model" in out
 
@@ -161,7 +161,7 @@ def test_an_absent_key_and_a_null_mean_what_they_mean_in_the_reference(document:
     ],
 )
 def test_what_the_reference_refuses_is_refused_by_its_key(document: dict[str, Any], message: str) -> None:
-    assert refusal(document) == message
+    assert model_error(document) == message
 
 
 def test_a_quantised_config_counts_the_logical_parameters() -> None:
@@ -189,8 +189,8 @@ def test_an_unread_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, capsy
     assert pc.count(QWEN).warnings == pc.count(QWEN).notes == ()
     path = tmp_path / "config.json"
     path.write_text(json.dumps(document), encoding="utf-8")
-    assert lines(capsys, str(path))[1] == f"warning: {warning}\n"
-    assert lines(capsys, "compare", str(path), "--csv")[1] == f"warning: {path}: {warning}\n"
+    assert read_lines(capsys, str(path))[1] == f"warning: {warning}\n"
+    assert read_lines(capsys, "compare", str(path), "--csv")[1] == f"warning: {path}: {warning}\n"
 
 
 LLAMA = {
@@ -199,7 +199,7 @@ LLAMA = {
 }  # fmt: skip
 
 
-def without(key: str) -> dict[str, Any]:
+def omit_key(key: str) -> dict[str, Any]:
     return {name: value for name, value in LLAMA.items() if name != key}
 
 
@@ -222,8 +222,8 @@ def without(key: str) -> dict[str, Any]:
 )
 def test_a_misspelt_key_is_a_warning_that_names_the_one_that_was_meant(typed: str, value: object, meant: str) -> None:
     """LlamaConfig has the keys that are meant and ignores the ones that are typed."""
-    count = pc.count({**without(meant), typed: value})
-    assert count.total == pc.count(without(meant)).total
+    count = pc.count({**omit_key(meant), typed: value})
+    assert count.total == pc.count(omit_key(meant)).total
     looks = (
         "LlamaForCausalLM does not use it"
         if "bias" in typed or "tie" in typed
@@ -259,7 +259,7 @@ def test_sizes_that_a_config_does_not_give_are_one_warning() -> None:
     )
     (warning,) = pc.count({"model_type": "qwen3"}).warnings
     assert warning.endswith("num_key_value_heads and 2 more are missing; used the defaults of Qwen3ForCausalLM")
-    assert pc.count(without("hidden_size")).warnings == (
+    assert pc.count(omit_key("hidden_size")).warnings == (
         "hidden_size is missing; used the default of LlamaForCausalLM: 4,096",
     )
     assert pc.count({**LLAMA, "head_dim": None, "num_key_value_heads": None}).warnings == ()
@@ -373,7 +373,7 @@ def test_a_query_rank_that_no_layer_reads_may_be_null(kind: str) -> None:
     )
     config = {"model_type": "dots3_note_text", "num_hidden_layers": 2, "layer_types": [kind] * 2}
     assert pc.count({**config, unread: None}).total == pc.count(config).total
-    assert refusal({**config, needed: None}) == f"{needed} = null (expected a positive integer)"
+    assert model_error({**config, needed: None}) == f"{needed} = null (expected a positive integer)"
 
 
 @pytest.mark.parametrize("key", ["num_experts", "num_experts_per_token", "num_shared_experts"])
@@ -393,7 +393,7 @@ def test_a_number_of_experts_that_no_layer_has_may_be_null(key: str) -> None:
 )
 def test_a_null_number_of_experts_hides_its_other_name(model_type: str, key: str, other: str, found: str) -> None:
     """The reference's attribute_map assigns the extra key after the fields, so that its null stays: TypeError as it builds the experts."""
-    assert refusal({"model_type": model_type, key: None, other: 1}).startswith(found)
+    assert model_error({"model_type": model_type, key: None, other: 1}).startswith(found)
 
 
 @pytest.mark.parametrize("key", ["linear_conv_kernel_dim", "linear_num_heads", "linear_head_dim"])
@@ -401,14 +401,14 @@ def test_a_size_of_linear_attention_may_be_null_where_no_layer_has_any(key: str)
     """BailingHybridConfig declares none of the three, so that it checks none; a layer of linear attention cannot be built from null."""
     config = {"model_type": "bailing_hybrid", "num_hidden_layers": 2, "layer_group_size": 1}
     assert pc.count({**config, key: None}).total == pc.count(config).total
-    assert "null" in refusal({**config, "layer_group_size": 2, key: None})
+    assert "null" in model_error({**config, "layer_group_size": 2, key: None})
 
 
 @pytest.mark.parametrize("model_type", ["gptj", "xlstm", "bert", "bloom"])
 def test_numbers_of_a_rope_type_are_needed_also_by_models_without_rotary_positions(model_type: str) -> None:
     """PreTrainedConfig.validate_rope runs for every config class."""
     assert (
-        refusal({"model_type": model_type, "rope_scaling": {"rope_type": "yarn"}})
+        model_error({"model_type": model_type, "rope_scaling": {"rope_type": "yarn"}})
         == "rope_scaling.factor: is missing for rope_type = yarn (expected a number)"
     )
     assert (
@@ -422,7 +422,7 @@ def test_what_a_rope_type_needs_is_filled_in_only_for_models_with_rotary_positio
     """PreTrainedConfig standardizes rope_parameters where the class declares them, or where rope_scaling and rope_theta are given."""
     config, yarn = {"model_type": model_type}, {"rope_type": "yarn", "factor": 2.0}
     missing = "rope_scaling.original_max_position_embeddings: is missing for rope_type = yarn (expected a number)"
-    assert refusal({**config, "rope_scaling": yarn}) == missing
+    assert model_error({**config, "rope_scaling": yarn}) == missing
     total = pc.count(config).total
     assert pc.count({**config, "rope_scaling": {**yarn, "original_max_position_embeddings": 512}}).total == total
     assert pc.count({**config, "rope_scaling": yarn, "rope_theta": 10000.0}).total == total
@@ -446,9 +446,11 @@ def test_a_section_that_the_reference_takes_for_the_language_model_is_an_error(k
     BertForMaskedLM does not generate, and is built."""
     block = {key: {"hidden_size": 1024}}
     text = "is set, but {} has no such section and cannot run with it (expected sizes at the top level)"
-    assert refusal({**LLAMA, **block}) == f"{key}: {text.format('LlamaForCausalLM')}"
-    assert refusal({"model_type": "t5", **block}) == f"{key}: {text.format('T5ForConditionalGeneration')}"
-    assert refusal({**LLAMA, **block, "architectures": ["LlamaModel"]}) == f"{key}: {text.format('LlamaForCausalLM')}"
+    assert model_error({**LLAMA, **block}) == f"{key}: {text.format('LlamaForCausalLM')}"
+    assert model_error({"model_type": "t5", **block}) == f"{key}: {text.format('T5ForConditionalGeneration')}"
+    assert (
+        model_error({**LLAMA, **block, "architectures": ["LlamaModel"]}) == f"{key}: {text.format('LlamaForCausalLM')}"
+    )
     assert pc.count({**LLAMA, key: None}).warnings == ()
     (warning,) = pc.count({"model_type": "bert", **BERT, **block}).warnings
     assert warning == f"ignored {key} (a block with hidden_size, but BertForMaskedLM reads it at the top level)"
@@ -558,7 +560,7 @@ def test_python_warns_once_for_each_call_and_the_command_line_only_prints(
     path.write_text(json.dumps(document), encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert lines(capsys, str(path))[1] == f"warning: {text}\n"
+        assert read_lines(capsys, str(path))[1] == f"warning: {text}\n"
 
 
 REAL = sorted([*DATA.glob("truth/*.json"), *DATA.glob("config_truth/*.json")])
@@ -583,8 +585,8 @@ def test_every_command_prints_warnings_on_stderr_or_in_its_json(
     warning = "ignored conv_kernel_size (looks like a size, but Qwen3ForCausalLM does not use it)"
     start = f"{path}: " if command in ("compare", "why") else ""  # which of several models it is about
     figure = ["8190735360"] if command == "why" else []
-    assert lines(capsys, command, str(path), *figure)[1] == f"warning: {start}{warning}\n"
-    out, err = lines(capsys, command, str(path), *figure, "--json")
+    assert read_lines(capsys, command, str(path), *figure)[1] == f"warning: {start}{warning}\n"
+    out, err = read_lines(capsys, command, str(path), *figure, "--json")
     assert err == ""
     assert [json.loads(out)[kind] for kind in ("warnings", "notes")] == [[f"{start}{warning}"], []]
 
@@ -593,7 +595,7 @@ def test_the_keys_say_where_every_size_came_from(tmp_path: Path, capsys: pytest.
     path = tmp_path / "config.json"
     document = {"model_type": "llama", "hidden_size": 2048, "num_key_value_heads": None, "rope_theta": 1e4}
     path.write_text(json.dumps(document), encoding="utf-8")
-    out, _ = lines(capsys, str(path), "--keys", "--json")
+    out, _ = read_lines(capsys, str(path), "--keys", "--json")
     rows = {row["size"] or row["key"]: row for row in json.loads(out)["keys"]}
     assert rows["d_model"] == {
         "key": "hidden_size",
@@ -625,7 +627,7 @@ def test_the_keys_say_where_every_size_came_from(tmp_path: Path, capsys: pytest.
         "derived_from": [],
     }
     assert set(rows) == {*type(pc.load(document).sizes).model_fields, "num_key_value_heads", "rope_theta"}
-    out, _ = lines(capsys, str(path), "--keys")
+    out, _ = read_lines(capsys, str(path), "--keys")
     assert "read as LlamaForCausalLM, architecture llama" in out
 
 
@@ -640,7 +642,7 @@ def test_the_keys_show_the_values_of_the_config_and_derived_sizes_apart(
         "vision_config": {"image_size": 896, "patch_size": 14},
     }
     path.write_text(json.dumps(document), encoding="utf-8")
-    rows = json.loads(lines(capsys, str(path), "--keys", "--json")[0])["keys"]
+    rows = json.loads(read_lines(capsys, str(path), "--keys", "--json")[0])["keys"]
     assert {"key": "vision_config.image_size", "origin": "used", "size": "", "value": 896, "derived_from": []} in rows
     patches = {
         "key": "",
@@ -650,12 +652,12 @@ def test_the_keys_show_the_values_of_the_config_and_derived_sizes_apart(
         "derived_from": ["vision_config.image_size"],
     }
     assert [row for row in rows if row["size"] == "vision.n_patches"] == [patches]
-    shown = [line.split() for line in lines(capsys, str(path), "--keys")[0].splitlines()]
+    shown = [line.split() for line in read_lines(capsys, str(path), "--keys")[0].splitlines()]
     assert [
         "vision_config.image_size",
         "used",
     ] in shown  # the table's values stand below, apart: a terminal has 80 columns
-    table = [line.split(",") for line in lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
+    table = [line.split(",") for line in read_lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
     assert ["vision_config.image_size", "used", "", "896", ""] in table
     assert ["", "derived", "vision.n_patches", "4096", "vision_config.image_size"] in table
 
@@ -667,7 +669,8 @@ def test_the_keys_show_what_a_size_was_cut_to(tmp_path: Path, capsys: pytest.Cap
         json.dumps({"model_type": "gemma2", "num_hidden_layers": 1, "layer_types": ["attention"]}), encoding="utf-8"
     )
     rows = {
-        row["size"] or row["key"]: row for row in json.loads(lines(capsys, str(path), "--keys", "--json")[0])["keys"]
+        row["size"] or row["key"]: row
+        for row in json.loads(read_lines(capsys, str(path), "--keys", "--json")[0])["keys"]
     }
     assert rows["layer_types"]["value"] == ["full_attention"]
 
@@ -735,7 +738,7 @@ def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_l
     ],
 )
 def test_a_config_that_nobody_could_build_is_refused_at_once(document: dict[str, Any], message: str) -> None:
-    assert refusal(document) == message
+    assert model_error(document) == message
 
 
 THINKER = {"text_config": {"head_dim": 128, "num_hidden_layers": 48, "num_attention_heads": 32, "vocab_size": 152064}}
@@ -770,7 +773,7 @@ def test_qwen3_omni_is_counted_as_the_language_model_of_its_thinker() -> None:
     ],
 )
 def test_an_error_inside_a_composite_inside_a_composite_names_the_whole_path(thinker: object, message: str) -> None:
-    assert refusal({"model_type": "qwen3_omni_moe", "thinker_config": thinker}) == message
+    assert model_error({"model_type": "qwen3_omni_moe", "thinker_config": thinker}) == message
 
 
 def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
@@ -792,7 +795,7 @@ def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
     }
     assert pc.count(own).total - pc.count(own | {"tie_word_embeddings": True}).total == 96 * 32
     assert pc.count(own).scope == "language_model"
-    assert "same vocab_size and hidden_size" in refused_by(pc.count, own | {"vocab_size": 64})
+    assert "same vocab_size and hidden_size" in error_of(pc.count, own | {"vocab_size": 64})
 
 
 def test_a_null_number_of_experts_is_an_error_if_groups_divide_it() -> None:

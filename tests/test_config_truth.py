@@ -20,19 +20,19 @@ from paramcount.counting.tensors import TOWERS, Tensor
 TRUTH = sorted((Path(__file__).parent / "data" / "config_truth").glob("*.json"))
 
 
-def shapes(count: Count, counts: str) -> Counter[str]:
+def count_shapes(count: Count, counts: str) -> Counter[str]:
     """How many learned tensors there are of each shape; of the language model alone where only that is compared."""
     found: Counter[str] = Counter()
     for tensor in count.tensors:
         if tensor.part == "mtp" or tensor.role != "parameter" or tensor.tied_to is not None:
             continue
         if counts == "total" or tensor.part not in TOWERS:
-            for shape, copies in one_by_one(tensor):
+            for shape, copies in split_experts(tensor):
                 found[shape] += copies
     return found
 
 
-def one_by_one(tensor: Tensor) -> list[tuple[str, int]]:
+def split_experts(tensor: Tensor) -> list[tuple[str, int]]:
     """A tensor as it is, or the matrices of its experts, gate and up apart."""
     if not tensor.stacked and not any(repeat.axis == "expert" for repeat in tensor.repeats):
         return [("×".join(map(str, tensor.shape)), tensor.copies)]
@@ -54,7 +54,7 @@ def test_a_published_config_json_is_counted_as_its_truth(path: Path) -> None:
     assert getattr(count, facts["counts"]) == facts["total"]
     assert (count.embedding, count.lm_head) == (facts["embedding"], facts["lm_head"])
     assert count.buffers == facts["buffers"] or facts["counts"] == "language_model"
-    assert shapes(count, facts["counts"]) == Counter(facts["shapes"])
+    assert count_shapes(count, facts["counts"]) == Counter(facts["shapes"])
     assert sum(tensor.parameters for tensor in count.tensors if tensor.part != "mtp") == count.total
     assert 0 < count.active <= count.total
 

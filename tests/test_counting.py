@@ -23,7 +23,7 @@ MIXTURES = [id for id in IDS if hasattr(zoo.load_entry(id).sizes, "n_routed_expe
 ONE_OF_EACH = sorted({zoo.load_entry(id).architecture: id for id in IDS}.values())
 
 
-def resized(id: str, **changes: Any) -> Sizes:
+def resize_model(id: str, **changes: Any) -> Sizes:
     sizes = zoo.load_entry(id).sizes
     return validate_sizes(type(sizes), sizes.model_dump() | changes)
 
@@ -89,7 +89,7 @@ def test_what_is_tied_has_the_shape_of_what_it_is_tied_to(id: str) -> None:
 
 @pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.load_entry(id).sizes, "vision")])
 def test_a_tied_head_adds_nothing_and_an_untied_one_a_table(id: str) -> None:
-    tied, untied = (count_sizes(resized(id, tie_word_embeddings=tie)) for tie in (True, False))
+    tied, untied = (count_sizes(resize_model(id, tie_word_embeddings=tie)) for tie in (True, False))
     assert (tied.lm_head, tied.tied, untied.tied) == (0, True, False)
     sizes: Any = zoo.load_entry(id).sizes
     assert untied.total - tied.total == untied.lm_head == sizes.vocab_size * sizes.d_model
@@ -98,7 +98,7 @@ def test_a_tied_head_adds_nothing_and_an_untied_one_a_table(id: str) -> None:
 @pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.load_entry(id).sizes, "layer_types")])
 def test_one_more_layer_adds_exactly_one_layers_weights(id: str) -> None:
     sizes = zoo.load_entry(id).sizes
-    fewer, more = count_sizes(sizes), count_sizes(resized(id, n_layers=sizes.n_layers + 1))  # type: ignore[attr-defined]
+    fewer, more = count_sizes(sizes), count_sizes(resize_model(id, n_layers=sizes.n_layers + 1))  # type: ignore[attr-defined]
     kind = (
         fewer.sizes.n_layers - 1 if not hasattr(sizes, "cross_attention_layers") else 0
     )  # the kind of layer that is added
@@ -134,7 +134,7 @@ def test_a_llama_of_any_size_is_the_closed_form(
         "d_head": d_head,
         "d_ff": d_ff,
     }
-    count = count_sizes(resized("llama-3.1-8b", **changes))
+    count = count_sizes(resize_model("llama-3.1-8b", **changes))
     assert count.total == 2 * vocab * d + layers * (2 * d * q * d_head + 2 * d * kv * d_head + 3 * d * d_ff + 2 * d) + d
 
 

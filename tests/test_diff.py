@@ -19,7 +19,7 @@ from paramcount.cli.diff import add_brackets, render_arithmetic
 from paramcount.counting.tensors import qualify_component
 from paramcount.views.diff import diff_models
 from tests.model_types import MODEL_TYPES
-from tests.refusing import command_refusal
+from tests.refusing import command_error
 from tests.running import Run, Runner
 
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
@@ -43,7 +43,7 @@ total           +1,291,845,632  8,030,261,248 − 6,738,415,616
 """
 
 
-def by_component(id: str) -> dict[str, tuple[int, int]]:
+def sum_components(id: str) -> dict[str, tuple[int, int]]:
     """{component: (parameters, active)} summed tensor by tensor."""
     found: dict[str, tuple[int, int]] = {}
     for tensor in pc.count(id).tensors:
@@ -94,7 +94,7 @@ def test_the_components_sum_to_the_difference_the_largest_first(a: str, b: str) 
     assert [abs(c.difference) for c in found.components] == sorted(
         (abs(c.difference) for c in found.components), reverse=True
     )
-    one, other = by_component(a), by_component(b)
+    one, other = sum_components(a), sum_components(b)
     expected = {name: (one.get(name, (0, 0)), other.get(name, (0, 0))) for name in one | other}
     assert {c.component: ((c.a, c.active_a), (c.b, c.active_b)) for c in found.components} == {
         name: pair for name, pair in expected.items() if pair[0] != pair[1]
@@ -332,7 +332,7 @@ def test_hostile_names_become_no_markup(run: Runner, tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_refused_in_one_line(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_refusal(capsys, "diff", *args).startswith(message)
+    assert command_error(capsys, "diff", *args).startswith(message)
 
 
 @pytest.mark.parametrize(

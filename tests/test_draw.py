@@ -28,21 +28,21 @@ from tests.drawings import (
     assert_on_grid,
     assert_shapes_are_printed,
     assert_to_scale,
-    blocked,
-    extent,
-    grey,
-    held,
-    overlaps,
-    parsed,
-    trace_of,
-    written,
+    count_crossings,
+    count_drawn_weights,
+    count_traced_weights,
+    find_overlaps,
+    list_texts,
+    parse_svg,
+    path_extent,
+    trace_drawing,
 )
 from tests.golden import assert_golden
 from tests.model_types import MODEL_TYPES
-from tests.refusing import command_refusal
+from tests.refusing import command_error
 from tests.running import Runner
-from tests.structures import ZOO, one_of_each
-from tests.test_package import command, loaded_by
+from tests.structures import ZOO, pick_structures
+from tests.test_package import command_code, list_loaded_packages
 
 GOLDEN = ("gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1")
 FOLDED = {"hrm_text", "zamba", "zamba2"}  # blocks that are run several times are drawn once
@@ -51,7 +51,7 @@ HOSTILE = "<script>alert('1')</script> & \"]]><img src=x onerror=alert(2)>\x1b[3
 
 
 @cache
-def model(name: str) -> Model:
+def load_model(name: str) -> Model:
     """An entry of the zoo, or the default config of a model type."""
     if name in ZOO:
         return load(name)
@@ -60,16 +60,16 @@ def model(name: str) -> Model:
 
 
 @cache
-def drawing_of(name: str, layer: int | None = None) -> Drawing:
-    return draw_model(model(name), layer=layer)
+def draw_layer(name: str, layer: int | None = None) -> Drawing:
+    return draw_model(load_model(name), layer=layer)
 
 
-def weights(drawing: Drawing) -> list[tuple[str, str]]:
+def list_weights(drawing: Drawing) -> list[tuple[str, str]]:
     """What is grey, biases and norms left out."""
     return [(r.label, r.shape) for r in drawing.rectangles if r.role == "weight" and r.label]
 
 
-def data(drawing: Drawing) -> list[str]:
+def list_data(drawing: Drawing) -> list[str]:
     return [r.shape for r in drawing.rectangles if r.role == "data"]
 
 
@@ -78,8 +78,8 @@ def data(drawing: Drawing) -> list[str]:
 
 def test_a_block_of_gpt2_shows_the_products_of_the_textbook() -> None:
     """[1024, 768] · [768, 64] = [1024, 64] for each of 12 heads, and so on: the shapes of Vaswani et al. (2017) with GPT-2's numbers."""
-    drawing = drawing_of("gpt2-small", 0)
-    assert weights(drawing) == [
+    drawing = draw_layer("gpt2-small", 0)
+    assert list_weights(drawing) == [
         ("queries", "12 × [768, 64]"),
         ("keys", "12 × [768, 64]"),
         ("values", "12 × [768, 64]"),
@@ -88,7 +88,7 @@ def test_a_block_of_gpt2_shows_the_products_of_the_textbook() -> None:
         ("down", "[3072, 768]"),
     ]
     x, head, heads = "[1024, 768]", "12 × [1024, 64]", "[1024, 12 · 64]"
-    assert data(drawing) == [
+    assert list_data(drawing) == [
         *(x, head, head, head),
         *("12 × [64, 1024]", "12 × [1024, 1024]", "12 × [1024, 1024]"),  # Kᵀ, QKᵀ, its softmax
         *(head, heads, x),  # V, heads side by side, the output
@@ -100,17 +100,17 @@ def test_a_block_of_gpt2_shows_the_products_of_the_textbook() -> None:
 
 
 def test_the_whole_of_gpt2_begins_with_the_tables_and_ends_with_the_next_word() -> None:
-    drawing = drawing_of("gpt2-small")
+    drawing = draw_layer("gpt2-small")
     first, *_, last = drawing.rectangles
     assert (first.label, first.shape, first.role) == ("token ids", "[1024]", "data")
     assert (last.shape, last.role) == ("[50257]", "data")
-    assert weights(drawing)[:2] == [("token embedding", "[50257, 768]"), ("position embedding", "[1024, 768]")]
-    assert weights(drawing)[-1] == ("LM head", "[768, 50257]")
+    assert list_weights(drawing)[:2] == [("token embedding", "[50257, 768]"), ("position embedding", "[1024, 768]")]
+    assert list_weights(drawing)[-1] == ("LM head", "[768, 50257]")
     assert {"12 ×", "layers 0–11", "last position", "tied to wte.weight"} <= {text.text for text in drawing.texts}
 
 
 def test_attention_shows_queries_meeting_keys_and_what_the_mask_leaves() -> None:
-    drawing = drawing_of("llama-3.1-8b", 0)
+    drawing = draw_layer("llama-3.1-8b", 0)
     by_label = {r.label: r for r in drawing.rectangles}
     assert [
         (by_label[name].copies, by_label[name].shape)
@@ -131,7 +131,7 @@ def test_attention_shows_queries_meeting_keys_and_what_the_mask_leaves() -> None
 
 def test_a_window_is_a_band_below_the_diagonal() -> None:
     """gpt-oss: every other layer sees the last 128 tokens."""
-    sliding, full = (next(r for r in drawing_of("gpt-oss-20b", layer).rectangles if r.mask) for layer in (0, 1))
+    sliding, full = (next(r for r in draw_layer("gpt-oss-20b", layer).rectangles if r.mask) for layer in (0, 1))
     assert (sliding.window, sliding.label) == (128, "attention weights, window 128")
     assert (full.window, full.label) == (None, "attention weights")
 
@@ -147,11 +147,11 @@ def test_a_window_is_a_band_below_the_diagonal() -> None:
 def test_experts_stand_behind_one_another_and_the_visited_are_dark(
     name: str, layer: int, said: str, behind: int, dark: int
 ) -> None:
-    drawing = drawing_of(name, layer)
+    drawing = draw_layer(name, layer)
     (frame,) = [frame for frame in drawing.frames if frame.role == "expert"]
     assert (frame.cards, frame.active) == (behind, dark)  # the front one is visited too
     assert said in {text.text for text in drawing.texts}
-    assert "router" in {label for label, _ in weights(drawing)}
+    assert "router" in {label for label, _ in list_weights(drawing)}
     assert "Σ" in {sign.text for sign in drawing.signs}
 
 
@@ -165,19 +165,19 @@ def test_experts_stand_behind_one_another_and_the_visited_are_dark(
 )
 def test_experts_say_of_how_many_layers_they_are(name: str, expected: str) -> None:
     """config.json of DeepSeek-V3: 61 layers, first_k_dense_replace 3, n_routed_experts 256; of Jamba: 32 layers, expert_layer_period 2."""
-    assert expected in {text.text for text in drawing_of(name).texts}
+    assert expected in {text.text for text in draw_layer(name).texts}
 
 
 def test_patches_of_an_image_have_an_embedding_of_their_own() -> None:
     """Gemma 3: SigLIP's convolution over patches of 14 or 16 pixels is no table of tokens."""
-    labels = [label for label, _ in weights(drawing_of("gemma3"))]
+    labels = [label for label, _ in list_weights(draw_layer("gemma3"))]
     assert (labels.count("patch embedding"), labels.count("token embedding")) == (1, 1)
 
 
 def test_relative_positions_are_added_to_the_attention_scores() -> None:
     """T5: `scores += position_bias` before the softmax; the bias is [heads, queries, keys] and made of positions alone."""
-    drawing = drawing_of("t5-small")
-    steps = trace_of(model("t5-small"), drawing).steps
+    drawing = draw_layer("t5-small")
+    steps = trace_drawing(load_model("t5-small"), drawing).steps
     added = [i for i, step in enumerate(steps) if step.op == "relative bias"]
     signs = {sign.step: sign.text for sign in drawing.signs}
     drawn_signs = [i for i in added if i in signs]
@@ -202,7 +202,7 @@ def test_relative_positions_are_added_to_the_attention_scores() -> None:
 @pytest.mark.parametrize("name", ["gemma3", "gemma-3-1b", "t5-small", "bart", "deepseek-v3"])
 def test_no_section_ends_in_the_air(name: str) -> None:
     """What an arrow does not carry on ends in data."""
-    drawing = drawing_of(name)
+    drawing = draw_layer(name)
     starts = {arrow.points[0] for arrow in drawing.arrows}
     boxes = (
         [r.box for r in drawing.rectangles]
@@ -217,11 +217,11 @@ def test_no_section_ends_in_the_air(name: str) -> None:
 
 
 def test_the_layers_of_deepseek_v3_are_two_kinds() -> None:
-    drawing = drawing_of("deepseek-v3")
+    drawing = draw_layer("deepseek-v3")
     texts = [text.text for text in drawing.texts]
     assert [text for text in texts if text.endswith(" ×") and text[:-2] in ("3", "58", "61")] == ["3 ×", "58 ×"]
     assert {"dense · layers 0–2", "MoE · layers 3–60"} <= set(texts)
-    shared = [(label, shape) for label, shape in weights(drawing) if label.startswith("shared")]
+    shared = [(label, shape) for label, shape in list_weights(drawing) if label.startswith("shared")]
     assert shared == [("shared gate", "[7168, 2048]"), ("shared up", "[7168, 2048]"), ("shared down", "[2048, 7168]")]
 
 
@@ -230,17 +230,17 @@ def test_the_layers_of_deepseek_v3_are_two_kinds() -> None:
     [("jamba-v0.1", 0, "[8192, 16]"), ("mamba2", 0, "128 × [64, 128]"), ("qwen3-next-80b-a3b", 0, "32 × [128, 128]")],
 )
 def test_a_state_is_data(name: str, layer: int, shape: str) -> None:
-    (state,) = [r for r in drawing_of(name, layer).rectangles if r.label == "recurrent state"]
+    (state,) = [r for r in draw_layer(name, layer).rectangles if r.label == "recurrent state"]
     assert (state.role, state.shape) == ("data", shape)
 
 
 def test_an_encoder_is_drawn_before_its_decoder_which_says_where_keys_come_from() -> None:
-    texts = [text.text for text in drawing_of("t5-small").texts]
+    texts = [text.text for text in draw_layer("t5-small").texts]
     assert texts.index("encoder · layers 1–5") < texts.index("decoder · layers 1–5")
     assert "cross-attention" in texts
-    labels = [r.label for r in drawing_of("t5-small").rectangles]
+    labels = [r.label for r in draw_layer("t5-small").rectangles]
     assert labels.count("from the encoder") == 2  # the cross-attention of the first layer and of the others
-    assert "from the projector" in [r.label for r in drawing_of("gemma3").rectangles]
+    assert "from the projector" in [r.label for r in draw_layer("gemma3").rectangles]
 
 
 # ---- a layer
@@ -248,55 +248,55 @@ def test_an_encoder_is_drawn_before_its_decoder_which_says_where_keys_come_from(
 
 @pytest.mark.parametrize(("layer", "expected"), [(0, "mixer"), (1, "mixer"), (4, "qkv")])
 def test_a_layer_of_a_hybrid_is_of_its_kind(layer: int, expected: str) -> None:
-    drawing = drawing_of("jamba-v0.1", layer)
+    drawing = draw_layer("jamba-v0.1", layer)
     components = {
         step.component.partition(".")[0]
-        for step in (trace_of(model("jamba-v0.1"), drawing).steps[r.step] for r in drawing.rectangles)
+        for step in (trace_drawing(load_model("jamba-v0.1"), drawing).steps[r.step] for r in drawing.rectangles)
     }
     assert components & {"mixer", "qkv"} == {expected}
     assert f"layer {layer}" in [text.text for text in drawing.texts]
 
 
 def test_a_layer_of_a_model_with_two_stacks_is_the_decoders() -> None:
-    drawing = drawing_of("bart", 11)
-    steps = trace_of(model("bart"), drawing).steps
+    drawing = draw_layer("bart", 11)
+    steps = trace_drawing(load_model("bart"), drawing).steps
     assert {steps[r.step].part for r in drawing.rectangles if r.role == "weight"} == {"decoder", "cross_attention"}
 
 
 def test_a_layer_says_what_stands_before_it() -> None:
-    assert [drawing_of("deepseek-v3", layer).rectangles[0].label for layer in (0, 1, 3, 60)] == [
+    assert [draw_layer("deepseek-v3", layer).rectangles[0].label for layer in (0, 1, 3, 60)] == [
         "from the embedding",
         "from layer 0",
         "from layer 2",
         "from layer 59",
     ]
-    assert drawing_of("jamba-v0.1").rectangles[-5].label == "from layer 31"
+    assert draw_layer("jamba-v0.1").rectangles[-5].label == "from layer 31"
 
 
 # ---- every model
 
 
-def shapes(step: Step) -> tuple[str, tuple[Shape, ...]]:
+def step_shapes(step: Step) -> tuple[str, tuple[Shape, ...]]:
     return step.op, tuple(weight.shape for weight in step.weights)
 
 
-@pytest.mark.parametrize("name", [*one_of_each(), *sorted(MODEL_TYPES)])
+@pytest.mark.parametrize("name", [*pick_structures(), *sorted(MODEL_TYPES)])
 def test_every_model_is_drawn_to_scale_without_anything_on_anything_else(name: str) -> None:
-    drawing = drawing_of(name)
-    trace = trace_of(model(name), drawing)
+    drawing = draw_layer(name)
+    trace = trace_drawing(load_model(name), drawing)
     assert_to_scale(drawing)
     assert_shapes_are_printed(drawing)
-    assert list(overlaps(drawing)) == []
+    assert list(find_overlaps(drawing)) == []
     assert_all_inside(drawing)
     assert_on_grid(drawing)
     assert_flows(drawing, trace)
-    assert blocked(drawing) <= 16
-    found, expected = grey(drawing), held(trace)
+    assert count_crossings(drawing) <= 16
+    found, expected = count_drawn_weights(drawing), count_traced_weights(trace)
     assert found == {i: expected[i] for i in found}
     undrawn = set(expected) - set(found)
     assert (undrawn != set()) == (name in FOLDED)
-    assert {shapes(trace.steps[i]) for i in undrawn} <= {shapes(trace.steps[i]) for i in found}
-    texts = written(parsed(drawing.svg()))
+    assert {step_shapes(trace.steps[i]) for i in undrawn} <= {step_shapes(trace.steps[i]) for i in found}
+    texts = list_texts(parse_svg(drawing.svg()))
     assert sorted(texts) == sorted(
         [*(t.text.replace("ᵀ", "T") for t in drawing.texts), *(sign.text for sign in drawing.signs)]
     )
@@ -305,16 +305,16 @@ def test_every_model_is_drawn_to_scale_without_anything_on_anything_else(name: s
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_no_arrow_of_a_known_model_runs_through_anything(name: str) -> None:
-    assert blocked(drawing_of(name)) == 0
+    assert count_crossings(draw_layer(name)) == 0
 
 
 @pytest.mark.parametrize("name", [*GOLDEN, "qwen3-next-80b-a3b", "gpt-oss-120b"])
 def test_what_is_grey_sums_to_the_parameters(name: str) -> None:
     """The areas times their repeats, tied ones and buffers left out."""
-    drawing, count = drawing_of(name), pc.count(name)
-    steps = trace_of(model(name), drawing).steps
+    drawing, count = draw_layer(name), pc.count(name)
+    steps = trace_drawing(load_model(name), drawing).steps
     total = 0
-    for step, numbers in grey(drawing).items():
+    for step, numbers in count_drawn_weights(drawing).items():
         spare = [weight for weight in steps[step].weights if weight.tied_to or weight.role != "parameter"]
         if not spare:
             copies = 1
@@ -324,31 +324,31 @@ def test_what_is_grey_sums_to_the_parameters(name: str) -> None:
     assert total == count.total
 
 
-@pytest.mark.parametrize("name", [*one_of_each(), *sorted(MODEL_TYPES)])
+@pytest.mark.parametrize("name", [*pick_structures(), *sorted(MODEL_TYPES)])
 def test_a_block_is_a_small_file(name: str) -> None:
     """A block is smaller than the whole model with its repeats folded; where that is large, blocks are looked at."""
-    if len(drawing_of(name).svg().encode()) >= LARGEST:
+    if len(draw_layer(name).svg().encode()) >= LARGEST:
         layers = {
             first
-            for step in trace_of(model(name), drawing_of(name)).steps
+            for step in trace_drawing(load_model(name), draw_layer(name)).steps
             for scope in step.layers
             for first, _ in scope.runs
         }
-        assert max(len(drawing_of(name, layer).svg().encode()) for layer in layers) < LARGEST
+        assert max(len(draw_layer(name, layer).svg().encode()) for layer in layers) < LARGEST
 
 
 def test_the_largest_model_is_drawn_within_a_second() -> None:
     taken = []
     for _ in range(2):
         before = time.process_time()
-        draw_model(model("deepseek-v3")).svg()
+        draw_model(load_model("deepseek-v3")).svg()
         taken.append(time.process_time() - before)
     assert min(taken) < 1
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_file_is_the_golden_one(name: str) -> None:
-    assert_golden(f"draw/{name}.svg", drawing_of(name).svg())
+    assert_golden(f"draw/{name}.svg", draw_layer(name).svg())
 
 
 def test_the_same_model_gives_the_same_bytes_in_every_process() -> None:
@@ -359,20 +359,20 @@ def test_the_same_model_gives_the_same_bytes_in_every_process() -> None:
         ).stdout
         for seed in "12"
     }
-    assert outputs == {drawing_of("mixtral-8x7b").svg().encode()}
+    assert outputs == {draw_layer("mixtral-8x7b").svg().encode()}
 
 
 # ---- the picture comes from the declaration
 
 
 def test_another_size_is_another_picture() -> None:
-    before, after = drawing_of("llama-3.1-8b", 0), draw_model(pc.what_if("llama-3.1-8b", d_ff=8192), layer=0)
-    assert [shape for label, shape in weights(before) if label in ("gate", "up", "down")] == [
+    before, after = draw_layer("llama-3.1-8b", 0), draw_model(pc.what_if("llama-3.1-8b", d_ff=8192), layer=0)
+    assert [shape for label, shape in list_weights(before) if label in ("gate", "up", "down")] == [
         "[4096, 14336]",
         "[4096, 14336]",
         "[14336, 4096]",
     ]
-    assert [shape for label, shape in weights(after) if label in ("gate", "up", "down")] == [
+    assert [shape for label, shape in list_weights(after) if label in ("gate", "up", "down")] == [
         "[4096, 8192]",
         "[4096, 8192]",
         "[8192, 4096]",
@@ -389,7 +389,7 @@ def test_a_changed_declaration_is_a_changed_picture(monkeypatch: pytest.MonkeyPa
     def mutant(c: Any, kind: str, x: Data) -> Data:
         return norm(layer(c, kind, x), "extra_norm")
 
-    before = drawing_of("llama-2-7b", 0)
+    before = draw_layer("llama-2-7b", 0)
     monkeypatch.setattr(llama, "layer", mutant)
     after = draw("llama-2-7b", layer=0)
     assert [r.name for r in after.rectangles if r not in before.rectangles and r.role == "weight"][
@@ -405,29 +405,29 @@ def test_a_changed_declaration_is_a_changed_picture(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_does_not_fit_is_broken_and_the_legend_says_so() -> None:
-    drawing = drawing_of("llama-3.1-8b")
+    drawing = draw_layer("llama-3.1-8b")
     assert {r.label for r in drawing.rectangles if r.broken and r.role == "weight"} == {"token embedding", "LM head"}
     legend = [text.text for text in drawing.texts if text.role == "legend"]
     assert legend[:3] == ["data", "weights", f"5,000 elements (1 px = {drawing.scale} elements)"]
     assert {"truncated", "under 2 px, drawn as 2 px", "first 12 shown"} <= set(legend)
     (rule,) = [frame for frame in drawing.frames if frame.role == "rule"]
     assert rule.width == pytest.approx(5000 / drawing.scale, abs=1 / 128)
-    few = [text.text for text in drawing_of("gpt2-small", 0).texts if text.role == "legend"]
+    few = [text.text for text in draw_layer("gpt2-small", 0).texts if text.role == "legend"]
     assert "truncated" not in few
 
 
 def test_edges_of_one_colour_are_equally_long_and_every_inner_size_has_one() -> None:
     for name in GOLDEN:
-        drawing = drawing_of(name)
+        drawing = draw_layer(name)
         colours = list(drawing.colours.values())
         assert len(colours) == len(set(colours))
-        products = [step.product for step in trace_of(model(name), drawing).steps if step.product]
+        products = [step.product for step in trace_drawing(load_model(name), drawing).steps if step.product]
         assert {product.left[-1] for product in products} <= set(drawing.colours)
 
 
 def test_the_scale_is_measured_against_what_the_picture_says() -> None:
     """d_ff of 3,072 and heads of 64 numbers at 1 px = 10 numbers."""
-    drawing = drawing_of("gpt2-small", 0)
+    drawing = draw_layer("gpt2-small", 0)
     assert drawing.scale == 10
     up, queries = (next(r for r in drawing.rectangles if r.label == label) for label in ("up", "queries"))
     assert (up.width, up.height, queries.width, queries.height) == pytest.approx((307.2, 76.8, 6.4, 76.8), abs=1 / 128)
@@ -435,11 +435,11 @@ def test_the_scale_is_measured_against_what_the_picture_says() -> None:
 
 @pytest.mark.parametrize(("tokens", "thin", "broken"), [(5, True, False), (1024, False, False), (100_000, False, True)])
 def test_few_tokens_are_thin_and_many_are_broken(tokens: int, thin: bool, broken: bool) -> None:
-    drawing = draw_model(model("llama-3.1-8b"), tokens=tokens, layer=0)
+    drawing = draw_model(load_model("llama-3.1-8b"), tokens=tokens, layer=0)
     (x, *_) = drawing.rectangles
     assert (x.rows, "rows" in x.thin, "rows" in x.broken) == (tokens, thin, broken)
     assert_to_scale(drawing)
-    assert list(overlaps(drawing)) == []
+    assert list(find_overlaps(drawing)) == []
 
 
 def test_a_small_model_is_drawn_larger_than_it_is() -> None:
@@ -459,14 +459,14 @@ def test_a_small_model_is_drawn_larger_than_it_is() -> None:
 
 
 def test_tokens_are_as_many_as_the_model_takes_up_to_1024() -> None:
-    assert [drawing_of(name).tokens for name in ("gpt2-small", "llama-3.1-8b", "bert")] == [1024, 1024, 512]
+    assert [draw_layer(name).tokens for name in ("gpt2-small", "llama-3.1-8b", "bert")] == [1024, 1024, 512]
 
 
 # ---- files
 
 
 def test_an_svg_has_a_title_a_description_and_both_palettes() -> None:
-    root = parsed(drawing_of("gpt2-small").svg(id="a b"))
+    root = parse_svg(draw_layer("gpt2-small").svg(id="a b"))
     ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
     assert ids == ["a-b-title", "a-b-desc", "a-b-head"]
     assert root.attrib["aria-labelledby"] == "a-b-title a-b-desc"
@@ -482,7 +482,7 @@ def test_an_svg_has_a_title_a_description_and_both_palettes() -> None:
     assert all(part.strip().startswith(".paramcount-drawing ") for rule in rules if rule for part in rule.split(","))
 
 
-def contrast(a: str, b: str) -> float:
+def contrast_ratio(a: str, b: str) -> float:
     """WCAG 2.1, relative luminance."""
 
     def luminance(colour: str) -> float:
@@ -497,14 +497,14 @@ def contrast(a: str, b: str) -> float:
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
 def test_every_text_can_be_read_on_its_ground(palette: dict[str, Any]) -> None:
     for ground in (palette["paper"], palette["inside"]):
-        assert min(contrast(colour, ground) for colour in (palette["ink"], palette["soft"], *palette["k"])) >= 4.5
-        assert min(contrast(palette[edge], ground) for edge in ("data-edge", "weight-edge", "line")) >= 3
+        assert min(contrast_ratio(colour, ground) for colour in (palette["ink"], palette["soft"], *palette["k"])) >= 4.5
+        assert min(contrast_ratio(palette[edge], ground) for edge in ("data-edge", "weight-edge", "line")) >= 3
     assert len(set(palette["k"])) == 12
 
 
-def hostile() -> Drawing:
+def hostile_drawing() -> Drawing:
     """A drawing with a name and labels that would be markup."""
-    bad = draw_model(replace(model("gpt2-small"), name=HOSTILE), layer=0)
+    bad = draw_model(replace(load_model("gpt2-small"), name=HOSTILE), layer=0)
     first = bad.rectangles[0]._replace(label=HOSTILE, name=HOSTILE, shape=HOSTILE)
     texts = tuple(text._replace(text=HOSTILE) for text in bad.texts)
     return bad._replace(rectangles=(first, *bad.rectangles[1:]), texts=texts, words=(HOSTILE,))
@@ -512,29 +512,29 @@ def hostile() -> Drawing:
 
 @pytest.mark.parametrize("form", ["svg", "html"])
 def test_a_hostile_name_stays_text(form: str) -> None:
-    content = getattr(hostile(), form)()
+    content = getattr(hostile_drawing(), form)()
     assert "<script" not in content
     assert "<img" not in content
     assert "\x1b" not in content
     assert "\u202e" not in content
     assert "&lt;script&gt;" in content
     inner = content[content.index("<svg") : content.index("</svg>") + 6]
-    root = parsed(inner)
-    assert any("<script>alert('1')" in text for text in written(root))
-    assert parsed(draw_model(replace(model("gpt2-small"), name=HOSTILE)).svg()) is not None
+    root = parse_svg(inner)
+    assert any("<script>alert('1')" in text for text in list_texts(root))
+    assert parse_svg(draw_model(replace(load_model("gpt2-small"), name=HOSTILE)).svg()) is not None
 
 
 def test_a_hostile_id_stays_an_id() -> None:
-    assert parsed(drawing_of("gpt2-small").svg(id='"><script>'))[0].attrib["id"] == "---script--title"
+    assert parse_svg(draw_layer("gpt2-small").svg(id='"><script>'))[0].attrib["id"] == "---script--title"
 
 
 def test_the_page_needs_nothing_beside_it() -> None:
-    page = drawing_of("gpt2-small").html()
+    page = draw_layer("gpt2-small").html()
     assert page.startswith("<!doctype html>\n<html lang")
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
     assert "overflow-x:auto" in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
-    assert drawing_of("gpt2-small").svg() in page
+    assert draw_layer("gpt2-small").svg() in page
     assert "<li>up: [1024, 768] · [768, 3072] = [1024, 3072]</li>" in page
 
 
@@ -544,12 +544,12 @@ def test_a_png_shows_its_texts_with_the_font_that_the_extra_brings(tmp_path: Pat
     target = tmp_path / "block.png"
     assert run("draw", "gpt2-small", "--layer", "0", "-o", str(target)) == (0, "", "")
     content = target.read_bytes()
-    drawing = drawing_of("gpt2-small", 0)
+    drawing = draw_layer("gpt2-small", 0)
     assert content.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = (int.from_bytes(content[i : i + 4], "big") for i in (16, 20))
     assert (width, height) == pytest.approx((2 * drawing.width, 2 * drawing.height), abs=2)
 
-    def rendered(texts: tuple[Text, ...], files: list[str]) -> bytes:
+    def render_without_images(texts: tuple[Text, ...], files: list[str]) -> bytes:
         without = render_svg(drawing._replace(texts=texts, signs=()))
         return bytes(
             resvg_py.svg_to_bytes(
@@ -558,20 +558,24 @@ def test_a_png_shows_its_texts_with_the_font_that_the_extra_brings(tmp_path: Pat
         )
 
     assert len(find_fonts()) == 2
-    assert rendered(drawing.texts, find_fonts()) != rendered((), find_fonts()) == rendered(drawing.texts, [])
+    assert (
+        render_without_images(drawing.texts, find_fonts())
+        != render_without_images((), find_fonts())
+        == render_without_images(drawing.texts, [])
+    )
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_an_svg_draws_what_the_data_say(name: str) -> None:
     """The path of each rectangle goes around its box, what is on it stays inside but for ragged breaks and coloured edges."""
-    drawing = drawing_of(name)
-    groups = [group for group in parsed(drawing.svg()).iter(f"{SVG}g") if group.get("class") != "flow"]
+    drawing = draw_layer(name)
+    groups = [group for group in parse_svg(drawing.svg()).iter(f"{SVG}g") if group.get("class") != "flow"]
     for r, group in zip(drawing.rectangles, groups, strict=True):
         outline, *others = [element.attrib["d"] for element in group.iter(f"{SVG}path")]
-        assert extent(outline) == pytest.approx(r.box, abs=0.3)  # rounded step by step
+        assert path_extent(outline) == pytest.approx(r.box, abs=0.3)  # rounded step by step
         left, top, right, bottom = r.box
         for d in others:
-            a, b, c, e = extent(d)
+            a, b, c, e = path_extent(d)
             assert left - 6.1 <= a <= c <= right + 6.1 and top - 6.1 <= b <= e <= bottom + 6.1
 
 
@@ -582,7 +586,7 @@ def test_texts_need_no_more_room_than_they_are_given(name: str) -> None:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    for text in drawing_of(name).texts:
+    for text in draw_layer(name).texts:
         font = FontProperties(family="DejaVu Sans", size=text.size, weight="bold" if text.role in BOLD else "normal")
         width, *_ = text_to_path.get_text_width_height_descent(text.text, font, ismath=False)
         assert width <= text.box[2] - text.box[0], text
@@ -595,21 +599,21 @@ def test_texts_need_no_more_room_than_they_are_given(name: str) -> None:
 def test_the_ending_chooses_the_format(ending: str, tmp_path: Path, run: Runner) -> None:
     target = tmp_path / f"out.{ending}"
     assert run("draw", "gpt2-small", "-o", str(target)) == (0, "", "")
-    drawing = drawing_of("gpt2-small")
+    drawing = draw_layer("gpt2-small")
     assert target.read_text(encoding="utf-8") == (drawing.html() if ending.startswith("htm") else drawing.svg())
 
 
 def test_a_dash_is_an_svg_on_the_screen(run: Runner) -> None:
     assert (
         run("draw", "gpt2-small", "--tokens", "7", "--layer", "2", "-o", "-").out
-        == draw_model(model("gpt2-small"), tokens=7, layer=2).svg()
+        == draw_model(load_model("gpt2-small"), tokens=7, layer=2).svg()
     )
 
 
 def test_a_what_if_is_drawn(run: Runner) -> None:
     done = run("draw", "llama-3.1-8b", "--set", "n_layers=40", "-o", "-")
     assert (done.code, done.err) == (0, "")
-    texts = written(parsed(done.out))
+    texts = list_texts(parse_svg(done.out))
     assert "40 ×" in texts
     assert any(
         text.startswith("what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248") for text in texts
@@ -652,14 +656,14 @@ def test_bad_input_is_refused_in_one_line(
     args: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert command_refusal(capsys, "draw", *args) == message
+    assert command_error(capsys, "draw", *args) == message
 
 
 def test_an_estimate_has_nothing_to_draw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert command_refusal(capsys, "draw", "gpt-4", "-o", "x.svg").startswith(
+    assert command_error(capsys, "draw", "gpt-4", "-o", "x.svg").startswith(
         "gpt-4: is a third-party estimate; its sizes are unpublished"
     )
 
@@ -669,7 +673,7 @@ def test_a_png_without_the_extra_names_what_to_install(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    message = command_refusal(capsys, "draw", "gpt2-small", "-o", "x.png")
+    message = command_error(capsys, "draw", "gpt2-small", "-o", "x.png")
     assert message == "a PNG needs the [plot] extra (expected pip install 'paramcount[plot]', or an .svg)"
 
 
@@ -693,12 +697,13 @@ def test_a_model_without_end_of_kinds_is_refused() -> None:
 
 def test_an_svg_needs_nothing_heavy() -> None:
     assert (
-        loaded_by(command(["draw", "deepseek-v3", "-o", "-"])) & {"numpy", "pandas", "matplotlib", "jinja2", "resvg_py"}
+        list_loaded_packages(command_code(["draw", "deepseek-v3", "-o", "-"]))
+        & {"numpy", "pandas", "matplotlib", "jinja2", "resvg_py"}
         == set()
     )
 
 
 def test_it_is_public() -> None:
-    assert pc.draw("gpt2-small", layer=0) == drawing_of("gpt2-small", 0)
-    assert isinstance(drawing_of("gpt2-small").rectangles[0], Rectangle)
-    assert isinstance(drawing_of("gpt2-small"), pc.Drawing)
+    assert pc.draw("gpt2-small", layer=0) == draw_layer("gpt2-small", 0)
+    assert isinstance(draw_layer("gpt2-small").rectangles[0], Rectangle)
+    assert isinstance(draw_layer("gpt2-small"), pc.Drawing)

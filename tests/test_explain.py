@@ -26,26 +26,28 @@ from paramcount.explaining.pieces import evaluate, walk_model
 from paramcount.explaining.render_text import render_latex, render_text
 from paramcount.zoo import count_model
 from tests import test_mutants
-from tests.cases import load
+from tests.cases import load_cases
 from tests.golden import assert_golden
-from tests.printed import of_latex, of_text, page
-from tests.refusing import assert_one_line, command_refusal
+from tests.printed import evaluate_latex, evaluate_text, parse_page
+from tests.refusing import assert_one_line, command_error
 from tests.running import Runner
-from tests.structures import ZOO, one_of_each
+from tests.structures import ZOO, pick_structures
 from tests.test_remote_models import MODELS
 
-CASES = {name: [case["config"] for case in cases if not case.get("refused")][:2] for name, cases in load().items()}
-EVERY = [*one_of_each(), *MODELS, *(f"{name}-{len(configs) - 1}" for name, configs in CASES.items())]
+CASES = {
+    name: [case["config"] for case in cases if not case.get("refused")][:2] for name, cases in load_cases().items()
+}
+EVERY = [*pick_structures(), *MODELS, *(f"{name}-{len(configs) - 1}" for name, configs in CASES.items())]
 MORE = [*EVERY, *(f"{name}-0" for name, configs in CASES.items() if len(configs) > 1)]
 
 
 @cache
-def explained_of(id: str) -> pc.Explanation:
-    return pc.explain(model(id))
+def explain_case(id: str) -> pc.Explanation:
+    return pc.explain(load_case(id))
 
 
 @cache
-def model(id: str) -> zoo.Model:
+def load_case(id: str) -> zoo.Model:
     if id in ZOO:
         return zoo.load_entry(id)
     if id in MODELS:
@@ -59,29 +61,29 @@ def model(id: str) -> zoo.Model:
 
 @pytest.mark.parametrize("id", MORE)
 def test_each_printed_value_is_that_of_its_printed_formula_and_of_its_numbers(id: str) -> None:
-    explained = explained_of(id)
-    printed = page(render_text(explained, 80))
+    explained = explain_case(id)
+    printed = parse_page(render_text(explained, 80))
     assert printed.total == explained.total == sum(row.value for row in printed.rows)
     assert [row.value for row in printed.rows] == [line.value for line in explained.lines if line.formula]
     for row in printed.rows:
-        assert of_text(row.formula, printed.sizes) == of_text(row.numbers, {}) == row.value
+        assert evaluate_text(row.formula, printed.sizes) == evaluate_text(row.numbers, {}) == row.value
     for what, sum_, value in printed.sums:
-        assert of_text(sum_, {}) == value, what
+        assert evaluate_text(sum_, {}) == value, what
 
 
 @pytest.mark.parametrize("id", EVERY)
 def test_each_value_is_that_of_its_formula_in_latex(id: str) -> None:
-    explained = explained_of(id)
+    explained = explain_case(id)
     sizes = {size.name: size.value for size in explained.sizes}
     for line in explained.lines + tuple(line for component in explained.not_included for line in component.lines):
         if line.formula:
-            assert of_latex(line.latex, sizes) == of_latex(line.latex_numbers, {}) == line.value
+            assert evaluate_latex(line.latex, sizes) == evaluate_latex(line.latex_numbers, {}) == line.value
 
 
 @pytest.mark.parametrize("id", EVERY)
 def test_components_sum_to_the_count_and_what_no_token_visits_makes_the_active_figure(id: str) -> None:
-    loaded = model(id)
-    explained, count = explained_of(id), count_model(loaded)
+    loaded = load_case(id)
+    explained, count = explain_case(id), count_model(loaded)
     assert {part.name: part.value for part in explained.components if part.value} == {
         name: n for name, n in count.components.items() if n
     }
@@ -104,7 +106,7 @@ def test_components_sum_to_the_count_and_what_no_token_visits_makes_the_active_f
 
 @pytest.mark.parametrize("id", EVERY)
 def test_a_page_fits_80_columns_but_for_names_of_tensors(id: str) -> None:
-    explained = explained_of(id)
+    explained = explain_case(id)
     names = tuple(line.detail for line in explained.lines if "." in line.detail)
     for row in render_text(explained, 80).splitlines():
         assert len(row) <= 80 or row.strip().startswith(names)
@@ -112,7 +114,7 @@ def test_a_page_fits_80_columns_but_for_names_of_tensors(id: str) -> None:
 
 @pytest.mark.parametrize("id", EVERY)
 def test_layers_and_what_stands_outside_sum_to_the_total(id: str) -> None:
-    loaded = model(id)
+    loaded = load_case(id)
     found = walk_model(loaded.sizes, loaded.reading.head)
     total = sum(found.evaluate(piece.one) for piece in found.pieces if piece.is_counted and piece.layer is None)
     for stack in list_stacks(found):
@@ -125,7 +127,7 @@ def test_layers_and_what_stands_outside_sum_to_the_total(id: str) -> None:
 def test_a_stack_is_called_as_its_tensors_are_stored() -> None:
     for id in [*ZOO, *(id for id in EVERY if isinstance(id, str))]:
         if not id.startswith("inkling2_text"):  # which stores some of its layers' tensors outside of them
-            loaded = model(id)
+            loaded = load_case(id)
             assert [
                 p.name
                 for p in walk_model(loaded.sizes, loaded.reading.head).pieces
@@ -135,7 +137,7 @@ def test_a_stack_is_called_as_its_tensors_are_stored() -> None:
 
 @pytest.mark.parametrize("id", EVERY)
 def test_heads_and_what_they_share_sum_to_the_attention_of_a_layer(id: str) -> None:
-    loaded = model(id)
+    loaded = load_case(id)
     found = walk_model(loaded.sizes, loaded.reading.head)
     every = list(list_attentions(loaded, found))
     for attention in every:
@@ -340,7 +342,7 @@ def test_what_is_not_there_is_refused_with_what_is(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     line, message = REFUSED[name]
-    assert command_refusal(capsys, "explain", *line, "-o", "out.txt") == message
+    assert command_error(capsys, "explain", *line, "-o", "out.txt") == message
 
 
 @pytest.mark.parametrize("layer", [None, True, 1.5, "0.0.0", "²", "", [1]], ids=repr)
@@ -411,12 +413,12 @@ def test_a_branch_on_a_comparison_of_sizes_is_no_formula(monkeypatch: pytest.Mon
             else flow.linear(x, "odd", "other", 7)
         )
 
-    test_mutants.everywhere(monkeypatch, original, attention)
+    test_mutants.replace_everywhere(monkeypatch, original, attention)
     explained = pc.explain("llama-3.1-8b")
     assert explained.total == count_sizes(zoo.load_entry("llama-3.1-8b").sizes).total
     assert explained.fixed_sizes
     assert all(
-        of_text(line.formula, {size.name: size.value for size in explained.sizes}) == line.value
+        evaluate_text(line.formula, {size.name: size.value for size in explained.sizes}) == line.value
         for line in explained.lines
     )
 
@@ -430,10 +432,10 @@ def test_a_page_is_what_it_was(id: str, run: Runner) -> None:
         assert_golden(f"explain/{id}{ending}", run("explain", id, *options).out)
 
 
-@pytest.mark.parametrize("id", one_of_each())
+@pytest.mark.parametrize("id", pick_structures())
 def test_latex_is_well_formed_and_its_equations_hold(id: str) -> None:
     walker = pytest.importorskip("pylatexenc.latexwalker")
-    explained = explained_of(id)
+    explained = explain_case(id)
     written = render_latex(explained)
     nodes, _, _ = walker.LatexWalker(written, tolerant_parsing=False).get_latex_nodes()
     blocks = [node for node in nodes if node.isNodeType(walker.LatexEnvironmentNode)]
@@ -449,8 +451,8 @@ def test_latex_is_well_formed_and_its_equations_hold(id: str) -> None:
                 equations.append([])
             equations[-1] += right.partition(" && ")[0].split(" = ")
         for sides in equations:
-            assert len({of_latex(side, sizes) for side in sides}) == 1
-            totals.append(of_latex(sides[-1], sizes))
+            assert len({evaluate_latex(side, sizes) for side in sides}) == 1
+            totals.append(evaluate_latex(sides[-1], sizes))
     assert totals[len(explained.lines)] == explained.total == sum(totals[: len(explained.lines)])
 
 
@@ -504,7 +506,7 @@ def test_a_hostile_name_becomes_no_markup(tmp_path: Path, run: Runner) -> None:
 
 def test_a_page_of_any_width_says_the_same() -> None:
     for width in (1, 60, 97, 300):
-        printed = page(render_text(pc.explain("deepseek-v3"), width))
+        printed = parse_page(render_text(pc.explain("deepseek-v3"), width))
         assert printed.total == sum(row.value for row in printed.rows) == 671_026_404_352
 
 

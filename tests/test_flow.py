@@ -25,7 +25,7 @@ from paramcount.flow import (
 from paramcount.symbolic.polynomials import make_symbols
 
 
-def names(out: Data) -> list[str]:
+def weight_names(out: Data) -> list[str]:
     return [held.name for held in list_weights(out)]
 
 
@@ -69,7 +69,7 @@ def test_a_weight_read_by_two_outputs_of_one_operation_is_counted_once() -> None
 def test_a_run_of_no_layers_leaves_no_rows() -> None:
     x = given("x", "tokens", 4)
     out = layers(x, "h.{layer}.", [("dense", 0), ("moe", 2)], lambda kind, x: linear(x, kind, "mlp", 4))
-    assert names(out) == ["h.{layer}.moe.weight"]
+    assert weight_names(out) == ["h.{layer}.moe.weight"]
 
 
 def test_kinds_that_recur_are_written_once_and_know_their_indices() -> None:
@@ -93,7 +93,7 @@ def test_a_body_that_uses_outside_data_is_refused_unless_it_reads_it() -> None:
     with pytest.raises(ParamcountError, match="from outside"):
         list_weights(out)
     read = layers(x, "h.", [("layer", 2)], lambda kind, x, m: Data("attend", (x, m), x.shape), reads=(memory,))
-    assert names(read) == ["memory.weight"]
+    assert weight_names(read) == ["memory.weight"]
 
 
 def test_what_layers_hand_on_must_keep_its_shape() -> None:
@@ -126,17 +126,17 @@ def test_active_experts_are_those_that_a_token_visits() -> None:
 
 def test_a_name_from_the_root_stands_outside_its_block() -> None:
     out = block(given("x", "tokens", 4), "a.", lambda x: linear(x, "/elsewhere", "mlp", 4))
-    assert names(out) == ["elsewhere.weight"]
+    assert weight_names(out) == ["elsewhere.weight"]
 
 
 def test_operations_come_in_the_order_they_run() -> None:
     tokens = given("tokens", "tokens")
     x = lookup(tokens, "table", "embedding", 10, 4)
-    out = elementwise(x + act_twice(x), "gate", "g", "other", 1)
+    out = elementwise(x + two_linears(x), "gate", "g", "other", 1)
     assert [data.op for data, *_ in list_steps(out)] == ["tokens", "lookup", "linear", "linear", "add", "gate"]
 
 
-def act_twice(x: Data) -> Data:
+def two_linears(x: Data) -> Data:
     return linear(linear(x, "a", "mlp.up", 6), "b", "mlp.down", 4)
 
 

@@ -17,34 +17,34 @@ from paramcount.huggingface.multimodal import ENCODERS
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
 from paramcount.zoo import count_model
-from tests.cases import load
+from tests.cases import load_cases
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line
-from tests.structures import ZOO, one_of_each
+from tests.structures import ZOO, pick_structures
 from tests.test_remote_models import MODELS
 
 REMOTE = [facts["config"] for facts in MODELS.values()]
-CASES = {name: [case["config"] for case in cases if not case.get("refused")] for name, cases in load().items()}
+CASES = {name: [case["config"] for case in cases if not case.get("refused")] for name, cases in load_cases().items()}
 
 
-def values(sizes: Sizes, prefix: str = "") -> dict[str, Any]:
+def list_values(sizes: Sizes, prefix: str = "") -> dict[str, Any]:
     """Every field by its path."""
     found: dict[str, Any] = {}
     for name, value in sizes.__dict__.items():
         if isinstance(value, Sizes):
-            found |= {prefix + name: value, **values(value, f"{prefix}{name}.")}
+            found |= {prefix + name: value, **list_values(value, f"{prefix}{name}.")}
         else:
             found[prefix + name] = value
     return found
 
 
-def evaluated(formula: Polynomial, sizes: Sizes) -> int:
-    known = values(sizes)
+def evaluate_at(formula: Polynomial, sizes: Sizes) -> int:
+    known = list_values(sizes)
     n: int = formula.evaluate(**{name: known[name] for name in formula.names})
     return n
 
 
-def refusal(*args: Any, **structure: Any) -> pc.ParamcountError:
+def formula_error(*args: Any, **structure: Any) -> pc.ParamcountError:
     with pytest.raises(pc.ParamcountError) as caught:
         pc.formula(*args, **structure)
     assert_one_line(str(caught.value))
@@ -54,7 +54,7 @@ def refusal(*args: Any, **structure: Any) -> pc.ParamcountError:
 # ---- of a model
 
 
-@pytest.mark.parametrize("id", one_of_each())
+@pytest.mark.parametrize("id", pick_structures())
 def test_the_formulas_of_a_model_evaluate_to_its_count(id: str) -> None:
     count, sizes = pc.count(id), zoo.load_entry(id).sizes
     for of in (
@@ -67,7 +67,7 @@ def test_the_formulas_of_a_model_evaluate_to_its_count(id: str) -> None:
         "legacy_buffers",
         "bytes_bf16",
     ):
-        assert evaluated(pc.formula(id, of), sizes) == getattr(count, of), of
+        assert evaluate_at(pc.formula(id, of), sizes) == getattr(count, of), of
 
 
 ONE_OF_EACH = sorted({zoo.load_entry(id).architecture: id for id in ZOO}.values())
@@ -77,7 +77,7 @@ ONE_OF_EACH = sorted({zoo.load_entry(id).architecture: id for id in ZOO}.values(
 def test_the_formulas_of_components_details_and_parts_evaluate_to_those_of_the_count(id: str) -> None:
     count, sizes = pc.count(id), zoo.load_entry(id).sizes
     for of, n in {**count.components, **count.details, **count.parts}.items():
-        assert evaluated(pc.formula(id, of), sizes) == n, of
+        assert evaluate_at(pc.formula(id, of), sizes) == n, of
     assert sorted(COUNTS) == sorted({of for of in COUNTS if isinstance(getattr(count, of), int)})
 
 
@@ -86,18 +86,18 @@ def test_the_formulas_of_a_config_json_evaluate_to_its_count(name: str) -> None:
     for config in CASES[name][-1:]:
         model = pc.load(config)
         for of in ("total", "active"):
-            assert evaluated(pc.formula(model, of), model.sizes) == getattr(count_model(model), of)
+            assert evaluate_at(pc.formula(model, of), model.sizes) == getattr(count_model(model), of)
 
 
 def test_one_more_layer_and_one_more_head_cost_what_counts_say() -> None:
     total, sizes = pc.formula("llama-3.1-8b"), zoo.load_entry("llama-3.1-8b").sizes
     assert (
-        evaluated(total.difference("n_layers"), sizes)
+        evaluate_at(total.difference("n_layers"), sizes)
         == pc.count(pc.what_if("llama-3.1-8b", n_layers=33)).total - 8_030_261_248
         == 218_112_000
     )
     assert (
-        evaluated(total.difference("n_kv_heads", by=8), sizes)
+        evaluate_at(total.difference("n_kv_heads", by=8), sizes)
         == pc.count(pc.what_if("llama-3.1-8b", n_kv_heads=16)).total - 8_030_261_248
     )
     assert str(total.difference("n_heads")) == "n_layers · 2 · d_model · d_head"
@@ -130,20 +130,20 @@ def test_where_the_structure_depends_on_a_size_it_is_a_number() -> None:
 
 
 @cache
-def names_of(cls: type[Sizes]) -> str:
+def architecture_name(cls: type[Sizes]) -> str:
     return next((name for name in ARCHITECTURES if architecture(name) is cls), "") or next(
         name for name, (_, tower) in ENCODERS.items() if tower == cls.__name__
     )
 
 
-def as_given(value: Any) -> Any:
+def user_value(value: Any) -> Any:
     """A field as somebody gives it: a part by its name, a size that may be missing as one that is there."""
     return True if type(value) is int else value
 
 
-def structure_of(error: pc.ParamcountError, cls: type[Sizes], sizes: Sizes) -> dict[str, Any]:
+def requested_structure(error: pc.ParamcountError, cls: type[Sizes], sizes: Sizes) -> dict[str, Any]:
     """What an error asks for, as these sizes have it."""
-    known = values(sizes)
+    known = list_values(sizes)
     found: dict[str, Any] = {}
     for piece in error.expected.split("; "):
         path, _, how = piece.partition(": ")
@@ -151,13 +151,13 @@ def structure_of(error: pc.ParamcountError, cls: type[Sizes], sizes: Sizes) -> d
             continue
         value = known[path]
         if isinstance(value, Sizes):
-            found[path] = True if how.startswith("None") else names_of(type(value))
+            found[path] = True if how.startswith("None") else architecture_name(type(value))
         else:
-            found[path] = value if how.startswith("an integer, because") else as_given(value)
+            found[path] = value if how.startswith("an integer, because") else user_value(value)
     return found
 
 
-def given_step_by_step(name: str, sizes: Sizes) -> tuple[dict[str, Any], int]:
+def supply_structure(name: str, sizes: Sizes) -> tuple[dict[str, Any], int]:
     """All that an architecture asks for, and how many errors it took to ask."""
     structure: dict[str, Any] = {}
     for errors in range(6):
@@ -166,23 +166,23 @@ def given_step_by_step(name: str, sizes: Sizes) -> tuple[dict[str, Any], int]:
         except pc.ParamcountError as error:
             if not error.found.startswith("the weights depend on "):
                 raise
-            structure |= structure_of(error, architecture(name), sizes)
+            structure |= requested_structure(error, architecture(name), sizes)
         else:
             return structure, errors
     raise AssertionError(structure)
 
 
-def default_config(name: str) -> Any:
+def make_default(name: str) -> Any:
     facts = MODEL_TYPES[name]
     return {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
 
 
 @cache
-def models() -> dict[str, zoo.Model]:
+def load_models() -> dict[str, zoo.Model]:
     """{architecture: a model of it}: of the zoo, a default config; of modelling code that no library ships, a released one."""
     found = {str(model.architecture): model for model in map(zoo.load_entry, ZOO)}
     found |= {str(model.architecture): model for model in map(pc.load, REMOTE)}
-    found |= {name: pc.load(default_config(name)) for name in set(MODEL_TYPES) & set(ARCHITECTURES)}
+    found |= {name: pc.load(make_default(name)) for name in set(MODEL_TYPES) & set(ARCHITECTURES)}
     lightning = next(config for config in REMOTE if config["model_type"] == "minimax_m1")
     return found | {"minimax_text_01": pc.load({**lightning, "model_type": "minimax_text_01"})}
 
@@ -193,8 +193,8 @@ ZIPPED = {"nemotron-nas"}  # several lists for each layer: whether one is read t
 
 @pytest.mark.parametrize("name", sorted(set(ARCHITECTURES) - NOT_OF_A_MODEL))
 def test_an_architecture_given_what_it_asks_for_evaluates_to_the_count(name: str) -> None:
-    model = models()[name]
-    structure, errors = given_step_by_step(name, model.sizes)
+    model = load_models()[name]
+    structure, errors = supply_structure(name, model.sizes)
     assert (
         errors <= 1 + ("language" in structure) or name in ZIPPED
     )  # one error names them all; those of a language model that is named, another
@@ -202,7 +202,9 @@ def test_an_architecture_given_what_it_asks_for_evaluates_to_the_count(name: str
     known = check_structure(cls, structure)
     sums = sum_architecture(cls, known)
     for of in ("total", "active", "active_min", "buffers", "mtp"):
-        assert evaluated(select_count(sums, SymbolicSizes(cls, known), cls, of), model.sizes) == getattr(count, of), of
+        assert evaluate_at(select_count(sums, SymbolicSizes(cls, known), cls, of), model.sizes) == getattr(count, of), (
+            of
+        )
 
 
 @pytest.mark.parametrize(
@@ -213,26 +215,26 @@ def test_what_is_not_asked_for_makes_no_difference(name: str) -> None:
     for config in CASES.get(name, []):
         model = pc.load(config)
         if model.reading.head and model.architecture == name:
-            structure, _ = given_step_by_step(name, model.sizes)
+            structure, _ = supply_structure(name, model.sizes)
             total: Count = count_model(model)
-            assert evaluated(pc.formula({"architecture": name}, **structure), model.sizes) == total.total
+            assert evaluate_at(pc.formula({"architecture": name}, **structure), model.sizes) == total.total
 
 
 def test_one_error_names_every_flag_that_weights_depend_on() -> None:
-    error = refusal("llama")
+    error = formula_error("llama")
     assert str(error) == (
         "llama: the weights depend on attention_bias, mlp_bias, tie_word_embeddings; specify them"
         " (expected attention_bias: True or False; mlp_bias: True or False; tie_word_embeddings: True or False)"
     )
-    assert "mixer_bias, conv_bias" in str(refusal("jamba"))  # also those that only one kind of layer has
-    assert "d_q_lora: None, True if it exists, or an integer" in str(refusal("deepseek_v3"))
-    assert "norms: a string: sequential, parallel, parallel_two_norms" in str(refusal("falcon"))
+    assert "mixer_bias, conv_bias" in str(formula_error("jamba"))  # also those that only one kind of layer has
+    assert "d_q_lora: None, True if it exists, or an integer" in str(formula_error("deepseek_v3"))
+    assert "norms: a string: sequential, parallel, parallel_two_norms" in str(formula_error("falcon"))
 
 
 def test_flags_that_no_weight_depends_on_need_not_be_given() -> None:
     assert "scaled_embedding" in architecture("afmoe").model_fields
-    assert "scaled_embedding" not in str(refusal("afmoe"))
-    assert "window" not in str(refusal("mistral"))
+    assert "scaled_embedding" not in str(formula_error("afmoe"))
+    assert "window" not in str(formula_error("mistral"))
 
 
 def test_a_latent_may_be_missing_there_or_of_a_width() -> None:
@@ -257,11 +259,11 @@ def test_layers_are_given_word_by_word() -> None:
 
 
 def test_parts_are_given_by_the_names_of_their_architectures() -> None:
-    asked = str(refusal("llava"))
+    asked = str(formula_error("llava"))
     assert "language: the name of an architecture" in asked
     assert "language.tie_word_embeddings" not in asked  # what a language model needs depends on which it is
     flags: dict[str, Any] = {"projector_bias": True, "language": "llama", "vision": "clip_vision_model"}
-    assert "language.tie_word_embeddings: True or False" in str(refusal("llava", **flags))
+    assert "language.tie_word_embeddings: True or False" in str(formula_error("llava", **flags))
     of_language: dict[str, Any] = {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}
     by_dots = pc.formula("llava", **flags, **{f"language.{name}": value for name, value in of_language.items()})
     assert {"language.d_model", "vision.d_model"} <= set(by_dots.names)
@@ -272,7 +274,7 @@ def test_parts_are_given_by_the_names_of_their_architectures() -> None:
 
 def test_a_word_that_names_a_model_is_the_model_and_a_mapping_the_architecture() -> None:
     assert pc.formula("gpt2") == pc.formula("gpt2-small")
-    assert refusal({"architecture": "gpt2"}).where == "gpt2"
+    assert formula_error({"architecture": "gpt2"}).where == "gpt2"
     assert [name for name in ARCHITECTURES if find_architecture(name) is None] == [
         "gpt2",
         "openai-gpt",
@@ -368,7 +370,7 @@ def test_what_is_wrong_is_refused_in_one_line_with_what_is_accepted(name: str) -
 
 
 def test_a_size_on_which_the_structure_depends_is_asked_for() -> None:
-    error = refusal(
+    error = formula_error(
         "mllama", tie_word_embeddings=False, cross_attention_layers=(1,), **{"vision.intermediate_layers": (1,)}
     )
     assert (
@@ -384,7 +386,7 @@ def test_legacy_buffers_that_take_a_division_are_of_models_alone() -> None:
     )
     assert pc.formula("llama-2-7b", "legacy_buffers") == 32 * 64
     flags: dict[str, Any] = {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}
-    assert refusal("llama", "legacy_buffers", **flags).where == "of"
+    assert formula_error("llama", "legacy_buffers", **flags).where == "of"
 
 
 def test_every_flag_that_is_found_is_a_field(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,7 +400,7 @@ def test_every_flag_that_is_found_is_a_field(monkeypatch: pytest.MonkeyPatch) ->
         return original(c, tokens) if c.attention_bias else original(c, tokens) * original(c, tokens)
 
     monkeypatch.setattr(llama.Llama, "forward", forward)
-    error = refusal("llama", mlp_bias=False, tie_word_embeddings=False)
+    error = formula_error("llama", mlp_bias=False, tie_word_embeddings=False)
     assert "attention_bias" in str(error)
     assert (
         sum_architecture(

@@ -118,17 +118,17 @@ FORMULAS = {
 EACH_SIZE = [(name, size) for name, formula in FORMULAS.items() for size in formula.sizes]
 
 
-def call(name: str, sizes: Sizes, flags: Flags) -> Any:
+def call_formula(name: str, sizes: Sizes, flags: Flags) -> Any:
     return getattr(formulas, name)(**sizes, **flags)
 
 
-def some(name: str, value: Any = 3) -> tuple[Sizes, Flags]:
+def sample_arguments(name: str, value: Any = 3) -> tuple[Sizes, Flags]:
     """Arguments that a formula accepts: every size the same, every flag off."""
     return dict.fromkeys(FORMULAS[name].sizes, value), dict.fromkeys(FORMULAS[name].flags, False)
 
 
 @st.composite
-def arguments(draw: st.DrawFn, name: str, most: int = 10**6) -> tuple[Sizes, Flags]:
+def draw_arguments(draw: st.DrawFn, name: str, most: int = 10**6) -> tuple[Sizes, Flags]:
     """Sizes and flags that fit each other: no more experts are active than there are, KV heads divide heads."""
     formula = FORMULAS[name]
     sizes: Sizes = {}
@@ -143,7 +143,7 @@ def arguments(draw: st.DrawFn, name: str, most: int = 10**6) -> tuple[Sizes, Fla
     }
 
 
-def quick(test: Callable[..., None]) -> Callable[..., None]:
+def run_quickly(test: Callable[..., None]) -> Callable[..., None]:
     return settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])(test)
 
 
@@ -158,36 +158,36 @@ def test_every_public_formula_is_tested_with_all_it_takes() -> None:
 
 @pytest.mark.parametrize("name", FORMULAS)
 @given(data=st.data())
-@quick
+@run_quickly
 def test_ints_give_the_closed_form_typed_from_the_papers(name: str, data: st.DataObject) -> None:
-    sizes, flags = data.draw(arguments(name))
-    found = call(name, sizes, flags)
+    sizes, flags = data.draw(draw_arguments(name))
+    found = call_formula(name, sizes, flags)
     assert type(found) is int
     assert found == FORMULAS[name].form(sizes, flags)
 
 
 @pytest.mark.parametrize("name", FORMULAS)
 @given(data=st.data())
-@quick
+@run_quickly
 def test_a_symbolic_formula_is_the_typed_polynomial_and_evaluates_to_the_count_of_ints(
     name: str, data: st.DataObject
 ) -> None:
-    sizes, flags = data.draw(arguments(name))
+    sizes, flags = data.draw(draw_arguments(name))
     given = {size: value for size, value in sizes.items() if value is not None}
     named = {size: None if value is None else make_symbols(size)[0] for size, value in sizes.items()}
-    found = call(name, named, flags)
+    found = call_formula(name, named, flags)
     assert found == FORMULAS[name].form(named, flags)
     if isinstance(found, Polynomial):
-        assert found.evaluate(**{size: given[size] for size in found.names}) == call(name, sizes, flags)
+        assert found.evaluate(**{size: given[size] for size in found.names}) == call_formula(name, sizes, flags)
     else:
-        assert found == call(name, sizes, flags) == 0  # a tied head
+        assert found == call_formula(name, sizes, flags) == 0  # a tied head
 
 
 @pytest.mark.parametrize("name", FORMULAS)
 @given(data=st.data())
-@quick
+@run_quickly
 def test_a_grid_of_two_swept_sizes_gives_at_each_point_the_count_of_ints(name: str, data: st.DataObject) -> None:
-    sizes, flags = data.draw(arguments(name, most=1000))
+    sizes, flags = data.draw(draw_arguments(name, most=1000))
     swept = data.draw(
         st.lists(
             st.sampled_from([size for size, value in sizes.items() if value is not None]),
@@ -208,7 +208,7 @@ def test_a_grid_of_two_swept_sizes_gives_at_each_point_the_count_of_ints(name: s
         sizes["n_kv_heads"] = 1
     axes = [np.array(points[size], dtype=dtype) for size in swept]
     grid = [axes[0]] if len(axes) == 1 else [axes[0][:, None], axes[1][None, :]]
-    found = call(name, sizes | dict(zip(swept, grid, strict=True)), flags)
+    found = call_formula(name, sizes | dict(zip(swept, grid, strict=True)), flags)
     if np.ndim(found) == 0:  # a tied head without a bias, or a bias alone beside a swept d_model
         assert name == "lm_head"
         assert flags["tied"]
@@ -216,16 +216,16 @@ def test_a_grid_of_two_swept_sizes_gives_at_each_point_the_count_of_ints(name: s
     assert np.asarray(found).dtype == np.int64
     for index in np.ndindex(full.shape):
         point = {size: points[size][i] for size, i in zip(swept, index, strict=True)}
-        assert int(full[index]) == call(name, sizes | point, flags)
+        assert int(full[index]) == call_formula(name, sizes | point, flags)
 
 
 @pytest.mark.parametrize("name", sorted(set(FORMULAS) - {"lm_head"}))
 def test_a_result_of_arrays_has_the_dtype_int64_whatever_came_in(name: str) -> None:
     for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
-        sizes, flags = some(name, np.array([2, 3], dtype=dtype))
-        found = call(name, sizes, flags)
+        sizes, flags = sample_arguments(name, np.array([2, 3], dtype=dtype))
+        found = call_formula(name, sizes, flags)
         assert found.dtype == np.int64
-        assert found.tolist() == [call(name, *some(name, n)) for n in (2, 3)]
+        assert found.tolist() == [call_formula(name, *sample_arguments(name, n)) for n in (2, 3)]
 
 
 def test_small_dtypes_are_widened_before_anything_is_multiplied() -> None:
@@ -235,10 +235,10 @@ def test_small_dtypes_are_widened_before_anything_is_multiplied() -> None:
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_numpy_scalars_count_as_ints(name: str) -> None:
-    sizes, flags = some(name, np.int32(3))
-    found = call(name, sizes, flags)
+    sizes, flags = sample_arguments(name, np.int32(3))
+    found = call_formula(name, sizes, flags)
     assert type(found) is int
-    assert found == call(name, *some(name, 3))
+    assert found == call_formula(name, *sample_arguments(name, 3))
 
 
 def test_a_grid_broadcasts_to_all_combinations() -> None:
@@ -259,38 +259,38 @@ def test_a_formula_leaves_the_arrays_it_was_given_as_they_were() -> None:
 
 @pytest.mark.parametrize("name", FORMULAS)
 @given(data=st.data())
-@quick
+@run_quickly
 def test_arrays_of_any_size_are_exact_or_refused_and_never_wrap(name: str, data: st.DataObject) -> None:
-    sizes, flags = data.draw(arguments(name, most=10 ** data.draw(st.integers(1, 13))))
-    exact = call(name, sizes, flags)
+    sizes, flags = data.draw(draw_arguments(name, most=10 ** data.draw(st.integers(1, 13))))
+    exact = call_formula(name, sizes, flags)
     arrays = {size: None if value is None else np.array([1, value]) for size, value in sizes.items()}
     if name == "moe" and sizes["n_active_experts"] is not None:
         arrays["n_active_experts"] = np.array([1, sizes["n_active_experts"]])
     if exact > LARGEST:
         with pytest.raises(ParamcountError, match=f"the largest of these counts is {exact:,} "):
-            call(name, arrays, flags)
+            call_formula(name, arrays, flags)
     else:
-        assert np.broadcast_to(call(name, arrays, flags), 2).tolist() == [
-            call(name, {size: value and 1 for size, value in sizes.items()}, flags),
+        assert np.broadcast_to(call_formula(name, arrays, flags), 2).tolist() == [
+            call_formula(name, {size: value and 1 for size, value in sizes.items()}, flags),
             exact,
         ]
 
 
 @pytest.mark.parametrize("name", sorted(set(FORMULAS) - {"norm"}))
 def test_overflow_of_arrays_is_an_error_and_ints_are_exact(name: str) -> None:
-    sizes, flags = some(name, HUGE)
-    exact = call(name, sizes, flags)
+    sizes, flags = sample_arguments(name, HUGE)
+    exact = call_formula(name, sizes, flags)
     assert exact == FORMULAS[name].form(sizes, flags) > LARGEST
     for size in sizes:
         with pytest.raises(ParamcountError, match="the largest of these counts is"):
-            call(name, sizes | {size: np.array([HUGE])}, flags)
+            call_formula(name, sizes | {size: np.array([HUGE])}, flags)
 
 
 @pytest.mark.parametrize("name", sorted(set(FORMULAS) - {"norm"}))
 def test_a_grid_of_which_one_corner_overflows_is_an_error(name: str) -> None:
-    sizes, flags = some(name, np.array([1, HUGE]))
+    sizes, flags = sample_arguments(name, np.array([1, HUGE]))
     with pytest.raises(ParamcountError, match="the largest of these counts is"):
-        call(name, sizes, flags)
+        call_formula(name, sizes, flags)
 
 
 def test_the_largest_count_an_array_can_hold_is_not_refused_and_one_more_is() -> None:
@@ -339,13 +339,13 @@ WRONG: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_size_is_one_line_that_names_it(name: str, size: str, wrong: str) -> None:
     value, said = WRONG[wrong]
-    sizes, flags = some(name)
+    sizes, flags = sample_arguments(name)
     least = 0 if size == "n_shared_experts" else 1  # of parts that are optional there may be none
     if least == 0 and "zero" in wrong:
-        assert np.all(call(name, sizes | {size: value}, flags) <= call(name, sizes | {size: 3}, flags))
+        assert np.all(call_formula(name, sizes | {size: value}, flags) <= call_formula(name, sizes | {size: 3}, flags))
         return
     with pytest.raises(ParamcountError) as error:
-        call(name, sizes | {size: value}, flags)
+        call_formula(name, sizes | {size: value}, flags)
     message = str(error.value)
     assert message.startswith(f"{size} {said}")
     integer = "a non-negative integer" if least == 0 else "a positive integer"
@@ -357,9 +357,9 @@ def test_a_wrong_size_is_one_line_that_names_it(name: str, size: str, wrong: str
     ("name", "size"), [(name, size) for name, size in EACH_SIZE if size not in FORMULAS[name].optional]
 )
 def test_a_size_that_has_to_be_there_may_not_be_none(name: str, size: str) -> None:
-    sizes, flags = some(name)
+    sizes, flags = sample_arguments(name)
     with pytest.raises(ParamcountError, match=f"^{size} = null "):
-        call(name, sizes | {size: None}, flags)
+        call_formula(name, sizes | {size: None}, flags)
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -402,9 +402,9 @@ def test_symbols_of_other_libraries_are_refused_by_name_of_the_size() -> None:
 
 
 @given(data=st.data())
-@quick
+@run_quickly
 def test_attention_is_qkv_and_output_projection_and_two_norms_over_a_head(data: st.DataObject) -> None:
-    sizes, flags = data.draw(arguments("attention"))
+    sizes, flags = data.draw(draw_arguments("attention"))
     o_bias = flags["bias"] if flags["o_bias"] is None else flags["o_bias"]
     apart = formulas.qkv(**sizes, bias=flags["bias"])
     apart += formulas.output_projection(**{name: sizes[name] for name in HEADS}, bias=o_bias)
@@ -412,9 +412,9 @@ def test_attention_is_qkv_and_output_projection_and_two_norms_over_a_head(data: 
 
 
 @given(data=st.data())
-@quick
+@run_quickly
 def test_a_mixture_is_router_experts_and_shared_experts(data: st.DataObject) -> None:
-    sizes, _ = data.draw(arguments("moe"))
+    sizes, _ = data.draw(draw_arguments("moe"))
     d_model, d_expert, n, visited, shared = (sizes[name] for name in MOE)
     apart = formulas.router(d_model=d_model, n_routed_experts=n) + formulas.experts(
         d_model=d_model, d_expert=d_expert, n_experts=visited or n
@@ -425,9 +425,9 @@ def test_a_mixture_is_router_experts_and_shared_experts(data: st.DataObject) -> 
 
 
 @given(data=st.data())
-@quick
+@run_quickly
 def test_what_one_token_uses_of_a_mixture_is_at_most_all_of_it(data: st.DataObject) -> None:
-    sizes, flags = data.draw(arguments("moe"))
+    sizes, flags = data.draw(draw_arguments("moe"))
     everything = formulas.moe(**sizes | {"n_active_experts": None}, **flags)
     used = formulas.moe(**sizes, **flags)
     assert used <= everything
@@ -435,9 +435,9 @@ def test_what_one_token_uses_of_a_mixture_is_at_most_all_of_it(data: st.DataObje
 
 
 @given(data=st.data())
-@quick
+@run_quickly
 def test_equal_groups_are_the_same_as_none(data: st.DataObject) -> None:
-    sizes, flags = data.draw(arguments("qkv"))
+    sizes, flags = data.draw(draw_arguments("qkv"))
     grouped, alone = sizes | {"n_kv_heads": sizes["n_heads"]}, sizes | {"n_kv_heads": None}
     assert formulas.qkv(**grouped, **flags) == formulas.qkv(**alone, **flags)
 
@@ -515,8 +515,8 @@ def test_arrays_that_do_not_broadcast_are_named_with_their_shapes() -> None:
     ("name", "flag"), [(name, flag) for name, formula in FORMULAS.items() for flag in formula.flags]
 )
 def test_a_flag_is_true_or_false_and_nothing_else(name: str, flag: str) -> None:
-    sizes, flags = some(name)
+    sizes, flags = sample_arguments(name)
     odd: list[object] = ["no", 0, 1, [], *([None] if flag != "o_bias" else [])]
     for wrong in odd:
         with pytest.raises(ParamcountError, match=rf"^{flag} = .* \(expected True or False\)$"):
-            call(name, sizes, flags | {flag: wrong})
+            call_formula(name, sizes, flags | {flag: wrong})

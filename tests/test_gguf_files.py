@@ -20,34 +20,34 @@ from paramcount.errors import ParamcountError
 from paramcount.formats import gguf as gguf_files
 from paramcount.formats.gguf import BLOCKS, KINDS, REMOVED, Array, Split, read_gguf, values_size
 from paramcount.formats.tensor_entries import LARGEST_HEADER, TensorEntry
-from tests.gguf_writing import finish
-from tests.refusing import refused_by
+from tests.gguf_writing import finish_file
+from tests.refusing import error_of
 
 UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY, UINT64, INT64, FLOAT64 = range(13)
 F32, F16, Q4_0, Q8_0, Q4_K, I8 = 0, 1, 2, 8, 12, 24
 
 
-def text(value: str | bytes) -> bytes:
+def pack_string(value: str | bytes) -> bytes:
     data = value.encode() if isinstance(value, str) else value
     return struct.pack("<Q", len(data)) + data
 
 
-def item(key: str | bytes, kind: int, value: bytes) -> bytes:
+def pack_item(key: str | bytes, kind: int, value: bytes) -> bytes:
     """An entry of the metadata."""
-    return text(key) + struct.pack("<I", kind) + value
+    return pack_string(key) + struct.pack("<I", kind) + value
 
 
-def listing(key: str, kind: int, length: int, elements: bytes = b"") -> bytes:
+def pack_array(key: str, kind: int, length: int, elements: bytes = b"") -> bytes:
     """An entry of the metadata that is an array."""
-    return item(key, ARRAY, struct.pack("<IQ", kind, length) + elements)
+    return pack_item(key, ARRAY, struct.pack("<IQ", kind, length) + elements)
 
 
-def info(name: str | bytes, sizes: Sequence[int] = (), kind: int = F32, start: int = 0) -> bytes:
+def pack_tensor_info(name: str | bytes, sizes: Sequence[int] = (), kind: int = F32, start: int = 0) -> bytes:
     """What a file says of a tensor. `sizes`: the innermost axis first."""
-    return text(name) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, kind, start)
+    return pack_string(name) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, kind, start)
 
 
-def made(
+def make_file(
     metadata: Sequence[bytes] = (), tensors: Sequence[bytes] = (), data: int | bytes = 0, alignment: int = 32
 ) -> bytes:
     """A file of this header and these values, or as many bytes of them."""
@@ -55,19 +55,19 @@ def made(
     return header + bytes(-len(header) % alignment) + (bytes(data) if isinstance(data, int) else data)
 
 
-def begun(n_tensors: int, n_metadata: int, rest: bytes = b"", version: int = 3) -> bytes:
+def make_start(n_tensors: int, n_metadata: int, rest: bytes = b"", version: int = 3) -> bytes:
     return b"GGUF" + struct.pack("<IQQ", version, n_tensors, n_metadata) + rest
 
 
-def written(file: Path, fill: Callable[[Any], None], arch: str = "llama", **options: Any) -> None:
+def write_with_package(file: Path, fill: Callable[[Any], None], arch: str = "llama", **options: Any) -> None:
     """A file as the format's own package writes it."""
     writer = gguf.GGUFWriter(file, arch, **options)
     fill(writer)
-    finish(writer)
+    finish_file(writer)
 
 
-def refusal(path: Path) -> str:
-    place, _, found = refused_by(read_gguf, path).partition(f"{path}: ")
+def reading_error(path: Path) -> str:
+    place, _, found = error_of(read_gguf, path).partition(f"{path}: ")
     assert not place
     return found
 
@@ -80,7 +80,7 @@ def file(tmp_path: Path) -> Path:
 # ---- what the format's package writes
 
 
-def second_opinion(
+def read_with_package(
     path: Path,
 ) -> tuple[dict[str, tuple[str, tuple[int, ...], int, int]], dict[str, object], dict[str, tuple[str, int]]]:
     """What the format's own package finds: tensors with the bytes of the file where their values begin and how many, single metadata, arrays."""
@@ -103,7 +103,7 @@ def second_opinion(
 
 def assert_read_alike(path: Path) -> None:
     header = read_gguf(path)
-    tensors, single, arrays = second_opinion(path)
+    tensors, single, arrays = read_with_package(path)
     assert {
         name: (t.dtype, t.shape, header.begins + t.start, t.stop - t.start) for name, t in header.tensors.items()
     } == tensors
@@ -154,7 +154,7 @@ def test_a_tensor_of_every_type_is_read_as_the_package_reads_it(dtype: str, endi
             )
         writer.add_tensor("behind", np.zeros((1, 1), np.float32))
 
-    written(file, fill, endianess=endian)
+    write_with_package(file, fill, endianess=endian)
     assert_read_alike(file)
     found = read_gguf(file).tensors
     assert found["x"] == TensorEntry(dtype, (5, 2, 3 * block.values), 32, 32 + 30 * block.size)
@@ -178,7 +178,7 @@ def test_metadata_of_every_type_are_read_as_the_package_reads_them(endian: Any, 
         writer.add_float64("nan", nan)
         writer.add_tensor("x", np.zeros(2, np.float32))
 
-    written(file, fill, endianess=endian)
+    write_with_package(file, fill, endianess=endian)
     assert_read_alike(file)
     header = read_gguf(file)
     assert [header.metadata[f"a.{kind}"] for kind in SINGLE] == [value for _, value in SINGLE.values()]
@@ -195,7 +195,7 @@ def test_tensors_are_found_at_any_alignment(alignment: int, file: Path) -> None:
         for i in range(5):
             writer.add_tensor(f"t{i}", np.zeros((i + 1, 3), np.float16))
 
-    written(file, fill)
+    write_with_package(file, fill)
     assert_read_alike(file)
     header = read_gguf(file)
     assert (header.alignment, header.begins % alignment) == (alignment, 0)
@@ -209,7 +209,7 @@ def test_a_file_in_parts_says_which_it_is(file: Path) -> None:
         for i in range(5):
             writer.add_tensor(f"t{i}", np.zeros((i + 1, 3), np.float32))
 
-    written(file, fill, split_max_tensors=2, small_first_shard=True)
+    write_with_package(file, fill, split_max_tensors=2, small_first_shard=True)
     parts = sorted(file.parent.iterdir())
     assert [part.name for part in parts] == [f"model-0000{n}-of-00004.gguf" for n in (1, 2, 3, 4)]
     for part in parts:
@@ -222,15 +222,15 @@ def test_a_file_in_parts_says_which_it_is(file: Path) -> None:
 def test_a_file_without_parts_is_none_of_them(file: Path) -> None:
     for items in (
         [],
-        [item("split.count", UINT16, b"\0\0")],
-        [item("split.count", UINT16, b"\0\0"), item("split.no", UINT16, b"\7\0")],
+        [pack_item("split.count", UINT16, b"\0\0")],
+        [pack_item("split.count", UINT16, b"\0\0"), pack_item("split.no", UINT16, b"\7\0")],
     ):
-        file.write_bytes(made(items))
+        file.write_bytes(make_file(items))
         assert read_gguf(file).split is None
 
 
 def test_the_older_version_is_read_alike(file: Path) -> None:
-    data = made([item("a", UINT8, b"\7")], [info("x", [4])], 16)
+    data = make_file([pack_item("a", UINT8, b"\7")], [pack_tensor_info("x", [4])], 16)
     file.write_bytes(data[:4] + b"\2" + data[5:])
     assert_read_alike(file)
     assert (read_gguf(file).metadata, list(read_gguf(file).tensors)) == ({"a": 7}, ["x"])
@@ -238,13 +238,13 @@ def test_the_older_version_is_read_alike(file: Path) -> None:
 
 def test_tensors_without_axes_and_without_values_are_read(file: Path) -> None:
     file.write_bytes(
-        made(
+        make_file(
             [],
             [
-                info("scalar"),
-                info("none", [0, 3], F16, 32),
-                info("first", [32, 0], Q4_0, 32),
-                info("x", [1, 1, 2, 1], I8, 32),
+                pack_tensor_info("scalar"),
+                pack_tensor_info("none", [0, 3], F16, 32),
+                pack_tensor_info("first", [32, 0], Q4_0, 32),
+                pack_tensor_info("x", [1, 1, 2, 1], I8, 32),
             ],
             34,
         )
@@ -259,7 +259,16 @@ def test_tensors_without_axes_and_without_values_are_read(file: Path) -> None:
 
 def test_tensors_may_be_told_of_in_any_order(file: Path) -> None:
     file.write_bytes(
-        made([], [info("b", [9], F32, 32), info("a", [8]), info("c", [1], F32, 96), info("none", [0], F32, 96)], 100)
+        make_file(
+            [],
+            [
+                pack_tensor_info("b", [9], F32, 32),
+                pack_tensor_info("a", [8]),
+                pack_tensor_info("c", [1], F32, 96),
+                pack_tensor_info("none", [0], F32, 96),
+            ],
+            100,
+        )
     )
     assert_read_alike(file)
     assert list(read_gguf(file).tensors) == ["b", "a", "c", "none"]
@@ -267,25 +276,30 @@ def test_tensors_may_be_told_of_in_any_order(file: Path) -> None:
 
 def test_the_last_values_may_be_filled_up_or_not(file: Path) -> None:
     for n in range(20, 33):
-        file.write_bytes(made([], [info("x", [5])], n))
+        file.write_bytes(make_file([], [pack_tensor_info("x", [5])], n))
         assert read_gguf(file).tensors == {"x": TensorEntry("F32", (5,), 0, 20)}
-    for data, end in ((begun(0, 0), 24), (begun(0, 0, bytes(5)), 29), (begun(0, 0, bytes(8)), 32)):
+    for data, end in ((make_start(0, 0), 24), (make_start(0, 0, bytes(5)), 29), (make_start(0, 0, bytes(8)), 32)):
         file.write_bytes(data)
         header = read_gguf(file)
         assert (header.tensors, header.begins, header.state.size) == ({}, 32, end)
 
 
-VOCABULARY = b"".join(text(b"word"[: n % 5] * (n % 4)) for n in range(150_000))
+VOCABULARY = b"".join(pack_string(b"word"[: n % 5] * (n % 4)) for n in range(150_000))
 
 
 def test_a_vocabulary_is_passed_without_being_kept(file: Path) -> None:
     names = ("tokens", "scores", "token_type", "merges")
     kinds, sizes = (STRING, FLOAT32, INT32, STRING), (VOCABULARY, bytes(600_000), bytes(600_000), VOCABULARY)
     items = [
-        listing(f"tokenizer.ggml.{name}", kind, 150_000, elements) for name, kind, elements in zip(names, kinds, sizes)
+        pack_array(f"tokenizer.ggml.{name}", kind, 150_000, elements)
+        for name, kind, elements in zip(names, kinds, sizes)
     ]
     file.write_bytes(
-        made([*items, item("tokenizer.ggml.eos_token_id", UINT32, struct.pack("<I", 2))], [info("x", [8])], 32)
+        make_file(
+            [*items, pack_item("tokenizer.ggml.eos_token_id", UINT32, struct.pack("<I", 2))],
+            [pack_tensor_info("x", [8])],
+            32,
+        )
     )
     tracemalloc.start()
     try:
@@ -300,9 +314,13 @@ def test_a_vocabulary_is_passed_without_being_kept(file: Path) -> None:
 
 @pytest.mark.parametrize("window", [1, 7, 8, 9, 24, 100])
 def test_a_window_of_any_size_reads_the_same(window: int, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = listing("words", STRING, 40, b"".join(text(b"w" * n) for n in range(40)))
-    tensors = [info(f"tensor{n}", [8], F32, 32 * n) for n in range(9)]
-    file.write_bytes(made([item("a", STRING, text("b" * 60)), words, item("c", UINT64, bytes(8))], tensors, 288))
+    words = pack_array("words", STRING, 40, b"".join(pack_string(b"w" * n) for n in range(40)))
+    tensors = [pack_tensor_info(f"tensor{n}", [8], F32, 32 * n) for n in range(9)]
+    file.write_bytes(
+        make_file(
+            [pack_item("a", STRING, pack_string("b" * 60)), words, pack_item("c", UINT64, bytes(8))], tensors, 288
+        )
+    )
     expected = read_gguf(file)
     monkeypatch.setattr(gguf_files, "WINDOW", window)
     assert read_gguf(file) == expected
@@ -310,14 +328,14 @@ def test_a_window_of_any_size_reads_the_same(window: int, file: Path, monkeypatc
 
 
 def test_a_link_is_followed_and_its_file_known_again(file: Path, tmp_path: Path) -> None:
-    file.write_bytes(made([], [info("x", [8])], 32))
+    file.write_bytes(make_file([], [pack_tensor_info("x", [8])], 32))
     (tmp_path / "link").symlink_to(file)
     found = file.stat()
     assert read_gguf(tmp_path / "link").state == (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def test_a_header_is_read_without_numpy_and_the_package(file: Path) -> None:
-    file.write_bytes(made([], [info("x", [8])], 32))
+    file.write_bytes(make_file([], [pack_tensor_info("x", [8])], 32))
     code = f"import sys, pathlib, paramcount.formats.gguf as g; g.read_gguf(pathlib.Path({str(file)!r})); print({{'numpy', 'gguf'}} & {{*sys.modules}})"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "set()\n"
@@ -338,28 +356,30 @@ TYPED = "(expected UINT32)"
 END = "(expected there, or filled up to a multiple of 32)"
 GAP = "a multiple of 32, no gap, nothing twice)"
 MOST = 2**64 - 1
-X = info("x", [8])
+X = pack_tensor_info("x", [8])
 ALIGNED = "general.alignment"
 
 
-def u32(value: int) -> bytes:
+def pack_u32(value: int) -> bytes:
     return struct.pack("<I", value)
 
 
-def u64(value: int) -> bytes:
+def pack_u64(value: int) -> bytes:
     return struct.pack("<Q", value)
 
 
-def parts(no: int | None, files: int, tensors: int | None = 1) -> bytes:
+def make_part(no: int | None, files: int, tensors: int | None = 1) -> bytes:
     items = {"split.no": no, "split.count": files, "split.tensors.count": tensors}
-    return made([item(key, INT32, struct.pack("<i", value)) for key, value in items.items() if value is not None])
+    return make_file(
+        [pack_item(key, INT32, struct.pack("<i", value)) for key, value in items.items() if value is not None]
+    )
 
 
 WRONG: list[tuple[bytes, str]] = [
     (b"", "is empty (expected a GGUF file)"),
     (bytes(1), f"begins with the bytes 00 {FILE}"),
     (bytes(100_000), f"begins with the bytes 00 00 00 00 {FILE}"),
-    (b"gguf" + begun(0, 0)[4:], f"begins with the bytes 67 67 75 66 {FILE}"),
+    (b"gguf" + make_start(0, 0)[4:], f"begins with the bytes 67 67 75 66 {FILE}"),
     (b"\x1b[31m", f"begins with the bytes 1b 5b 33 31 {FILE}"),
     (b"PK\3\4\0\0\x08\x08\0\0", f"is a zip archive, as PyTorch writes checkpoints {FILE}"),
     (b"\x80\x02}q\0(X\1\0", f"is a pickle {FILE}"),
@@ -367,107 +387,107 @@ WRONG: list[tuple[bytes, str]] = [
     (struct.pack("<Q", 40) + b'{"x":{"dtype":"F32","shape":[2]', f"is a safetensors file {FILE}"),
     (b"GGU", f"the file ends after 3 bytes, within its header {WHOLE}"),
     (b"GGUF", f"the file ends after 4 bytes, within its header {WHOLE}"),
-    (begun(0, 0)[:23], f"the file ends after 23 bytes, within its header {WHOLE}"),
-    (begun(0, 0, version=0), "is of version 0 of GGUF (expected version 2 or 3)"),
-    (begun(0, 0, version=1), "is of version 1 of GGUF (expected version 2 or 3)"),
-    (begun(0, 0, version=4), "is of version 4 of GGUF (expected version 2 or 3)"),
-    (begun(0, 0, version=1 << 24), "is of version 1 of GGUF (expected version 2 or 3)"),
-    (begun(0, 0, version=0x03030303), "is of version 50,529,027 of GGUF (expected version 2 or 3)"),
-    (begun(MOST, 0), "says that it has 18,446,744,073,709,551,615 tensors (expected at most 500,000)"),
-    (begun(500_001, 0), "says that it has 500,001 tensors (expected at most 500,000)"),
-    (begun(500_000, 0), f"tensor 1: its name: the file ends after 24 bytes, within its header {WHOLE}"),
-    (begun(0, MOST), "says that it has 18,446,744,073,709,551,615 metadata (expected at most 65,536)"),
-    (begun(0, 65_537), "says that it has 65,537 metadata (expected at most 65,536)"),
-    (begun(0, 65_536), f"metadata 1: its name: the file ends after 24 bytes, within its header {WHOLE}"),
+    (make_start(0, 0)[:23], f"the file ends after 23 bytes, within its header {WHOLE}"),
+    (make_start(0, 0, version=0), "is of version 0 of GGUF (expected version 2 or 3)"),
+    (make_start(0, 0, version=1), "is of version 1 of GGUF (expected version 2 or 3)"),
+    (make_start(0, 0, version=4), "is of version 4 of GGUF (expected version 2 or 3)"),
+    (make_start(0, 0, version=1 << 24), "is of version 1 of GGUF (expected version 2 or 3)"),
+    (make_start(0, 0, version=0x03030303), "is of version 50,529,027 of GGUF (expected version 2 or 3)"),
+    (make_start(MOST, 0), "says that it has 18,446,744,073,709,551,615 tensors (expected at most 500,000)"),
+    (make_start(500_001, 0), "says that it has 500,001 tensors (expected at most 500,000)"),
+    (make_start(500_000, 0), f"tensor 1: its name: the file ends after 24 bytes, within its header {WHOLE}"),
+    (make_start(0, MOST), "says that it has 18,446,744,073,709,551,615 metadata (expected at most 65,536)"),
+    (make_start(0, 65_537), "says that it has 65,537 metadata (expected at most 65,536)"),
+    (make_start(0, 65_536), f"metadata 1: its name: the file ends after 24 bytes, within its header {WHOLE}"),
     # names of metadata
-    (made([item(b"", UINT8, b"\0")]), f"metadata 1: its name = '' {PRINTABLE}"),
-    (made([item("\x1b[31m", UINT8, b"\0")]), rf"metadata 1: its name = '\x1b[31m' {PRINTABLE}"),
-    (made([item("a", UINT8, b"\0"), item("a\u202eb", UINT8, b"\0")]), rf"metadata 2: its name = 'a\u202eb' {PRINTABLE}"),
-    (made([item(b"a\xff", UINT8, b"\0")]), "metadata 1: its name: is not text at byte 1 (expected UTF-8)"),
-    (begun(0, 1, u64(MOST)), "metadata 1: its name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 65,535)"),
-    (begun(0, 1, u64(65_536) + bytes(70_000)), "metadata 1: its name: has 65,536 bytes (expected a string of at most 65,535)"),
-    (begun(0, 1, u64(65_535) + b"a" * 100), f"metadata 1: its name: the file ends after 132 bytes, within its header {WHOLE}"),
-    (made([item("a", UINT8, b"\0"), item("a", UINT8, b"\0")]), f"metadata a: stands a second time {ONCE}"),
-    (made([listing("a", UINT8, 0), item("a", UINT8, b"\0")]), f"metadata a: stands a second time {ONCE}"),
+    (make_file([pack_item(b"", UINT8, b"\0")]), f"metadata 1: its name = '' {PRINTABLE}"),
+    (make_file([pack_item("\x1b[31m", UINT8, b"\0")]), rf"metadata 1: its name = '\x1b[31m' {PRINTABLE}"),
+    (make_file([pack_item("a", UINT8, b"\0"), pack_item("a\u202eb", UINT8, b"\0")]), rf"metadata 2: its name = 'a\u202eb' {PRINTABLE}"),
+    (make_file([pack_item(b"a\xff", UINT8, b"\0")]), "metadata 1: its name: is not text at byte 1 (expected UTF-8)"),
+    (make_start(0, 1, pack_u64(MOST)), "metadata 1: its name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 65,535)"),
+    (make_start(0, 1, pack_u64(65_536) + bytes(70_000)), "metadata 1: its name: has 65,536 bytes (expected a string of at most 65,535)"),
+    (make_start(0, 1, pack_u64(65_535) + b"a" * 100), f"metadata 1: its name: the file ends after 132 bytes, within its header {WHOLE}"),
+    (make_file([pack_item("a", UINT8, b"\0"), pack_item("a", UINT8, b"\0")]), f"metadata a: stands a second time {ONCE}"),
+    (make_file([pack_array("a", UINT8, 0), pack_item("a", UINT8, b"\0")]), f"metadata a: stands a second time {ONCE}"),
     # their values
-    (made([item("a", 13, b"\0")]), f"metadata a: is of type 13 {KIND}"),
-    (made([item("a", 2**32 - 1, b"\0")]), f"metadata a: is of type 4,294,967,295 {KIND}"),
-    (made([item("a", BOOL, b"\2")]), "metadata a = 2 (expected 0 or 1, a truth value)"),
-    (made([item("a", BOOL, b"\xff")]), "metadata a = 255 (expected 0 or 1, a truth value)"),
-    (made([item("a", STRING, text(b"abc\xed\xa0\x80"))]), "metadata a: is not text at byte 3 (expected UTF-8)"),
-    (made([item("a", STRING, u64(MOST))]), "metadata a: has 18,446,744,073,709,551,615 bytes (expected a string of at most 1,048,576)"),
-    (made([item("a", STRING, u64(2**20 + 1))]), "metadata a: has 1,048,577 bytes (expected a string of at most 1,048,576)"),
-    (begun(0, 1, item("a", STRING, u64(2**20))), f"metadata a: the file ends after 45 bytes, within its header {WHOLE}"),
-    (begun(0, 1, item("a", UINT64, bytes(7))), f"metadata a: the file ends after 44 bytes, within its header {WHOLE}"),
+    (make_file([pack_item("a", 13, b"\0")]), f"metadata a: is of type 13 {KIND}"),
+    (make_file([pack_item("a", 2**32 - 1, b"\0")]), f"metadata a: is of type 4,294,967,295 {KIND}"),
+    (make_file([pack_item("a", BOOL, b"\2")]), "metadata a = 2 (expected 0 or 1, a truth value)"),
+    (make_file([pack_item("a", BOOL, b"\xff")]), "metadata a = 255 (expected 0 or 1, a truth value)"),
+    (make_file([pack_item("a", STRING, pack_string(b"abc\xed\xa0\x80"))]), "metadata a: is not text at byte 3 (expected UTF-8)"),
+    (make_file([pack_item("a", STRING, pack_u64(MOST))]), "metadata a: has 18,446,744,073,709,551,615 bytes (expected a string of at most 1,048,576)"),
+    (make_file([pack_item("a", STRING, pack_u64(2**20 + 1))]), "metadata a: has 1,048,577 bytes (expected a string of at most 1,048,576)"),
+    (make_start(0, 1, pack_item("a", STRING, pack_u64(2**20))), f"metadata a: the file ends after 45 bytes, within its header {WHOLE}"),
+    (make_start(0, 1, pack_item("a", UINT64, bytes(7))), f"metadata a: the file ends after 44 bytes, within its header {WHOLE}"),
     # arrays
-    (made([listing("a", 13, 1)]), f"metadata a: is of type 13 {KIND}"),
-    (made([listing("a", ARRAY, 1, u32(ARRAY) + u64(1))]), "metadata a: is an array of arrays (expected an array of numbers, truth values or texts)"),
-    (made([listing("a", ARRAY, MOST, (u32(ARRAY) + u64(MOST)) * 100_000)]), "metadata a: is an array of arrays (expected an array of numbers, truth values or texts)"),
-    (made([listing("a", UINT8, MOST)]), f"metadata a: takes the header to byte 18,446,744,073,709,551,664 {LARGE}"),
-    (made([listing("a", FLOAT64, 2**61)]), f"metadata a: takes the header to byte 18,446,744,073,709,551,665 {LARGE}"),
-    (begun(0, 1, listing("a", UINT8, 2**25 - 49)), f"metadata a: the file ends after 49 bytes, within its header {WHOLE}"),
-    (begun(0, 1, listing("a", UINT16, 5, bytes(9))), f"metadata a: the file ends after 58 bytes, within its header {WHOLE}"),
-    (made([listing("a", STRING, MOST)]), f"metadata a: takes the header to byte 147,573,952,589,676,412,969 {LARGE}"),
-    (made([listing("a", STRING, 1, u64(MOST))]), f"metadata a: takes the header to byte 18,446,744,073,709,551,672 {LARGE}"),
-    (made([listing("a", STRING, 2, text("b") + u64(2**63))]), f"metadata a: takes the header to byte 9,223,372,036,854,775,874 {LARGE}"),
-    (begun(0, 1, listing("a", STRING, 2, text("b" * 9) + text("c")[:8])), f"metadata a: the file ends after 74 bytes, within its header {WHOLE}"),
-    (begun(0, 1, listing("a", STRING, 2, text("b" * 9) + bytes(7))), f"metadata a: the file ends after 73 bytes, within its header {WHOLE}"),
-    (begun(0, 1, listing("a", STRING, 3, text("b" * 9))), f"metadata a: the file ends after 66 bytes, within its header {WHOLE}"),
+    (make_file([pack_array("a", 13, 1)]), f"metadata a: is of type 13 {KIND}"),
+    (make_file([pack_array("a", ARRAY, 1, pack_u32(ARRAY) + pack_u64(1))]), "metadata a: is an array of arrays (expected an array of numbers, truth values or texts)"),
+    (make_file([pack_array("a", ARRAY, MOST, (pack_u32(ARRAY) + pack_u64(MOST)) * 100_000)]), "metadata a: is an array of arrays (expected an array of numbers, truth values or texts)"),
+    (make_file([pack_array("a", UINT8, MOST)]), f"metadata a: takes the header to byte 18,446,744,073,709,551,664 {LARGE}"),
+    (make_file([pack_array("a", FLOAT64, 2**61)]), f"metadata a: takes the header to byte 18,446,744,073,709,551,665 {LARGE}"),
+    (make_start(0, 1, pack_array("a", UINT8, 2**25 - 49)), f"metadata a: the file ends after 49 bytes, within its header {WHOLE}"),
+    (make_start(0, 1, pack_array("a", UINT16, 5, bytes(9))), f"metadata a: the file ends after 58 bytes, within its header {WHOLE}"),
+    (make_file([pack_array("a", STRING, MOST)]), f"metadata a: takes the header to byte 147,573,952,589,676,412,969 {LARGE}"),
+    (make_file([pack_array("a", STRING, 1, pack_u64(MOST))]), f"metadata a: takes the header to byte 18,446,744,073,709,551,672 {LARGE}"),
+    (make_file([pack_array("a", STRING, 2, pack_string("b") + pack_u64(2**63))]), f"metadata a: takes the header to byte 9,223,372,036,854,775,874 {LARGE}"),
+    (make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + pack_string("c")[:8])), f"metadata a: the file ends after 74 bytes, within its header {WHOLE}"),
+    (make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + bytes(7))), f"metadata a: the file ends after 73 bytes, within its header {WHOLE}"),
+    (make_start(0, 1, pack_array("a", STRING, 3, pack_string("b" * 9))), f"metadata a: the file ends after 66 bytes, within its header {WHOLE}"),
     # the alignment, and parts
-    (made([item(ALIGNED, UINT32, u32(0))], [X], 32), f"metadata general.alignment = 0 {POWER}"),
-    (made([item(ALIGNED, UINT32, u32(24))], [X], 32), f"metadata general.alignment = 24 {POWER}"),
-    (made([item(ALIGNED, INT32, b"\xe0\xff\xff\xff")], [X], 32), f"metadata general.alignment: is of type INT32 {TYPED}"),
-    (made([item(ALIGNED, UINT64, u64(2**32))], [X], 32), f"metadata general.alignment: is of type UINT64 {TYPED}"),
-    (made([item(ALIGNED, FLOAT32, struct.pack("<f", 32))], [X], 32), f"metadata general.alignment: is of type FLOAT32 {TYPED}"),
-    (made([item(ALIGNED, BOOL, b"\1")], [X], 32), f"metadata general.alignment: is of type BOOL {TYPED}"),
-    (made([item(ALIGNED, STRING, text("32"))], [X], 32), f"metadata general.alignment: is of type STRING {TYPED}"),
-    (made([listing(ALIGNED, UINT32, 1, u32(32))], [X], 32), f"metadata general.alignment: is of type ARRAY {TYPED}"),
-    (made([item(ALIGNED, UINT32, u32(2**31))], [X], 32), "its tensors end at byte 2,147,483,680, the file at byte 128 (expected there, or filled up to a multiple of 2,147,483,648)"),
-    (parts(3, 3), "metadata split.no = 3 (expected an integer from 0 to 2)"),
-    (parts(-1, 3), "metadata split.no = -1 (expected an integer from 0 to 2)"),
-    (parts(None, 3), "metadata split.no: is missing (expected an integer from 0 to 2)"),
-    (parts(0, -3), "metadata split.count = -3 (expected a non-negative integer)"),
-    (parts(0, 3, -1), "metadata split.tensors.count = -1 (expected a non-negative integer)"),
-    (parts(0, 3, None), "metadata split.tensors.count: is missing (expected a non-negative integer)"),
-    (made([item("split.count", STRING, text("2"))]), "metadata split.count = the string '2' (expected a non-negative integer)"),
+    (make_file([pack_item(ALIGNED, UINT32, pack_u32(0))], [X], 32), f"metadata general.alignment = 0 {POWER}"),
+    (make_file([pack_item(ALIGNED, UINT32, pack_u32(24))], [X], 32), f"metadata general.alignment = 24 {POWER}"),
+    (make_file([pack_item(ALIGNED, INT32, b"\xe0\xff\xff\xff")], [X], 32), f"metadata general.alignment: is of type INT32 {TYPED}"),
+    (make_file([pack_item(ALIGNED, UINT64, pack_u64(2**32))], [X], 32), f"metadata general.alignment: is of type UINT64 {TYPED}"),
+    (make_file([pack_item(ALIGNED, FLOAT32, struct.pack("<f", 32))], [X], 32), f"metadata general.alignment: is of type FLOAT32 {TYPED}"),
+    (make_file([pack_item(ALIGNED, BOOL, b"\1")], [X], 32), f"metadata general.alignment: is of type BOOL {TYPED}"),
+    (make_file([pack_item(ALIGNED, STRING, pack_string("32"))], [X], 32), f"metadata general.alignment: is of type STRING {TYPED}"),
+    (make_file([pack_array(ALIGNED, UINT32, 1, pack_u32(32))], [X], 32), f"metadata general.alignment: is of type ARRAY {TYPED}"),
+    (make_file([pack_item(ALIGNED, UINT32, pack_u32(2**31))], [X], 32), "its tensors end at byte 2,147,483,680, the file at byte 128 (expected there, or filled up to a multiple of 2,147,483,648)"),
+    (make_part(3, 3), "metadata split.no = 3 (expected an integer from 0 to 2)"),
+    (make_part(-1, 3), "metadata split.no = -1 (expected an integer from 0 to 2)"),
+    (make_part(None, 3), "metadata split.no: is missing (expected an integer from 0 to 2)"),
+    (make_part(0, -3), "metadata split.count = -3 (expected a non-negative integer)"),
+    (make_part(0, 3, -1), "metadata split.tensors.count = -1 (expected a non-negative integer)"),
+    (make_part(0, 3, None), "metadata split.tensors.count: is missing (expected a non-negative integer)"),
+    (make_file([pack_item("split.count", STRING, pack_string("2"))]), "metadata split.count = the string '2' (expected a non-negative integer)"),
     # tensors
-    (made([], [info("", [8])], 32), f"tensor 1: its name = '' {PRINTABLE}"),
-    (made([], [info("\x1b]0;a\x07", [8])], 32), rf"tensor 1: its name = '\x1b]0;a\x07' {PRINTABLE}"),
-    (made([], [info("a\nb", [8])], 32), rf"tensor 1: its name = 'a\nb' {PRINTABLE}"),
-    (made([], [info("a\0", [8])], 32), rf"tensor 1: its name = 'a\x00' {PRINTABLE}"),
-    (made([], [X, info(b"\xc3", [8], F32, 32)], 64), "tensor 2: its name: is not text at byte 0 (expected UTF-8)"),
-    (made([], [info("a" * 65, [8])], 32), "tensor 1: its name: has 65 bytes (expected a string of at most 64)"),
-    (begun(1, 0, u64(MOST)), "tensor 1: its name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 64)"),
-    (made([], [X, info("x", [8], F32, 32)], 64), f"tensor x: stands a second time {ONCE}"),
-    (made([], [info("x", [1] * 5)], 4), "tensor x: has 5 axes (expected at most 4)"),
-    (begun(1, 0, text("x") + u32(2**32 - 1)), "tensor x: has 4,294,967,295 axes (expected at most 4)"),
-    (begun(1, 0, info("x", [8])[:-1]), f"tensor x: the file ends after 56 bytes, within its header {WHOLE}"),
-    *((made([], [info("x", [32], kind)], 32), f"tensor x: is of type {kind}, {name}, which GGUF has no more {TYPE}") for kind, name in REMOVED.items()),
-    (made([], [info("x", [32], 43)], 32), f"tensor x: is of type 43 {TYPE}"),
-    (made([], [info("x", [32], 2**32 - 1)], 32), f"tensor x: is of type 4,294,967,295 {TYPE}"),
-    (made([], [info("x", [31], Q4_0)], 32), "tensor x: shape = [31] of Q4_0 (expected rows, the last number, of a multiple of 32 values)"),
-    (made([], [info("x", [16, 2], Q8_0)], 64), "tensor x: shape = [2, 16] of Q8_0 (expected rows, the last number, of a multiple of 32 values)"),
-    (made([], [info("x", [128, 4], Q4_K)], 64), "tensor x: shape = [4, 128] of Q4_K (expected rows, the last number, of a multiple of 256 values)"),
-    (made([], [info("x", [], Q4_0)], 32), "tensor x: shape = [] of Q4_0 (expected rows, the last number, of a multiple of 32 values)"),
-    (made([], [info("x", [2**63])], 32), f"tensor x: shape = [9223372036854775808] {FEWER}"),
-    (made([], [info("x", [2**62, 2])], 32), f"tensor x: shape = [2, 4611686018427387904] {FEWER}"),
-    (made([], [info("x", [2**16] * 4)], 32), f"tensor x: shape = [65536, 65536, 65536, 65536] {FEWER}"),
-    (made([], [info("x", [0, MOST])], 32), f"tensor x: shape = [18446744073709551615, 0] {FEWER}"),
+    (make_file([], [pack_tensor_info("", [8])], 32), f"tensor 1: its name = '' {PRINTABLE}"),
+    (make_file([], [pack_tensor_info("\x1b]0;a\x07", [8])], 32), rf"tensor 1: its name = '\x1b]0;a\x07' {PRINTABLE}"),
+    (make_file([], [pack_tensor_info("a\nb", [8])], 32), rf"tensor 1: its name = 'a\nb' {PRINTABLE}"),
+    (make_file([], [pack_tensor_info("a\0", [8])], 32), rf"tensor 1: its name = 'a\x00' {PRINTABLE}"),
+    (make_file([], [X, pack_tensor_info(b"\xc3", [8], F32, 32)], 64), "tensor 2: its name: is not text at byte 0 (expected UTF-8)"),
+    (make_file([], [pack_tensor_info("a" * 65, [8])], 32), "tensor 1: its name: has 65 bytes (expected a string of at most 64)"),
+    (make_start(1, 0, pack_u64(MOST)), "tensor 1: its name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 64)"),
+    (make_file([], [X, pack_tensor_info("x", [8], F32, 32)], 64), f"tensor x: stands a second time {ONCE}"),
+    (make_file([], [pack_tensor_info("x", [1] * 5)], 4), "tensor x: has 5 axes (expected at most 4)"),
+    (make_start(1, 0, pack_string("x") + pack_u32(2**32 - 1)), "tensor x: has 4,294,967,295 axes (expected at most 4)"),
+    (make_start(1, 0, pack_tensor_info("x", [8])[:-1]), f"tensor x: the file ends after 56 bytes, within its header {WHOLE}"),
+    *((make_file([], [pack_tensor_info("x", [32], kind)], 32), f"tensor x: is of type {kind}, {name}, which GGUF has no more {TYPE}") for kind, name in REMOVED.items()),
+    (make_file([], [pack_tensor_info("x", [32], 43)], 32), f"tensor x: is of type 43 {TYPE}"),
+    (make_file([], [pack_tensor_info("x", [32], 2**32 - 1)], 32), f"tensor x: is of type 4,294,967,295 {TYPE}"),
+    (make_file([], [pack_tensor_info("x", [31], Q4_0)], 32), "tensor x: shape = [31] of Q4_0 (expected rows, the last number, of a multiple of 32 values)"),
+    (make_file([], [pack_tensor_info("x", [16, 2], Q8_0)], 64), "tensor x: shape = [2, 16] of Q8_0 (expected rows, the last number, of a multiple of 32 values)"),
+    (make_file([], [pack_tensor_info("x", [128, 4], Q4_K)], 64), "tensor x: shape = [4, 128] of Q4_K (expected rows, the last number, of a multiple of 256 values)"),
+    (make_file([], [pack_tensor_info("x", [], Q4_0)], 32), "tensor x: shape = [] of Q4_0 (expected rows, the last number, of a multiple of 32 values)"),
+    (make_file([], [pack_tensor_info("x", [2**63])], 32), f"tensor x: shape = [9223372036854775808] {FEWER}"),
+    (make_file([], [pack_tensor_info("x", [2**62, 2])], 32), f"tensor x: shape = [2, 4611686018427387904] {FEWER}"),
+    (make_file([], [pack_tensor_info("x", [2**16] * 4)], 32), f"tensor x: shape = [65536, 65536, 65536, 65536] {FEWER}"),
+    (make_file([], [pack_tensor_info("x", [0, MOST])], 32), f"tensor x: shape = [18446744073709551615, 0] {FEWER}"),
     # where their values are
-    (made([], [info("x", [8], F32, 16)], 64), f"tensor x: its values begin at byte 16 (expected byte 0, at first: {GAP}"),
-    (made([], [info("x", [8], F32, 32)], 64), f"tensor x: its values begin at byte 32 (expected byte 0, at first: {GAP}"),
-    (made([], [info("x", [8], F32, MOST)], 64), f"tensor x: its values begin at byte 18,446,744,073,709,551,615 (expected byte 0, at first: {GAP}"),
-    (made([], [X, info("y", [8])], 64), f"tensor y: its values begin at byte 0 (expected byte 32, behind 'x': {GAP}"),
-    (made([], [info("x", [9]), info("y", [8], F32, 32)], 96), f"tensor y: its values begin at byte 32 (expected byte 64, behind 'x': {GAP}"),
-    (made([], [info("x", [9]), info("y", [8], F32, 36)], 96), f"tensor y: its values begin at byte 36 (expected byte 64, behind 'x': {GAP}"),
-    (made([], [X, info("y", [8], F32, 64)], 96), f"tensor y: its values begin at byte 64 (expected byte 32, behind 'x': {GAP}"),
-    (made([], [X, info("y", [8], F32, 2**63)], 64), f"tensor y: its values begin at byte 9,223,372,036,854,775,808 (expected byte 32, behind 'x': {GAP}"),
-    (made([], [X], 31), f"its tensors end at byte 96, the file at byte 95 {END}"),
-    (made([], [X], 33), f"its tensors end at byte 96, the file at byte 97 {END}"),
-    (made([], [info("x", [5])], 19), f"its tensors end at byte 84, the file at byte 83 {END}"),
-    (made([], [info("x", [5])], 33), f"its tensors end at byte 84, the file at byte 97 {END}"),
-    (made([], [info("x", [2**60])], 32), f"its tensors end at byte 4,611,686,018,427,387,968, the file at byte 96 {END}"),
-    (made([item("a", UINT8, b"\0")], [], 1), f"its tensors end at byte 38, the file at byte 65 {END}"),
+    (make_file([], [pack_tensor_info("x", [8], F32, 16)], 64), f"tensor x: its values begin at byte 16 (expected byte 0, at first: {GAP}"),
+    (make_file([], [pack_tensor_info("x", [8], F32, 32)], 64), f"tensor x: its values begin at byte 32 (expected byte 0, at first: {GAP}"),
+    (make_file([], [pack_tensor_info("x", [8], F32, MOST)], 64), f"tensor x: its values begin at byte 18,446,744,073,709,551,615 (expected byte 0, at first: {GAP}"),
+    (make_file([], [X, pack_tensor_info("y", [8])], 64), f"tensor y: its values begin at byte 0 (expected byte 32, behind 'x': {GAP}"),
+    (make_file([], [pack_tensor_info("x", [9]), pack_tensor_info("y", [8], F32, 32)], 96), f"tensor y: its values begin at byte 32 (expected byte 64, behind 'x': {GAP}"),
+    (make_file([], [pack_tensor_info("x", [9]), pack_tensor_info("y", [8], F32, 36)], 96), f"tensor y: its values begin at byte 36 (expected byte 64, behind 'x': {GAP}"),
+    (make_file([], [X, pack_tensor_info("y", [8], F32, 64)], 96), f"tensor y: its values begin at byte 64 (expected byte 32, behind 'x': {GAP}"),
+    (make_file([], [X, pack_tensor_info("y", [8], F32, 2**63)], 64), f"tensor y: its values begin at byte 9,223,372,036,854,775,808 (expected byte 32, behind 'x': {GAP}"),
+    (make_file([], [X], 31), f"its tensors end at byte 96, the file at byte 95 {END}"),
+    (make_file([], [X], 33), f"its tensors end at byte 96, the file at byte 97 {END}"),
+    (make_file([], [pack_tensor_info("x", [5])], 19), f"its tensors end at byte 84, the file at byte 83 {END}"),
+    (make_file([], [pack_tensor_info("x", [5])], 33), f"its tensors end at byte 84, the file at byte 97 {END}"),
+    (make_file([], [pack_tensor_info("x", [2**60])], 32), f"its tensors end at byte 4,611,686,018,427,387,968, the file at byte 96 {END}"),
+    (make_file([pack_item("a", UINT8, b"\0")], [], 1), f"its tensors end at byte 38, the file at byte 65 {END}"),
 ]  # fmt: skip
 
 
@@ -476,60 +496,62 @@ WRONG: list[tuple[bytes, str]] = [
 )
 def test_a_wrong_file_is_refused_in_one_line(data: bytes, message: str, file: Path) -> None:
     file.write_bytes(data)
-    assert refusal(file) == message
+    assert reading_error(file) == message
 
 
 def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: Path) -> None:
-    words = listing("words", STRING, 2, text("ab") + text(""))
-    whole = made(
-        [item("a", UINT16, b"\1\0"), words, item("b", STRING, text("c"))],
-        [info("x", [8]), info("y", [32, 2], Q4_0, 32)],
+    words = pack_array("words", STRING, 2, pack_string("ab") + pack_string(""))
+    whole = make_file(
+        [pack_item("a", UINT16, b"\1\0"), words, pack_item("b", STRING, pack_string("c"))],
+        [pack_tensor_info("x", [8]), pack_tensor_info("y", [32, 2], Q4_0, 32)],
         32 + 36 + 28,
     )
     file.write_bytes(whole)
     assert list(read_gguf(file).tensors) == ["x", "y"]
     for n in range(len(whole) - 28):
         file.write_bytes(whole[:n])
-        assert refusal(file)
+        assert reading_error(file)
     file.write_bytes(whole + b"\0")
-    assert refusal(file) == f"its tensors end at byte {len(whole) - 28}, the file at byte {len(whole) + 1} {END}"
+    assert reading_error(file) == f"its tensors end at byte {len(whole) - 28}, the file at byte {len(whole) + 1} {END}"
 
 
 def test_a_header_may_have_so_many_bytes_and_not_one_more(file: Path) -> None:
-    for n, kind, elements in ((2**25 - 49, UINT8, b""), (1, STRING, u64(2**25 - 57))):
-        file.write_bytes(begun(0, 1, listing("a", kind, n, elements)))
+    for n, kind, elements in ((2**25 - 49, UINT8, b""), (1, STRING, pack_u64(2**25 - 57))):
+        file.write_bytes(make_start(0, 1, pack_array("a", kind, n, elements)))
         os.truncate(file, LARGEST_HEADER)
         assert read_gguf(file).begins == LARGEST_HEADER
-        file.write_bytes(begun(1, 1, listing("a", kind, n, elements)))
+        file.write_bytes(make_start(1, 1, pack_array("a", kind, n, elements)))
         os.truncate(file, 1 << 40)
-        assert refusal(file) == f"tensor 1: its name: takes the header to byte 33,554,440 {LARGE}"
+        assert reading_error(file) == f"tensor 1: its name: takes the header to byte 33,554,440 {LARGE}"
     with file.open("r+b") as opened:
-        opened.write(begun(1, 1, listing("a", UINT8, 2**25 - 49 - 32)))
+        opened.write(make_start(1, 1, pack_array("a", UINT8, 2**25 - 49 - 32)))
         opened.seek(LARGEST_HEADER - 32)
-        opened.write(info("x", [8]))
-    assert refusal(file) == f"tensor x: takes the header to byte 33,554,433 {LARGE}"
+        opened.write(pack_tensor_info("x", [8]))
+    assert reading_error(file) == f"tensor x: takes the header to byte 33,554,433 {LARGE}"
 
 
 def test_more_tensors_and_metadata_than_the_most_are_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gguf_files, "MOST_TENSORS", 3)
     monkeypatch.setattr(gguf_files, "MOST_METADATA", 2)
-    tensors = [info(str(n), [0]) for n in range(4)]
-    items = [item(str(n), UINT8, b"\0") for n in range(3)]
-    file.write_bytes(made(items[:2], tensors[:3]))
+    tensors = [pack_tensor_info(str(n), [0]) for n in range(4)]
+    items = [pack_item(str(n), UINT8, b"\0") for n in range(3)]
+    file.write_bytes(make_file(items[:2], tensors[:3]))
     assert (len(read_gguf(file).tensors), len(read_gguf(file).metadata)) == (3, 2)
-    file.write_bytes(made(items[:2], tensors))
-    assert refusal(file) == "says that it has 4 tensors (expected at most 3)"
-    file.write_bytes(made(items, tensors[:3]))
-    assert refusal(file) == "says that it has 3 metadata (expected at most 2)"
+    file.write_bytes(make_file(items[:2], tensors))
+    assert reading_error(file) == "says that it has 4 tensors (expected at most 3)"
+    file.write_bytes(make_file(items, tensors[:3]))
+    assert reading_error(file) == "says that it has 3 metadata (expected at most 2)"
 
 
 HOSTILE = {
-    "empty texts": begun(0, 1, listing("a", STRING, 1 << 18, bytes(8 << 18))),
-    "arrays in arrays": begun(0, 1, listing("a", ARRAY, 1 << 18, (u32(ARRAY) + u64(1 << 18)) * (1 << 18))),
-    "a text": begun(0, 1, item("a", STRING, text("\U0001f600" + "a" * ((1 << 20) - 4)))),
-    "a long text": begun(0, 1, item("a", STRING, text("a" * (1 << 21)))),
-    "long names": begun(0, 32, b"".join(item(f"{n:065535}", UINT8, b"\0") for n in range(31))),
-    "zeros": begun(1000, 1000, bytes(1 << 21)),
+    "empty texts": make_start(0, 1, pack_array("a", STRING, 1 << 18, bytes(8 << 18))),
+    "arrays in arrays": make_start(
+        0, 1, pack_array("a", ARRAY, 1 << 18, (pack_u32(ARRAY) + pack_u64(1 << 18)) * (1 << 18))
+    ),
+    "a text": make_start(0, 1, pack_item("a", STRING, pack_string("\U0001f600" + "a" * ((1 << 20) - 4)))),
+    "a long text": make_start(0, 1, pack_item("a", STRING, pack_string("a" * (1 << 21)))),
+    "long names": make_start(0, 32, b"".join(pack_item(f"{n:065535}", UINT8, b"\0") for n in range(31))),
+    "zeros": make_start(1000, 1000, bytes(1 << 21)),
 }
 
 
@@ -538,7 +560,7 @@ def test_a_hostile_header_takes_little_more_memory_than_it_is_long(kind: str, fi
     file.write_bytes(HOSTILE[kind] + b"\0" * 100)
     tracemalloc.start()
     try:
-        assert refusal(file)
+        assert reading_error(file)
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
         tracemalloc.stop()
@@ -547,36 +569,36 @@ def test_a_hostile_header_takes_little_more_memory_than_it_is_long(kind: str, fi
 def test_zeros_of_a_terabyte_are_refused_at_once(file: Path) -> None:
     file.touch()
     os.truncate(file, 1 << 40)
-    assert refusal(file) == f"begins with the bytes 00 00 00 00 {FILE}"
-    file.write_bytes(begun(500_000, 65_536))
+    assert reading_error(file) == f"begins with the bytes 00 00 00 00 {FILE}"
+    file.write_bytes(make_start(500_000, 65_536))
     os.truncate(file, 1 << 40)
-    assert refusal(file) == f"metadata 1: its name = '' {PRINTABLE}"
+    assert reading_error(file) == f"metadata 1: its name = '' {PRINTABLE}"
 
 
 def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
-    data = made([], [info("x", [1 << 18, 1 << 20])])
+    data = make_file([], [pack_tensor_info("x", [1 << 18, 1 << 20])])
     file.write_bytes(data)
     os.truncate(file, len(data) + (1 << 40))
     assert read_gguf(file).tensors == {"x": TensorEntry("F32", (1 << 20, 1 << 18), 0, 1 << 40)}
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:
-    assert refusal(tmp_path) == "is not a file (expected a GGUF file)"
+    assert reading_error(tmp_path) == "is not a file (expected a GGUF file)"
     os.mkfifo(file)
-    assert refusal(file) == "is not a file (expected a GGUF file)"
+    assert reading_error(file) == "is not a file (expected a GGUF file)"
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
-    assert refusal(tmp_path / "a") == "cannot be read: Too many levels of symbolic links"
+    assert reading_error(tmp_path / "a") == "cannot be read: Too many levels of symbolic links"
     (tmp_path / "c").symlink_to(tmp_path / "none")
-    assert refusal(tmp_path / "c") == "is a broken link"
-    assert refusal(tmp_path / "none") == "cannot be read: No such file or directory"
+    assert reading_error(tmp_path / "c") == "is a broken link"
+    assert reading_error(tmp_path / "none") == "cannot be read: No such file or directory"
 
 
 def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file.write_bytes(begun(0, 1, text("a")))
+    file.write_bytes(make_start(0, 1, pack_string("a")))
     longer = os.stat_result([*file.stat()[:6], 1000, *file.stat()[7:]])
     monkeypatch.setattr(os, "fstat", lambda _: longer)
-    assert refusal(file) == "metadata a: became shorter while it was read (expected a GGUF file)"
+    assert reading_error(file) == "metadata a: became shorter while it was read (expected a GGUF file)"
 
 
 def test_rows_of_values_are_whole_blocks() -> None:

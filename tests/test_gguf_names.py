@@ -37,7 +37,7 @@ TINY = {
 }
 
 
-def shapes_in(layout: Layout, *, known: bool = False) -> Shapes:
+def expect_shapes(layout: Layout, *, known: bool = False) -> Shapes:
     """What a file of that layout should hold. `known`: with the shapes of the file at hand, not its names alone."""
     held = {name: SimpleNamespace(shape=shape) for name, shape in layout.tensors.items()}
     model = count(layout.config)
@@ -48,7 +48,7 @@ def shapes_in(layout: Layout, *, known: bool = False) -> Shapes:
     }
 
 
-def without_added(layout: Layout) -> Shapes:
+def omit_added(layout: Layout) -> Shapes:
     return {name: shape for name, shape in layout.tensors.items() if name not in ROPE_FACTORS}
 
 
@@ -58,12 +58,12 @@ def without_added(layout: Layout) -> Shapes:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_every_tensor_has_the_name_and_shape_that_the_converter_gives_it(name: str) -> None:
     layout = LAYOUTS[name]
-    assert shapes_in(layout, known=True) == without_added(layout)
+    assert expect_shapes(layout, known=True) == omit_added(layout)
 
 
 def test_what_shapes_of_a_file_decide_is_rows_of_no_token_or_place_and_outermost_axes_of_one() -> None:
     for name, layout in LAYOUTS.items():
-        ours, theirs = shapes_in(layout), without_added(layout)
+        ours, theirs = expect_shapes(layout), omit_added(layout)
         assert ours.keys() == theirs.keys(), name
         for tensor, shape in ours.items():
             other = theirs[tensor]
@@ -167,7 +167,7 @@ NOT_IN_THE_TABLE = {
 LEFT_OUT = ("deepseek2",)  # whose MTP layers are not written: DeepseekV2Model.skip_mtp
 
 
-def configs() -> Iterator[tuple[str, dict[str, Any]]]:
+def list_configs() -> Iterator[tuple[str, dict[str, Any]]]:
     """Of every known architecture its default one, of those without a default a small one."""
     small = {layout.config["model_type"]: layout.config for layout in LAYOUTS.values()}
     for name in KNOWN:
@@ -184,7 +184,7 @@ def configs() -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, small[name]
 
 
-def before(name: str) -> str:
+def converter_name(name: str) -> str:
     """A declared name as the converter looks it up."""
     name = name.replace("{layer}", "1")
     for pattern, instead in BEFORE:
@@ -192,19 +192,19 @@ def before(name: str) -> str:
     return name
 
 
-def disagreements(tensors: list[Tensor], layout: str) -> Iterator[tuple[str, str | None, str | None]]:
+def find_disagreements(tensors: list[Tensor], layout: str) -> Iterator[tuple[str, str | None, str | None]]:
     architecture = {name: key for key, name in gguf.MODEL_ARCH_NAMES.items()}[layout]
     kept = copy.deepcopy(TensorNameMap.block_mappings_cfg)  # which the names of Arctic change for all that come after
     table = gguf.get_tensor_name_map(architecture, 2)
     TensorNameMap.block_mappings_cfg = kept
     for tensor in tensors:
         ours = get_gguf_name(tensor.name, layout)
-        theirs = table.get_name(before(tensor.name), try_suffixes=(".weight", ".bias"))
+        theirs = table.get_name(converter_name(tensor.name), try_suffixes=(".weight", ".bias"))
         if ours != (theirs and theirs.replace(".1.", ".{layer}.", 1)):
             yield tensor.name, ours, theirs
 
 
-@pytest.mark.parametrize(("name", "config"), list(configs()))
+@pytest.mark.parametrize(("name", "config"), list(list_configs()))
 def test_names_are_those_of_the_packages_own_table(name: str, config: dict[str, Any]) -> None:
     tensors = [
         tensor for tensor in count(config).tensors if tensor.part not in TOWERS and tensor.role != "legacy_buffer"
@@ -212,13 +212,13 @@ def test_names_are_those_of_the_packages_own_table(name: str, config: dict[str, 
     usual, *others = [layout for layout in KNOWN[name].split() if layout in gguf.MODEL_ARCH_NAMES.values()] or [
         ""
     ]  # newer than the package
-    for declared, ours, theirs in disagreements(tensors, usual) if usual else ():
+    for declared, ours, theirs in find_disagreements(tensors, usual) if usual else ():
         module = declared.removesuffix(".weight").removesuffix(".bias").rpartition(".")[2]
         layouts, _ = NOT_IN_THE_TABLE.get(module, ("", ""))
         explained = usual in layouts.split() or (usual in LEFT_OUT and "nextn" in str(ours))
         assert explained, (declared, ours, theirs)
     for layout in others:  # which hold some of the declared layers
-        assert not [found for found in disagreements(tensors, layout) if found[2] is not None]
+        assert not [found for found in find_disagreements(tensors, layout) if found[2] is not None]
 
 
 # ---- what is said where they do not fit
@@ -316,7 +316,7 @@ def test_other_shapes_are_taken_from_the_file_only_where_they_are_the_same(
 # ---- nothing is lost
 
 
-def values(tensors: Iterable[Tensor]) -> int:
+def sum_values(tensors: Iterable[Tensor]) -> int:
     return sum(tensor.parameters for tensor in tensors if tensor.part != "mtp")
 
 
@@ -324,7 +324,7 @@ def test_every_parameter_of_every_model_in_the_zoo_is_in_its_file() -> None:
     counts = [count_model(loaded) for id in zoo.list_ids() if (loaded := load(id)).architecture in KNOWN]
     assert len(counts) > 140
     for model in counts:
-        assert values(list_gguf_tensors(model.tensors, (), None, model)) == model.language_model, model.id
+        assert sum_values(list_gguf_tensors(model.tensors, (), None, model)) == model.language_model, model.id
 
 
 UNWRITTEN = {
@@ -345,6 +345,6 @@ def test_every_parameter_of_a_small_model_is_in_its_file(name: str) -> None:
         if layout.config["model_type"] == name:
             model = count(layout.config)
             assert (
-                values(list_gguf_tensors(model.tensors, list(layout.tensors), layout.architecture, model))
+                sum_values(list_gguf_tensors(model.tensors, list(layout.tensors), layout.architecture, model))
                 == model.language_model
             )

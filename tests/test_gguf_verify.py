@@ -15,9 +15,9 @@ from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.checkpoints.writers.gguf_tables import ROBERTA, ROPE_FACTORS, WITHOUT_PADDING
 from paramcount.loading import load
-from tests.damaging import DAMAGES, Damaged, Said, a_few, against, told
-from tests.gguf_writing import LAYOUTS, Layout, Shapes, write
-from tests.refusing import command_refusal
+from tests.damaging import DAMAGES, DamagedCheckpoint, Finding, list_complaints, list_findings, sample_names
+from tests.gguf_writing import LAYOUTS, Layout, Shapes, write_gguf
+from tests.refusing import command_error
 
 MANY = bool(os.environ.get("EXAMPLES"))
 WIDE = LAYOUTS["llama, wide"]
@@ -33,8 +33,8 @@ VARIED = (
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_file_as_the_converter_lays_it_out_verifies_with_nothing_left_over(name: str, tmp_path: Path) -> None:
     layout = LAYOUTS[name]
-    found = verify(layout.config, write(tmp_path / "m.gguf", layout))
-    assert (found.ok, told(found)) == (True, "")
+    found = verify(layout.config, write_gguf(tmp_path / "m.gguf", layout))
+    assert (found.ok, list_complaints(found)) == (True, "")
     assert found.expected == found.found
     assert (found.format, found.shapes_checked, found.by_shape, found.tensors) == ("gguf", True, 0, len(layout.tensors))
     assert found.size.predicted == found.size.found == found.totals.bytes
@@ -48,8 +48,8 @@ def test_a_file_as_the_converter_lays_it_out_verifies_with_nothing_left_over(nam
 
 @pytest.mark.parametrize("types", ["F16", "BF16", "Q4_0", "Q8_0", "Q2_K", "Q4_K", "Q6_K", "IQ4_XS", "MXFP4"])
 def test_quantised_it_is_the_same_model(types: str, tmp_path: Path) -> None:
-    found = verify(WIDE.config, write(tmp_path / "m.gguf", WIDE, types=types))
-    assert (found.ok, told(found)) == (True, "")
+    found = verify(WIDE.config, write_gguf(tmp_path / "m.gguf", WIDE, types=types))
+    assert (found.ok, list_complaints(found)) == (True, "")
     assert found.expected == found.found
     assert sum(found.found.values()) == pc.count(WIDE.config).total
     assert found.size.predicted == found.size.found == found.totals.bytes
@@ -59,29 +59,29 @@ def test_quantised_it_is_the_same_model(types: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", VARIED)
 def test_rows_of_32_quantised_it_is_the_same_model(name: str, tmp_path: Path) -> None:
     layout = LAYOUTS[name]
-    found = verify(layout.config, write(tmp_path / "m.gguf", layout, types="Q8_0"))
-    assert (found.ok, told(found), found.expected == found.found) == (True, "", True)
+    found = verify(layout.config, write_gguf(tmp_path / "m.gguf", layout, types="Q8_0"))
+    assert (found.ok, list_complaints(found), found.expected == found.found) == (True, "", True)
 
 
 @pytest.mark.parametrize("name", ["llama-llama", "deepseek_v2-deepseek2", "t5-t5"])
 def test_in_several_files_it_is_the_same_model(name: str, tmp_path: Path) -> None:
     layout = LAYOUTS[name]
-    path = write(tmp_path / "m.gguf", layout, per_file=7)
+    path = write_gguf(tmp_path / "m.gguf", layout, per_file=7)
     for named in (path, tmp_path):
         found = verify(layout.config, named)
-        assert (found.ok, told(found), found.files) == (True, "", -(-len(layout.tensors) // 7))
+        assert (found.ok, list_complaints(found), found.files) == (True, "", -(-len(layout.tensors) // 7))
 
 
 def test_a_stored_copy_of_a_tied_table_is_accounted_for_where_it_is_one(tmp_path: Path) -> None:
     tied = WIDE._replace(tensors=WIDE.tensors | {"output.weight": (64, 256)})
     found = verify(
-        WIDE.config, write(tmp_path / "m.gguf", tied, types="Q4_K", copies={"output.weight": "token_embd.weight"})
+        WIDE.config, write_gguf(tmp_path / "m.gguf", tied, types="Q4_K", copies={"output.weight": "token_embd.weight"})
     )
     assert found.ok
     assert [(line.finding.what, line.pattern) for line in found.lines if line.finding.what != "buffer"] == [
         ("tied duplicate", "output.weight")
     ]
-    found = verify(WIDE.config, write(tmp_path / "n.gguf", tied, types="Q4_K"))
+    found = verify(WIDE.config, write_gguf(tmp_path / "n.gguf", tied, types="Q4_K"))
     assert [(line.finding.kind, line.pattern) for line in found.lines if not line.finding.ok] == [
         ("differs", "output.weight")
     ]
@@ -94,7 +94,7 @@ def test_a_stored_copy_is_accounted_for_in_layouts_that_have_none(name: str, tmp
     table = {"output.weight": layout.tensors["token_embd.weight"]}
     found = verify(
         layout.config,
-        write(
+        write_gguf(
             tmp_path / "m.gguf",
             layout._replace(tensors=layout.tensors | table),
             copies={"output.weight": "token_embd.weight"},
@@ -108,7 +108,7 @@ def test_a_stored_copy_is_accounted_for_in_layouts_that_have_none(name: str, tmp
 
 def test_what_the_converter_leaves_out_is_said(tmp_path: Path) -> None:
     layout = LAYOUTS["gemma3-gemma3"]
-    found = verify(layout.config, write(tmp_path / "m.gguf", layout))
+    found = verify(layout.config, write_gguf(tmp_path / "m.gguf", layout))
     assert found.remarks == (
         "not checked: vision, projector (in a separate mmproj file)",
         "token_embd.weight: 6 of 96 rows are padding that the converter drops",
@@ -119,8 +119,8 @@ def test_a_file_of_another_architecture_is_refused_in_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    path = write(tmp_path / "m.gguf", WIDE._replace(architecture="qwen2"))
-    assert command_refusal(capsys, "verify", "llama-3.1-8b", str(path)).endswith(
+    path = write_gguf(tmp_path / "m.gguf", WIDE._replace(architecture="qwen2"))
+    assert command_error(capsys, "verify", "llama-3.1-8b", str(path)).endswith(
         "general.architecture = 'qwen2', but the model is llama (expected llama)"
     )
 
@@ -128,7 +128,7 @@ def test_a_file_of_another_architecture_is_refused_in_one_line(
 # ---- damage
 
 
-def held(layout: Layout, tensors: Shapes) -> Verification:
+def verify_tensors(layout: Layout, tensors: Shapes) -> Verification:
     """What is said of a file with these tensors."""
     file = "m.gguf"
     holds = {name: FileTensor(file, "F32", shape, 4 * prod(shape)) for name, shape in tensors.items()}
@@ -139,7 +139,7 @@ def held(layout: Layout, tensors: Shapes) -> Verification:
     return verify_checkpoint(load(layout.config), checkpoint)
 
 
-def is_damage(case: Damaged, layout: Layout) -> bool:
+def is_damage(case: DamagedCheckpoint, layout: Layout) -> bool:
     """In GGUF a tensor with an outermost axis of 1 is the same; some tables may lack rows."""
     for said in case.says:
         if said.finding == "wrong shape" and said.held and said.declared:
@@ -159,22 +159,24 @@ def test_every_damage_to_a_tensor_is_found_and_named(name: str, damage: str) -> 
     tensors = {tensor: ("F32", shape) for tensor, shape in layout.tensors.items() if tensor not in ROPE_FACTORS}
     if layout.architecture in WITHOUT_PADDING:
         tensors["token_embd.weight"] = ("F32", (96, 32))  # all rows, as declared
-    chosen = list(tensors) if MANY else a_few(list(tensors), 3)
+    chosen = list(tensors) if MANY else sample_names(list(tensors), 3)
     for case in itertools.chain.from_iterable(DAMAGES[damage](tensors, tensor) for tensor in chosen):
         if is_damage(case, layout):
-            found = held(layout, {tensor: shape for tensor, (_, shape) in case.tensors.items()})
-            assert (found.ok, against(found)) == (False, set(case.says))
+            found = verify_tensors(layout, {tensor: shape for tensor, (_, shape) in case.tensors.items()})
+            assert (found.ok, list_findings(found)) == (False, set(case.says))
 
 
 @pytest.mark.parametrize("name", ["llama-llama", "gpt_oss-gpt-oss", "jamba-jamba", "deepseek_v3-deepseek2"])
 def test_a_layer_that_is_missing_whole_is_told_tensor_by_tensor(name: str) -> None:
     layout = LAYOUTS[name]
     kept = {tensor: shape for tensor, shape in layout.tensors.items() if not tensor.startswith("blk.1.")}
-    lost = {Said("missing", tensor, shape, None) for tensor, shape in layout.tensors.items() if tensor not in kept}
-    assert against(held(layout, kept)) == lost
+    lost = {Finding("missing", tensor, shape, None) for tensor, shape in layout.tensors.items() if tensor not in kept}
+    assert list_findings(verify_tensors(layout, kept)) == lost
 
 
 def test_experts_partly_one_by_one_are_not_taken_for_whole() -> None:
     layout = LAYOUTS["mixtral, experts one by one"]
     kept = {tensor: shape for tensor, shape in layout.tensors.items() if tensor != "blk.0.ffn_gate.3.weight"}
-    assert against(held(layout, kept)) == {Said("missing", "blk.0.ffn_gate.3.weight", (48, 32), None)}
+    assert list_findings(verify_tensors(layout, kept)) == {
+        Finding("missing", "blk.0.ffn_gate.3.weight", (48, 32), None)
+    }

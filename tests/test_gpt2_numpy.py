@@ -26,7 +26,7 @@ from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gpt_mlp
 from paramcount.zoo.checks import Check
 from paramcount.zoo.forward_pass_checks import INSIDE_ATTENTION, OPERATIONS, RecordingArrays, check_forward_pass
-from tests.gpt2_files import FROZEN, frozen_weights
+from tests.gpt2_files import FROZEN, make_frozen_weights
 
 DATA = Path(__file__).parent / "data"
 REFERENCE = json.loads((DATA / "reference.json").read_text(encoding="utf-8"))
@@ -38,7 +38,7 @@ TINY = GPT2(
 TOKENS = [3, 0, 22, 7, 7, 15]
 
 
-def declared(sizes: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
+def list_declared(sizes: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Names and shapes of the declaration's parameters, one by one."""
     for tensor in count_sizes(sizes).tensors:
         if tensor.parameters:
@@ -50,7 +50,7 @@ def declared(sizes: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
 def test_the_arrays_of_every_gpt2_of_the_zoo_are_those_declared_and_those_of_the_reference(id: str) -> None:
     model = zoo.load_entry(id)
     found = list_shapes(model.sizes)
-    assert found == dict(declared(model.sizes))
+    assert found == dict(list_declared(model.sizes))
     assert Counter("×".join(map(str, shape)) for shape in found.values()) == REFERENCE[id]["shapes"]
     assert sum(math.prod(shape) for shape in found.values()) == count_sizes(model.sizes).total == REFERENCE[id]["total"]
 
@@ -81,7 +81,7 @@ def test_the_pass_knows_nothing_of_the_declaration() -> None:
 
 
 def test_logits_equal_the_frozen_ones_of_the_reference() -> None:
-    logits = forward(frozen_weights(), FROZEN["token_ids"], n_heads=FROZEN["sizes"]["n_heads"])
+    logits = forward(make_frozen_weights(), FROZEN["token_ids"], n_heads=FROZEN["sizes"]["n_heads"])
     np.testing.assert_allclose(logits, FROZEN["logits"], rtol=0, atol=1e-9)
 
 
@@ -92,7 +92,7 @@ def test_the_frozen_arrays_are_those_of_the_pass() -> None:
 
 @pytest.mark.parametrize("name", list_shapes(TINY))
 def test_every_array_changes_the_logits(name: str) -> None:
-    weights = frozen_weights()
+    weights = make_frozen_weights()
     before = forward(weights, TOKENS, n_heads=2)
     weights[name] = weights[name] + np.linspace(0.1, 0.2, weights[name].size).reshape(weights[name].shape)
     assert np.abs(forward(weights, TOKENS, n_heads=2) - before).max() > 1e-5
@@ -103,7 +103,7 @@ def test_the_pass_reads_every_declared_tensor_and_no_other() -> None:
         make_weights(TINY) | {"h.0.attn.bias": np.ones((1, 1, 11, 11)), "lm_head.weight": np.ones((23, 8))}
     )
     forward(arrays, TOKENS, n_heads=2)
-    assert arrays.read == {name for name, _ in declared(TINY)}
+    assert arrays.read == {name for name, _ in list_declared(TINY)}
 
 
 def test_every_intermediate_has_the_shape_of_the_declared_operation_in_its_place() -> None:
@@ -135,7 +135,7 @@ def test_intermediates_are_named_by_layer_in_the_order_they_are_made() -> None:
 
 def test_attention_patterns_are_shares_of_the_past() -> None:
     seen: dict[str, Array] = {}
-    forward(frozen_weights(), TOKENS, n_heads=2, observe=seen.__setitem__)
+    forward(make_frozen_weights(), TOKENS, n_heads=2, observe=seen.__setitem__)
     pattern = seen["h.1.attention weights"]
     np.testing.assert_allclose(pattern.sum(axis=-1), 1, atol=1e-12)
     assert np.array_equal(pattern > 0, np.broadcast_to(np.tri(6) > 0, (2, 6, 6)))
@@ -154,9 +154,9 @@ def test_looking_changes_nothing() -> None:
 @pytest.mark.parametrize("place", range(6))
 def test_a_token_changes_the_logits_from_its_place_on_and_none_before(place: int) -> None:
     other = [*TOKENS[:place], 11, *TOKENS[place + 1 :]]
-    change = np.abs(forward(frozen_weights(), TOKENS, n_heads=2) - forward(frozen_weights(), other, n_heads=2)).max(
-        axis=-1
-    )
+    change = np.abs(
+        forward(make_frozen_weights(), TOKENS, n_heads=2) - forward(make_frozen_weights(), other, n_heads=2)
+    ).max(axis=-1)
     assert change[:place].max(initial=0) < 1e-12
     assert change[place:].min() > 1e-3
 
@@ -218,14 +218,14 @@ def test_arrays_without_any_layer_are_an_error() -> None:
 # ---- what `paramcount verify` says of it
 
 
-def verdicts(sizes: Any) -> dict[str, tuple[int, int | None, str]]:
+def check_verdicts(sizes: Any) -> dict[str, tuple[int, int | None, str]]:
     return {
         check.what.removeprefix("NumPy pass: "): check[1:4] for check in check_forward_pass(sizes, count_sizes(sizes))
     }
 
 
 def test_all_checks_of_a_tiny_model_are_exact() -> None:
-    assert verdicts(TINY) == {
+    assert check_verdicts(TINY) == {
         "tensors": (28, 28, "exact"),
         "sum": (1624, 1624, "exact"),  # 23·8 + 11·8 + 2·(2·16 + 8·24 + 24 + 8·8 + 8 + 2·8·20 + 20 + 8) + 16
         "reads": (28, 28, "exact"),
@@ -300,15 +300,15 @@ def test_a_wrong_declaration_differs_where_it_is_wrong(declaration: type[GPT2], 
 
 def test_a_pass_that_sees_the_future_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpt2_numpy, "attention", lambda q, k, v, at, see: 0 * v + v.mean(axis=0))
-    expected, found, verdict = verdicts(TINY)["causal"]
+    expected, found, verdict = check_verdicts(TINY)["causal"]
     assert (expected, verdict) == (0, "differs")
     assert isinstance(found, int)
     assert found > 0
 
 
 def test_a_model_too_small_for_a_later_token_is_not_checked_for_one() -> None:
-    assert set(verdicts(TINY.model_copy(update={"n_positions": 1}))) == {"tensors", "sum", "reads", "shapes"}
-    assert set(verdicts(TINY.model_copy(update={"vocab_size": 1}))) == {"tensors", "sum", "reads", "shapes"}
+    assert set(check_verdicts(TINY.model_copy(update={"n_positions": 1}))) == {"tensors", "sum", "reads", "shapes"}
+    assert set(check_verdicts(TINY.model_copy(update={"vocab_size": 1}))) == {"tensors", "sum", "reads", "shapes"}
 
 
 @pytest.mark.parametrize(

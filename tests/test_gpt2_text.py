@@ -26,7 +26,17 @@ from paramcount.gpt2.generation import (
     predict_next,
     run_to_dict,
 )
-from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, byte_level, frozen_weights, sizes, write_weights, write_words
+from tests.gpt2_files import (
+    FROZEN,
+    SIZES,
+    TEXT,
+    WORDS,
+    make_frozen_weights,
+    tiny_sizes,
+    train_tokenizer,
+    write_weights,
+    write_words,
+)
 from tests.refusing import assert_one_line
 
 LAYER = [
@@ -48,17 +58,17 @@ LAYER += ["norm 2", "mlp up", "gelu", "mlp down", "after mlp"]
 def weights(tmp_path: Path) -> Path:
     """The weights whose logits the reference gave, and beside them a tokenizer."""
     write_words(tmp_path / "tokenizer.json")
-    return write_weights(tmp_path / "model.safetensors", frozen_weights())
+    return write_weights(tmp_path / "model.safetensors", make_frozen_weights())
 
 
-def refusal(weights: Path, text: str = TEXT, model: Any = SIZES, **options: Any) -> str:
+def running_error(weights: Path, text: str = TEXT, model: Any = SIZES, **options: Any) -> str:
     with pytest.raises(ParamcountError) as caught:
         predict_next(model, weights, text, **options)
     assert_one_line(str(caught.value))
     return str(caught.value).replace(f"{weights.parent}{os.sep}", "")
 
 
-def shares(logits: Any) -> list[tuple[float, int]]:
+def rank_tokens(logits: Any) -> list[tuple[float, int]]:
     """(probability, id) of a row of logits, likeliest first; without NumPy."""
     powers = [math.exp(x) for x in logits]
     return sorted(((power / sum(powers), id) for id, power in enumerate(powers)), key=lambda pair: -pair[0])
@@ -72,9 +82,9 @@ def shares(logits: Any) -> list[tuple[float, int]]:
 def test_the_next_words_are_those_of_the_reference(dtype: str, prefix: str, tmp_path: Path) -> None:
     write_words(tmp_path / "tokenizer.json")
     found = predict_next(
-        SIZES, write_weights(tmp_path / "w.safetensors", frozen_weights(), dtype, prefix=prefix), TEXT, top=23
+        SIZES, write_weights(tmp_path / "w.safetensors", make_frozen_weights(), dtype, prefix=prefix), TEXT, top=23
     )
-    expected = shares(FROZEN["logits"][-1])
+    expected = rank_tokens(FROZEN["logits"][-1])
     assert list(found.ids) == FROZEN["token_ids"]
     assert [word.id for word in found.next_words] == [id for _, id in expected]
     assert [word.text for word in found.next_words] == [WORDS[id] for _, id in expected]
@@ -86,15 +96,17 @@ def test_the_next_words_are_those_of_the_reference(dtype: str, prefix: str, tmp_
 
 @pytest.mark.parametrize("dtype", ["F16", "BF16"])
 def test_half_precision_is_widened_and_computed_in_float32(dtype: str, tmp_path: Path) -> None:
-    def rounded(array: Array) -> Array:
+    def round_to_bf16(array: Array) -> Array:
         if dtype == "F16":
             return array.astype(np.float16).astype(np.float64)
         return (array.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32).astype(np.float64)
 
     write_words(tmp_path / "tokenizer.json")
-    found = predict_next(SIZES, write_weights(tmp_path / "w.safetensors", frozen_weights(), dtype), TEXT, top=23)
-    exact = forward({name: rounded(array) for name, array in frozen_weights().items()}, FROZEN["token_ids"], n_heads=2)
-    expected = shares(exact[-1].tolist())
+    found = predict_next(SIZES, write_weights(tmp_path / "w.safetensors", make_frozen_weights(), dtype), TEXT, top=23)
+    exact = forward(
+        {name: round_to_bf16(array) for name, array in make_frozen_weights().items()}, FROZEN["token_ids"], n_heads=2
+    )
+    expected = rank_tokens(exact[-1].tolist())
     assert [word.id for word in found.next_words] == [id for _, id in expected]
     assert [word.probability for word in found.next_words] == pytest.approx([share for share, _ in expected], rel=1e-5)
     assert found.notes == (f"weights stored as {dtype}, computed in float32",)
@@ -104,7 +116,8 @@ def test_what_numpy_was_told_to_raise_is_not_raised(weights: Path) -> None:
     before = predict_next(SIZES, weights, TEXT)
     path = write_weights(
         weights.parent / "w.st",
-        frozen_weights() | {"ln_f.weight": frozen_weights()["ln_f.weight"] * 1e4, "h.0.ln_1.bias": np.full(8, 1e-60)},
+        make_frozen_weights()
+        | {"ln_f.weight": make_frozen_weights()["ln_f.weight"] * 1e4, "h.0.ln_1.bias": np.full(8, 1e-60)},
         "F64",
     )
     with np.errstate(all="raise"):
@@ -147,17 +160,20 @@ def test_a_tokenizer_elsewhere_is_named(weights: Path, tmp_path: Path) -> None:
     assert predict_next(SIZES, weights, TEXT, words).ids == tuple(22 - id for id in FROZEN["token_ids"])
     (tmp_path / "tokenizer.json").unlink()
     message = "tokenizer.json: does not exist (expected a tokenizer.json next to the weights, or --tokenizer FILE)"
-    assert refusal(weights) == message
-    assert refusal(weights, tokenizer=tmp_path / "none.json") == "none.json: cannot be read: No such file or directory"
+    assert running_error(weights) == message
+    assert (
+        running_error(weights, tokenizer=tmp_path / "none.json")
+        == "none.json: cannot be read: No such file or directory"
+    )
 
 
 # ---- tokens
 
 
 def test_pieces_of_characters_are_shown_byte_by_byte_and_blanks_are_kept(tmp_path: Path) -> None:
-    tokenizer = byte_level()
+    tokenizer = train_tokenizer()
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    model = sizes(vocab_size=300, n_positions=40)
+    model = tiny_sizes(vocab_size=300, n_positions=40)
     text = "the capital of\n France🍕"
     found = predict_next(model, write_weights(tmp_path / "w.safetensors", make_weights(model)), text)
     assert list(found.ids) == tokenizer.encode(text).ids
@@ -169,12 +185,12 @@ def test_pieces_of_characters_are_shown_byte_by_byte_and_blanks_are_kept(tmp_pat
 
 
 def test_every_byte_is_a_token_that_is_shown_as_it_is() -> None:
-    shown = sorted(tokenizer_files.decode_token(token) for token in byte_level(257).get_vocab())
+    shown = sorted(tokenizer_files.decode_token(token) for token in train_tokenizer(257).get_vocab())
     assert shown == sorted([*(chr(byte) if byte < 128 else f"\\x{byte:02x}" for byte in range(256)), "<|endoftext|>"])
 
 
 def test_a_token_of_whole_characters_is_shown_as_the_library_decodes_it() -> None:
-    tokenizer = byte_level()
+    tokenizer = train_tokenizer()
     whole = [
         (token, text)
         for token, id in tokenizer.get_vocab().items()
@@ -212,7 +228,7 @@ def test_a_tokenizer_neither_pads_nor_cuts_a_text(weights: Path) -> None:
 
 
 def test_a_tokenizer_that_splits_at_random_while_it_is_trained_does_not_here(tmp_path: Path) -> None:
-    tokenizer = json.loads(byte_level().to_str())
+    tokenizer = json.loads(train_tokenizer().to_str())
     tokenizer["model"]["dropout"] = 0.9
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
     assert tokenizer_files.tokenize_text(tmp_path / "tokenizer.json", "the capital", most=9).tokens == (
@@ -221,13 +237,13 @@ def test_a_tokenizer_that_splits_at_random_while_it_is_trained_does_not_here(tmp
     )
 
 
-def split(pattern: str) -> dict[str, Any]:
+def split_step(pattern: str) -> dict[str, Any]:
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
 
 
 HOSTILE: list[tuple[dict[str, Any], str]] = [
-    ({"pre_tokenizer": split("(a+)+$")}, "refuses it: Onig: Regex search error: retry-limit-in-match over"),
-    ({"pre_tokenizer": split("(")}, "refuses it: "),
+    ({"pre_tokenizer": split_step("(a+)+$")}, "refuses it: Onig: Regex search error: retry-limit-in-match over"),
+    ({"pre_tokenizer": split_step("(")}, "refuses it: "),
     ({"pre_tokenizer": {"type": "Nonsense"}}, "refuses it: "),
     ({"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "zz", "type_id": 0}}], "pair": [], "special_tokens": {}}}, "refuses it: "),
     ({"model": {"type": "WordLevel", "unk_token": "none", "vocab": {"w0": 0}}}, "refuses it: WordLevel error: Missing [UNK] token from the vocabulary"),
@@ -248,7 +264,7 @@ def test_a_hostile_tokenizer_ends_another_process_and_is_one_line(
 ) -> None:
     monkeypatch.setattr(tokenizer_files, "MOST_MEMORY", 512 << 20)
     write_words(weights.parent / "tokenizer.json", **changes)
-    message = refusal(weights, "a" * 50 + "b")
+    message = running_error(weights, "a" * 50 + "b")
     assert message.startswith(f"tokenizer.json: the tokenizers library {said}")
     assert message.endswith(" (expected a tokenizer.json)")
     assert capfd.readouterr() == ("", "")
@@ -271,28 +287,28 @@ def test_a_hostile_tokenizer_ends_another_process_and_is_one_line(
 )
 def test_what_is_no_tokenizer_is_one_line(data: bytes, message: str, weights: Path) -> None:
     (weights.parent / "tokenizer.json").write_bytes(data)
-    assert refusal(weights).startswith(f"tokenizer.json: {message}")
+    assert running_error(weights).startswith(f"tokenizer.json: {message}")
 
 
 def test_a_tokenizer_too_large_or_too_slow_is_one_line(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(tokenizer_files, "LARGEST_FILE", 100)
-        assert refusal(weights) == "tokenizer.json: is too large (expected a tokenizer.json of at most 100 bytes)"
+        assert running_error(weights) == "tokenizer.json: is too large (expected a tokenizer.json of at most 100 bytes)"
     with monkeypatch.context() as patch:
         patch.setattr(tokenizer_files, "PATIENCE", 0.001)
         assert (
-            refusal(weights)
+            running_error(weights)
             == "tokenizer.json: the tokenizers library takes longer than 0.001 seconds with it (expected a tokenizer.json)"
         )
     with monkeypatch.context() as patch:
         patch.setattr(sys, "executable", str(weights.parent / "none"))
-        assert refusal(weights) == "tokenizers: a process of its own cannot be started: No such file or directory"
+        assert running_error(weights) == "tokenizers: a process of its own cannot be started: No such file or directory"
 
 
 def test_without_the_library_the_extra_is_named(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     assert (
-        refusal(weights)
+        running_error(weights)
         == "a text needs the tokenizers library, which is not installed (expected pip install 'paramcount[tokenizers]')"
     )
 
@@ -326,7 +342,7 @@ def test_how_the_other_process_ended_is_said(
     child.write_text(program, encoding="utf-8")
     monkeypatch.setattr(tokenizer_files, "CHILD", child)
     assert (
-        refusal(weights)
+        running_error(weights)
         == f"tokenizer.json: the tokenizers library does not survive it: {said} (expected a tokenizer.json)"
     )
 
@@ -350,27 +366,27 @@ def test_too_many_tokens_are_counted_and_not_listed(weights: Path) -> None:
     ids=["empty", "blank", "one too many", "far too many", "no text", "too long"],
 )  # fmt: skip
 def test_a_text_that_cannot_be_run_is_one_line(text: str, message: str, weights: Path) -> None:
-    assert refusal(weights, text) == message
+    assert running_error(weights, text) == message
 
 
 def test_ids_beyond_the_vocabulary_are_one_line(weights: Path) -> None:
     write_words(weights.parent / "tokenizer.json", [*WORDS, "w\x1bx"])
     assert (
-        refusal(weights, "w1 w\x1bx")
+        running_error(weights, "w1 w\x1bx")
         == r"tokenizer: token 1, 'w\x1bx', has id 23 (expected an id from 0 to 22, the rows of wte.weight)"
     )
 
 
 @pytest.mark.parametrize("top", [0, -1, 24, True, 2.0])
 def test_as_many_next_words_as_there_are_tokens_at_most(top: Any, weights: Path) -> None:
-    assert refusal(weights, top=top) == f"top = {str(top).lower()} (expected a positive integer to 23)"
+    assert running_error(weights, top=top) == f"top = {str(top).lower()} (expected a positive integer to 23)"
 
 
 # ---- weights that do not fit
 
 
 def test_masks_and_a_copy_of_the_head_may_stand_in_the_file(tmp_path: Path, weights: Path) -> None:
-    arrays = frozen_weights()
+    arrays = make_frozen_weights()
     others = {f"h.{i}.attn.bias": np.ones((1, 1, 11, 11)) for i in (0, 1)} | {
         "h.1.attn.masked_bias": np.array(-1e4),
         "lm_head.weight": arrays["wte.weight"],
@@ -383,42 +399,42 @@ def test_masks_and_a_copy_of_the_head_may_stand_in_the_file(tmp_path: Path, weig
     )
 
 
-def changed(**arrays: Array | None) -> dict[str, Array]:
+def change_weights(**arrays: Array | None) -> dict[str, Array]:
     """The weights with some exchanged, others added, and those given as None left out. `__` stands for a dot."""
     spelt = {name.replace("__", "."): array for name, array in arrays.items()}
-    return {name: array for name, array in (frozen_weights() | spelt).items() if array is not None}
+    return {name: array for name, array in (make_frozen_weights() | spelt).items() if array is not None}
 
 
-W = frozen_weights()
+W = make_frozen_weights()
 MISFITS: list[tuple[dict[str, Array], str]] = [
-    (changed(wte__weight=None), "w.st: is missing wte.weight (expected the tensors of GPT-2)"),
+    (change_weights(wte__weight=None), "w.st: is missing wte.weight (expected the tensors of GPT-2)"),
     ({}, "w.st: is missing wte.weight (expected the tensors of GPT-2)"),
     ({"model.embed_tokens.weight": W["wte.weight"]}, "w.st: is missing wte.weight (expected the tensors of GPT-2)"),
-    (changed(h__1__mlp__c_fc__bias=None), "w.st: is missing h.1.mlp.c_fc.bias (expected the tensors of GPT-2)"),
+    (change_weights(h__1__mlp__c_fc__bias=None), "w.st: is missing h.1.mlp.c_fc.bias (expected the tensors of GPT-2)"),
     (
-        changed(wpe__weight=None, h__0__ln_1__bias=None, h__0__ln_2__bias=None, ln_f__bias=None, ln_f__weight=None),
+        change_weights(wpe__weight=None, h__0__ln_1__bias=None, h__0__ln_2__bias=None, ln_f__bias=None, ln_f__weight=None),
         "w.st: is missing wpe.weight, h.0.ln_1.bias, h.0.ln_2.bias and 2 more (expected the tensors of GPT-2)",
     ),
-    (changed(h__2__ln_1__weight=np.ones(8)), "w.st: has 3 layers (expected 2)"),
-    (changed(h__1__ln_1__weight=None), "w.st: has 1 layers (expected 2)"),
+    (change_weights(h__2__ln_1__weight=np.ones(8)), "w.st: has 3 layers (expected 2)"),
+    (change_weights(h__1__ln_1__weight=None), "w.st: has 1 layers (expected 2)"),
     (
         {"wte.weight": W["wte.weight"], "h.0.ln_1.weight": np.ones(8), "h.1.ln_1.weight": np.ones(8)},
         "w.st: most tensors of its 2 layers are missing (expected twelve per layer)",
     ),
-    (changed(score__weight=np.ones(3)), "w.st: has unexpected tensors: score.weight (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
-    (changed(h__2__attn__bias=np.ones((1, 1, 11, 11))), "w.st: has unexpected tensors: h.2.attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
-    (changed(h__0__crossattention__c_attn__bias=np.ones(3)), "w.st: has unexpected tensors: h.0.crossattention.c_attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
-    (changed(transformer__wte__weight=W["wte.weight"]), "w.st: has both wte.weight, transformer.wte.weight (expected one of them)"),
-    (changed(wte__weight=np.ones((24, 8))), "w.st: tensor wte.weight: has shape [24, 8] (expected [23, 8])"),
-    (changed(h__0__mlp__c_fc__weight=W["h.0.mlp.c_fc.weight"].T), "w.st: tensor h.0.mlp.c_fc.weight: has shape [20, 8] (expected [8, 20], [in, out])"),
-    (changed(h__0__attn__bias=np.ones((1, 1, 9, 9))), "w.st: tensor h.0.attn.bias: has shape [1, 1, 9, 9] (expected [1, 1, 11, 11])"),
-    (changed(lm_head__weight=W["wte.weight"][:22]), "w.st: tensor lm_head.weight: has shape [22, 8] (expected [23, 8])"),
-    (changed(lm_head__weight=W["wte.weight"] + 1e-3), "w.st: lm_head.weight differs from wte.weight (expected a copy, because the LM head is tied to the token embedding)"),
-    (changed(ln_f__bias=W["ln_f.bias"] * np.nan), "w.st: tensor ln_f.bias: has NaN values (expected finite weights)"),
-    (changed(wpe__weight=W["wpe.weight"] / [[1]] * 10 + [[math.nan]] * 11), "w.st: tensor wpe.weight: has NaN values (expected finite weights)"),
-    (changed(h__1__ln_2__weight=W["h.1.ln_2.weight"] * math.inf), "w.st: tensor h.1.ln_2.weight: has infinite values (expected finite weights)"),
-    (changed(h__1__ln_2__weight=W["h.1.ln_2.weight"] * 1e200), "w.st: tensor h.1.ln_2.weight: has values too large for float32 (expected finite weights)"),
-    (changed(h__1__mlp__c_fc__weight=W["h.1.mlp.c_fc.weight"] * 1e38, h__1__ln_2__bias=np.full(8, 1e5)), "w.st: h.1.mlp up is not finite in float32 (expected weights of a trained model)"),
+    (change_weights(score__weight=np.ones(3)), "w.st: has unexpected tensors: score.weight (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
+    (change_weights(h__2__attn__bias=np.ones((1, 1, 11, 11))), "w.st: has unexpected tensors: h.2.attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
+    (change_weights(h__0__crossattention__c_attn__bias=np.ones(3)), "w.st: has unexpected tensors: h.0.crossattention.c_attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
+    (change_weights(transformer__wte__weight=W["wte.weight"]), "w.st: has both wte.weight, transformer.wte.weight (expected one of them)"),
+    (change_weights(wte__weight=np.ones((24, 8))), "w.st: tensor wte.weight: has shape [24, 8] (expected [23, 8])"),
+    (change_weights(h__0__mlp__c_fc__weight=W["h.0.mlp.c_fc.weight"].T), "w.st: tensor h.0.mlp.c_fc.weight: has shape [20, 8] (expected [8, 20], [in, out])"),
+    (change_weights(h__0__attn__bias=np.ones((1, 1, 9, 9))), "w.st: tensor h.0.attn.bias: has shape [1, 1, 9, 9] (expected [1, 1, 11, 11])"),
+    (change_weights(lm_head__weight=W["wte.weight"][:22]), "w.st: tensor lm_head.weight: has shape [22, 8] (expected [23, 8])"),
+    (change_weights(lm_head__weight=W["wte.weight"] + 1e-3), "w.st: lm_head.weight differs from wte.weight (expected a copy, because the LM head is tied to the token embedding)"),
+    (change_weights(ln_f__bias=W["ln_f.bias"] * np.nan), "w.st: tensor ln_f.bias: has NaN values (expected finite weights)"),
+    (change_weights(wpe__weight=W["wpe.weight"] / [[1]] * 10 + [[math.nan]] * 11), "w.st: tensor wpe.weight: has NaN values (expected finite weights)"),
+    (change_weights(h__1__ln_2__weight=W["h.1.ln_2.weight"] * math.inf), "w.st: tensor h.1.ln_2.weight: has infinite values (expected finite weights)"),
+    (change_weights(h__1__ln_2__weight=W["h.1.ln_2.weight"] * 1e200), "w.st: tensor h.1.ln_2.weight: has values too large for float32 (expected finite weights)"),
+    (change_weights(h__1__mlp__c_fc__weight=W["h.1.mlp.c_fc.weight"] * 1e38, h__1__ln_2__bias=np.full(8, 1e5)), "w.st: h.1.mlp up is not finite in float32 (expected weights of a trained model)"),
 ]  # fmt: skip
 
 
@@ -427,7 +443,7 @@ MISFITS: list[tuple[dict[str, Array], str]] = [
 )
 def test_weights_that_do_not_fit_are_one_line(arrays: dict[str, Array], message: str, tmp_path: Path) -> None:
     write_words(tmp_path / "tokenizer.json")
-    assert refusal(write_weights(tmp_path / "w.st", arrays, "F64")) == message
+    assert running_error(write_weights(tmp_path / "w.st", arrays, "F64")) == message
 
 
 def test_a_copy_of_the_head_is_compared_to_its_last_row_and_may_be_of_another_type(
@@ -437,41 +453,44 @@ def test_a_copy_of_the_head_is_compared_to_its_last_row_and_may_be_of_another_ty
     write_words(tmp_path / "tokenizer.json")
     last = W["wte.weight"].copy()
     last[22, 7] += 0.01
-    assert "differs from" in refusal(write_weights(tmp_path / "w.st", changed(lm_head__weight=last)))
+    assert "differs from" in running_error(write_weights(tmp_path / "w.st", change_weights(lm_head__weight=last)))
     halves = W["wte.weight"].astype(np.float16).astype(np.float64)
-    arrays = changed(wte__weight=halves, lm_head__weight=halves)
+    arrays = change_weights(wte__weight=halves, lm_head__weight=halves)
     assert predict_next(
         SIZES, write_weights(tmp_path / "w.st", arrays, types={"lm_head.weight": "F16"}), TEXT
     ).ids == tuple(FROZEN["token_ids"])
 
 
 def test_weights_that_are_no_floats_are_one_line(tmp_path: Path) -> None:
-    path = write_weights(tmp_path / "w.st", frozen_weights(), types={"h.0.mlp.c_fc.weight": "I8"})
-    assert refusal(path) == "w.st: tensor h.0.mlp.c_fc.weight: has dtype I8 (expected F64, F32, F16, BF16)"
+    path = write_weights(tmp_path / "w.st", make_frozen_weights(), types={"h.0.mlp.c_fc.weight": "I8"})
+    assert running_error(path) == "w.st: tensor h.0.mlp.c_fc.weight: has dtype I8 (expected F64, F32, F16, BF16)"
 
 
 def test_weights_of_several_types_are_said(tmp_path: Path) -> None:
     write_words(tmp_path / "tokenizer.json")
-    path = write_weights(tmp_path / "w.st", frozen_weights(), "BF16", types={"ln_f.bias": "F32"})
+    path = write_weights(tmp_path / "w.st", make_frozen_weights(), "BF16", types={"ln_f.bias": "F32"})
     assert predict_next(SIZES, path, TEXT).notes == ("weights stored as BF16 and F32, computed in float32",)
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "none") == "none: cannot be read: No such file or directory"
-    (tmp_path / "cut").write_bytes(write_weights(tmp_path / "whole", frozen_weights()).read_bytes()[:-1])
+    assert running_error(tmp_path / "none") == "none: cannot be read: No such file or directory"
+    (tmp_path / "cut").write_bytes(write_weights(tmp_path / "whole", make_frozen_weights()).read_bytes()[:-1])
     assert (
-        refusal(tmp_path / "cut")
+        running_error(tmp_path / "cut")
         == "cut: its tensors end after 6,496 bytes of values, the file after 6,495 (expected as many as its tensors take)"
     )
 
 
 def test_a_model_of_very_many_layers_makes_no_names(weights: Path) -> None:
-    assert refusal(weights, model=sizes(n_layers=2**31)) == "model.safetensors: has 2 layers (expected 2,147,483,648)"
+    assert (
+        running_error(weights, model=tiny_sizes(n_layers=2**31))
+        == "model.safetensors: has 2 layers (expected 2,147,483,648)"
+    )
 
 
 def test_an_untied_head_is_refused(weights: Path) -> None:
     assert (
-        refusal(weights, model=sizes(tie_word_embeddings=False))
+        running_error(weights, model=tiny_sizes(tie_word_embeddings=False))
         == "tie_word_embeddings = false (expected true: the NumPy pass ties the LM head to the token embedding)"
     )
 
@@ -479,7 +498,7 @@ def test_an_untied_head_is_refused(weights: Path) -> None:
 def test_a_text_that_would_fill_the_memory_is_one_line(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpt2_text, "LARGEST_INTERMEDIATE", 100)
     assert (
-        refusal(weights) == "text: 6 tokens need an array of 144 values (expected at most 100)"
+        running_error(weights) == "text: 6 tokens need an array of 144 values (expected at most 100)"
     )  # queries, keys and values: 6 · 3 · 8
 
 
@@ -506,10 +525,10 @@ OTHER: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("keys", "message"), OTHER, ids=[str(keys) for keys, _ in OTHER])
 def test_another_computation_is_refused(keys: dict[str, Any], message: str, weights: Path) -> None:
-    assert refusal(weights, config=keys) == f"config: {message}"
+    assert running_error(weights, config=keys) == f"config: {message}"
     config = weights.parent / "config.json"
     config.write_text(json.dumps({"model_type": "gpt2"} | keys), encoding="utf-8")
-    assert refusal(weights) == f"config.json: {message}"
+    assert running_error(weights) == f"config.json: {message}"
     config.write_text(json.dumps({"model_type": "llama"} | keys), encoding="utf-8")
     assert predict_next(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
 
@@ -530,13 +549,13 @@ def test_a_config_that_asks_for_the_same_changes_nothing(weights: Path) -> None:
 
 def test_a_broken_config_beside_the_weights_is_one_line(weights: Path) -> None:
     (weights.parent / "config.json").write_text('{"model_type": "gpt2"', encoding="utf-8")
-    assert refusal(weights).startswith("config.json: line 1 column 22: ends in the middle")
+    assert running_error(weights).startswith("config.json: line 1 column 22: ends in the middle")
 
 
 # ---- what people and programs get
 
 
-def some_run(n: int = 6) -> Run:
+def make_run(n: int = 6) -> Run:
     words = [
         gpt2_text.NextWord(" P\x1b", 5, 0.5),
         gpt2_text.NextWord(None, 22, 0.12345),
@@ -546,7 +565,7 @@ def some_run(n: int = 6) -> Run:
 
 
 def test_a_line_for_people_says_how_likely_a_word_is() -> None:
-    assert [format_next_word(word) for word in some_run().next_words] == [
+    assert [format_next_word(word) for word in make_run().next_words] == [
         "50.00%  ␣P\\x1b  5",
         "12.35%  –  22",
         "< 0.01%  ''  7",
@@ -554,11 +573,11 @@ def test_a_line_for_people_says_how_likely_a_word_is() -> None:
 
 
 def test_many_tokens_are_the_first_and_the_last_for_people() -> None:
-    line = format_tokens(some_run(1024))
+    line = format_tokens(make_run(1024))
     assert line.startswith("1,024 tokens: ␣w0 0 · ␣w1 1 · ")
     assert "␣w19 19 · … · ␣w1004 1004" in line
     assert line.endswith(" · ␣w1023 1023")
-    assert format_tokens(some_run(1)) == "1 token: ␣w0 0"
+    assert format_tokens(make_run(1)) == "1 token: ␣w0 0"
 
 
 def test_what_programs_get_holds_all_of_it(weights: Path) -> None:

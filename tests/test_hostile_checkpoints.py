@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from tests.headers import Tensors, as_header, bytes_of, saved, write_file, write_header, write_index
-from tests.refusing import command_refusal
+from tests.headers import Tensors, load_saved, make_header, total_bytes, write_file, write_header, write_index
+from tests.refusing import command_error
 from tests.running import Runner
 
 MARKER = "was-run"
@@ -38,7 +38,7 @@ PICKLE = pickle.dumps(Payload(), 2)
 # ---- safetensors
 
 
-def header(entries: object, name: str = "model.safetensors", values: int = 0, length: int | None = None) -> Case:
+def case_header(entries: object, name: str = "model.safetensors", values: int = 0, length: int | None = None) -> Case:
     """A file with a header, or what stands for one, and so many bytes of values."""
     text = entries if isinstance(entries, bytes) else json.dumps(entries).encode()
 
@@ -50,11 +50,11 @@ def header(entries: object, name: str = "model.safetensors", values: int = 0, le
     return make
 
 
-def entry(start: int, stop: int, shape: object = (1,), dtype: str = "F32") -> dict[str, Any]:
+def header_entry(start: int, stop: int, shape: object = (1,), dtype: str = "F32") -> dict[str, Any]:
     return {"dtype": dtype, "shape": shape, "data_offsets": [start, stop]}
 
 
-def sparse(name: str, data: bytes, size: int) -> Case:
+def case_sparse(name: str, data: bytes, size: int) -> Case:
     """A file of which only the beginning takes room."""
 
     def make(folder: Path) -> Path:
@@ -67,37 +67,39 @@ def sparse(name: str, data: bytes, size: int) -> Case:
 
 
 SAFETENSORS: dict[str, Case] = {
-    "header of 2^63 bytes": header(b"{}", length=2**63),
-    "header of 2^64 - 1 bytes": header(b"{}", length=2**64 - 1),
-    "header longer than its file": header({"a": entry(0, 4)}, values=4, length=10_000),
-    "header of ten million tensors": sparse("model.safetensors", struct.pack("<Q", 700_000_000) + b'{"a', 10**12),
-    "overlapping": header({"a": entry(0, 8, (2,)), "b": entry(4, 12, (2,))}, values=12),
-    "behind the end": header({"a": entry(0, 4), "b": entry(4, 2**62, (2**60 - 1,))}, values=8),
-    "before the beginning": header({"a": entry(-4, 0)}, values=4),
-    "backwards": header({"a": entry(4, 0)}, values=4),
-    "offsets of 30 digits": header({"a": entry(0, 10**30, (10**30,))}, values=4),
-    "a shape of 2^120 values": header({"a": entry(0, 4, (2**60, 2**60))}, values=4),
-    "a million axes": header({"a": entry(0, 4, [1] * 1_000_000)}, values=4),
-    "nested deeply": header(b'{"a":' * 200_000 + b"1" + b"}" * 200_000),
-    "lists nested deeply": header(b'{"a":' + b"[" * 1_000_000, length=1_000_005),
-    "a number of a million digits": header(
+    "header of 2^63 bytes": case_header(b"{}", length=2**63),
+    "header of 2^64 - 1 bytes": case_header(b"{}", length=2**64 - 1),
+    "header longer than its file": case_header({"a": header_entry(0, 4)}, values=4, length=10_000),
+    "header of ten million tensors": case_sparse("model.safetensors", struct.pack("<Q", 700_000_000) + b'{"a', 10**12),
+    "overlapping": case_header({"a": header_entry(0, 8, (2,)), "b": header_entry(4, 12, (2,))}, values=12),
+    "behind the end": case_header({"a": header_entry(0, 4), "b": header_entry(4, 2**62, (2**60 - 1,))}, values=8),
+    "before the beginning": case_header({"a": header_entry(-4, 0)}, values=4),
+    "backwards": case_header({"a": header_entry(4, 0)}, values=4),
+    "offsets of 30 digits": case_header({"a": header_entry(0, 10**30, (10**30,))}, values=4),
+    "a shape of 2^120 values": case_header({"a": header_entry(0, 4, (2**60, 2**60))}, values=4),
+    "a million axes": case_header({"a": header_entry(0, 4, [1] * 1_000_000)}, values=4),
+    "nested deeply": case_header(b'{"a":' * 200_000 + b"1" + b"}" * 200_000),
+    "lists nested deeply": case_header(b'{"a":' + b"[" * 1_000_000, length=1_000_005),
+    "a number of a million digits": case_header(
         b'{"a":{"dtype":"F32","shape":[' + b"9" * 1_000_000 + b'],"data_offsets":[0,4]}}', values=4
     ),
-    "a name of terminal escapes": header({ESCAPE: entry(0, 4)}, values=4),
-    "a name of half a character": header(b'{"\\ud800":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', values=4),
-    "a type of terminal escapes": header({"a": entry(0, 4, dtype=ESCAPE)}, values=4),
-    "a name twice": header(
+    "a name of terminal escapes": case_header({ESCAPE: header_entry(0, 4)}, values=4),
+    "a name of half a character": case_header(
+        b'{"\\ud800":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', values=4
+    ),
+    "a type of terminal escapes": case_header({"a": header_entry(0, 4, dtype=ESCAPE)}, values=4),
+    "a name twice": case_header(
         b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}',
         values=4,
     ),
-    "a header that is no text": header(b'{"\xff\xfe"}'),
-    "a saved header of a million axes": header({"a": entry(0, 4, [1] * 1_000_000)}, name="saved.json"),
+    "a header that is no text": case_header(b'{"\xff\xfe"}'),
+    "a saved header of a million axes": case_header({"a": header_entry(0, 4, [1] * 1_000_000)}, name="saved.json"),
 }
 
 # ---- GGUF
 
 
-def gguf(*pieces: bytes, tensors: int = 0, pairs: int = 0, version: int = 3) -> Case:
+def case_gguf(*pieces: bytes, tensors: int = 0, pairs: int = 0, version: int = 3) -> Case:
     data = b"GGUF" + struct.pack("<IQQ", version, tensors, pairs) + b"".join(pieces)
 
     def make(folder: Path) -> Path:
@@ -108,49 +110,57 @@ def gguf(*pieces: bytes, tensors: int = 0, pairs: int = 0, version: int = 3) -> 
     return make
 
 
-def text(said: str | bytes) -> bytes:
+def pack_string(said: str | bytes) -> bytes:
     data = said.encode("utf-8", "surrogatepass") if isinstance(said, str) else said
     return struct.pack("<Q", len(data)) + data
 
 
 STRING, ARRAY, UINT32 = struct.pack("<I", 8), struct.pack("<I", 9), struct.pack("<I", 4)
-LLAMA = text("general.architecture") + STRING + text("llama")
+LLAMA = pack_string("general.architecture") + STRING + pack_string("llama")
 
 
-def tensor(name: str, shape: tuple[int, ...] = (4,), type: int = 0, offset: int = 0) -> bytes:
-    return text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, type, offset)
+def pack_tensor(name: str, shape: tuple[int, ...] = (4,), type: int = 0, offset: int = 0) -> bytes:
+    return pack_string(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, type, offset)
 
 
 GGUF: dict[str, Case] = {
-    "2^64 - 1 tensors": gguf(tensors=2**64 - 1),
-    "2^64 - 1 pairs": gguf(pairs=2**64 - 1),
-    "a text of 2^64 - 1 bytes": gguf(struct.pack("<Q", 2**64 - 1) + b"a", pairs=1),
-    "an array of 2^64 - 1 numbers": gguf(text("a") + ARRAY + UINT32 + struct.pack("<Q", 2**64 - 1), pairs=1),
-    "an array of 2^64 - 1 texts": gguf(text("a") + ARRAY + STRING + struct.pack("<Q", 2**64 - 1), pairs=1),
-    "arrays in arrays": gguf(text("a") + ARRAY + (ARRAY + struct.pack("<Q", 1)) * 100_000, pairs=1),
-    "arrays of many arrays": gguf(text("a") + ARRAY + ARRAY + struct.pack("<Q", 2**32), pairs=1),
-    "a type that there is not": gguf(text("a") + struct.pack("<I", 77), pairs=1),
-    "a version that there is not": gguf(version=2**31),
-    "a tensor behind the end": gguf(LLAMA, tensor("a", (2**40,), offset=2**50), tensors=1, pairs=1),
-    "2^32 - 1 axes": gguf(LLAMA, text("a") + struct.pack("<I", 2**32 - 1), tensors=1, pairs=1),
-    "2^248 values": gguf(LLAMA, tensor("a", (2**62, 2**62, 2**62, 2**62)), tensors=1, pairs=1),
-    "a tensor of a type that there is not": gguf(LLAMA, tensor("a", type=2**31), bytes(64), tensors=1, pairs=1),
-    "a tensor's name of terminal escapes": gguf(LLAMA, tensor(ESCAPE), bytes(64), tensors=1, pairs=1),
-    "a key of terminal escapes": gguf(text(ESCAPE) + STRING + text("a"), pairs=1),
-    "a name that is no text": gguf(
-        LLAMA, text(b"\xff\xfe") + struct.pack("<IQIQ", 1, 4, 0, 0), bytes(64), tensors=1, pairs=1
+    "2^64 - 1 tensors": case_gguf(tensors=2**64 - 1),
+    "2^64 - 1 pairs": case_gguf(pairs=2**64 - 1),
+    "a text of 2^64 - 1 bytes": case_gguf(struct.pack("<Q", 2**64 - 1) + b"a", pairs=1),
+    "an array of 2^64 - 1 numbers": case_gguf(
+        pack_string("a") + ARRAY + UINT32 + struct.pack("<Q", 2**64 - 1), pairs=1
     ),
-    "a name twice": gguf(LLAMA, tensor("a"), tensor("a", offset=32), bytes(128), tensors=2, pairs=1),
-    "an architecture of terminal escapes": gguf(
-        text("general.architecture") + STRING + text(ESCAPE), tensor("a"), bytes(64), tensors=1, pairs=1
+    "an array of 2^64 - 1 texts": case_gguf(pack_string("a") + ARRAY + STRING + struct.pack("<Q", 2**64 - 1), pairs=1),
+    "arrays in arrays": case_gguf(pack_string("a") + ARRAY + (ARRAY + struct.pack("<Q", 1)) * 100_000, pairs=1),
+    "arrays of many arrays": case_gguf(pack_string("a") + ARRAY + ARRAY + struct.pack("<Q", 2**32), pairs=1),
+    "a type that there is not": case_gguf(pack_string("a") + struct.pack("<I", 77), pairs=1),
+    "a version that there is not": case_gguf(version=2**31),
+    "a tensor behind the end": case_gguf(LLAMA, pack_tensor("a", (2**40,), offset=2**50), tensors=1, pairs=1),
+    "2^32 - 1 axes": case_gguf(LLAMA, pack_string("a") + struct.pack("<I", 2**32 - 1), tensors=1, pairs=1),
+    "2^248 values": case_gguf(LLAMA, pack_tensor("a", (2**62, 2**62, 2**62, 2**62)), tensors=1, pairs=1),
+    "a tensor of a type that there is not": case_gguf(
+        LLAMA, pack_tensor("a", type=2**31), bytes(64), tensors=1, pairs=1
     ),
-    "no alignment": gguf(text("general.alignment") + UINT32 + bytes(4), pairs=1),
+    "a tensor's name of terminal escapes": case_gguf(LLAMA, pack_tensor(ESCAPE), bytes(64), tensors=1, pairs=1),
+    "a key of terminal escapes": case_gguf(pack_string(ESCAPE) + STRING + pack_string("a"), pairs=1),
+    "a name that is no text": case_gguf(
+        LLAMA, pack_string(b"\xff\xfe") + struct.pack("<IQIQ", 1, 4, 0, 0), bytes(64), tensors=1, pairs=1
+    ),
+    "a name twice": case_gguf(LLAMA, pack_tensor("a"), pack_tensor("a", offset=32), bytes(128), tensors=2, pairs=1),
+    "an architecture of terminal escapes": case_gguf(
+        pack_string("general.architecture") + STRING + pack_string(ESCAPE),
+        pack_tensor("a"),
+        bytes(64),
+        tensors=1,
+        pairs=1,
+    ),
+    "no alignment": case_gguf(pack_string("general.alignment") + UINT32 + bytes(4), pairs=1),
 }
 
 # ---- indices, links, pickles, nothing
 
 
-def index(placed: object, name: str = "model.safetensors.index.json") -> Case:
+def case_index(placed: object, name: str = "model.safetensors.index.json") -> Case:
     def make(folder: Path) -> Path:
         path = folder / name
         path.write_text(json.dumps({"metadata": {"total_size": 4}, "weight_map": placed}), encoding="utf-8")
@@ -159,56 +169,56 @@ def index(placed: object, name: str = "model.safetensors.index.json") -> Case:
     return make
 
 
-def outside(name: str) -> Case:
+def case_outside(name: str) -> Case:
     """An index in a folder that names a file outside it, which is there."""
 
     def make(folder: Path) -> Path:
         write_file(folder / "secret.safetensors", {"a": ("F32", (1,))})
         (folder / "inside").mkdir()
-        return index({"a": name.format(folder=folder)})(folder / "inside")
+        return case_index({"a": name.format(folder=folder)})(folder / "inside")
 
     return make
 
 
-def loop(folder: Path) -> Path:
+def make_loop(folder: Path) -> Path:
     (folder / "a.safetensors").symlink_to("b.safetensors")
     (folder / "b.safetensors").symlink_to("a.safetensors")
     return folder / "a.safetensors"
 
 
-def folder_loop(folder: Path) -> Path:
+def make_folder_loop(folder: Path) -> Path:
     (folder / "loop").symlink_to("loop")
     return folder / "loop" / "model.safetensors"
 
 
-def shard_loop(folder: Path) -> Path:
-    loop(folder)
-    return index({"a": "a.safetensors"})(folder)
+def make_shard_loop(folder: Path) -> Path:
+    make_loop(folder)
+    return case_index({"a": "a.safetensors"})(folder)
 
 
-def pipe(folder: Path) -> Path:
+def make_pipe(folder: Path) -> Path:
     os.mkfifo(folder / "model.safetensors")
     return folder / "model.safetensors"
 
 
-def device(folder: Path) -> Path:
+def make_device(folder: Path) -> Path:
     (folder / "model.gguf").symlink_to("/dev/zero")
     return folder / "model.gguf"
 
 
-def shard_device(folder: Path) -> Path:
+def make_shard_device(folder: Path) -> Path:
     (folder / "a.safetensors").symlink_to("/dev/zero")
-    return index({"a": "a.safetensors"})(folder)
+    return case_index({"a": "a.safetensors"})(folder)
 
 
-def only_pickles(folder: Path) -> Path:
+def make_pickles(folder: Path) -> Path:
     folder /= "pickles"
     folder.mkdir()
     (folder / "pytorch_model.bin").write_bytes(PICKLE)
     return folder
 
 
-def holding(name: str, data: bytes) -> Case:
+def case_holding(name: str, data: bytes) -> Case:
     def make(folder: Path) -> Path:
         path = folder / name
         path.write_bytes(data)
@@ -225,27 +235,27 @@ NAMES = (
     "pytorch_model.bin.index.json",
 )
 OTHERS: dict[str, Case] = {
-    "an index that names ..": outside("../secret.safetensors"),
-    "an index that names an absolute path": outside("{folder}/secret.safetensors"),
-    "an index that names .. within": outside("deeper/../../secret.safetensors"),
-    "an index that names terminal escapes": index({"a": f"{ESCAPE}.safetensors"}),
-    "an index of terminal escapes": index({ESCAPE: "a.safetensors"}),
-    "an index of no names": index([["a", "a.safetensors"]]),
-    "an index of numbers": index({"a": 7}),
-    "an index nested deeply": holding("model.safetensors.index.json", b'{"weight_map": {"a": ' + b"[" * 1_000_000),
-    "an index of 2 GB": sparse("model.safetensors.index.json", b'{"weight_map": {', 2**31),
-    "links in a circle": loop,
-    "a folder that is a link to itself": folder_loop,
-    "a shard in a circle": shard_loop,
-    "a pipe": pipe,
-    "a device": device,
-    "a shard that is a device": shard_device,
-    "a folder of pickles": only_pickles,
-    "a pickle": holding("pytorch_model.bin", PICKLE),
-    **{f"a pickle called {name}": holding(name, PICKLE) for name in NAMES},
-    **{f"nothing in {name}": holding(name, b"") for name in NAMES},
-    **{f"zeros in {name}": holding(name, bytes(4096)) for name in NAMES},
-    **{f"a terabyte of zeros in {name}": sparse(name, b"", 2**40) for name in NAMES},
+    "an index that names ..": case_outside("../secret.safetensors"),
+    "an index that names an absolute path": case_outside("{folder}/secret.safetensors"),
+    "an index that names .. within": case_outside("deeper/../../secret.safetensors"),
+    "an index that names terminal escapes": case_index({"a": f"{ESCAPE}.safetensors"}),
+    "an index of terminal escapes": case_index({ESCAPE: "a.safetensors"}),
+    "an index of no names": case_index([["a", "a.safetensors"]]),
+    "an index of numbers": case_index({"a": 7}),
+    "an index nested deeply": case_holding("model.safetensors.index.json", b'{"weight_map": {"a": ' + b"[" * 1_000_000),
+    "an index of 2 GB": case_sparse("model.safetensors.index.json", b'{"weight_map": {', 2**31),
+    "links in a circle": make_loop,
+    "a folder that is a link to itself": make_folder_loop,
+    "a shard in a circle": make_shard_loop,
+    "a pipe": make_pipe,
+    "a device": make_device,
+    "a shard that is a device": make_shard_device,
+    "a folder of pickles": make_pickles,
+    "a pickle": case_holding("pytorch_model.bin", PICKLE),
+    **{f"a pickle called {name}": case_holding(name, PICKLE) for name in NAMES},
+    **{f"nothing in {name}": case_holding(name, b"") for name in NAMES},
+    **{f"zeros in {name}": case_holding(name, bytes(4096)) for name in NAMES},
+    **{f"a terabyte of zeros in {name}": case_sparse(name, b"", 2**40) for name in NAMES},
 }
 CASES = SAFETENSORS | GGUF | OTHERS
 
@@ -263,9 +273,9 @@ def test_it_is_refused_in_one_line_by_every_command(
 ) -> None:
     path = CASES[case](folder)
     for command in COMMANDS.values():
-        message = command_refusal(capsys, *command, str(path))
+        message = command_error(capsys, *command, str(path))
         assert "Traceback" not in message
-        command_refusal(capsys, *command, str(path), "-o", "out.json")  # which says, too, that nothing was written
+        command_error(capsys, *command, str(path), "-o", "out.json")  # which says, too, that nothing was written
     assert not (folder / MARKER).exists()
 
 
@@ -275,8 +285,8 @@ def test_the_payload_would_leave_its_mark(folder: Path) -> None:
 
 
 def test_a_gguf_file_of_another_architecture_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    holding("llama.gguf", small_gguf())(folder)
-    assert command_refusal(capsys, "verify", "gpt2-small", "./llama.gguf").startswith(
+    case_holding("llama.gguf", make_gguf())(folder)
+    assert command_error(capsys, "verify", "gpt2-small", "./llama.gguf").startswith(
         "llama.gguf: general.architecture = 'llama', "
     )
 
@@ -285,17 +295,17 @@ def test_a_gguf_file_of_another_architecture_is_named(folder: Path, capsys: pyte
     "case", ["an index that names ..", "an index that names an absolute path", "an index that names .. within"]
 )
 def test_nothing_of_a_file_outside_is_told(case: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_refusal(capsys, "verify", "gpt2-small", str(CASES[case](folder)))
+    message = command_error(capsys, "verify", "gpt2-small", str(CASES[case](folder)))
     assert "secret.safetensors" in message
     assert "F32" not in message
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin.index.json", "model.safetensors.index.json"])
 def test_an_index_of_pickles_gives_names_and_no_pickle_is_opened(name: str, folder: Path, run: Runner) -> None:
-    tensors = saved("gpt2").tensors
+    tensors = load_saved("gpt2").tensors
     (folder / "pytorch_model.bin").write_bytes(PICKLE)
-    (folder / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
-    path = write_index(folder / name, dict.fromkeys(tensors, "pytorch_model.bin"), bytes_of(tensors))
+    (folder / "config.json").write_text(json.dumps(load_saved("gpt2").config), encoding="utf-8")
+    path = write_index(folder / name, dict.fromkeys(tensors, "pytorch_model.bin"), total_bytes(tensors))
     for command in (("verify", "./config.json"), ("why", "./config.json"), ()):
         done = run(*command, str(path))
         assert (done.code, "Traceback" in done.err) == (0, False)
@@ -307,9 +317,9 @@ def test_symlinked_shards_of_a_cache_are_followed(folder: Path, run: Runner) -> 
     blobs, snapshot = folder / "blobs", folder / "snapshots" / "0123456789abcdef"
     blobs.mkdir()
     snapshot.mkdir(parents=True)
-    write_file(blobs / "3e7d", saved("gpt2").tensors)
+    write_file(blobs / "3e7d", load_saved("gpt2").tensors)
     (snapshot / "model.safetensors").symlink_to("../../blobs/3e7d")
-    (snapshot / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
+    (snapshot / "config.json").write_text(json.dumps(load_saved("gpt2").config), encoding="utf-8")
     assert run("verify", f"{snapshot}/config.json", f"{snapshot}/model.safetensors").code == 0
     assert run("why", f"{snapshot}/", f"{snapshot}/").code == 0
 
@@ -317,8 +327,8 @@ def test_symlinked_shards_of_a_cache_are_followed(folder: Path, run: Runner) -> 
 # ---- truncated at every byte
 
 
-def small_gguf() -> bytes:
-    data = b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + LLAMA + tensor("token_embd.weight", (4, 2))
+def make_gguf() -> bytes:
+    data = b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + LLAMA + pack_tensor("token_embd.weight", (4, 2))
     return data + bytes(-len(data) % 32) + bytes(4 * 4 * 2)
 
 
@@ -331,20 +341,20 @@ def test_a_file_cut_at_any_byte_is_refused(name: str, folder: Path, capsys: pyte
     elif name.endswith("json"):
         write_header(path, tensors)
     elif name.endswith("gguf"):
-        header(b"", name)(folder).write_bytes(small_gguf())
+        case_header(b"", name)(folder).write_bytes(make_gguf())
     else:
         write_file(path, tensors)
     data = path.read_bytes()
-    assert [run_code(capsys, "verify", "smollm2-135m", name), run_code(capsys, name)] == [1, 0]
+    assert [read_exit_code(capsys, "verify", "smollm2-135m", name), read_exit_code(capsys, name)] == [1, 0]
     for stop in range(len(data)):
         path.write_bytes(data[:stop])
-        assert name in command_refusal(capsys, "verify", "smollm2-135m", name)
+        assert name in command_error(capsys, "verify", "smollm2-135m", name)
         if stop % 5 == 0:
-            command_refusal(capsys, name)
-            command_refusal(capsys, "why", "smollm2-135m", name)
+            command_error(capsys, name)
+            command_error(capsys, "why", "smollm2-135m", name)
 
 
-def run_code(capsys: pytest.CaptureFixture[str], *args: str) -> int:
+def read_exit_code(capsys: pytest.CaptureFixture[str], *args: str) -> int:
     from paramcount.cli import main
 
     with pytest.raises(SystemExit) as leaving:
@@ -356,23 +366,27 @@ def run_code(capsys: pytest.CaptureFixture[str], *args: str) -> int:
 # ---- however large
 
 
-def header_of(names: Iterator[str]) -> bytes:
+def make_valueless_file(names: Iterator[str]) -> bytes:
     """A file of tensors without values."""
-    entries = f":{json.dumps(entry(0, 0, (0,), 'U8'), separators=(',', ':'))},".join(f'"{name}"' for name in names)
-    text = f"{{{entries}:{json.dumps(entry(0, 0, (0,), 'U8'))}}}"
+    entries = f":{json.dumps(header_entry(0, 0, (0,), 'U8'), separators=(',', ':'))},".join(
+        f'"{name}"' for name in names
+    )
+    text = f"{{{entries}:{json.dumps(header_entry(0, 0, (0,), 'U8'))}}}"
     return struct.pack("<Q", len(text)) + text.encode()
 
 
 LARGE: dict[str, Callable[[], bytes]] = {
-    "a name of a million words": lambda: header_of(iter(["a." * 1_000_000 + "w"])),
-    "a name of a million numbers": lambda: header_of(iter(["1." * 1_000_000 + "w"])),
-    "a name of ten million letters": lambda: header_of(iter(["q" * 10_000_000])),
-    "names of many words": lambda: header_of("a." * 3000 + f"w{i}" for i in range(200)),
-    "names that end like declared ones": lambda: header_of(f"x{i}.h.{i % 12}.attn.c_attn.weight" for i in range(4000)),
-    "names of indices without order": lambda: header_of(
+    "a name of a million words": lambda: make_valueless_file(iter(["a." * 1_000_000 + "w"])),
+    "a name of a million numbers": lambda: make_valueless_file(iter(["1." * 1_000_000 + "w"])),
+    "a name of ten million letters": lambda: make_valueless_file(iter(["q" * 10_000_000])),
+    "names of many words": lambda: make_valueless_file("a." * 3000 + f"w{i}" for i in range(200)),
+    "names that end like declared ones": lambda: make_valueless_file(
+        f"x{i}.h.{i % 12}.attn.c_attn.weight" for i in range(4000)
+    ),
+    "names of indices without order": lambda: make_valueless_file(
         f"a.{i * 7919 % 10_007}.{i * 31 % 6007}.{i % 3}.w" for i in range(4000)
     ),
-    "scales without what they scale": lambda: header_of(
+    "scales without what they scale": lambda: make_valueless_file(
         f"x{i}.{end}" for i in range(1500) for end in ("scales", "qzeros", "g_idx")
     ),
 }
@@ -394,7 +408,7 @@ json.dump(found, sys.stdout)
 """
 
 
-def limited(*lines: tuple[str, ...]) -> list[tuple[int, str, str]]:
+def run_limited(*lines: tuple[str, ...]) -> list[tuple[int, str, str]]:
     """Runs of the command line, in a process that may take one gigabyte."""
     found = {**os.environ, "PYTHONPATH": str(Path(pc.__file__).parent.parent)}
     done = subprocess.run(
@@ -415,15 +429,15 @@ def test_however_large_a_header_is_an_answer_is_short_and_takes_bounded_memory(f
     for i, make in enumerate(LARGE.values()):
         (folder / f"{i}.safetensors").write_bytes(make())
         lines += [(*command, f"./{i}.safetensors") for command in COMMANDS.values()]
-    for args, (code, out, err) in zip(lines, limited(*lines), strict=True):
+    for args, (code, out, err) in zip(lines, run_limited(*lines), strict=True):
         assert (code, err) == (1 if len(args) > 1 else 0, "")
         assert len(out) < 5000
 
 
 @pytest.mark.exhaustive
 def test_more_tensors_than_any_checkpoint_has_are_refused_in_bounded_memory(folder: Path) -> None:
-    (folder / "model.safetensors").write_bytes(header_of(f"{i:x}" for i in range(500_001)))
-    ((code, out, err),) = limited(("verify", "gpt2-small", "./model.safetensors"))
+    (folder / "model.safetensors").write_bytes(make_valueless_file(f"{i:x}" for i in range(500_001)))
+    ((code, out, err),) = run_limited(("verify", "gpt2-small", "./model.safetensors"))
     assert (code, out, err) == (
         2,
         "",
@@ -437,7 +451,7 @@ def test_every_hostile_file_is_refused_in_bounded_memory(folder: Path) -> None:
         (folder / str(i)).mkdir()
         paths.append(make(folder / str(i)))
     for (code, out, err), case in zip(
-        limited(*(("verify", "gpt2-small", str(path)) for path in paths)), CASES, strict=True
+        run_limited(*(("verify", "gpt2-small", str(path)) for path in paths)), CASES, strict=True
     ):
         assert (code, out, err.count("\n")) == (2, "", 1), case
 
@@ -455,20 +469,20 @@ WRITTEN = UGLY.replace("{}", "{{}}")  # as a pattern
 def test_a_strange_name_is_told_in_every_format_and_a_long_one_cut(
     command: str, format: str, folder: Path, run: Runner
 ) -> None:
-    tensors: Tensors = {**saved("gpt2").tensors, UGLY: ("F32", (3,)), "long." + "x" * 100_000: ("F32", (5,))}
+    tensors: Tensors = {**load_saved("gpt2").tensors, UGLY: ("F32", (3,)), "long." + "x" * 100_000: ("F32", (5,))}
     write_header(folder / "model.json", tensors)
-    (folder / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
+    (folder / "config.json").write_text(json.dumps(load_saved("gpt2").config), encoding="utf-8")
     done = run(*(() if command == "alone" else (command, "./config.json")), "./model.json", "--format", format)
     assert done.code == (0 if command == "alone" else 1)
-    assert printed_safely(done.out)
+    assert is_safe_to_print(done.out)
     assert "<script>" not in done.out or format not in ("html", "markdown")
     if command == "verify":
-        assert WRITTEN in unescaped(done.out, format)
+        assert WRITTEN in undo_escapes(done.out, format)
     if format != "json":
         assert max(map(len, done.out.splitlines())) < 2500
 
 
-def unescaped(text: str, format: str) -> str:
+def undo_escapes(text: str, format: str) -> str:
     """What a format says, its escapes undone as far as UGLY has any."""
     from html import unescape
 
@@ -502,20 +516,20 @@ def unescaped(text: str, format: str) -> str:
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("command", ["verify", "alone", "why"])
 def test_a_path_of_terminal_escapes_is_told_printable(command: str, format: str, folder: Path, run: Runner) -> None:
-    path = write_header(folder / f"{ESCAPE.replace('/', '')}.json", saved("gpt2").tensors)
-    (folder / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
+    path = write_header(folder / f"{ESCAPE.replace('/', '')}.json", load_saved("gpt2").tensors)
+    (folder / "config.json").write_text(json.dumps(load_saved("gpt2").config), encoding="utf-8")
     done = run(*(() if command == "alone" else (command, "./config.json")), str(path), "--format", format)
     assert done.code == 0
-    assert printed_safely(done.out + done.err)
+    assert is_safe_to_print(done.out + done.err)
 
 
 def test_the_path_in_json_is_the_path(folder: Path, run: Runner) -> None:
-    path = write_header(folder / f"{ESCAPE}\U000e0001.json", saved("gpt2").tensors)
-    (folder / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
+    path = write_header(folder / f"{ESCAPE}\U000e0001.json", load_saved("gpt2").tensors)
+    (folder / "config.json").write_text(json.dumps(load_saved("gpt2").config), encoding="utf-8")
     assert json.loads(run("verify", "./config.json", str(path), "--json").out)["path"] == str(path)
 
 
-def printed_safely(text: str) -> bool:
+def is_safe_to_print(text: str) -> bool:
     """Whether a terminal shows it as it is."""
     return text.replace("\n", "").isprintable()
 
@@ -523,14 +537,14 @@ def printed_safely(text: str) -> bool:
 @pytest.mark.parametrize("said", [ESCAPE, ["gptq", ESCAPE], {"deep": [ESCAPE]}, 10**25, "x" * 100_000])
 def test_what_a_config_says_of_quantisation_is_told_printable(said: object, folder: Path, run: Runner) -> None:
     config = {
-        **saved("gpt2").config,
+        **load_saved("gpt2").config,
         "quantization_config": {"quant_method": said, "bits": said, "weight_block_size": said},
     }
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    write_file(folder / "model.safetensors", saved("gpt2").tensors)
+    write_file(folder / "model.safetensors", load_saved("gpt2").tensors)
     for command in (("verify", "gpt2-small"), ("why", "gpt2-small"), ()):
         done = run(*command, "./model.safetensors")
-        assert printed_safely(done.out + done.err)
+        assert is_safe_to_print(done.out + done.err)
         assert len(done.out + done.err) < 6000
 
 
@@ -539,11 +553,11 @@ MANY = 400_000 if "EXAMPLES" in os.environ else 5_000
 
 def test_ever_so_many_strange_tensors_are_cut_for_people_and_all_in_json_and_csv(folder: Path, run: Runner) -> None:
     text = json.dumps(
-        as_header({**saved("gpt2").tensors, **{f"{i:x}x": ("U8", (i % 7 + 1,)) for i in range(MANY)}}),
+        make_header({**load_saved("gpt2").tensors, **{f"{i:x}x": ("U8", (i % 7 + 1,)) for i in range(MANY)}}),
         separators=(",", ":"),
     )
     (folder / "model.json").write_text(text, encoding="utf-8")
-    (folder / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
+    (folder / "config.json").write_text(json.dumps(load_saved("gpt2").config), encoding="utf-8")
     for command in ("verify", "why"):
         done = run(command, "./config.json", "./model.json")
         assert (done.code, done.err) == (1, "")
@@ -584,6 +598,6 @@ def test_a_config_of_too_much_is_refused_in_one_line(
         "num_hidden_layers": 2,
     }
     (folder / "config.json").write_text(json.dumps({"model_type": "llama", **heads, **sizes}), encoding="utf-8")
-    write_header(folder / "model.json", saved("mistral").tensors)
+    write_header(folder / "model.json", load_saved("mistral").tensors)
     for command in ("verify", "why"):
-        assert says in command_refusal(capsys, command, "./config.json", "./model.json")
+        assert says in command_error(capsys, command, "./config.json", "./model.json")

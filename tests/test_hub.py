@@ -77,7 +77,7 @@ def hub() -> Iterator[str]:
     server.server_close()
 
 
-def run(hub: str, home: Path, *args: str, wait: int = 30) -> subprocess.CompletedProcess[str]:
+def run_process(hub: str, home: Path, *args: str, wait: int = 30) -> subprocess.CompletedProcess[str]:
     """A process of its own: the Hub's library reads its address as it is imported."""
     environment = {
         **os.environ,
@@ -96,7 +96,7 @@ def test_config_json_alone_is_fetched_counted_and_kept_in_the_cache(
     hub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked.clear()
-    done = run(hub, tmp_path, "good/x", "--download", "--json")
+    done = run_process(hub, tmp_path, "good/x", "--download", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["total"] == TOTAL
     assert {path for path in asked if not path.startswith("/api/")} == {"/good/x/resolve/main/config.json"}
@@ -106,11 +106,11 @@ def test_config_json_alone_is_fetched_counted_and_kept_in_the_cache(
 
 def test_nothing_is_fetched_without_being_asked(hub: str, tmp_path: Path) -> None:
     asked.clear()
-    done = run(hub, tmp_path, "good/x")
+    done = run_process(hub, tmp_path, "good/x")
     assert (done.returncode, asked) == (2, [])
 
 
-def error_of(stderr: str, address: str) -> str:
+def find_error(stderr: str, address: str) -> str:
     """The one line of an error, behind a note where it took longer than a second."""
     *notes, message = stderr.splitlines()
     assert [note.partition(f"{address}, at most ")[0] for note in notes] in ([], ["note: waiting for "])
@@ -134,9 +134,9 @@ def error_of(stderr: str, address: str) -> str:
     ],
 )
 def test_what_the_hub_answers_badly_is_one_line(hub: str, tmp_path: Path, kind: str, problem: str) -> None:
-    done = run(hub, tmp_path, f"{kind}/x", "--download")
+    done = run_process(hub, tmp_path, f"{kind}/x", "--download")
     assert (done.returncode, done.stdout) == (2, "")
-    message = error_of(done.stderr, hub)
+    message = find_error(done.stderr, hub)
     assert problem in message
     assert problem == "is not JSON" or f"{kind}/x on the Hub" in message
 
@@ -151,11 +151,11 @@ def test_a_missing_extra_is_named_with_its_install_line(monkeypatch: pytest.Monk
 def test_a_server_that_stays_silent_is_given_up_with_a_sign_of_life_before(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"http://127.0.0.1:{server.getsockname()[1]}"
-        done = run(address, tmp_path, "good/x", "--download", wait=3)
+        done = run_process(address, tmp_path, "good/x", "--download", wait=3)
     assert (done.returncode, done.stdout) == (2, "")
     note, _ = done.stderr.splitlines()
     assert note == f"note: waiting for {address}, at most 3 seconds"
-    assert "good/x on the Hub: no response within 3 seconds" in error_of(done.stderr, address)
+    assert "good/x on the Hub: no response within 3 seconds" in find_error(done.stderr, address)
 
 
 def test_no_download_waits_longer_than_half_a_minute() -> None:
@@ -166,6 +166,6 @@ def test_a_damaged_cache_is_fetched_anew(hub: str, tmp_path: Path) -> None:
     (tmp_path / "hub/models--good--x/snapshots").mkdir(parents=True)
     (tmp_path / "hub/models--good--x/refs").mkdir()
     (tmp_path / "hub/models--good--x/refs/main").write_text("c" * 40, encoding="utf-8")
-    assert "points to revision" in run(hub, tmp_path, "good/x").stderr
-    done = run(hub, tmp_path, "good/x", "--download", "--json")
+    assert "points to revision" in run_process(hub, tmp_path, "good/x").stderr
+    done = run_process(hub, tmp_path, "good/x", "--download", "--json")
     assert (done.returncode, json.loads(done.stdout)["total"]) == (0, TOTAL)

@@ -12,7 +12,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.checkpoints.opening.locate import open_checkpoint
-from tests.headers import bytes_of
+from tests.headers import total_bytes
 from tests.huge import SHARDS, write_deepseek, write_llama
 from tests.running import Runner
 
@@ -37,7 +37,7 @@ def deepseek(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"no file of 4 GB with holes can be made here: {error}")
     files = list(folder.glob("*.safetensors"))
     assert len(files) == SHARDS
-    assert sum(path.stat().st_size for path in files) > bytes_of(tensors) > 688 * 10**9
+    assert sum(path.stat().st_size for path in files) > total_bytes(tensors) > 688 * 10**9
     if sum(path.stat().st_blocks for path in files) * 512 > 10**9:
         pytest.skip("this file system knows no holes")
     return folder

@@ -18,7 +18,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-def parsed(text: str) -> list[Any]:
+def parse_latex(text: str) -> list[Any]:
     walker = pytest.importorskip("pylatexenc.latexwalker")
     nodes: list[Any] = walker.LatexWalker(text, tolerant_parsing=False).get_latex_nodes()[0]
     return nodes
@@ -27,7 +27,7 @@ def parsed(text: str) -> list[Any]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_table_is_a_float_with_booktabs_rules_a_caption_and_a_label(command: list[str], run: Runner) -> None:
     text = run(*command, "--latex").out
-    assert parsed(text)
+    assert parse_latex(text)
     for part in (r"\begin{table}", r"\caption{", r"\label{tab:", r"\toprule", r"\bottomrule", r"\end{table}"):
         assert text.count(part) == 1
     assert r"\hline" not in text
@@ -82,4 +82,4 @@ def test_everything_is_escaped() -> None:
     text = render_latex(Table([Column("a", name)], [[name]], None, above=[name], below=[name]))
     escaped = r"\textbackslash{}input\{x\} 50\% \#1 \$a\_b\textasciicircum{}c\$ \textasciitilde{} \& \{\} \textless{}\textbar{}\textgreater{} -{}- `{}` '{}'"
     assert text.count(escaped) == 4
-    assert parsed(text)
+    assert parse_latex(text)

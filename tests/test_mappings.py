@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.mapping_states import EXACT, STATES, UNREACHABLE, Row, load, sentence, state
+from tests.mapping_states import EXACT, STATES, UNREACHABLE, Row, find_state, load_mappings, summarise_mappings
 
-ROWS = load()
+ROWS = load_mappings()
 README = Path(__file__).parent.parent / "README.md"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.mapping}-{row.model_type}-{row.cls}")
 def test_the_state_of_a_class_is_as_the_table_says(row: Row) -> None:
     """After a change of what is supported: python -m tests.mapping_states"""
-    assert state(row) == row.state
+    assert find_state(row) == row.state
 
 
 def test_every_row_has_a_state_and_what_is_not_counted_whole_a_reason() -> None:
@@ -24,4 +24,4 @@ def test_every_row_has_a_state_and_what_is_not_counted_whole_a_reason() -> None:
 
 
 def test_the_readme_states_the_sums() -> None:
-    assert sentence(ROWS) in README.read_text(encoding="utf-8")
+    assert summarise_mappings(ROWS) in README.read_text(encoding="utf-8")

@@ -10,11 +10,11 @@ import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.sum_weights import cached_sums, sum_weights
 from paramcount.huggingface.config import read_config
-from tests.cases import digest, load
+from tests.cases import hash_shapes, load_cases
 from tests.model_types import MODEL_TYPES, default_document
-from tests.oracle.differential import ours
+from tests.oracle.differential import count_document
 
-CASES = load()
+CASES = load_cases()
 REMOTE = {
     name for name in ARCHITECTURES if " of " in architecture(name).reference
 }  # modelling code that no library ships
@@ -44,12 +44,12 @@ def test_a_config_is_counted_as_the_reference_built_it_or_refused_as_it_refused(
         with pytest.raises(pc.ParamcountError):
             pc.count(case["config"])
         return
-    count, parameters, buffers = ours(case["config"])
+    count, parameters, buffers = count_document(case["config"])
     assert {what: getattr(count, what) for what in ("total", "embedding", "buffers")} == {
         what: case[what] for what in ("total", "embedding", "buffers")
     }
     assert count.lm_head == case.get("lm_head", count.lm_head)
-    assert (digest(parameters, case["prefix"]), digest(buffers, case["prefix"])) == (
+    assert (hash_shapes(parameters, case["prefix"]), hash_shapes(buffers, case["prefix"])) == (
         case["tensors"],
         case["buffer_tensors"],
     )

@@ -18,19 +18,19 @@ from paramcount.architectures import architecture, phi3, qwen3_next, t5
 from paramcount.counting.count import count_sizes
 from paramcount.flow import Data, Weight
 from paramcount.parts import attentions, decoders, feed_forward, state_space
-from tests.comparison import TOTALS, differences, expected_names, misnamed, reference, reference_names
+from tests.comparison import TOTALS, expect_names, find_differences, find_misnamed, load_reference, load_reference_names
 
-IDS = sorted(reference())
+IDS = sorted(load_reference())
 OF_THE_ZOO = {str(zoo.load_entry(id).architecture) for id in IDS}
 for name in OF_THE_ZOO:
     architecture(name)  # imported, so that a mutant reaches it
 
-NAMED = sorted(reference_names())
+NAMED = sorted(load_reference_names())
 Patch = pytest.MonkeyPatch
 Operation = Callable[..., Any]
 
 
-def everywhere(patch: Patch, original: Operation, mutant: Operation) -> None:
+def replace_everywhere(patch: Patch, original: Operation, mutant: Operation) -> None:
     """Replace a function in every module of the package that has imported it."""
     for module in list(sys.modules.values()):
         if module.__name__.partition(".")[0] == "paramcount":
@@ -38,7 +38,7 @@ def everywhere(patch: Patch, original: Operation, mutant: Operation) -> None:
                 patch.setattr(module, name, mutant)
 
 
-class Seen:
+class SizesView:
     """Sizes with some of them wrong."""
 
     def __init__(self, sizes: Any, **wrong: Any) -> None:
@@ -53,39 +53,39 @@ class Seen:
 
 
 def norm_without_weight(patch: Patch) -> None:
-    everywhere(patch, flow.norm, lambda x, name, *, bias=False: Data("norm", (x,), x.shape))
+    replace_everywhere(patch, flow.norm, lambda x, name, *, bias=False: Data("norm", (x,), x.shape))
 
 
 def norm_without_bias(patch: Patch) -> None:
     original = flow.norm
-    everywhere(patch, original, lambda x, name, *, bias=False: original(x, name))
+    replace_everywhere(patch, original, lambda x, name, *, bias=False: original(x, name))
 
 
 def linear_without_bias(patch: Patch) -> None:
     original = flow.linear
-    everywhere(patch, original, lambda *a, bias=False, **k: original(*a, **k))
+    replace_everywhere(patch, original, lambda *a, bias=False, **k: original(*a, **k))
 
 
 def fused_without_bias(patch: Patch) -> None:
     original = flow.fused
-    everywhere(patch, original, lambda *a, bias=False, **k: original(*a, **k))
+    replace_everywhere(patch, original, lambda *a, bias=False, **k: original(*a, **k))
 
 
 def linear_with_in_and_out_swapped(patch: Patch) -> None:
     original = flow.linear
-    everywhere(patch, original, lambda *a, transposed=False, **k: original(*a, transposed=not transposed, **k))
+    replace_everywhere(patch, original, lambda *a, transposed=False, **k: original(*a, transposed=not transposed, **k))
 
 
 def fused_with_in_and_out_swapped(patch: Patch) -> None:
     original = flow.fused
-    everywhere(patch, original, lambda *a, transposed=False, **k: original(*a, transposed=not transposed, **k))
+    replace_everywhere(patch, original, lambda *a, transposed=False, **k: original(*a, transposed=not transposed, **k))
 
 
 def table_with_rows_and_columns_swapped(patch: Patch) -> None:
     def lookup(x: Data, name: str, component: str, rows: Any, width: Any, *, tied_to: str | None = None) -> Data:
         return Data("lookup", (x,), (*x.shape, width), (Weight(name, component, (width, rows), tied_to=tied_to),))
 
-    everywhere(patch, flow.lookup, lookup)
+    replace_everywhere(patch, flow.lookup, lookup)
 
 
 def fused_stored_apart(patch: Patch) -> None:
@@ -98,48 +98,48 @@ def fused_stored_apart(patch: Patch) -> None:
             linear(x, f"{name}.{part}", part, width, bias=bias, transposed=transposed) for part, width in parts.items()
         )
 
-    everywhere(patch, flow.fused, apart)
+    replace_everywhere(patch, flow.fused, apart)
 
 
 def stacked_experts_stored_apart(patch: Patch) -> None:
     original = flow.experts
-    everywhere(patch, original, lambda *a, stacked=False: original(*a))
+    replace_everywhere(patch, original, lambda *a, stacked=False: original(*a))
 
 
 def head_without_its_tie(patch: Patch) -> None:
     original = decoders.head
-    everywhere(patch, original, lambda c, *a, **k: original(Seen(c, tie_word_embeddings=False), *a, **k))
+    replace_everywhere(patch, original, lambda c, *a, **k: original(SizesView(c, tie_word_embeddings=False), *a, **k))
 
 
 def head_always_tied(patch: Patch) -> None:
     original = decoders.head
-    everywhere(patch, original, lambda c, *a, **k: original(Seen(c, tie_word_embeddings=True), *a, **k))
+    replace_everywhere(patch, original, lambda c, *a, **k: original(SizesView(c, tie_word_embeddings=True), *a, **k))
 
 
-def attending(patch: Patch, wrong: Callable[[Any], dict[str, Any]]) -> None:
+def change_attention(patch: Patch, wrong: Callable[[Any], dict[str, Any]]) -> None:
     """Every attention that reads heads of its config sees some of its sizes wrong."""
 
-    def mistaken(original: Operation) -> Operation:
-        return lambda c, *a, **k: original(Seen(c, **wrong(c)), *a, **k)
+    def make_mutant(original: Operation) -> Operation:
+        return lambda c, *a, **k: original(SizesView(c, **wrong(c)), *a, **k)
 
     for original in (attentions.attention, qwen3_next.doubled_attention, phi3.attention):
-        everywhere(patch, original, mistaken(original))
+        replace_everywhere(patch, original, make_mutant(original))
 
 
 def keys_and_values_for_every_head(patch: Patch) -> None:
-    attending(patch, lambda c: {"n_kv_heads": c.n_heads})
+    change_attention(patch, lambda c: {"n_kv_heads": c.n_heads})
 
 
 def head_width_guessed_from_the_models(patch: Patch) -> None:
-    attending(patch, lambda c: {"d_head": c.d_model // c.n_heads})
+    change_attention(patch, lambda c: {"d_head": c.d_model // c.n_heads})
 
 
 def attention_without_qk_norm(patch: Patch) -> None:
-    def forgetful(original: Operation) -> Operation:
+    def forget_norms(original: Operation) -> Operation:
         return lambda x, name, **k: x if name.endswith(("q_norm", "k_norm")) else original(x, name, **k)
 
     for original in (flow.norm, attentions.wide_norm):
-        everywhere(patch, original, forgetful(original))
+        replace_everywhere(patch, original, forget_norms(original))
 
 
 def attention_without_its_gate(patch: Patch) -> None:
@@ -150,12 +150,12 @@ def attention_without_its_gate(patch: Patch) -> None:
         out = original(x, name, kept, **k)
         return (*out, *out) if kept != parts else out
 
-    everywhere(patch, original, fused)
+    replace_everywhere(patch, original, fused)
 
 
 def output_projection_biased_as_qkv(patch: Patch) -> None:
     original = attentions.attention
-    everywhere(patch, original, lambda *a, o_bias=None, **k: original(*a, **k))
+    replace_everywhere(patch, original, lambda *a, o_bias=None, **k: original(*a, **k))
 
 
 def mlp_without_gate(patch: Patch) -> None:
@@ -176,57 +176,57 @@ def mlp_without_gate(patch: Patch) -> None:
     ) -> Data:
         return feed_forward.plain_mlp(x, (prefix + names[0], prefix + names[1]), component, d_ff)
 
-    everywhere(patch, feed_forward.gated_mlp, plain)
-    everywhere(patch, feed_forward.fused_gated_mlp, plain_of_two)
+    replace_everywhere(patch, feed_forward.gated_mlp, plain)
+    replace_everywhere(patch, feed_forward.fused_gated_mlp, plain_of_two)
 
 
-def without_weights(patch: Patch, original: Operation, component: str) -> None:
+def drop_weights(patch: Patch, original: Operation, component: str) -> None:
     """An operation that forgets what it holds, where that is of this component."""
 
     def mutant(x: Data, name: str, of: str, *a: Any, **k: Any) -> Data:
         out: Data = original(x, name, of, *a, **k)
         return Data(out.op, out.inputs, out.shape) if of == component else out
 
-    everywhere(patch, original, mutant)
+    replace_everywhere(patch, original, mutant)
 
 
 def router_left_out(patch: Patch) -> None:
-    without_weights(patch, flow.linear, "router")
+    drop_weights(patch, flow.linear, "router")
 
 
 def shared_experts_left_out(patch: Patch) -> None:
-    without_weights(patch, feed_forward.gated_mlp, "shared_experts")
+    drop_weights(patch, feed_forward.gated_mlp, "shared_experts")
 
 
 def position_table_left_out(patch: Patch) -> None:
-    without_weights(patch, flow.lookup, "position")
+    drop_weights(patch, flow.lookup, "position")
 
 
-def weigh_left_out(patch: Patch, op: str) -> None:
+def drop_elementwise(patch: Patch, op: str) -> None:
     original = flow.elementwise
 
     def mutant(x: Data, name: str, *a: Any, **k: Any) -> Data:
         return x if name == op else original(x, name, *a, **k)
 
-    everywhere(patch, original, mutant)
+    replace_everywhere(patch, original, mutant)
 
 
 def sinks_left_out(patch: Patch) -> None:
     original = flow.attend
-    everywhere(patch, original, lambda *a, sinks=None, **k: original(*a, **k))
+    replace_everywhere(patch, original, lambda *a, sinks=None, **k: original(*a, **k))
 
 
 def gates_left_out(patch: Patch) -> None:
-    weigh_left_out(patch, "gate")
+    drop_elementwise(patch, "gate")
 
 
 def buffer_counted_as_parameter(patch: Patch) -> None:
     original = flow.elementwise
-    everywhere(patch, original, lambda *a, role="parameter": original(*a))
+    replace_everywhere(patch, original, lambda *a, role="parameter": original(*a))
 
 
 def buffer_left_out(patch: Patch) -> None:
-    weigh_left_out(patch, "correct")
+    drop_elementwise(patch, "correct")
 
 
 def a_layer_too_many(patch: Patch) -> None:
@@ -236,7 +236,7 @@ def a_layer_too_many(patch: Patch) -> None:
         (kind, n), *rest = kinds
         return original(x, prefix, [(kind, n + 1), *rest], body, **k)
 
-    everywhere(patch, original, layers)
+    replace_everywhere(patch, original, layers)
 
 
 def first_layers_like_the_rest(patch: Patch) -> None:
@@ -245,48 +245,48 @@ def first_layers_like_the_rest(patch: Patch) -> None:
     def layers(x: Data, prefix: str, kinds: Any, body: Operation, **k: Any) -> Data:
         return original(x, prefix, [(list(kinds)[-1][0], n) for _, n in kinds], body, **k)
 
-    everywhere(patch, original, layers)
+    replace_everywhere(patch, original, layers)
 
 
 def an_expert_too_few(patch: Patch) -> None:
     original = flow.experts
-    everywhere(
+    replace_everywhere(
         patch, original, lambda x, scores, prefix, count, *a, **k: original(x, scores, prefix, count - 1, *a, **k)
     )
 
 
 def table_as_long_as_the_head(patch: Patch) -> None:
     original = decoders.decoder
-    everywhere(patch, original, lambda *a, extra_rows=0, **k: original(*a, **k))
+    replace_everywhere(patch, original, lambda *a, extra_rows=0, **k: original(*a, **k))
 
 
 def convolution_left_out(patch: Patch) -> None:
-    everywhere(patch, state_space.convolve, lambda x, *a, **k: x)
+    replace_everywhere(patch, state_space.convolve, lambda x, *a, **k: x)
 
 
 def convolution_without_bias(patch: Patch) -> None:
     original = state_space.convolve
-    everywhere(patch, original, lambda *a, bias=True, **k: original(*a, bias=False, **k))
+    replace_everywhere(patch, original, lambda *a, bias=True, **k: original(*a, bias=False, **k))
 
 
 def decay_left_out(patch: Patch) -> None:
     def weight(name: str, component: str, shape: tuple[Any, ...], *a: Any, **k: Any) -> Weight:
         return Weight(name, component, (0,) if component == "mixer.state" else shape, *a, **k)
 
-    everywhere(patch, Weight, weight)
+    replace_everywhere(patch, Weight, weight)
 
 
 def mixer_without_inner_norms(patch: Patch) -> None:
     original = state_space.mamba
-    everywhere(patch, original, lambda *a, inner_norm=None, **k: original(*a, **k))
+    replace_everywhere(patch, original, lambda *a, inner_norm=None, **k: original(*a, **k))
 
 
 def cross_attention_left_out(patch: Patch) -> None:
-    everywhere(patch, t5.look, lambda c, x, memory: x)
+    replace_everywhere(patch, t5.look, lambda c, x, memory: x)
 
 
 def norms_behind_left_out(patch: Patch) -> None:
-    everywhere(
+    replace_everywhere(
         patch,
         decoders.sandwich,
         lambda x, a, f, *, bias=False: decoders.pre_norm(x, a, f, decoders.SANDWICH[::2], bias=bias),
@@ -297,21 +297,21 @@ def queries_without_latent(patch: Patch) -> None:
     from paramcount.parts import mla as latent
 
     original = latent.latent_attention
-    everywhere(patch, original, lambda c, *a, **k: original(Seen(c, d_q_lora=None), *a, **k))
+    replace_everywhere(patch, original, lambda c, *a, **k: original(SizesView(c, d_q_lora=None), *a, **k))
 
 
 # ---- what each strikes
 
 
-def of(*architectures: str) -> Callable[[str], bool]:
+def has_architecture(*architectures: str) -> Callable[[str], bool]:
     return lambda id: zoo.load_entry(id).architecture in architectures
 
 
-def every(id: str) -> bool:
+def accept_all(id: str) -> bool:
     return True
 
 
-def where(test: Callable[[Any], bool]) -> Callable[[str], bool]:
+def has_sizes(test: Callable[[Any], bool]) -> Callable[[str], bool]:
     return lambda id: test(zoo.load_entry(id).sizes)
 
 
@@ -323,7 +323,7 @@ class Mutant(NamedTuple):
 
 TOTAL = frozenset({"total"})
 SHAPES_ALONE: frozenset[str] = frozenset()
-MIXTURES = of(
+MIXTURES = has_architecture(
     "mixtral",
     "qwen2_moe",
     "qwen3_moe",
@@ -335,8 +335,8 @@ MIXTURES = of(
     "jamba",
     "qwen3_next",
 )
-FUSED = of("gpt2", "openai-gpt", "qwen", "gpt_oss", "jamba", "qwen3_next", "mamba2", "phi3")
-QK_NORMED = of("qwen3", "qwen3_moe", "mllama", "qwen3_next", "gemma3_text", "olmo2")
+FUSED = has_architecture("gpt2", "openai-gpt", "qwen", "gpt_oss", "jamba", "qwen3_next", "mamba2", "phi3")
+QK_NORMED = has_architecture("qwen3", "qwen3_moe", "mllama", "qwen3_next", "gemma3_text", "olmo2")
 BIASED = (
     "gpt2",
     "openai-gpt",
@@ -348,86 +348,96 @@ BIASED = (
     "jamba",
 )  # a bias of a matrix that is not fused
 MUTANTS = [
-    Mutant(norm_without_weight, every, TOTAL),
-    Mutant(norm_without_bias, of("gpt2", "openai-gpt", "mllama"), TOTAL),
-    Mutant(linear_without_bias, of(*BIASED), TOTAL),
-    Mutant(fused_without_bias, of("gpt2", "openai-gpt", "qwen", "gpt_oss"), TOTAL),
+    Mutant(norm_without_weight, accept_all, TOTAL),
+    Mutant(norm_without_bias, has_architecture("gpt2", "openai-gpt", "mllama"), TOTAL),
+    Mutant(linear_without_bias, has_architecture(*BIASED), TOTAL),
+    Mutant(fused_without_bias, has_architecture("gpt2", "openai-gpt", "qwen", "gpt_oss"), TOTAL),
     # GPT's up and down are each other's transpose: where both are swapped, only names tell.
-    Mutant(linear_with_in_and_out_swapped, lambda id: id in NAMED or not of("gpt2", "openai-gpt")(id), SHAPES_ALONE),
-    Mutant(fused_with_in_and_out_swapped, FUSED, SHAPES_ALONE),
-    Mutant(table_with_rows_and_columns_swapped, every, SHAPES_ALONE),
-    Mutant(fused_stored_apart, FUSED, SHAPES_ALONE),
-    Mutant(stacked_experts_stored_apart, of("gpt_oss"), SHAPES_ALONE),
-    Mutant(head_without_its_tie, where(lambda c: c.tie_word_embeddings), TOTAL | {"lm_head"}),
-    Mutant(head_always_tied, where(lambda c: not c.tie_word_embeddings), TOTAL | {"lm_head"}),
     Mutant(
-        keys_and_values_for_every_head, where(lambda c: hasattr(c, "n_kv_heads") and c.n_kv_heads != c.n_heads), TOTAL
+        linear_with_in_and_out_swapped,
+        lambda id: id in NAMED or not has_architecture("gpt2", "openai-gpt")(id),
+        SHAPES_ALONE,
+    ),
+    Mutant(fused_with_in_and_out_swapped, FUSED, SHAPES_ALONE),
+    Mutant(table_with_rows_and_columns_swapped, accept_all, SHAPES_ALONE),
+    Mutant(fused_stored_apart, FUSED, SHAPES_ALONE),
+    Mutant(stacked_experts_stored_apart, has_architecture("gpt_oss"), SHAPES_ALONE),
+    Mutant(head_without_its_tie, has_sizes(lambda c: c.tie_word_embeddings), TOTAL | {"lm_head"}),
+    Mutant(head_always_tied, has_sizes(lambda c: not c.tie_word_embeddings), TOTAL | {"lm_head"}),
+    Mutant(
+        keys_and_values_for_every_head,
+        has_sizes(lambda c: hasattr(c, "n_kv_heads") and c.n_kv_heads != c.n_heads),
+        TOTAL,
     ),
     Mutant(
         head_width_guessed_from_the_models,
-        where(lambda c: hasattr(c, "n_kv_heads") and c.n_heads * c.d_head != c.d_model),
+        has_sizes(lambda c: hasattr(c, "n_kv_heads") and c.n_heads * c.d_head != c.d_model),
         TOTAL,
     ),
     Mutant(
-        attention_without_qk_norm, lambda id: QK_NORMED(id) or where(lambda c: getattr(c, "qk_norm", False))(id), TOTAL
+        attention_without_qk_norm,
+        lambda id: QK_NORMED(id) or has_sizes(lambda c: getattr(c, "qk_norm", False))(id),
+        TOTAL,
     ),
-    Mutant(attention_without_its_gate, of("qwen3_next"), TOTAL),
-    Mutant(output_projection_biased_as_qkv, of("qwen2", "qwen2_moe", "glm4_moe"), TOTAL),
-    Mutant(mlp_without_gate, lambda id: not of("gpt2", "openai-gpt", "gpt_oss", "mamba2", "t5")(id), TOTAL),
+    Mutant(attention_without_its_gate, has_architecture("qwen3_next"), TOTAL),
+    Mutant(output_projection_biased_as_qkv, has_architecture("qwen2", "qwen2_moe", "glm4_moe"), TOTAL),
+    Mutant(
+        mlp_without_gate, lambda id: not has_architecture("gpt2", "openai-gpt", "gpt_oss", "mamba2", "t5")(id), TOTAL
+    ),
     Mutant(router_left_out, MIXTURES, TOTAL),
     Mutant(
         shared_experts_left_out,
-        of("qwen2_moe", "deepseek", "deepseek_v2", "deepseek_v3", "glm4_moe", "qwen3_next"),
+        has_architecture("qwen2_moe", "deepseek", "deepseek_v2", "deepseek_v3", "glm4_moe", "qwen3_next"),
         TOTAL,
     ),
-    Mutant(position_table_left_out, of("gpt2", "openai-gpt", "mllama", "t5"), TOTAL),
-    Mutant(sinks_left_out, of("gpt_oss"), TOTAL),
-    Mutant(gates_left_out, of("mllama"), TOTAL),
-    Mutant(buffer_counted_as_parameter, of("deepseek_v3", "glm4_moe"), TOTAL | {"buffers"}),
-    Mutant(buffer_left_out, of("deepseek_v3", "glm4_moe"), frozenset({"buffers"})),
-    Mutant(a_layer_too_many, every, TOTAL),
+    Mutant(position_table_left_out, has_architecture("gpt2", "openai-gpt", "mllama", "t5"), TOTAL),
+    Mutant(sinks_left_out, has_architecture("gpt_oss"), TOTAL),
+    Mutant(gates_left_out, has_architecture("mllama"), TOTAL),
+    Mutant(buffer_counted_as_parameter, has_architecture("deepseek_v3", "glm4_moe"), TOTAL | {"buffers"}),
+    Mutant(buffer_left_out, has_architecture("deepseek_v3", "glm4_moe"), frozenset({"buffers"})),
+    Mutant(a_layer_too_many, accept_all, TOTAL),
     Mutant(
         first_layers_like_the_rest,
-        of("deepseek", "deepseek_v2", "deepseek_v3", "mllama", "glm4_moe", "jamba", "qwen3_next", "t5"),
+        has_architecture("deepseek", "deepseek_v2", "deepseek_v3", "mllama", "glm4_moe", "jamba", "qwen3_next", "t5"),
         TOTAL,
     ),
     Mutant(an_expert_too_few, MIXTURES, TOTAL),
-    Mutant(table_as_long_as_the_head, of("mllama"), TOTAL | {"embedding"}),
-    Mutant(convolution_left_out, of("jamba", "qwen3_next", "mamba2"), TOTAL),
-    Mutant(convolution_without_bias, of("jamba", "mamba2"), TOTAL),
-    Mutant(decay_left_out, of("jamba", "qwen3_next", "mamba2"), TOTAL),
-    Mutant(mixer_without_inner_norms, of("jamba"), TOTAL),
-    Mutant(cross_attention_left_out, of("t5"), TOTAL),
-    Mutant(norms_behind_left_out, of("gemma3_text"), TOTAL),
-    Mutant(queries_without_latent, where(lambda c: getattr(c, "d_q_lora", None) is not None), TOTAL),
+    Mutant(table_as_long_as_the_head, has_architecture("mllama"), TOTAL | {"embedding"}),
+    Mutant(convolution_left_out, has_architecture("jamba", "qwen3_next", "mamba2"), TOTAL),
+    Mutant(convolution_without_bias, has_architecture("jamba", "mamba2"), TOTAL),
+    Mutant(decay_left_out, has_architecture("jamba", "qwen3_next", "mamba2"), TOTAL),
+    Mutant(mixer_without_inner_norms, has_architecture("jamba"), TOTAL),
+    Mutant(cross_attention_left_out, has_architecture("t5"), TOTAL),
+    Mutant(norms_behind_left_out, has_architecture("gemma3_text"), TOTAL),
+    Mutant(queries_without_latent, has_sizes(lambda c: getattr(c, "d_q_lora", None) is not None), TOTAL),
 ]
 
 
-def caught() -> dict[str, list[str]]:
+def find_caught() -> dict[str, list[str]]:
     """{id: where it differs}"""
-    found = {id: differences(id) + misnamed(id) for id in IDS}
+    found = {id: find_differences(id) + find_misnamed(id) for id in IDS}
     return {id: lines for id, lines in found.items() if lines}
 
 
 def test_without_a_mutant_no_entry_differs_from_its_reference() -> None:
-    assert caught() == {}
+    assert find_caught() == {}
 
 
 @pytest.mark.parametrize("id", NAMED)
 def test_an_entry_has_the_tensors_of_its_reference_name_by_name(id: str) -> None:
-    assert misnamed(id) == []
+    assert find_misnamed(id) == []
 
 
 def test_names_are_recorded_for_every_architecture() -> None:
     assert {zoo.load_entry(id).architecture for id in NAMED} == OF_THE_ZOO
     for id in NAMED:  # what is recorded is the whole model
-        assert sum(prod(shape) * copies for shape, copies in expected_names(id).values()) == reference()[id]["total"]
+        assert sum(prod(shape) * copies for shape, copies in expect_names(id).values()) == load_reference()[id]["total"]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.apply.__name__)
 def test_a_mutant_is_caught_in_the_entries_it_strikes_and_in_no_other(mutant: Mutant, monkeypatch: Patch) -> None:
     mutant.apply(monkeypatch)
-    found = caught()
+    found = find_caught()
     assert set(found) == {id for id in IDS if mutant.strikes(id)}
     for lines in found.values():
         facts = {line.partition(":")[0] for line in lines} & set(TOTALS)
@@ -452,7 +462,7 @@ def test_every_architecture_is_struck_by_a_mutant_that_leaves_its_total_as_it_wa
 
 
 def test_an_entry_without_reference_differs() -> None:
-    assert differences("no-such-model") == ["no-such-model is not in reference.json"]
+    assert find_differences("no-such-model") == ["no-such-model is not in reference.json"]
 
 
 # ---- what the reference does not have: known figures catch it
@@ -470,7 +480,7 @@ MTP = {  # own parameters, own buffers, copies of table and head
 LEGACY = {"gpt2-small": 12 * 1024 * 1024, "llama-2-7b": 32 * 64}  # causal masks; inv_freq
 
 
-def known() -> dict[str, dict[str, Any]]:
+def count_known() -> dict[str, dict[str, Any]]:
     """What the package says of the known figures, counted anew."""
     counts = {id: count_sizes(zoo.load_entry(id).sizes) for id in (*ACTIVE, *MTP, *LEGACY)}
     return {
@@ -480,15 +490,17 @@ def known() -> dict[str, dict[str, Any]]:
     }
 
 
-def missed() -> set[tuple[str, str]]:
+def find_missed() -> set[tuple[str, str]]:
     """(which figure, of which entry) is not what it should be."""
     expected: dict[str, dict[str, Any]] = {"active": ACTIVE, "mtp": MTP, "legacy": LEGACY}
-    return {(what, id) for what, figures in known().items() for id in figures if figures[id] != expected[what][id]}
+    return {
+        (what, id) for what, figures in count_known().items() for id in figures if figures[id] != expected[what][id]
+    }
 
 
 def all_experts_active(patch: Patch) -> None:
     original = flow.experts
-    everywhere(
+    replace_everywhere(
         patch,
         original,
         lambda x, scores, prefix, count, active, *a, **k: original(x, scores, prefix, count, count, *a, **k),
@@ -497,7 +509,7 @@ def all_experts_active(patch: Patch) -> None:
 
 def an_active_expert_too_many(patch: Patch) -> None:
     original = flow.experts
-    everywhere(
+    replace_everywhere(
         patch,
         original,
         lambda x, scores, prefix, count, active, *a, **k: original(x, scores, prefix, count, active + 1, *a, **k),
@@ -519,7 +531,7 @@ def mtp_without_join(patch: Patch) -> None:
 
 
 def masks_left_out(patch: Patch) -> None:
-    everywhere(patch, attentions.causal_masks, lambda c: ())
+    replace_everywhere(patch, attentions.causal_masks, lambda c: ())
 
 
 def frequencies_left_out(patch: Patch) -> None:
@@ -538,7 +550,7 @@ BEYOND: list[tuple[Callable[[Patch], None], set[tuple[str, str]]]] = [
 
 
 def test_without_a_mutant_every_known_figure_is_met() -> None:
-    assert missed() == set()
+    assert find_missed() == set()
 
 
 @pytest.mark.parametrize(("mutant", "expected"), BEYOND, ids=[mutant.__name__ for mutant, _ in BEYOND])
@@ -546,5 +558,5 @@ def test_a_mutant_beyond_the_reference_misses_a_known_figure_and_nothing_else(
     mutant: Callable[[Patch], None], expected: set[tuple[str, str]], monkeypatch: Patch
 ) -> None:
     mutant(monkeypatch)
-    assert missed() == expected
-    assert caught() == {}
+    assert find_missed() == expected
+    assert find_caught() == {}

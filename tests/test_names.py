@@ -15,7 +15,7 @@ from paramcount.formats.strict_yaml import read_yaml
 from paramcount.loading import select_models
 from paramcount.zoo import catalog, entries, names
 from paramcount.zoo.names import expand_pattern, find_id, is_path
-from tests.refusing import assert_one_line, command_refusal, refusal
+from tests.refusing import assert_one_line, command_error, model_error
 
 ACCEPTED = "(expected a name from `paramcount list`, or a path such as ./model.yaml)"
 
@@ -75,10 +75,10 @@ def test_an_unknown_name_gets_the_nearest_models_families_and_commands(
     name: str, nearest: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     expected = f"unknown model '{name}' {ACCEPTED}; did you mean {nearest}"
-    assert refusal(name).startswith(expected)
-    assert command_refusal(capsys, name).startswith(expected)
-    assert command_refusal(capsys, "compare", "gpt2-small", name, "-o", "out.md").startswith(expected)
-    assert command_refusal(capsys, "verify", name, "--json").startswith(expected)
+    assert model_error(name).startswith(expected)
+    assert command_error(capsys, name).startswith(expected)
+    assert command_error(capsys, "compare", "gpt2-small", name, "-o", "out.md").startswith(expected)
+    assert command_error(capsys, "verify", name, "--json").startswith(expected)
 
 
 @pytest.mark.parametrize("name", ["meta-lama/Llama-3.1-8B", "llama/llama-3.1-8b"])
@@ -86,15 +86,15 @@ def test_a_repository_that_is_nowhere_gets_the_nearest_and_a_way_to_fetch_it(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     accepted = "(expected a name from `paramcount list`, a repository in the local Hugging Face cache, or --download)"
-    assert refusal(name).startswith(f"unknown model '{name}' {accepted}; did you mean llama-3.1-8b")
-    assert command_refusal(capsys, name) == refusal(name)
+    assert model_error(name).startswith(f"unknown model '{name}' {accepted}; did you mean llama-3.1-8b")
+    assert command_error(capsys, name) == model_error(name)
 
 
 def test_of_an_endless_name_both_ends_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a" * 100_000, "gpt2-small" * 10_000, "ab" * 130):
         expected = f"unknown model '{name[:28]}…{name[-29:]}' {ACCEPTED}"
-        assert refusal(name).startswith(expected)
-        assert command_refusal(capsys, name).startswith(expected)
+        assert model_error(name).startswith(expected)
+        assert command_error(capsys, name).startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_a_name_with_control_characters_is_refused_in_printable_ones(
     name: str, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     expected = f"unknown model '{shown}' {ACCEPTED}"
-    assert refusal(name).startswith(expected)
-    assert command_refusal(capsys, name).startswith(expected)
+    assert model_error(name).startswith(expected)
+    assert command_error(capsys, name).startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_what_looks_like_a_path_is_one_whatever_the_zoo_holds(
 ) -> None:
     assert is_path(name)
     assert expand_pattern(name) is None
-    assert refusal(name) == message
-    assert command_refusal(capsys, name) == message
+    assert model_error(name) == message
+    assert command_error(capsys, name) == message
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "./MODEL.GGUF"])
@@ -140,12 +140,12 @@ def test_a_checkpoint_is_no_model_and_show_alone_reads_it(name: str, capsys: pyt
     assert is_path(name)
     place = name.removeprefix("./")
     instead = "the config.json in the same directory; `paramcount PATH` counts a checkpoint"
-    assert refusal(name) == f"{place}: is a checkpoint, not a config (expected {instead})"
-    assert command_refusal(capsys, name) == f"{place}: cannot be read: No such file or directory"
+    assert model_error(name) == f"{place}: is a checkpoint, not a config (expected {instead})"
+    assert command_error(capsys, name) == f"{place}: cannot be read: No such file or directory"
 
 
 def test_no_name_at_all_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert refusal("") == command_refusal(capsys, "") == f"unknown model '' {ACCEPTED}"
+    assert model_error("") == command_error(capsys, "") == f"unknown model '' {ACCEPTED}"
 
 
 def test_a_folder_of_a_models_name_changes_nothing() -> None:
@@ -191,7 +191,7 @@ def test_a_star_stands_for_the_whole_zoo_without_its_estimates() -> None:
     ],
 )
 def test_a_wildcard_that_fits_nothing_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_refusal(capsys, word, "-o", "out.csv")
+    message = command_error(capsys, word, "-o", "out.csv")
     assert message.startswith("no model matches '")
     assert message.endswith("' (expected a pattern that matches ids of `paramcount list`, such as 'qwen3-*')")
     with pytest.raises(pc.ParamcountError) as caught:
@@ -201,7 +201,7 @@ def test_a_wildcard_that_fits_nothing_is_refused(word: str, capsys: pytest.Captu
 
 def test_one_model_is_asked_for_and_a_family_given(capsys: pytest.CaptureFixture[str]) -> None:
     expected = "gpt-oss is a family of 2 models (expected one of them: gpt-oss-20b or gpt-oss-120b)"
-    assert command_refusal(capsys, "show", "gpt-oss") == expected
+    assert command_error(capsys, "show", "gpt-oss") == expected
     with pytest.raises(pc.ParamcountError) as caught:
         pc.count("gpt-oss")
     assert str(caught.value) == expected
@@ -210,7 +210,7 @@ def test_one_model_is_asked_for_and_a_family_given(capsys: pytest.CaptureFixture
 def test_an_estimate_is_shown_only_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     expected = "gpt-4: is a third-party estimate; its sizes are unpublished (paramcount gpt-4 --estimates shows it)"
     for args in (["gpt-4"], ["show", "gpt-4"], ["verify", "gpt-4"], ["compare", "gpt-4", "gpt2-small"]):
-        assert command_refusal(capsys, *args) == expected
+        assert command_error(capsys, *args) == expected
 
 
 # ---- nothing outside configs/

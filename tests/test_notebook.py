@@ -22,7 +22,7 @@ CELLS = (
 
 
 @pytest.fixture(scope="module")
-def outputs() -> list[dict[str, str]]:
+def cell_outputs() -> list[dict[str, str]]:
     """The result of each cell in a real kernel: {MIME type: text}."""
     cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]
     notebook = nbformat.v4.new_notebook(cells=cells)
@@ -31,8 +31,8 @@ def outputs() -> list[dict[str, str]]:
     return [dict(cell.outputs[-1]["data"]) for cell in executed.cells]
 
 
-def test_a_notebook_shows_a_count_as_a_table(outputs: list[dict[str, str]]) -> None:
-    html = outputs[0]["text/html"]
+def test_a_notebook_shows_a_count_as_a_table(cell_outputs: list[dict[str, str]]) -> None:
+    html = cell_outputs[0]["text/html"]
     assert "deepseek-v3: 671,026,404,352 parameters" in html
     numbers = [int(n.replace(",", "")) for n in re.findall(r">\s*([\d,]+)</td>", html)]
     assert numbers[-2:] == [671_026_404_352, 37_552_282_624]
@@ -40,25 +40,25 @@ def test_a_notebook_shows_a_count_as_a_table(outputs: list[dict[str, str]]) -> N
     assert sum(numbers[1:-2:2]) == 37_552_282_624
 
 
-def test_a_notebook_shows_an_explanation_as_a_table(outputs: list[dict[str, str]]) -> None:
-    assert re.search(r">50,257 · 768 *<", outputs[1]["text/html"])
-    assert "total 124,439,808" in outputs[1]["text/html"]
+def test_a_notebook_shows_an_explanation_as_a_table(cell_outputs: list[dict[str, str]]) -> None:
+    assert re.search(r">50,257 · 768 *<", cell_outputs[1]["text/html"])
+    assert "total 124,439,808" in cell_outputs[1]["text/html"]
 
 
-def test_a_notebook_shows_a_difference_as_a_table(outputs: list[dict[str, str]]) -> None:
-    html = re.sub(r"\s+<", "<", outputs[2]["text/html"])
+def test_a_notebook_shows_a_difference_as_a_table(cell_outputs: list[dict[str, str]]) -> None:
+    html = re.sub(r"\s+<", "<", cell_outputs[2]["text/html"])
     assert "llama-2-7b → llama-3.1-8b" in html
     assert re.findall(r">\s*([^<>]+)</td>", html)[-4:] == ["total", "6,738,415,616", "8,030,261,248", "+1,291,845,632"]
 
 
-def test_a_notebook_shows_a_drawing_as_svg(outputs: list[dict[str, str]]) -> None:
-    svg = outputs[3]["image/svg+xml"]
+def test_a_notebook_shows_a_drawing_as_svg(cell_outputs: list[dict[str, str]]) -> None:
+    svg = cell_outputs[3]["image/svg+xml"]
     assert svg.startswith("<svg ")
     assert svg.count("<g>") == len(pc.draw("gpt2-small", layer=0).rectangles)
 
 
-def test_a_notebook_shows_a_comparison_as_a_data_frame(outputs: list[dict[str, str]]) -> None:
-    assert "124439808" in outputs[4]["text/html"]
+def test_a_notebook_shows_a_comparison_as_a_data_frame(cell_outputs: list[dict[str, str]]) -> None:
+    assert "124439808" in cell_outputs[4]["text/html"]
 
 
 def test_two_drawings_on_one_page_have_different_ids() -> None:

@@ -11,31 +11,33 @@ import paramcount as pc
 from paramcount import flow
 from paramcount.counting.count import count_sizes
 from paramcount.parts import decoders, feed_forward
-from tests.test_mutants import Patch, everywhere
+from tests.test_mutants import Patch, replace_everywhere
 
 
 def wider_mlp(patch: Patch) -> None:
     original = feed_forward.gated_mlp
-    everywhere(patch, original, lambda x, prefix, component, d_ff, **k: original(x, prefix, component, d_ff + 1, **k))
+    replace_everywhere(
+        patch, original, lambda x, prefix, component, d_ff, **k: original(x, prefix, component, d_ff + 1, **k)
+    )
 
 
 def norm_forgotten(patch: Patch) -> None:
-    everywhere(patch, flow.norm, lambda x, name, *, bias=False: x)
+    replace_everywhere(patch, flow.norm, lambda x, name, *, bias=False: x)
 
 
 def biases_everywhere(patch: Patch) -> None:
     original = flow.linear
-    everywhere(patch, original, lambda *a, bias=False, **k: original(*a, bias=True, **k))
+    replace_everywhere(patch, original, lambda *a, bias=False, **k: original(*a, bias=True, **k))
 
 
 def head_tied(patch: Patch) -> None:
     original = decoders.head
-    everywhere(
+    replace_everywhere(
         patch, original, lambda c, x, table, *a, **k: flow.linear(x, "lm_head", "lm_head", c.vocab_size, tied_to=table)
     )
 
 
-def readings(id: str) -> dict[str, Any]:
+def read_model(id: str) -> dict[str, Any]:
     """What each of them says of a model."""
     explained = pc.explain(id)
     return {
@@ -53,12 +55,12 @@ def readings(id: str) -> dict[str, Any]:
 def test_a_changed_declaration_changes_formulas_traces_and_pictures(
     mutant: Callable[[Patch], None], monkeypatch: Patch
 ) -> None:
-    before = readings("llama-3.1-8b")
+    before = read_model("llama-3.1-8b")
     mutant(monkeypatch)
-    after = readings("llama-3.1-8b")
+    after = read_model("llama-3.1-8b")
     assert [name for name in before if after[name] == before[name]] == []
     monkeypatch.undo()
-    assert readings("llama-3.1-8b") == before
+    assert read_model("llama-3.1-8b") == before
 
 
 def test_what_is_changed_is_told_alike(monkeypatch: Patch) -> None:

@@ -14,7 +14,7 @@ import pytest
 import paramcount as pc
 from paramcount.cli import main
 from paramcount.output.files import EXTENSIONS, write_atomically
-from tests.refusing import command_refusal, listing
+from tests.refusing import command_error, list_directory
 
 MAIN = "from paramcount.cli import main; main()"
 HOME = str(Path(pc.__file__).parents[1])
@@ -25,15 +25,15 @@ def _in_an_empty_directory_and_nowhere_else(tmp_path: Path, monkeypatch: pytest.
     """A defect must not put a file in the place of a device: root may do that."""
     replace = os.replace
 
-    def guarded(source: str, target: Path) -> None:
+    def replace_file(source: str, target: Path) -> None:
         assert Path(target).is_relative_to(tmp_path.resolve())
         replace(source, target)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(os, "replace", guarded)
+    monkeypatch.setattr(os, "replace", replace_file)
 
 
-def output(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
+def output_text(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
     """What the command line prints where all is well."""
     with pytest.raises(SystemExit) as leaving:
         main(list(args))
@@ -42,7 +42,7 @@ def output(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
     return out
 
 
-def process(*args: str, code: str = MAIN, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[bytes]:
+def run_process(*args: str, code: str = MAIN, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-c", code, *args]
     return subprocess.run(
         command, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False, env={**os.environ, "PYTHONPATH": HOME}
@@ -51,19 +51,19 @@ def process(*args: str, code: str = MAIN, stdout: int = subprocess.PIPE) -> subp
 
 @pytest.mark.parametrize("ending", EXTENSIONS)
 def test_a_file_holds_what_the_screen_would_show(ending: str, capsys: pytest.CaptureFixture[str]) -> None:
-    expected = output("gpt2-small", "--format", EXTENSIONS[ending], capsys=capsys)
-    assert output("gpt2-small", "-o", f"out{ending.upper()}", capsys=capsys) == ""
+    expected = output_text("gpt2-small", "--format", EXTENSIONS[ending], capsys=capsys)
+    assert output_text("gpt2-small", "-o", f"out{ending.upper()}", capsys=capsys) == ""
     assert Path(f"out{ending.upper()}").read_bytes().decode() == expected
-    assert len(listing()) == 1
+    assert len(list_directory()) == 1
 
 
 def test_a_new_file_takes_the_mode_of_others_and_an_old_one_keeps_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     before = os.umask(0o027)
     try:
-        output("gpt2-small", "-o", "new.csv", capsys=capsys)
+        output_text("gpt2-small", "-o", "new.csv", capsys=capsys)
         Path("old.csv").write_text("old", encoding="utf-8")
         Path("old.csv").chmod(0o604)
-        output("gpt2-small", "-o", "old.csv", capsys=capsys)
+        output_text("gpt2-small", "-o", "old.csv", capsys=capsys)
     finally:
         os.umask(before)
     assert [Path(name).stat().st_mode & 0o777 for name in ("new.csv", "old.csv")] == [0o640, 0o604]
@@ -79,12 +79,12 @@ def test_a_link_stays_a_link_and_what_it_points_to_is_written(
     if exists:
         Path(target).write_text("old", encoding="utf-8")
     Path("link.csv").symlink_to(target)
-    output("gpt2-small", "-o", "link.csv", capsys=capsys)
+    output_text("gpt2-small", "-o", "link.csv", capsys=capsys)
     assert os.readlink("link.csv") == target
     assert Path(target).read_text(encoding="utf-8").startswith("component,parameters,active\n")
 
 
-def make(path: str) -> None:
+def make_obstacle(path: str) -> None:
     """What stands in the way of some of the paths below."""
     Path("folder.csv").mkdir()
     Path("file").touch()
@@ -111,21 +111,21 @@ def make(path: str) -> None:
     ],
 )
 def test_a_file_that_cannot_be_written_is_refused(path: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    make(path)
+    make_obstacle(path)
     for command in (["gpt2-small"], ["compare", "gpt2-*"], ["list", "gpt"], ["verify", "llama-3.1-8b"]):
-        assert command_refusal(capsys, *command, "-o", path) == message
+        assert command_error(capsys, *command, "-o", path) == message
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="the system has no /proc")
 def test_a_file_system_that_takes_no_files_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        command_refusal(capsys, "gpt2-small", "-o", "/proc/x.csv")
+        command_error(capsys, "gpt2-small", "-o", "/proc/x.csv")
         == "-o /proc/x.csv: cannot be written: No such file or directory"
     )
 
 
 def test_a_name_that_no_file_can_have_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_refusal(capsys, "gpt2-small", "-o", "\ud800.csv")
+    message = command_error(capsys, "gpt2-small", "-o", "\ud800.csv")
     assert message.startswith(r"-o \ud800.csv: cannot be written: ")
 
 
@@ -135,7 +135,7 @@ def test_a_file_that_is_read_only_is_left_as_it_is(
     Path("out.csv").write_text("old", encoding="utf-8")
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everything
     assert (
-        command_refusal(capsys, "gpt2-small", "-o", "out.csv") == "-o out.csv: cannot be written: the file is read-only"
+        command_error(capsys, "gpt2-small", "-o", "out.csv") == "-o out.csv: cannot be written: the file is read-only"
     )
 
 
@@ -150,7 +150,7 @@ def test_a_file_that_is_read_only_is_left_as_it_is(
 )
 def test_bad_input_leaves_an_older_file_as_it_is(args: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     Path("out.csv").write_text("old", encoding="utf-8")
-    assert command_refusal(capsys, *args, "-o", "out.csv")
+    assert command_error(capsys, *args, "-o", "out.csv")
     assert Path("out.csv").read_text(encoding="utf-8") == "old"
 
 
@@ -159,13 +159,13 @@ def test_bad_input_leaves_an_older_file_as_it_is(args: tuple[str, ...], capsys: 
 def test_where_the_space_ends_nothing_is_half_written(exists: bool) -> None:
     if exists:
         Path("out.csv").write_text("old", encoding="utf-8")
-    before = listing()
-    done = process(
+    before = list_directory()
+    done = run_process(
         "*", "-o", "out.csv", code=f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); {MAIN}"
     )
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr == b"error: -o out.csv: cannot be written: File too large\n"
-    assert listing() == before
+    assert list_directory() == before
 
 
 @pytest.mark.parametrize("broken", [OSError(28, "No space left on device"), KeyboardInterrupt()])
@@ -174,18 +174,18 @@ def test_what_breaks_at_the_last_moment_leaves_no_trace(broken: BaseException, m
         raise broken
 
     Path("out.csv").write_text("old", encoding="utf-8")
-    before = listing()
+    before = list_directory()
     monkeypatch.setattr(os, "replace", replace)
     with pytest.raises((pc.ParamcountError, KeyboardInterrupt)):
         write_atomically("out.csv", "new")
-    assert listing() == before
+    assert list_directory() == before
 
 
 def test_no_scratch_file_is_left_where_the_program_is_told_to_end() -> None:
     code = "import os, signal, runpy; os.replace = lambda *_: os.kill(os.getpid(), signal.SIGTERM); runpy.run_module('paramcount', run_name='__main__')"
-    done = process("gpt2-small", "-o", "out.csv", code=code)
+    done = run_process("gpt2-small", "-o", "out.csv", code=code)
     assert (done.returncode, done.stdout, done.stderr) == (143, b"", b"")
-    assert listing() == {}
+    assert list_directory() == {}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="directories cannot be opened")
@@ -193,15 +193,15 @@ def test_what_is_written_reaches_the_disk_before_it_takes_its_name(monkeypatch: 
     steps: list[str] = []
     replace = os.replace
 
-    def synced(handle: int) -> None:
+    def record_sync(handle: int) -> None:
         steps.append("directory" if stat.S_ISDIR(os.fstat(handle).st_mode) else f"{os.fstat(handle).st_size} bytes")
 
-    def replaced(source: str, target: Path) -> None:
+    def record_replace(source: str, target: Path) -> None:
         steps.append("rename")
         replace(source, target)
 
-    monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(os, "replace", replaced)
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(os, "replace", record_replace)
     write_atomically("out.csv", "12345")
     assert steps == ["5 bytes", "rename", "directory"]
 
@@ -211,15 +211,15 @@ def test_a_text_that_is_none_is_not_written() -> None:
         pc.ParamcountError, match=r"^-o out.csv: cannot be written: surrogates not allowed at character 0$"
     ):
         write_atomically("out.csv", "\ud800")
-    assert listing() == {}
+    assert list_directory() == {}
 
 
 # ---- devices and pipes
 
 
 def test_nowhere_is_a_place_to_write_to(capsys: pytest.CaptureFixture[str]) -> None:
-    assert output("gpt2-small", "--csv", "-o", os.devnull, capsys=capsys) == ""
-    assert listing() == {}
+    assert output_text("gpt2-small", "--csv", "-o", os.devnull, capsys=capsys) == ""
+    assert list_directory() == {}
 
 
 @pytest.mark.skipif(not hasattr(os, "mknod"), reason="the system has no device nodes")
@@ -262,13 +262,15 @@ def test_no_file_is_created_among_the_devices(name: str) -> None:
 
 
 def test_a_dash_is_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    assert output("gpt2-small", "--csv", "-o", "-", capsys=capsys) == output("gpt2-small", "--csv", capsys=capsys)
+    assert output_text("gpt2-small", "--csv", "-o", "-", capsys=capsys) == output_text(
+        "gpt2-small", "--csv", capsys=capsys
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 def test_a_full_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        command_refusal(capsys, "gpt2-small", "--csv", "-o", "/dev/full")
+        command_error(capsys, "gpt2-small", "--csv", "-o", "/dev/full")
         == "-o /dev/full: cannot be written: No space left on device"
     )
 
@@ -276,14 +278,14 @@ def test_a_full_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="the system has no /dev/stdout")
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_what_is_written_to_already_is_written_on(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    expected = output("gpt2-small", "--csv", capsys=capsys)
-    assert process("gpt2-small", "--csv", "-o", name).stdout.decode() == expected
+    expected = output_text("gpt2-small", "--csv", capsys=capsys)
+    assert run_process("gpt2-small", "--csv", "-o", name).stdout.decode() == expected
     Path("log").write_text("old\n", encoding="utf-8")
     with Path("log").open("ab") as log:
-        done = process("gpt2-small", "--csv", "-o", name, stdout=log.fileno())
+        done = run_process("gpt2-small", "--csv", "-o", name, stdout=log.fileno())
     assert (done.returncode, done.stderr) == (0, b"")
     assert Path("log").read_text(encoding="utf-8") == "old\n" + expected
-    assert len(listing()) == 1
+    assert len(list_directory()) == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes with names")
@@ -292,10 +294,10 @@ def test_a_pipe_takes_the_text_as_it_comes(capsys: pytest.CaptureFixture[str]) -
     read: list[str] = []
     reader = threading.Thread(target=lambda: read.append(Path("pipe.csv").read_text(encoding="utf-8")), daemon=True)
     reader.start()
-    output("gpt2-small", "-o", "pipe.csv", capsys=capsys)
+    output_text("gpt2-small", "-o", "pipe.csv", capsys=capsys)
     reader.join(10)
     assert Path("pipe.csv").is_fifo()
-    assert read == [output("gpt2-small", "--csv", capsys=capsys)]
+    assert read == [output_text("gpt2-small", "--csv", capsys=capsys)]
 
 
 # ---- the extension and the format
@@ -315,13 +317,13 @@ def test_an_extension_that_contradicts_the_format_is_refused(
     chosen = options[-1].removeprefix("--")
     for option in ("-o", "--output"):
         assert (
-            command_refusal(capsys, "gpt2-small", option, path, *options)
+            command_error(capsys, "gpt2-small", option, path, *options)
             == f"-o: {path} does not have the extension of {chosen} files (expected {expected})"
         )
 
 
 @pytest.mark.parametrize("path", ["a.txt", "a.dat", "a", "a.csv"])
 def test_plain_text_and_unknown_extensions_hold_any_format(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    expected = output("gpt2-small", "--csv", capsys=capsys)
-    assert output("gpt2-small", "--csv", "--output", path, capsys=capsys) == ""
+    expected = output_text("gpt2-small", "--csv", capsys=capsys)
+    assert output_text("gpt2-small", "--csv", "--output", path, capsys=capsys) == ""
     assert Path(path).read_text(encoding="utf-8") == expected

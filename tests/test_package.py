@@ -47,11 +47,11 @@ def program() -> Any:
     return module
 
 
-def modules() -> list[str]:
+def list_modules() -> list[str]:
     return [info.name for info in pkgutil.walk_packages([str(ROOT)], "paramcount.")]
 
 
-def imported(path: Path) -> Iterator[str]:
+def list_imports(path: Path) -> Iterator[str]:
     """The packages and root modules that a file imports anywhere in it: at the top, inside functions, for type checking."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module == "paramcount":
@@ -65,7 +65,7 @@ def imported(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_point_down_only(path: Path) -> None:
     own = path.relative_to(ROOT).parts[0].removesuffix(".py")
-    for target in imported(path):
+    for target in list_imports(path):
         assert target == own or LEVEL[target] < LEVEL[own], f"{own} imports {target}"
 
 
@@ -75,30 +75,34 @@ def test_the_levels_are_the_packages_that_there_are() -> None:
     } == set(LEVEL)
 
 
-def modules_after(code: str) -> list[str]:
+def list_loaded_modules(code: str) -> list[str]:
     """What a fresh interpreter has loaded after running some code."""
     script = f"{code}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[-1].split()
 
 
-def loaded_by(code: str) -> set[str]:
-    return {name.partition(".")[0] for name in modules_after(code)}
+def list_loaded_packages(code: str) -> set[str]:
+    return {name.partition(".")[0] for name in list_loaded_modules(code)}
 
 
-def command(line: list[str]) -> str:
+def command_code(line: list[str]) -> str:
     return f"from paramcount.cli import main\ntry:\n    main({line!r})\nexcept SystemExit: pass"
 
 
 def test_the_formulas_load_nothing_heavy() -> None:
     assert (
-        loaded_by("import paramcount.formulas") & {"numpy", "pandas", "pydantic", "yaml", "click", "tabulate", "sympy"}
+        list_loaded_packages("import paramcount.formulas")
+        & {"numpy", "pandas", "pydantic", "yaml", "click", "tabulate", "sympy"}
         == set()
     )
 
 
 def test_importing_the_package_loads_nothing_of_it() -> None:
-    assert loaded_by("import paramcount") & {"numpy", "pandas", "pydantic", "yaml", "click", "tabulate"} == set()
+    assert (
+        list_loaded_packages("import paramcount") & {"numpy", "pandas", "pydantic", "yaml", "click", "tabulate"}
+        == set()
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,18 +117,21 @@ def test_importing_the_package_loads_nothing_of_it() -> None:
     ],
 )
 def test_the_commands_load_neither_numpy_nor_pandas(line: list[str]) -> None:
-    assert loaded_by(command(line)) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"} == set()
+    assert (
+        list_loaded_packages(command_code(line)) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"}
+        == set()
+    )
 
 
 def test_showing_one_model_loads_one_architecture() -> None:
-    loaded = modules_after(command(["gpt2-small"]))
+    loaded = list_loaded_modules(command_code(["gpt2-small"]))
     assert [name for name in loaded if name.startswith("paramcount.architectures.")] == [
         "paramcount.architectures.gpt2"
     ]
 
 
 def test_the_public_names_answer_twice_and_after_importing_every_submodule() -> None:
-    for name in modules():
+    for name in list_modules():
         importlib.import_module(name)
     for _ in range(2):
         assert pc.count("gpt2-small").total == 124439808

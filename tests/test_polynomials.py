@@ -19,8 +19,8 @@ from paramcount import flow, zoo
 from paramcount.errors import ParamcountError
 from paramcount.flow import sum_parameters
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
-from tests.printed import of_latex, of_text
-from tests.symbolic import symbolic
+from tests.printed import evaluate_latex, evaluate_text
+from tests.symbolic import make_symbolic
 
 sympy = pytest.importorskip("sympy", reason="the second opinion")
 
@@ -31,7 +31,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": oper
 Values = st.fixed_dictionaries({name: st.integers(-(10**6), 10**6) for name in NAMES})
 
 
-def quick(test: Callable[..., None]) -> Callable[..., None]:
+def run_quickly(test: Callable[..., None]) -> Callable[..., None]:
     return settings(max_examples=40, deadline=None)(test)
 
 
@@ -45,24 +45,24 @@ class Both:
         return repr(self.theirs)
 
 
-def leaf(name: str) -> Both:
+def make_leaf(name: str) -> Both:
     return Both(make_symbols(name)[0], sympy.Symbol(name))
 
 
-def combined(pair: tuple[Both, Both], sign: str) -> Both:
+def combine_pair(pair: tuple[Both, Both], sign: str) -> Both:
     a, b = pair
     return Both(ARITHMETIC[sign](a.ours, b.ours), ARITHMETIC[sign](a.theirs, b.theirs))
 
 
-LEAVES = st.one_of(st.sampled_from(NAMES).map(leaf), st.integers(-9, 9).map(lambda n: Both(n, sympy.Integer(n))))
+LEAVES = st.one_of(st.sampled_from(NAMES).map(make_leaf), st.integers(-9, 9).map(lambda n: Both(n, sympy.Integer(n))))
 EXPRESSIONS = st.recursive(
     LEAVES,
-    lambda inner: st.builds(combined, st.tuples(inner, inner), st.sampled_from(sorted(ARITHMETIC))),
+    lambda inner: st.builds(combine_pair, st.tuples(inner, inner), st.sampled_from(sorted(ARITHMETIC))),
     max_leaves=7,
 )
 
 
-def terms_of(theirs: Any) -> dict[tuple[tuple[str, int], ...], int]:
+def sympy_terms(theirs: Any) -> dict[tuple[tuple[str, int], ...], int]:
     """SymPy's expansion in the shape of Polynomial.terms."""
     expanded = sympy.Poly(sympy.expand(theirs), *(sympy.Symbol(name) for name in NAMES))
     return {
@@ -72,29 +72,29 @@ def terms_of(theirs: Any) -> dict[tuple[tuple[str, int], ...], int]:
     }
 
 
-def polynomial(value: Any) -> Polynomial:
+def to_polynomial(value: Any) -> Polynomial:
     return value if isinstance(value, Polynomial) else Polynomial({(): value})
 
 
 @given(both=EXPRESSIONS)
-@quick
+@run_quickly
 def test_every_expression_expands_to_the_terms_that_sympy_finds(both: Both) -> None:
-    assert polynomial(both.ours).terms == terms_of(both.theirs)
+    assert to_polynomial(both.ours).terms == sympy_terms(both.theirs)
 
 
 @given(both=EXPRESSIONS, values=Values)
-@quick
+@run_quickly
 def test_every_expression_evaluates_to_what_sympy_substitutes(both: Both, values: dict[str, int]) -> None:
-    ours = polynomial(both.ours)
+    ours = to_polynomial(both.ours)
     found = ours.evaluate(**{name: values[name] for name in ours.names})
     assert type(found) is int
     assert found == int(both.theirs.subs(values))
 
 
 @given(a=EXPRESSIONS, b=EXPRESSIONS, c=EXPRESSIONS)
-@quick
+@run_quickly
 def test_the_laws_of_a_commutative_ring_hold(a: Both, b: Both, c: Both) -> None:
-    x, y, z = (polynomial(both.ours) for both in (a, b, c))
+    x, y, z = (to_polynomial(both.ours) for both in (a, b, c))
     assert x + y == y + x
     assert x * y == y * x
     assert (x + y) + z == x + (y + z)
@@ -106,9 +106,9 @@ def test_the_laws_of_a_commutative_ring_hold(a: Both, b: Both, c: Both) -> None:
 
 
 @given(a=EXPRESSIONS, b=EXPRESSIONS)
-@quick
+@run_quickly
 def test_equal_polynomials_hash_alike_and_others_differ(a: Both, b: Both) -> None:
-    x, y = polynomial(a.ours), polynomial(b.ours)
+    x, y = to_polynomial(a.ours), to_polynomial(b.ours)
     assert (x == y) == (sympy.expand(a.theirs - b.theirs) == 0)
     assert (x != y) is not (x == y)
     if x == y:
@@ -116,9 +116,9 @@ def test_equal_polynomials_hash_alike_and_others_differ(a: Both, b: Both) -> Non
 
 
 @given(a=EXPRESSIONS, b=EXPRESSIONS)
-@quick
+@run_quickly
 def test_arithmetic_leaves_its_operands_as_they_were(a: Both, b: Both) -> None:
-    x, y = polynomial(a.ours), polynomial(b.ours)
+    x, y = to_polynomial(a.ours), to_polynomial(b.ours)
     before = dict(x.terms), dict(y.terms)
     for combine in ARITHMETIC.values():
         combine(x, y)
@@ -126,7 +126,7 @@ def test_arithmetic_leaves_its_operands_as_they_were(a: Both, b: Both) -> None:
 
 
 @given(n=st.integers(1, 10**40))
-@quick
+@run_quickly
 def test_coefficients_have_no_limit(n: int) -> None:
     (d,) = make_symbols("d_model")
     assert (n * d * d).evaluate(d_model=10**20) == n * 10**40
@@ -156,8 +156,8 @@ def test_how_many_layers_and_experts_stand_before_numbers_and_widths() -> None:
 def test_signs_units_and_constants_print_as_people_write_them() -> None:
     n, d = make_symbols("n d")
     assert str(d - d) == "0"
-    assert str(polynomial(7)) == "7"
-    assert str(polynomial(-7)) == "−7"
+    assert str(to_polynomial(7)) == "7"
+    assert str(to_polynomial(-7)) == "−7"
     assert str(1 * d) == "d"
     assert str(-d) == "−d"
     assert str(3 - d) == "3 − d"
@@ -193,13 +193,13 @@ ANY = st.one_of(
 @settings(max_examples=300, deadline=None)
 def test_what_is_printed_is_the_polynomial_whatever_was_factored_out(p: Polynomial, values: dict[str, int]) -> None:
     expected = p.evaluate(**{name: values[name] for name in p.names})
-    assert of_text(str(p), values) == of_latex(p.latex(), values) == expected
+    assert evaluate_text(str(p), values) == evaluate_latex(p.latex(), values) == expected
 
 
 @given(both=EXPRESSIONS, values=Values)
-@quick
+@run_quickly
 def test_what_is_printed_is_the_expression_that_sympy_has(both: Both, values: dict[str, int]) -> None:
-    assert of_text(str(polynomial(both.ours)), values) == int(both.theirs.subs(values))
+    assert evaluate_text(str(to_polynomial(both.ours)), values) == int(both.theirs.subs(values))
 
 
 @given(
@@ -208,7 +208,7 @@ def test_what_is_printed_is_the_expression_that_sympy_has(both: Both, values: di
     by=st.integers(-3, 1000),
     values=st.fixed_dictionaries({name: st.integers(-50, 50) for name in FACTORS}),
 )
-@quick
+@run_quickly
 def test_a_difference_is_what_one_size_more_costs(p: Polynomial, name: str, by: int, values: dict[str, int]) -> None:
     if name not in p.names:
         with pytest.raises(ParamcountError, match=f"difference: unknown size {name}"):
@@ -381,7 +381,7 @@ def test_a_symbol_equals_nothing_that_is_no_number_or_symbol(other: object) -> N
 @pytest.mark.parametrize("id", ENTRIES)
 def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: str) -> None:
     sizes, count = zoo.load_entry(id).sizes, paramcount.count(id)
-    c, values = symbolic(sizes)
+    c, values = make_symbolic(sizes)
     out = type(sizes).forward(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
     for formula, expected in ((sum_parameters(out), count.total), (sum_parameters(out, active=True), count.active)):
         assert formula.evaluate(**{name: values[name] for name in formula.names}) == expected
@@ -396,17 +396,17 @@ WITHOUT_TOWERS = sorted(
 @pytest.mark.parametrize("id", WITHOUT_TOWERS)
 def test_each_component_run_on_symbols_evaluates_to_that_of_the_count(id: str) -> None:
     sizes, count = zoo.load_entry(id).sizes, paramcount.count(id)
-    c, values = symbolic(sizes)
+    c, values = make_symbolic(sizes)
     out = type(sizes).forward(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
     for component, expected in count.components.items():
-        formula = polynomial(sum_parameters(out, component))
+        formula = to_polynomial(sum_parameters(out, component))
         assert formula.evaluate(**{name: values[name] for name in formula.names}) == expected
 
 
 @pytest.mark.parametrize("id", [id for id in ENTRIES if getattr(zoo.load_entry(id).sizes, "n_mtp_layers", 0)])
 def test_mtp_layers_run_on_symbols_evaluate_to_those_of_the_count(id: str) -> None:
     sizes = zoo.load_entry(id).sizes
-    c, values = symbolic(sizes)
+    c, values = make_symbolic(sizes)
     out = type(sizes).mtp(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
     assert out is not None
     formula = sum_parameters(out)
@@ -415,7 +415,7 @@ def test_mtp_layers_run_on_symbols_evaluate_to_those_of_the_count(id: str) -> No
 
 def test_the_formula_of_a_whole_model_reads_as_people_write_it() -> None:
     sizes = zoo.load_entry("llama-3.1-8b").sizes
-    c, _ = symbolic(sizes)
+    c, _ = make_symbolic(sizes)
     assert str(sum_parameters(type(sizes).forward(c, flow.given("tokens", "tokens")))) == (  # type: ignore[arg-type]
         "d_model · (n_layers·(2·d_head·(n_heads + n_kv_heads) + 3·d_ff + 2) + 2·vocab_size + 1)"
     )

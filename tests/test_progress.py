@@ -14,7 +14,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import progress
-from tests.headers import saved, write_shards
+from tests.headers import load_saved, write_shards
 from tests.running import Runner
 
 NAME = "qwen2_moe"
@@ -30,11 +30,11 @@ class Terminal(io.StringIO):
 def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A model in five files, in the current directory."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "config.json").write_text(json.dumps(saved(NAME).config), encoding="utf-8")
-    return f"./{write_shards(tmp_path, saved(NAME).tensors, 5).name}"
+    (tmp_path / "config.json").write_text(json.dumps(load_saved(NAME).config), encoding="utf-8")
+    return f"./{write_shards(tmp_path, load_saved(NAME).tensors, 5).name}"
 
 
-def shown(monkeypatch: pytest.MonkeyPatch, step: float) -> str:
+def record_progress(monkeypatch: pytest.MonkeyPatch, step: float) -> str:
     """What a terminal gets of four files, of which each takes so many seconds."""
     terminal, ticks = Terminal(), count()
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -47,13 +47,13 @@ def shown(monkeypatch: pytest.MonkeyPatch, step: float) -> str:
 
 
 def test_what_takes_longer_than_a_second_has_a_bar_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = shown(monkeypatch, 0.6)
+    text = record_progress(monkeypatch, 0.6)
     assert "headers" in text
     assert [part for part in ("25%", "50%", "75%", "100%") if part in text] == ["25%", "50%", "75%", "100%"]
 
 
 def test_what_takes_less_than_a_second_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shown(monkeypatch, 0.1) == ""
+    assert record_progress(monkeypatch, 0.1) == ""
 
 
 def test_where_nobody_looks_nothing_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_where_nobody_looks_nothing_is_watched(monkeypatch: pytest.MonkeyPatch) 
             assert watch is None
 
 
-def on_a_terminal(*args: str, patience: float) -> tuple[int, bytes, bytes]:
+def run_in_terminal(*args: str, patience: float) -> tuple[int, bytes, bytes]:
     """A run of the command line whose stderr is a terminal: exit code, stdout, and what the terminal got."""
     code = f"from paramcount.cli import main, progress; progress.PATIENCE = {patience}; main({list(args)!r})"
     ours, theirs = os.openpty()
@@ -83,12 +83,12 @@ def on_a_terminal(*args: str, patience: float) -> tuple[int, bytes, bytes]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_that_reads_many_headers_has_a_bar_on_stderr(command: str, shards: str) -> None:
-    code, out, text = on_a_terminal(*COMMANDS[command], shards, patience=-1)
+    code, out, text = run_in_terminal(*COMMANDS[command], shards, patience=-1)
     assert code == 0
     assert b"headers" in text
     assert b"100%" in text
     assert b"headers  [" not in out
-    assert on_a_terminal(*COMMANDS[command], shards, patience=600) == (0, out, b"")
+    assert run_in_terminal(*COMMANDS[command], shards, patience=600) == (0, out, b"")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -34,7 +34,7 @@ Q, K, UP, DOWN = "self_attn.q_proj", "self_attn.k_proj", "mlp.up_proj", "mlp.dow
 LINEARS = {Q: (256, 256), K: (64, 256), UP: (512, 256), DOWN: (256, 512)}  # [outputs, inputs]
 
 
-def checkpoint(tensors: Layer, config: dict[str, Any] | None = None, format: str = "safetensors") -> Checkpoint:
+def make_checkpoint(tensors: Layer, config: dict[str, Any] | None = None, format: str = "safetensors") -> Checkpoint:
     """A checkpoint of these tensors."""
     held = {
         name: FileTensor("model.safetensors", dtype, shape, prod(shape) * BITS[dtype] // 8)
@@ -43,16 +43,16 @@ def checkpoint(tensors: Layer, config: dict[str, Any] | None = None, format: str
     return Checkpoint(Path("model.safetensors"), format, held, (), quantization_config=config)
 
 
-def read(tensors: Layer, config: dict[str, Any] | None = None) -> Unpacked:
-    return unpack(checkpoint(tensors, config))
+def unpack_tensors(tensors: Layer, config: dict[str, Any] | None = None) -> Unpacked:
+    return unpack(make_checkpoint(tensors, config))
 
 
-def only_names(tensors: Layer, config: dict[str, Any] | None = None) -> Unpacked:
+def unpack_index(tensors: Layer, config: dict[str, Any] | None = None) -> Unpacked:
     held = {name: FileTensor("model.safetensors") for name in tensors}
     return unpack(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, (), quantization_config=config))
 
 
-def written(tensors: Layer, folder: Path, config: dict[str, Any] | None = None) -> Checkpoint:
+def write_with_library(tensors: Layer, folder: Path, config: dict[str, Any] | None = None) -> Checkpoint:
     """The same, as the format's own library writes it."""
     types = {
         "F8_E4M3": "float8_e4m3fn",
@@ -83,7 +83,7 @@ def written(tensors: Layer, folder: Path, config: dict[str, Any] | None = None) 
 # ---- what the libraries write, each layout typed from its source
 
 
-def gptq(outputs: int, inputs: int, bits: int = 4, group: int = 128, index: bool = True) -> Layer:
+def gptq_layer(outputs: int, inputs: int, bits: int = 4, group: int = 128, index: bool = True) -> Layer:
     """github AutoGPTQ/AutoGPTQ, auto_gptq/nn_modules/qlinear/qlinear_cuda.py, QuantLinear.__init__."""
     group = group if group != -1 else inputs
     layer: Layer = {
@@ -94,7 +94,7 @@ def gptq(outputs: int, inputs: int, bits: int = 4, group: int = 128, index: bool
     return layer | ({"g_idx": ("I32", (inputs,))} if index else {})
 
 
-def awq(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
+def awq_layer(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
     """github casper-hansen/AutoAWQ, awq/modules/linear/gemm.py, WQLinear_GEMM.__init__."""
     return {
         "qweight": ("I32", (inputs, outputs // (32 // bits))),
@@ -103,15 +103,15 @@ def awq(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
     }
 
 
-def zeros_width(inputs: int, group: int) -> int:
+def awq_zeros_width(inputs: int, group: int) -> int:
     """awq/modules/linear/gemv.py, calculate_zeros_width."""
     multiplier = {64: 2, 32: 4}.get(group, 1)
     return ceil(ceil(inputs // group / 8) / multiplier) * multiplier
 
 
-def awq_gemv(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
+def awq_gemv_layer(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
     """awq/modules/linear/gemv.py, WQLinear_GEMV.__init__."""
-    width = zeros_width(inputs, group)
+    width = awq_zeros_width(inputs, group)
     return {
         "qweight": ("I32", (outputs, inputs // 8)),
         "qzeros": ("I32", (outputs, width)),
@@ -119,9 +119,9 @@ def awq_gemv(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Laye
     }
 
 
-def awq_fast(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
+def awq_fast_layer(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
     """awq/modules/linear/gemv_fast.py, WQLinear.__init__: four rows interleaved, zero points multiplied by their scales."""
-    width = zeros_width(inputs, group) * 8
+    width = awq_zeros_width(inputs, group) * 8
     layer: Layer = {
         "qweight": ("I16", (outputs // 4, inputs // 4 * 4)),
         "scales": ("F16", (width, outputs)),
@@ -130,7 +130,7 @@ def awq_fast(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Laye
     return layer
 
 
-def fp8(
+def fp8_layer(
     outputs: int, inputs: int, block: tuple[int, int] | None = (128, 128), scale: str = "weight_scale_inv"
 ) -> Layer:
     """transformers 5.23, integrations/finegrained_fp8.py, FP8Linear.__init__."""
@@ -138,7 +138,7 @@ def fp8(
     return {"weight": ("F8_E4M3", (outputs, inputs)), scale: ("F32", scales)}
 
 
-def layers(make: Any, n: int = 2, linears: dict[str, tuple[int, int]] = LINEARS, **options: Any) -> Layer:
+def make_model(make: Any, n: int = 2, linears: dict[str, tuple[int, int]] = LINEARS, **options: Any) -> Layer:
     """A small model: a table and norms that stay as they are, and linears that are packed."""
     tensors: Layer = {"model.embed_tokens.weight": ("F16", (320, 256)), "model.norm.weight": ("F16", (256,))}
     for i, (name, shape) in product(range(n), linears.items()):
@@ -146,7 +146,7 @@ def layers(make: Any, n: int = 2, linears: dict[str, tuple[int, int]] = LINEARS,
     return tensors
 
 
-def shapes(found: Unpacked) -> dict[str, tuple[int, ...] | None]:
+def list_shapes(found: Unpacked) -> dict[str, tuple[int, ...] | None]:
     return {name: logical.shape for name, logical in found.tensors.items()}
 
 
@@ -157,24 +157,24 @@ PLAIN |= {"model.embed_tokens.weight": (320, 256), "model.norm.weight": (256,)}
 VALUES = 2 * (256 * 256 + 64 * 256 + 2 * 512 * 256) + 320 * 256 + 256
 
 WRITERS: list[tuple[Any, dict[str, Any], dict[str, Any] | None, str]] = [
-    *((gptq, {"bits": bits, "group": 128}, {"quant_method": "gptq", "bits": bits, "group_size": 128}, f"GPTQ, {bits} bits, groups of 128") for bits in (2, 3, 4, 8)),
-    *((gptq, {"bits": bits, "group": 32}, None, f"GPTQ, {bits} bits, groups of 32") for bits in (2, 3, 4, 8)),
-    (gptq, {"group": -1}, {"quant_method": "gptq", "bits": 4, "group_size": -1, "desc_act": True}, "GPTQ, 4 bits, one group"),
-    (gptq, {"group": -1}, None, "GPTQ, 4 bits, one group"),
-    (gptq, {"index": False}, {"quant_method": "gptq", "bits": 4, "group_size": 128, "checkpoint_format": "gptq_v2"}, "GPTQ, 4 bits, groups of 128"),
-    (gptq, {}, {"quant_method": "auto-round", "bits": 4, "group_size": 128, "packing_format": "auto_round:auto_gptq"}, "GPTQ, 4 bits, groups of 128"),
-    (awq, {}, {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True}, "AWQ, 4 bits, groups of 128"),
-    (awq, {"group": 64}, {"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "version": "GEMM"}, "AWQ, 4 bits, groups of 64"),
-    (awq, {}, None, "AWQ, 4 bits, groups of 128"),
-    (awq, {"bits": 8}, None, "AWQ, 8 bits, groups of 128"),
-    *((awq_gemv, {"group": group}, {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemv"}, f"AWQ, 4 bits, groups of {group}") for group in (128, 64, 32)),
-    *((awq_fast, {"group": group}, {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemv_fast"}, f"AWQ, 4 bits, groups of {group}") for group in (128, 64)),
-    (fp8, {}, {"quant_method": "fp8", "weight_block_size": [128, 128], "activation_scheme": "dynamic"}, "FP8 in blocks of 128 × 128"),
-    (fp8, {}, None, "FP8 in blocks of 128 × 128"),
-    (fp8, {"block": (64, 32)}, {"quant_method": "fp8", "weight_block_size": [64, 32]}, "FP8 in blocks of 64 × 32"),
-    (fp8, {"block": (96, 96)}, {"quant_method": "fp8", "weight_block_size": [96, 96]}, "FP8 in blocks of 96 × 96"),
-    (fp8, {"block": None}, {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": "static"}, "FP8, one scale per tensor"),
-    (fp8, {"block": (1, 10**6), "scale": "weight_scale"}, {"quant_method": "fbgemm_fp8"}, "FP8, one scale per output"),
+    *((gptq_layer, {"bits": bits, "group": 128}, {"quant_method": "gptq", "bits": bits, "group_size": 128}, f"GPTQ, {bits} bits, groups of 128") for bits in (2, 3, 4, 8)),
+    *((gptq_layer, {"bits": bits, "group": 32}, None, f"GPTQ, {bits} bits, groups of 32") for bits in (2, 3, 4, 8)),
+    (gptq_layer, {"group": -1}, {"quant_method": "gptq", "bits": 4, "group_size": -1, "desc_act": True}, "GPTQ, 4 bits, one group"),
+    (gptq_layer, {"group": -1}, None, "GPTQ, 4 bits, one group"),
+    (gptq_layer, {"index": False}, {"quant_method": "gptq", "bits": 4, "group_size": 128, "checkpoint_format": "gptq_v2"}, "GPTQ, 4 bits, groups of 128"),
+    (gptq_layer, {}, {"quant_method": "auto-round", "bits": 4, "group_size": 128, "packing_format": "auto_round:auto_gptq"}, "GPTQ, 4 bits, groups of 128"),
+    (awq_layer, {}, {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True}, "AWQ, 4 bits, groups of 128"),
+    (awq_layer, {"group": 64}, {"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "version": "GEMM"}, "AWQ, 4 bits, groups of 64"),
+    (awq_layer, {}, None, "AWQ, 4 bits, groups of 128"),
+    (awq_layer, {"bits": 8}, None, "AWQ, 8 bits, groups of 128"),
+    *((awq_gemv_layer, {"group": group}, {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemv"}, f"AWQ, 4 bits, groups of {group}") for group in (128, 64, 32)),
+    *((awq_fast_layer, {"group": group}, {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemv_fast"}, f"AWQ, 4 bits, groups of {group}") for group in (128, 64)),
+    (fp8_layer, {}, {"quant_method": "fp8", "weight_block_size": [128, 128], "activation_scheme": "dynamic"}, "FP8 in blocks of 128 × 128"),
+    (fp8_layer, {}, None, "FP8 in blocks of 128 × 128"),
+    (fp8_layer, {"block": (64, 32)}, {"quant_method": "fp8", "weight_block_size": [64, 32]}, "FP8 in blocks of 64 × 32"),
+    (fp8_layer, {"block": (96, 96)}, {"quant_method": "fp8", "weight_block_size": [96, 96]}, "FP8 in blocks of 96 × 96"),
+    (fp8_layer, {"block": None}, {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": "static"}, "FP8, one scale per tensor"),
+    (fp8_layer, {"block": (1, 10**6), "scale": "weight_scale"}, {"quant_method": "fbgemm_fp8"}, "FP8, one scale per output"),
 ]  # fmt: skip
 
 
@@ -182,10 +182,10 @@ WRITERS: list[tuple[Any, dict[str, Any], dict[str, Any] | None, str]] = [
 def test_what_a_library_writes_is_read_as_the_model_it_was_made_of(
     make: Any, options: Any, config: Any, scheme: str, tmp_path: Path
 ) -> None:
-    tensors = layers(make, **options)
-    found = unpack(written(tensors, tmp_path, config))
+    tensors = make_model(make, **options)
+    found = unpack(write_with_library(tensors, tmp_path, config))
     assert found.scheme == scheme
-    assert shapes(found) == PLAIN
+    assert list_shapes(found) == PLAIN
     assert found.faults == ()
     held = {part for name, logical in found.tensors.items() for part in logical.list_file_names(name)}
     assert held == set(tensors)
@@ -201,17 +201,19 @@ def test_what_a_library_writes_is_read_as_the_model_it_was_made_of(
 @pytest.mark.parametrize("inputs", [160, 288, 1056])
 def test_a_last_group_that_is_not_full_counts(inputs: int) -> None:
     for config in (None, {"quant_method": "gptq", "bits": 4, "group_size": 128}):
-        found = read(layers(gptq, linears=LINEARS | {DOWN: (256, inputs)}), config)
+        found = unpack_tensors(make_model(gptq_layer, linears=LINEARS | {DOWN: (256, inputs)}), config)
         assert (found.scheme, found.faults) == ("GPTQ, 4 bits, groups of 128", ())
         assert found.tensors[f"model.layers.0.{DOWN}.weight"].shape == (256, inputs)
 
 
 def test_two_numbers_of_bits_are_both_told_where_the_configuration_allows_them() -> None:
-    tensors = layers(gptq) | {f"model.layers.0.{UP}.{end}": held for end, held in gptq(512, 256, bits=8).items()}
+    tensors = make_model(gptq_layer) | {
+        f"model.layers.0.{UP}.{end}": held for end, held in gptq_layer(512, 256, bits=8).items()
+    }
     config = {"quant_method": "gptq", "bits": 4, "group_size": 128}
-    found = read(tensors, config | {"dynamic": {r"+:model\.layers\.0\..*up.*": {"bits": 8}}})
-    assert (found.scheme, found.faults, shapes(found)) == ("GPTQ, 4 and 8 bits, groups of 128", (), PLAIN)
-    assert read(tensors, config).faults == (
+    found = unpack_tensors(tensors, config | {"dynamic": {r"+:model\.layers\.0\..*up.*": {"bits": 8}}})
+    assert (found.scheme, found.faults, list_shapes(found)) == ("GPTQ, 4 and 8 bits, groups of 128", (), PLAIN)
+    assert unpack_tensors(tensors, config).faults == (
         f"model.layers.0.{UP}.qweight: has 8 bits per value, but the config says 4",
     )
 
@@ -220,8 +222,8 @@ def test_a_matrix_of_gpt_2_is_packed_as_inputs_and_outputs_and_stored_the_other_
     """AutoGPTQ takes a Conv1D's infeatures from weight.shape[0] (auto_gptq/modeling/_utils.py, make_quant) and turns it to pack it."""
     c_attn = next(tensor for tensor in count("gpt2-small").tensors if tensor.name.endswith("c_attn.weight"))
     inputs, outputs = c_attn.shape
-    held = {f"transformer.h.0.attn.c_attn.{end}": piece for end, piece in gptq(outputs, inputs).items()}
-    logical = read(held).tensors["transformer.h.0.attn.c_attn.weight"]
+    held = {f"transformer.h.0.attn.c_attn.{end}": piece for end, piece in gptq_layer(outputs, inputs).items()}
+    logical = unpack_tensors(held).tensors["transformer.h.0.attn.c_attn.weight"]
     assert (c_attn.shape, logical.shape) == ((768, 2304), (2304, 768))
     assert logical.has_shape(c_attn.shape)
     assert not logical.has_shape((768, 768))
@@ -233,14 +235,14 @@ def test_a_matrix_of_gpt_2_is_packed_as_inputs_and_outputs_and_stored_the_other_
 
 
 def test_a_matrix_that_is_not_packed_fits_one_way_round_only() -> None:
-    logical = read({"w.weight": ("F16", (8, 4))}).tensors["w.weight"]
+    logical = unpack_tensors({"w.weight": ("F16", (8, 4))}).tensors["w.weight"]
     assert logical.has_shape((8, 4))
     assert not logical.has_shape((4, 8))
 
 
 def test_what_is_no_matrix_is_not_packed() -> None:
     """A bias takes the type of the scales: QuantLinear's has weight_dtype, as they have."""
-    assert read(layers(gptq)).tensors[f"model.layers.0.{Q}.weight"].compute_size((256,)) == 2 * 256
+    assert unpack_tensors(make_model(gptq_layer)).tensors[f"model.layers.0.{Q}.weight"].compute_size((256,)) == 2 * 256
 
 
 def test_experts_one_by_one_and_fused_matrices_are_packed_like_any_other() -> None:
@@ -249,9 +251,9 @@ def test_experts_one_by_one_and_fused_matrices_are_packed_like_any_other() -> No
         "block_sparse_moe.experts.7.w2": (256, 512),
         "self_attn.qkv_proj": (384, 256),
     }
-    found = read(layers(gptq, linears=linears))
+    found = unpack_tensors(make_model(gptq_layer, linears=linears))
     assert {
-        name.split(".", 3)[3]: shape for name, shape in shapes(found).items() if name.startswith("model.layers.1.")
+        name.split(".", 3)[3]: shape for name, shape in list_shapes(found).items() if name.startswith("model.layers.1.")
     } == {f"{name}.weight": shape for name, shape in linears.items()}
 
 
@@ -266,7 +268,7 @@ def iterate_names(tensor: Tensor) -> list[str]:
     ]
 
 
-def released(id: str, method: str, values: str, scale: str, ends: tuple[str, str] = ("", "_scale_inv")) -> Layer:
+def make_release(id: str, method: str, values: str, scale: str, ends: tuple[str, str] = ("", "_scale_inv")) -> Layer:
     """A model as it is released: its quantised tensors and their scales, everything else in BF16."""
     tensors: Layer = {}
     for tensor in count(id).tensors:
@@ -282,8 +284,8 @@ def released(id: str, method: str, values: str, scale: str, ends: tuple[str, str
 
 def test_the_scales_of_deepseek_v3_are_those_of_its_release() -> None:
     """45,808 of its 92,052 tensors; published by the release: 40,838,232 scales and 702,264 of the MTP layer (see paramcount.counting.quantisation.scales)."""
-    tensors = released("deepseek-v3", "fp8", "F8_E4M3", "F32")
-    found = read(
+    tensors = make_release("deepseek-v3", "fp8", "F8_E4M3", "F32")
+    found = unpack_tensors(
         tensors, {"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3", "activation_scheme": "dynamic"}
     )
     assert (found.scheme, found.faults) == ("FP8 in blocks of 128 × 128", ())
@@ -302,12 +304,14 @@ def test_the_scales_of_deepseek_v3_are_those_of_its_release() -> None:
 )
 def test_the_size_of_gpt_oss_is_that_of_its_release(id: str, tensors: int, size: int) -> None:
     """Source of the sizes: metadata.total_size of model.safetensors.index.json of openai/gpt-oss-20b and openai/gpt-oss-120b."""
-    held = released(id, "mxfp4", "U8", "U8", ("_blocks", "_scales"))
-    found = read(held, {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"]})
+    held = make_release(id, "mxfp4", "U8", "U8", ("_blocks", "_scales"))
+    found = unpack_tensors(
+        held, {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"]}
+    )
     assert (len(held), found.totals.bytes, found.totals.values) == (tensors, size, count(id).total)
     assert (found.scheme, found.faults) == ("MXFP4", ())
     declared = {name: tensor.shape for tensor in count(id).tensors for name in iterate_names(tensor)}
-    assert shapes(found) == declared
+    assert list_shapes(found) == declared
     assert sum(found.tensors[name].compute_size(shape) or 0 for name, shape in declared.items()) == size
 
 
@@ -317,21 +321,21 @@ def test_mxfp4_is_given_as_the_model_has_it() -> None:
         "experts.gate_up_proj_blocks": ("U8", (4, 200, 2, 16)),
         "experts.gate_up_proj_scales": ("U8", (4, 200, 2)),
     }
-    found = read(held | {"experts.gate_up_proj_bias": ("BF16", (4, 200))})
-    assert shapes(found) == {"experts.gate_up_proj": (4, 64, 200), "experts.gate_up_proj_bias": (4, 200)}
+    found = unpack_tensors(held | {"experts.gate_up_proj_bias": ("BF16", (4, 200))})
+    assert list_shapes(found) == {"experts.gate_up_proj": (4, 64, 200), "experts.gate_up_proj_bias": (4, 200)}
     assert found.auxiliary == {"experts.gate_up_proj_scales": "scale"}
     assert found.tensors["experts.gate_up_proj"].compute_size((4, 64, 200)) == 4 * 64 * 200 // 2 + 4 * 200 * 2
 
 
 def test_mxfp4_of_the_first_release_of_gpt_oss_is_not_turned() -> None:
     """github openai/gpt-oss, gpt_oss/torch/weights.py: mlp1_weight.blocks and .scales, of a parameter [E, 2 · d_ff, d_model]."""
-    found = read(
+    found = unpack_tensors(
         {
             "block.0.mlp.mlp1_weight.blocks": ("U8", (4, 192, 2, 16)),
             "block.0.mlp.mlp1_weight.scales": ("U8", (4, 192, 2)),
         }
     )
-    assert shapes(found) == {"block.0.mlp.mlp1_weight": (4, 192, 64)}
+    assert list_shapes(found) == {"block.0.mlp.mlp1_weight": (4, 192, 64)}
 
 
 def test_a_release_that_packs_linears_alone_has_the_size_that_its_index_says() -> None:
@@ -341,9 +345,11 @@ def test_a_release_that_packs_linears_alone_has_the_size_that_its_index_says() -
     for tensor in count("llama-3.1-70b").tensors:
         for name in iterate_names(tensor) if tensor.role == "parameter" else ():
             packed = name.startswith("model.layers.") and len(tensor.shape) == 2
-            made = awq(*tensor.shape) if packed else {"weight": ("F16", tensor.shape)}
+            made = awq_layer(*tensor.shape) if packed else {"weight": ("F16", tensor.shape)}
             tensors |= {f"{name.removesuffix('weight')}{end}": held for end, held in made.items()}
-    found = read(tensors, {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True})
+    found = unpack_tensors(
+        tensors, {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True}
+    )
     assert (found.totals.bytes, found.totals.values, found.faults) == (39767785472, 70553706496, ())
 
 
@@ -351,8 +357,8 @@ def test_experts_of_deepseek_v4_hold_two_values_a_byte() -> None:
     """transformers 5.23, integrations/finegrained_fp8.py, _alloc_expert_proj and FP8Experts: int8, a scale of 32 inputs, named `scale`."""
     tensors: Layer = {"e.w1.weight": ("I8", (256, 64)), "e.w1.scale": ("F8_E8M0", (256, 4))}
     tensors |= {"a.weight": ("F8_E4M3", (256, 128)), "a.scale": ("F8_E8M0", (2, 1)), "norm.weight": ("BF16", (128,))}
-    found = read(tensors)
-    assert shapes(found) == {"e.w1.weight": (256, 128), "a.weight": (256, 128), "norm.weight": (128,)}
+    found = unpack_tensors(tensors)
+    assert list_shapes(found) == {"e.w1.weight": (256, 128), "a.weight": (256, 128), "norm.weight": (128,)}
     assert (found.scheme, found.faults) == ("FP8 in blocks of 128 × 128 and FP4 in groups of 32", ())
     assert found.tensors["e.w1.weight"].format == "FP4"
     assert found.tensors["e.w1.weight"].compute_size((256, 128)) == 256 * 64 + 256 * 4
@@ -372,8 +378,8 @@ def test_scales_of_a_whole_tensor_and_of_each_output_may_lack_axes(scales: tuple
         "b.k_scale": ("BF16", ()),
     }
     tensors["a.output_scale"] = ("F32", ())
-    found = read(tensors, config)
-    assert shapes(found) == {"a.weight": (512, 384)}
+    found = unpack_tensors(tensors, config)
+    assert list_shapes(found) == {"a.weight": (512, 384)}
     assert found.faults == ()
     assert found.auxiliary == {"a.weight_scale": "scale"} | dict.fromkeys(
         ("a.input_scale", "b.k_scale", "a.output_scale"), "activation scale"
@@ -383,14 +389,14 @@ def test_scales_of_a_whole_tensor_and_of_each_output_may_lack_axes(scales: tuple
 
 def test_scales_of_whole_tensors_and_of_outputs_stand_in_one_file() -> None:
     tensors: Layer = {
-        f"{i}.{name}": held for i in range(3) for name, held in fp8(512, 384, (1, 384), "weight_scale").items()
+        f"{i}.{name}": held for i in range(3) for name, held in fp8_layer(512, 384, (1, 384), "weight_scale").items()
     }
-    found = read(tensors | {"t.weight": ("F8_E4M3", (320, 384)), "t.weight_scale": ("F32", (1,))})
+    found = unpack_tensors(tensors | {"t.weight": ("F8_E4M3", (320, 384)), "t.weight_scale": ("F32", (1,))})
     assert (found.scheme, found.faults) == ("FP8, one scale per output and one scale per tensor", ())
 
 
 def test_scales_of_blocks_have_all_their_axes() -> None:
-    (fault,) = read({"a.weight": ("F8_E4M3", (256, 128)), "a.weight_scale_inv": ("F32", (2,))}, FP8).faults
+    (fault,) = unpack_tensors({"a.weight": ("F8_E4M3", (256, 128)), "a.weight_scale_inv": ("F32", (2,))}, FP8).faults
     assert (
         fault
         == "a.weight_scale_inv: shape [2], expected [2, 1] for a [256, 128] tensor in F8_E4M3 with blocks of 128 × 128"
@@ -399,8 +405,10 @@ def test_scales_of_blocks_have_all_their_axes() -> None:
 
 def test_stacked_experts_of_fp8_have_scales_of_their_own() -> None:
     """integrations/finegrained_fp8.py, FP8Experts: gate_up_proj and gate_up_proj_scale_inv."""
-    found = read({"m.gate_up_proj": ("F8_E4M3", (4, 512, 256)), "m.gate_up_proj_scale_inv": ("F32", (4, 4, 2))})
-    assert (shapes(found), found.faults) == ({"m.gate_up_proj": (4, 512, 256)}, ())
+    found = unpack_tensors(
+        {"m.gate_up_proj": ("F8_E4M3", (4, 512, 256)), "m.gate_up_proj_scale_inv": ("F32", (4, 4, 2))}
+    )
+    assert (list_shapes(found), found.faults) == ({"m.gate_up_proj": (4, 512, 256)}, ())
 
 
 # ---- GGUF
@@ -417,7 +425,7 @@ def test_gguf_types_stand_for_the_values_that_they_hold() -> None:
         for name, (dtype, shape) in sizes.items()
     }
     found = unpack(Checkpoint(Path("m.gguf"), "gguf", held, (), quantization_config={"quant_method": "bitsandbytes"}))
-    assert shapes(found) == {name: shape for name, (_, shape) in sizes.items()}
+    assert list_shapes(found) == {name: shape for name, (_, shape) in sizes.items()}
     assert found.scheme == "GGUF, mostly Q6_K"
     assert (found.auxiliary, found.faults) == ({}, ())
     # ggml-common.h: a block of 256 values takes 144 bytes in Q4_K and 210 in Q6_K
@@ -444,7 +452,7 @@ def test_no_model_of_the_zoo_is_taken_for_a_quantised_one(id: str) -> None:
         tensors: Layer = {tensor.name.format(layer=0, expert=0): ("BF16", tensor.shape) for tensor in count(id).tensors}
     except ParamcountError:  # an estimate has no tensors
         return
-    for found in (read(tensors), only_names(tensors)):
+    for found in (unpack_tensors(tensors), unpack_index(tensors)):
         assert (found.scheme, found.auxiliary, found.faults) == (None, {}, ())
         assert list(found.tensors) == list(tensors)
 
@@ -467,36 +475,36 @@ def test_no_model_of_the_zoo_is_taken_for_a_quantised_one(id: str) -> None:
     ],
 )
 def test_a_tensor_with_the_name_of_a_scale_makes_no_quantised_model(tensors: Layer) -> None:
-    found = read(tensors)
+    found = unpack_tensors(tensors)
     assert (found.scheme, found.auxiliary, found.faults) == (None, {}, ())
     assert {name: (logical.format, logical.shape) for name, logical in found.tensors.items()} == tensors
 
 
 NAMED = [
-    (gptq, None, "GPTQ"),
-    (awq, None, "GPTQ or AWQ"),
-    (awq, {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm"}, "AWQ, 4 bits, groups of 128"),
-    (awq_fast, {"quant_method": "awq", "bits": 4, "group_size": -1, "version": "gemv_fast"}, "AWQ, 4 bits"),
-    (fp8, None, "FP8"),
+    (gptq_layer, None, "GPTQ"),
+    (awq_layer, None, "GPTQ or AWQ"),
+    (awq_layer, {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm"}, "AWQ, 4 bits, groups of 128"),
+    (awq_fast_layer, {"quant_method": "awq", "bits": 4, "group_size": -1, "version": "gemv_fast"}, "AWQ, 4 bits"),
+    (fp8_layer, None, "FP8"),
 ]
 
 
 @pytest.mark.parametrize(("make", "config", "scheme"), NAMED)
 def test_names_alone_put_scales_beside(make: Any, config: dict[str, Any] | None, scheme: str) -> None:
-    tensors = layers(make)
-    found, whole = only_names(tensors, config), read(tensors, config)
+    tensors = make_model(make)
+    found, whole = unpack_index(tensors, config), unpack_tensors(tensors, config)
     assert found.scheme == scheme
     assert list(found.tensors) == list(whole.tensors)
     assert found.auxiliary == whole.auxiliary
-    assert set(shapes(found).values()) == {None}
+    assert set(list_shapes(found).values()) == {None}
     assert found.totals == (None, None, None, None)
     assert found.faults == ()
 
 
 def test_a_name_alone_that_other_schemes_use_too_puts_nothing_beside() -> None:
-    tensors = layers(fp8, scale="weight_scale")
-    assert (only_names(tensors).scheme, only_names(tensors).auxiliary) == (None, {})
-    assert only_names(tensors, {"quant_method": "fbgemm_fp8"}).auxiliary == dict.fromkeys(
+    tensors = make_model(fp8_layer, scale="weight_scale")
+    assert (unpack_index(tensors).scheme, unpack_index(tensors).auxiliary) == (None, {})
+    assert unpack_index(tensors, {"quant_method": "fbgemm_fp8"}).auxiliary == dict.fromkeys(
         (name for name in tensors if name.endswith("_scale")), "scale"
     )
 
@@ -508,10 +516,10 @@ def test_an_index_that_says_its_size_gives_it() -> None:
 
 
 def test_a_shard_that_is_missing_leaves_its_tensors_without_a_shape() -> None:
-    held = dict(checkpoint(layers(gptq)).tensors)
+    held = dict(make_checkpoint(make_model(gptq_layer)).tensors)
     held[f"model.layers.0.{Q}.scales"] = FileTensor("model-00002-of-00002.safetensors")
     found = unpack(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, ()))
-    assert shapes(found) == PLAIN | {f"model.layers.0.{Q}.weight": None}
+    assert list_shapes(found) == PLAIN | {f"model.layers.0.{Q}.weight": None}
     assert found.tensors[f"model.layers.0.{Q}.weight"].compute_size((256, 256)) is None
 
 
@@ -523,24 +531,24 @@ GPTQ, FP8 = (
 )
 AT = f"model.layers.1.{DOWN}."
 DAMAGES: list[tuple[Any, dict[str, Any], dict[str, tuple[str, tuple[int, ...]] | None], tuple[str, ...]]] = [
-    (gptq, GPTQ, {"scales": None}, (f"{AT}qweight: scales are missing",)),
-    (gptq, GPTQ, {"qzeros": None}, (f"{AT}qweight: zero points are missing",)),
-    (gptq, GPTQ, {"qweight": None}, tuple(f"{AT}{end}: packed weights are missing" for end in ("qzeros", "scales", "g_idx"))),
-    (gptq, GPTQ, {"qweight": ("I32", (32, 512))}, (f"{AT}qweight: shape [32, 512], expected [64, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (gptq, GPTQ, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: shape [256, 64], expected [64, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (gptq, GPTQ, {"scales": ("F16", (256, 4))}, (f"{AT}scales: shape [256, 4], expected [4, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (gptq, GPTQ, {"scales": ("F16", (2, 512))}, (f"{AT}scales: shape [2, 512], expected [4, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (gptq, GPTQ, {"qzeros": ("I32", (32, 4))}, (f"{AT}qzeros: shape [32, 4], expected [4, 32] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (gptq, GPTQ, {"qzeros": ("I32", ())}, (f"{AT}qzeros: shape [], expected [4, 32] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (gptq, GPTQ, {"g_idx": ("I32", (256,))}, (f"{AT}g_idx: shape [256], expected [512] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (awq, {}, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: shape [256, 64], expected [512, 32] for a [256, 512] tensor in AWQ 4-bit with groups of 128",)),
-    (awq, {}, {"qzeros": ("I32", (4, 64))}, (f"{AT}qzeros: shape [4, 64], expected [4, 32] for a [256, 512] tensor in AWQ 4-bit with groups of 128",)),
-    (fp8, FP8, {"weight_scale_inv": None}, (f"{AT}weight: scales are missing",)),
-    (fp8, FP8, {"weight": None}, (f"{AT}weight_scale_inv: packed weights are missing",)),
-    (fp8, FP8, {"weight": ("BF16", (256, 512))}, (f"{AT}weight_scale_inv: packed weights are missing",)),
-    (fp8, FP8, {"weight_scale_inv": ("F32", (4, 2))}, (f"{AT}weight_scale_inv: shape [4, 2], expected [2, 4] for a [256, 512] tensor in F8_E4M3 with blocks of 128 × 128",)),
-    (fp8, FP8, {"weight_scale_inv": ("F32", ())}, (f"{AT}weight_scale_inv: shape [], expected [2, 4] for a [256, 512] tensor in F8_E4M3 with blocks of 128 × 128",)),
-    (fp8, FP8, {"weight_scale_inv": ("I64", (2, 4))}, (f"{AT}weight: scales are missing", f"{AT}weight_scale_inv: packed weights are missing")),
+    (gptq_layer, GPTQ, {"scales": None}, (f"{AT}qweight: scales are missing",)),
+    (gptq_layer, GPTQ, {"qzeros": None}, (f"{AT}qweight: zero points are missing",)),
+    (gptq_layer, GPTQ, {"qweight": None}, tuple(f"{AT}{end}: packed weights are missing" for end in ("qzeros", "scales", "g_idx"))),
+    (gptq_layer, GPTQ, {"qweight": ("I32", (32, 512))}, (f"{AT}qweight: shape [32, 512], expected [64, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (gptq_layer, GPTQ, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: shape [256, 64], expected [64, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (gptq_layer, GPTQ, {"scales": ("F16", (256, 4))}, (f"{AT}scales: shape [256, 4], expected [4, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (gptq_layer, GPTQ, {"scales": ("F16", (2, 512))}, (f"{AT}scales: shape [2, 512], expected [4, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (gptq_layer, GPTQ, {"qzeros": ("I32", (32, 4))}, (f"{AT}qzeros: shape [32, 4], expected [4, 32] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (gptq_layer, GPTQ, {"qzeros": ("I32", ())}, (f"{AT}qzeros: shape [], expected [4, 32] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (gptq_layer, GPTQ, {"g_idx": ("I32", (256,))}, (f"{AT}g_idx: shape [256], expected [512] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
+    (awq_layer, {}, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: shape [256, 64], expected [512, 32] for a [256, 512] tensor in AWQ 4-bit with groups of 128",)),
+    (awq_layer, {}, {"qzeros": ("I32", (4, 64))}, (f"{AT}qzeros: shape [4, 64], expected [4, 32] for a [256, 512] tensor in AWQ 4-bit with groups of 128",)),
+    (fp8_layer, FP8, {"weight_scale_inv": None}, (f"{AT}weight: scales are missing",)),
+    (fp8_layer, FP8, {"weight": None}, (f"{AT}weight_scale_inv: packed weights are missing",)),
+    (fp8_layer, FP8, {"weight": ("BF16", (256, 512))}, (f"{AT}weight_scale_inv: packed weights are missing",)),
+    (fp8_layer, FP8, {"weight_scale_inv": ("F32", (4, 2))}, (f"{AT}weight_scale_inv: shape [4, 2], expected [2, 4] for a [256, 512] tensor in F8_E4M3 with blocks of 128 × 128",)),
+    (fp8_layer, FP8, {"weight_scale_inv": ("F32", ())}, (f"{AT}weight_scale_inv: shape [], expected [2, 4] for a [256, 512] tensor in F8_E4M3 with blocks of 128 × 128",)),
+    (fp8_layer, FP8, {"weight_scale_inv": ("I64", (2, 4))}, (f"{AT}weight: scales are missing", f"{AT}weight_scale_inv: packed weights are missing")),
 ]  # fmt: skip
 
 
@@ -549,9 +557,11 @@ DAMAGES: list[tuple[Any, dict[str, Any], dict[str, tuple[str, tuple[int, ...]] |
 def test_every_damage_is_found_and_named(
     make: Any, config: Any, damage: Any, faults: tuple[str, ...], told: bool
 ) -> None:
-    tensors = {name: held for name, held in layers(make).items() if damage.get(name.removeprefix(AT), held) is not None}
+    tensors = {
+        name: held for name, held in make_model(make).items() if damage.get(name.removeprefix(AT), held) is not None
+    }
     tensors |= {f"{AT}{end}": held for end, held in damage.items() if held}
-    found = read(tensors, (config or None) if told else None)
+    found = unpack_tensors(tensors, (config or None) if told else None)
     assert found.faults == faults
     assert {
         part for name, logical in found.tensors.items() for part in logical.list_file_names(name)
@@ -565,9 +575,11 @@ def test_every_damage_is_found_and_named(
 
 def test_damages_of_many_layers_are_one_line() -> None:
     tensors = {
-        name: held for name, held in layers(gptq, n=40).items() if not name.endswith(f"{UP}.scales") or ".7." in name
+        name: held
+        for name, held in make_model(gptq_layer, n=40).items()
+        if not name.endswith(f"{UP}.scales") or ".7." in name
     }
-    assert read(tensors, GPTQ).faults == (f"model.layers.{{0-6,8-39}}.{UP}.qweight: scales are missing",)
+    assert unpack_tensors(tensors, GPTQ).faults == (f"model.layers.{{0-6,8-39}}.{UP}.qweight: scales are missing",)
 
 
 def test_two_packed_tensors_of_one_name_are_both_kept() -> None:
@@ -576,13 +588,13 @@ def test_two_packed_tensors_of_one_name_are_both_kept() -> None:
         for dot in "_."
         for end, shape in (("blocks", (2, 64, 2, 16)), ("scales", (2, 64, 2)))
     }
-    found = read(tensors)
-    assert shapes(found) == {"w": (2, 64, 64), "w.blocks": (2, 64, 64)}
+    found = unpack_tensors(tensors)
+    assert list_shapes(found) == {"w": (2, 64, 64), "w.blocks": (2, 64, 64)}
     assert found.faults == ("w.blocks: conflicts with w, which has the same name",)
 
 
 def test_a_tensor_beside_its_packed_self_is_found() -> None:
-    found = read(layers(gptq) | {f"{AT}weight": ("F16", (256, 512))}, GPTQ)
+    found = unpack_tensors(make_model(gptq_layer) | {f"{AT}weight": ("F16", (256, 512))}, GPTQ)
     assert found.faults == (f"{AT}qweight: conflicts with {AT}weight, which has the same name",)
     assert found.tensors[f"{AT}weight"].format == "F16"
     assert found.tensors[f"{AT}qweight"].shape == (256, 512)
@@ -597,48 +609,52 @@ def test_a_tensor_beside_its_packed_self_is_found() -> None:
     ],
 )  # fmt: skip
 def test_mxfp4_that_does_not_fit_is_found(tensors: Layer, fault: str) -> None:
-    assert read(tensors).faults == (fault,)
+    assert unpack_tensors(tensors).faults == (fault,)
 
 
 @pytest.mark.parametrize("dropped", ["_scales", "_blocks"])
 def test_half_of_an_mxfp4_tensor_is_found(dropped: str) -> None:
-    held = released("gpt-oss-20b", "mxfp4", "U8", "U8", ("_blocks", "_scales"))
+    held = make_release("gpt-oss-20b", "mxfp4", "U8", "U8", ("_blocks", "_scales"))
     name = "model.layers.3.mlp.experts.down_proj"
     del held[name + dropped]
     fault = (
         f"{name}_blocks: scales are missing" if dropped == "_scales" else f"{name}_scales: packed weights are missing"
     )
-    assert read(held, {"quant_method": "mxfp4"}).faults == (fault,)
+    assert unpack_tensors(held, {"quant_method": "mxfp4"}).faults == (fault,)
 
 
 CONTRADICTIONS = [
-    (layers(gptq), GPTQ | {"bits": 8}, "has 4 bits per value, but the config says 8"),
-    (layers(gptq), GPTQ | {"group_size": 64}, "has groups of 128, but the config says 64"),
-    (layers(gptq), GPTQ | {"group_size": -1}, "has groups of 128, but the config says one group"),
-    (layers(awq), GPTQ, "is packed with AWQ, but the config says GPTQ"),
-    (layers(gptq), GPTQ | {"quant_method": "awq"}, "is packed with GPTQ, but the config says AWQ"),
-    (layers(fp8, block=(64, 64)), FP8, "has one scale per 64 × 64 block, but the config says one per 128 × 128 block"),
+    (make_model(gptq_layer), GPTQ | {"bits": 8}, "has 4 bits per value, but the config says 8"),
+    (make_model(gptq_layer), GPTQ | {"group_size": 64}, "has groups of 128, but the config says 64"),
+    (make_model(gptq_layer), GPTQ | {"group_size": -1}, "has groups of 128, but the config says one group"),
+    (make_model(awq_layer), GPTQ, "is packed with AWQ, but the config says GPTQ"),
+    (make_model(gptq_layer), GPTQ | {"quant_method": "awq"}, "is packed with GPTQ, but the config says AWQ"),
     (
-        layers(fp8),
+        make_model(fp8_layer, block=(64, 64)),
+        FP8,
+        "has one scale per 64 × 64 block, but the config says one per 128 × 128 block",
+    ),
+    (
+        make_model(fp8_layer),
         {"quant_method": "mxfp8"},
         "has one scale per 128 × 128 block, but the config says one per 1 × 32 block",
     ),
-    (layers(fp8, block=None), FP8, "has one scale per tensor, but the config says one per 128 × 128 block"),
+    (make_model(fp8_layer, block=None), FP8, "has one scale per tensor, but the config says one per 128 × 128 block"),
 ]
 
 
 @pytest.mark.parametrize(("tensors", "config", "fault"), CONTRADICTIONS)
 def test_what_the_configuration_says_otherwise_is_a_fault(tensors: Layer, config: dict[str, Any], fault: str) -> None:
-    found = read(tensors, config)
+    found = unpack_tensors(tensors, config)
     assert found.faults
     assert {line.partition(": ")[2] for line in found.faults} == {fault}
     assert f"model.layers.{{0-1}}.{DOWN}.{'weight' if 'scale' in fault else 'qweight'}: {fault}" in found.faults
-    assert shapes(found) == PLAIN
+    assert list_shapes(found) == PLAIN
 
 
 @pytest.mark.parametrize(("config", "name"), [(GPTQ, "GPTQ"), (FP8, "FP8"), ({"quant_method": "mxfp4"}, "MXFP4")])
 def test_a_file_without_what_its_configuration_says_is_at_fault(config: dict[str, Any], name: str) -> None:
-    assert read({"w.weight": ("BF16", (8, 8))}, config).faults == (
+    assert unpack_tensors({"w.weight": ("BF16", (8, 8))}, config).faults == (
         f"the config says {name}, but no tensor is packed that way",
     )
 
@@ -667,7 +683,7 @@ CONFIGS = [
 @pytest.mark.parametrize(("config", "name"), CONFIGS)
 def test_another_scheme_is_refused_by_the_name_that_its_configuration_gives(config: dict[str, Any], name: str) -> None:
     with pytest.raises(ParamcountError) as caught:
-        read({"w.weight": ("BF16", (8, 8))}, config)
+        unpack_tensors({"w.weight": ("BF16", (8, 8))}, config)
     assert_one_line(str(caught.value))
     assert str(caught.value) == (
         f"model.safetensors: uses an unsupported quantisation scheme: {name} (expected GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised)"
@@ -710,7 +726,7 @@ def test_every_method_of_the_field_is_read_or_refused_by_name() -> None:
     names = []
     for method in methods:
         try:
-            read({}, {"quant_method": method})
+            unpack_tensors({}, {"quant_method": method})
         except ParamcountError as error:
             names.append(error.found.partition("scheme: ")[2])
     assert len(names) == len(methods) - len(["awq", "gptq", "fbgemm_fp8", "fp8", "mxfp8", "mxfp4"])
@@ -748,7 +764,9 @@ def test_another_scheme_is_refused_by_the_name_that_its_tensors_give(scheme: str
     """The tensors of each are those of transformers 5.23, integrations/*.py, and of its own library."""
     for prefix in ("", "model.layers.3.self_attn."):
         with pytest.raises(ParamcountError) as caught:
-            read({f"{prefix}{name}": held for name, held in tensors.items()} | {"model.norm.weight": ("BF16", (256,))})
+            unpack_tensors(
+                {f"{prefix}{name}": held for name, held in tensors.items()} | {"model.norm.weight": ("BF16", (256,))}
+            )
         assert_one_line(str(caught.value))
         assert str(caught.value).startswith(
             f"model.safetensors: tensor {prefix}q."
@@ -763,10 +781,10 @@ def test_names_alone_tell_some_of_them(scheme: str, tensors: Layer) -> None:
     if scheme in ("EETQ", "VPTQ", "GPTQ in Marlin's layout") or scheme.startswith(
         "integers"
     ):  # whose names others use, too
-        assert only_names(tensors).scheme is None
+        assert unpack_index(tensors).scheme is None
         return
     with pytest.raises(ParamcountError, match=f"scheme: {re.escape(scheme)}"):
-        only_names(tensors)
+        unpack_index(tensors)
 
 
 def test_every_scheme_that_is_known_by_its_tensors_is_tried() -> None:
@@ -777,7 +795,7 @@ def test_every_scheme_that_is_known_by_its_tensors_is_tried() -> None:
 def test_a_part_of_its_tensors_names_no_scheme(scheme: str, tensors: Layer) -> None:
     for name, held in tensors.items():
         if not name.endswith(("W_q", "_weight_qdata", "Qidxs", "embedding_quantized", "forward_hadamard_matrix")):
-            assert len(read({name: held}).tensors) == 1
+            assert len(unpack_tensors({name: held}).tensors) == 1
 
 
 # ---- hostile
@@ -809,7 +827,7 @@ def test_no_shapes_make_it_fail() -> None:
                 shape,
             )
         try:
-            found = read(tensors, draw.choice(configs))
+            found = unpack_tensors(tensors, draw.choice(configs))
         except ParamcountError as error:
             assert_one_line(str(error))
             continue
@@ -827,7 +845,7 @@ def test_no_shapes_make_it_fail() -> None:
 def test_as_many_faults_as_a_file_can_have_are_a_hundred_lines() -> None:
     tensors: Layer = {f"m.{i}.qweight": ("I32", (i + 1, 7)) for i in range(3000)}
     tensors |= {f"m.{i}.{end}": ("F16", (i + 2, 9)) for i in range(3000) for end in ("scales", "qzeros")}
-    faults = read(tensors).faults
+    faults = unpack_tensors(tensors).faults
     assert len(faults) == 101
     assert faults[0] == "m.0.scales: shape [2, 9], expected [1, 7] for a [7, 8] tensor in GPTQ 4-bit with groups of 128"
     assert faults[-1] == "and 5,900 more tensors with problems"
@@ -836,9 +854,9 @@ def test_as_many_faults_as_a_file_can_have_are_a_hundred_lines() -> None:
 def test_more_shapes_than_any_model_has_are_refused() -> None:
     tensors: Layer = {f"m.{i}.qweight": ("I32", (i + 1, 8)) for i in range(10_001)}
     with pytest.raises(ParamcountError, match=r"^model.safetensors: packed tensors have more than 10,000 shapes"):
-        read(tensors)
+        unpack_tensors(tensors)
 
 
 def test_a_name_with_escapes_is_printed_without_them() -> None:
-    (fault,) = read({"a\x1b[31m.g_idx": ("I32", (8,))}).faults
+    (fault,) = unpack_tensors({"a\x1b[31m.g_idx": ("I32", (8,))}).faults
     assert fault == "a\\x1b[31m.g_idx: packed weights are missing"

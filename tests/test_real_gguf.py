@@ -20,7 +20,7 @@ from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.verify import verify_checkpoint
 from paramcount.formats.gguf import BLOCKS
 from paramcount.loading import load
-from tests.patterns import expanded
+from tests.patterns import expand_pattern
 
 DUMPS: dict[str, dict[str, Any]] = {
     dump["of"]: dump
@@ -30,13 +30,13 @@ SIZE = re.compile(r"size = ([\d.]+) ([GM])iB \(([\d.]+) BPW\)")
 PATH = Path("model.gguf")
 
 
-def held_of(dump: dict[str, Any]) -> dict[str, FileTensor]:
+def parse_dump(dump: dict[str, Any]) -> dict[str, FileTensor]:
     held: dict[str, FileTensor] = {}
     for pattern, (shape, dtype) in dump["tensors"].items():
         values, size, _ = BLOCKS[dtype]
         held |= {
             name: FileTensor(PATH.name, dtype, tuple(shape), prod(shape) // values * size, 0)
-            for name in expanded(pattern)
+            for name in expand_pattern(pattern)
         }
     return held
 
@@ -44,7 +44,7 @@ def held_of(dump: dict[str, Any]) -> dict[str, FileTensor]:
 @pytest.mark.parametrize("name", DUMPS)
 def test_what_llama_cpp_tells_of_a_release_is_what_its_model_takes(name: str) -> None:
     dump = DUMPS[name]
-    held = held_of(dump)
+    held = parse_dump(dump)
     assert Counter(tensor.dtype for tensor in held.values()) == dump["types"]
     size = sum(tensor.size or 0 for tensor in held.values())
     checkpoint = Checkpoint(

@@ -19,8 +19,8 @@ from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.errors import ParamcountError
 from paramcount.loading import load
 from tests.headers import write_header
-from tests.patterns import expanded, expanded_all
-from tests.refusing import refusal
+from tests.patterns import expand_pattern, expand_patterns
+from tests.refusing import model_error
 
 ENTRIES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "indices.json").read_text(encoding="utf-8")
@@ -32,25 +32,25 @@ WHOLE = [name for name in NAMED if name not in REFUSED + AGAINST]
 INT4 = "Qwen-VL-Chat-Int4"
 
 
-def index_of(entry: dict[str, Any]) -> dict[str, Any]:
-    names, files = expanded_all(entry["names"]), expanded(entry["files"])
+def make_index(entry: dict[str, Any]) -> dict[str, Any]:
+    names, files = expand_patterns(entry["names"]), expand_pattern(entry["files"])
     assert len(set(names)) == len(names) >= len(files)
     placed = {name: files[i % len(files)] for i, name in enumerate(names)}
     return {"metadata": {**entry.get("metadata", {}), "total_size": entry["total_size"]}, "weight_map": placed}
 
 
-def checked(entry: dict[str, Any], folder: Path, index: dict[str, Any] | None = None) -> Verification:
+def verify_index(entry: dict[str, Any], folder: Path, index: dict[str, Any] | None = None) -> Verification:
     path = folder / (
         "pytorch_model.bin.index.json" if entry["files"].endswith(".bin") else "model.safetensors.index.json"
     )
-    path.write_text(json.dumps(index or index_of(entry)), encoding="utf-8")
+    path.write_text(json.dumps(index or make_index(entry)), encoding="utf-8")
     if "config" in entry:
         (folder / "config.json").write_text(json.dumps(entry["config"]), encoding="utf-8")
     model = entry["config"] | entry.get("checked_as", {}) if "config" in entry else entry["model"]
     return verify_checkpoint(load(model), open_checkpoint(path))
 
 
-def told(found: Verification) -> dict[str, int]:
+def count_findings(found: Verification) -> dict[str, int]:
     """How many tensors speak against a file, by what is said of them, and how many faults do."""
     lines: Counter[str] = Counter()
     for line in found.lines:
@@ -67,7 +67,7 @@ def test_there_are_many_of_many_writers() -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMED if "characters" in NAMED[name]])
 def test_the_names_were_copied_whole(name: str) -> None:
-    index = index_of(NAMED[name])
+    index = make_index(NAMED[name])
     written = [json.dumps(index, indent=indent) for indent in (2, 4, None)]
     lengths = {len(text) + more for text in written for more in (0, 1)}
     lengths |= {len(text) + text.count("\n") + 2 for text in written}  # lines that end as Windows ends them
@@ -77,27 +77,27 @@ def test_the_names_were_copied_whole(name: str) -> None:
 @pytest.mark.parametrize("name", WHOLE)
 def test_every_name_is_accounted_for_and_the_size_explained(name: str, tmp_path: Path) -> None:
     entry = NAMED[name]
-    found = checked(entry, tmp_path)
-    assert (found.ok, told(found), found.by_shape, found.shapes_checked) == (True, {}, 0, False)
-    assert found.tensors == len(expanded_all(entry["names"]))
-    assert found.files == len(expanded(entry["files"]))
+    found = verify_index(entry, tmp_path)
+    assert (found.ok, count_findings(found), found.by_shape, found.shapes_checked) == (True, {}, 0, False)
+    assert found.tensors == len(expand_patterns(entry["names"]))
+    assert found.files == len(expand_pattern(entry["files"]))
     assert [remark for remark in found.remarks if remark.startswith(f"total_size {entry['total_size']:,.0f} is ")]
 
 
 @pytest.mark.parametrize("name", AGAINST)
 def test_what_its_config_does_not_promise_is_told(name: str, tmp_path: Path) -> None:
-    found = checked(NAMED[name], tmp_path)
-    assert told(found) == NAMED[name]["against"]
+    found = verify_index(NAMED[name], tmp_path)
+    assert count_findings(found) == NAMED[name]["against"]
 
 
 def test_a_publishers_own_reward_model_is_refused_by_name() -> None:
     """Its head is in no code that paramcount knows: the files are checked against the causal LM instead, which lacks that head."""
     published = NAMED["oasstpythia1.5brm"]["config"]
     known_type = published | {"model_type": "gpt_neox"}
-    assert refusal(published) == (
+    assert model_error(published) == (
         "model_type = gpt_neox_reward_model is not supported (expected a model type from `paramcount architectures`)"
     )
-    assert refusal(known_type).startswith(
+    assert model_error(known_type).startswith(
         "architectures.0 = GPTNeoXRewardModel is not supported for model_type gpt_neox (expected "
     )
 
@@ -105,7 +105,7 @@ def test_a_publishers_own_reward_model_is_refused_by_name() -> None:
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_scheme_that_is_not_read_is_named_by_the_names_of_tensors_alone(name: str, tmp_path: Path) -> None:
     with pytest.raises(ParamcountError, match=f"an unsupported quantisation scheme: {NAMED[name]['refused']}"):
-        checked(NAMED[name], tmp_path)
+        verify_index(NAMED[name], tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -123,22 +123,22 @@ def test_a_scheme_that_is_not_read_is_named_by_the_names_of_tensors_alone(name: 
     ],
 )
 def test_what_total_size_counts_is_said(name: str, remark: str, tmp_path: Path) -> None:
-    assert any(remark in said for said in checked(NAMED[name], tmp_path).remarks)
+    assert any(remark in said for said in verify_index(NAMED[name], tmp_path).remarks)
 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_total_size_that_lies_is_found_out(name: str, tmp_path: Path) -> None:
-    index = index_of(NAMED[name])
+    index = make_index(NAMED[name])
     true = index["metadata"]["total_size"]
     for lie in (1, true - 2, true + 10, 2 * true + 2):
         index["metadata"]["total_size"] = lie
-        assert any(fault.startswith("total_size ") for fault in checked(NAMED[name], tmp_path, index).faults)
+        assert any(fault.startswith("total_size ") for fault in verify_index(NAMED[name], tmp_path, index).faults)
 
 
 def test_where_shapes_are_not_known_a_total_size_below_the_others_is_found_out(tmp_path: Path) -> None:
-    index = index_of(NAMED["oasstpythia1.5brm"])
+    index = make_index(NAMED["oasstpythia1.5brm"])
     index["metadata"]["total_size"] = 1_311_592_447
-    assert checked(NAMED["oasstpythia1.5brm"], tmp_path, index).faults == (
+    assert verify_index(NAMED["oasstpythia1.5brm"], tmp_path, index).faults == (
         "total_size 1,311,592,447 is too small for 1,311,592,448 values (expected at least 1 byte per value)",
     )
 
@@ -146,23 +146,23 @@ def test_where_shapes_are_not_known_a_total_size_below_the_others_is_found_out(t
 def test_gptq_takes_the_bytes_that_a_release_says(tmp_path: Path) -> None:
     """Of a GPTQ release of 4 bits, without its vision tower, which was not quantised: 48 layers of width 1664 over 14 × 14 patches, and a
     resampler of 256 queries of width 4096. Source of the tower's shapes: huggingface.co Qwen/Qwen-VL-Chat-Int4, visual.py."""
-    index = index_of(NAMED[INT4])
+    index = make_index(NAMED[INT4])
     width, hidden, out, places = 1664, 8192, 4096, 256
     block = 4 * (width * width + width) + 2 * 2 * width + 2 * width * hidden + hidden + width
     around = 3 * 14 * 14 * width + places * width + 2 * width + 2 * out + out * out
     pool = 2 * 256 * out + width * out + 4 * (out * out + out) + 2 * 2 * out
     index["weight_map"] = {name: file for name, file in index["weight_map"].items() if ".visual." not in name}
     index["metadata"]["total_size"] -= 2 * (48 * block + around + pool)
-    found = checked(NAMED[INT4], tmp_path, index)
+    found = verify_index(NAMED[INT4], tmp_path, index)
     assert (found.ok, found.scheme) == (True, "GPTQ, 4 bits, groups of 128")
     assert any(" is packed weights of " in remark for remark in found.remarks)
 
 
 def test_a_config_that_says_nothing_of_its_packing_leaves_the_size_alone(tmp_path: Path) -> None:
-    index = index_of(NAMED[INT4])
+    index = make_index(NAMED[INT4])
     index["weight_map"] = {name: file for name, file in index["weight_map"].items() if ".visual." not in name}
     config = {key: value for key, value in NAMED[INT4]["config"].items() if key != "quantization_config"}
-    found = checked(NAMED[INT4] | {"config": config}, tmp_path, index)
+    found = verify_index(NAMED[INT4] | {"config": config}, tmp_path, index)
     assert (found.ok, found.scheme) == (True, "GPTQ")
     assert any("the packing of GPTQ is unknown" in remark for remark in found.remarks)
 
@@ -177,11 +177,11 @@ def test_a_config_that_says_nothing_of_its_packing_leaves_the_size_alone(tmp_pat
     ],
 )
 def test_a_numbered_file_that_an_index_leaves_out_is_told(name: str, gone: str, tmp_path: Path) -> None:
-    index = index_of(NAMED[name])
+    index = make_index(NAMED[name])
     assert gone in index["weight_map"].values()
     index["weight_map"] = {tensor: file for tensor, file in index["weight_map"].items() if file != gone}
     del index["metadata"]["total_size"]
-    assert f"{gone} is not in the index" in checked(NAMED[name], tmp_path, index).faults
+    assert f"{gone} is not in the index" in verify_index(NAMED[name], tmp_path, index).faults
 
 
 META = {  # of each layer: Mistral 7B, shapes by its params.json

@@ -15,23 +15,23 @@ import paramcount as pc
 from paramcount.architectures import architecture
 from paramcount.flow import given, sum_parameters
 from paramcount.huggingface.config import read_config
-from tests.comparison import shapes
-from tests.refusing import refusal
-from tests.symbolic import symbolic
+from tests.comparison import count_shapes
+from tests.refusing import model_error
+from tests.symbolic import make_symbolic
 
 MODELS: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8")
 )
 
 
-def config(name: str, **changes: Any) -> dict[str, Any]:
+def edit_config(name: str, **changes: Any) -> dict[str, Any]:
     """A released config.json with these keys changed; ... leaves one out."""
     return {key: value for key, value in {**MODELS[name]["config"], **changes}.items() if value is not ...}
 
 
-def difference(name: str, **changes: Any) -> int:
+def count_difference(name: str, **changes: Any) -> int:
     """How many more parameters a released model has with these keys changed."""
-    return pc.count(config(name, **changes)).total - int(MODELS[name]["total"])
+    return pc.count(edit_config(name, **changes)).total - int(MODELS[name]["total"])
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -44,7 +44,7 @@ def test_a_released_model_has_its_independent_total_and_every_tensor_shape(name:
         expected["lm_head"],
         expected.get("buffers", 0),
     )
-    assert shapes(count) == expected["shapes"]
+    assert count_shapes(count) == expected["shapes"]
     assert (count.warnings, count.notes) == ((), ())
     assert expected["source"]
 
@@ -59,7 +59,7 @@ def test_its_head_is_counted_and_its_code_is_named(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_its_declaration_runs_on_symbols(name: str) -> None:
     model = read_config(MODELS[name]["config"])
-    c, values = symbolic(model.sizes)
+    c, values = make_symbolic(model.sizes)
     total = sum_parameters(architecture(str(model.architecture)).forward(c, given("tokens", "tokens")))  # type: ignore[arg-type]
     assert total.evaluate(**{size: values[size] for size in total.names}) == MODELS[name]["total"]
 
@@ -172,18 +172,18 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
     ],
 )
 def test_a_key_of_config_json_changes_the_total_by_so_much(name: str, changes: dict[str, Any], more: int) -> None:
-    assert difference(name, **changes) == more
+    assert count_difference(name, **changes) == more
 
 
-def vl2(**changes: Any) -> dict[str, Any]:
+def deepseek_vl2_config(**changes: Any) -> dict[str, Any]:
     """DeepSeek-VL2 small with these keys of its language model changed."""
-    return config(
+    return edit_config(
         "deepseek-vl2-small", language_config={**MODELS["deepseek-vl2-small"]["config"]["language_config"], **changes}
     )
 
 
 def test_a_router_of_deepseek_vl2_that_balances_without_a_loss_has_a_learned_bias() -> None:
-    more = pc.count(vl2(topk_method="noaux_tc")).total - MODELS["deepseek-vl2-small"]["total"]
+    more = pc.count(deepseek_vl2_config(topk_method="noaux_tc")).total - MODELS["deepseek-vl2-small"]["total"]
     assert more == 26 * 64
 
 
@@ -193,11 +193,11 @@ def test_a_router_of_deepseek_vl2_that_balances_without_a_loss_has_a_learned_bia
 def test_with_what_nothing_reads_deepseek_vl2_has_the_safetensors_total_of_its_release(
     name: str, published: int
 ) -> None:
-    count = pc.count(config(name))
+    count = pc.count(edit_config(name))
     assert count.total + sum(count.unreachable.values()) == published
 
 
-def searched(*blocks: tuple[dict[str, Any], dict[str, Any]], **more: Any) -> dict[str, Any]:
+def searched_config(*blocks: tuple[dict[str, Any], dict[str, Any]], **more: Any) -> dict[str, Any]:
     """A small config of searched layers."""
     sizes = {"vocab_size": 100, "hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": len(blocks)}
     return {
@@ -228,116 +228,119 @@ AROUND = 2 * 100 * 64 + 64  # tables and the last norm
 def test_a_searched_layer_has_only_what_was_left_in_it(
     block: tuple[dict[str, Any], dict[str, Any]], parameters: int
 ) -> None:
-    assert pc.count(searched(block)).total == AROUND + parameters
+    assert pc.count(searched_config(block)).total == AROUND + parameters
     other = ({"n_heads_in_group": 1}, {"ffn_mult": 2.625})
-    both = pc.count(searched(block, other, block)).total
-    assert both - pc.count(searched(other)).total == 2 * parameters
+    both = pc.count(searched_config(block, other, block)).total
+    assert both - pc.count(searched_config(other)).total == 2 * parameters
 
 
 @pytest.mark.parametrize(
     ("document", "where"),
     [
-        (config("chatglm-6b", position_encoding_2d=False), "position_encoding_2d"),
-        (config("chatglm-6b", pre_seq_len=128), "pre_seq_len"),
-        (config("chatglm-6b", hidden_size=4100), "d_head"),
-        (config("glm-4-9b-chat", vision_config={"hidden_size": 1792}), "vision_config"),
-        (config("chatglm2-6b", pre_seq_len=128), "pre_seq_len"),
-        (config("chatglm2-6b", multi_query_group_num=3), "n_kv_heads"),
-        (config("Baichuan2-7B-Base", vocab_size=...), "vocab_size"),
-        (config("Baichuan2-7B-Base", num_attention_heads=24), "n_heads × d_head"),
-        (config("MiniCPM4-8B", num_experts=8), "num_experts_per_tok"),
-        (config("MiniCPM-MoE-8x2B", num_experts_per_tok=0), "num_experts_per_tok"),
-        (config("MiniCPM-MoE-8x2B", num_experts_per_tok=9), "num_experts_per_tok"),
-        (config("Phi-3-vision-128k-instruct", embd_layer="default"), "embd_layer.embedding_cls"),
-        (config("Phi-3-vision-128k-instruct", img_processor={"name": "siglip"}), "img_processor.name"),
-        (config("step3-text", num_attention_groups=8), "num_attention_groups"),
-        (config("step3-text", moe_layers_enum="4,x"), "dense_layers"),
-        (config("deepseek-vl2-small", tile_tag="1D"), "tile_tag"),
+        (edit_config("chatglm-6b", position_encoding_2d=False), "position_encoding_2d"),
+        (edit_config("chatglm-6b", pre_seq_len=128), "pre_seq_len"),
+        (edit_config("chatglm-6b", hidden_size=4100), "d_head"),
+        (edit_config("glm-4-9b-chat", vision_config={"hidden_size": 1792}), "vision_config"),
+        (edit_config("chatglm2-6b", pre_seq_len=128), "pre_seq_len"),
+        (edit_config("chatglm2-6b", multi_query_group_num=3), "n_kv_heads"),
+        (edit_config("Baichuan2-7B-Base", vocab_size=...), "vocab_size"),
+        (edit_config("Baichuan2-7B-Base", num_attention_heads=24), "n_heads × d_head"),
+        (edit_config("MiniCPM4-8B", num_experts=8), "num_experts_per_tok"),
+        (edit_config("MiniCPM-MoE-8x2B", num_experts_per_tok=0), "num_experts_per_tok"),
+        (edit_config("MiniCPM-MoE-8x2B", num_experts_per_tok=9), "num_experts_per_tok"),
+        (edit_config("Phi-3-vision-128k-instruct", embd_layer="default"), "embd_layer.embedding_cls"),
+        (edit_config("Phi-3-vision-128k-instruct", img_processor={"name": "siglip"}), "img_processor.name"),
+        (edit_config("step3-text", num_attention_groups=8), "num_attention_groups"),
+        (edit_config("step3-text", moe_layers_enum="4,x"), "dense_layers"),
+        (edit_config("deepseek-vl2-small", tile_tag="1D"), "tile_tag"),
         (
-            config("deepseek-vl2-small", projector_config={"projector_type": "linear"}),
+            edit_config("deepseek-vl2-small", projector_config={"projector_type": "linear"}),
             "projector_config.projector_type",
         ),
         (
-            config("deepseek-vl2-small", vision_config={"width": {"clip-l-14-224": {}}}),
+            edit_config("deepseek-vl2-small", vision_config={"width": {"clip-l-14-224": {}}}),
             "vision_config.width",
         ),  # DeepSeek-OCR
-        (vl2(kv_lora_rank=None), "use_mla"),
-        (vl2(num_experts_per_tok=None), "num_experts_per_tok"),
-        (vl2(topk_method="best"), "topk_method"),
-        (vl2(moe_layer_freq=2), "moe_layer_freq"),
-        (config("MiniCPM-V-4_5", version=...), "version"),
-        (config("MiniCPM-V-4_5", version="2.0"), "version"),
-        (config("MiniCPM-V-4_5", vision_config=...), "vision_config"),
-        (config("MiniCPM-V-4_5", hidden_size=4000), "hidden_size"),
-        (config("Kimi-VL-A3B-Instruct", vision_config={"merge_kernel_size": 2}), "vision_config.merge_kernel_size"),
-        (config("EXAONE-3.5-2.4B-Instruct", head_dim=128), "head_dim"),
-        (config("Ling-lite", num_key_value_heads=...), "num_key_value_heads"),
-        (config("Ling-lite", vocab_size=126080), "pad_token_id"),
-        (config("Ling-mini-2.0", num_nextn_predict_layers=1), "num_nextn_predict_layers"),
-        (config("Ling-mini-2.0", n_group=3), "n_group"),
-        (config("InternVL2-8B", llm_config=...), "llm_config"),
+        (deepseek_vl2_config(kv_lora_rank=None), "use_mla"),
+        (deepseek_vl2_config(num_experts_per_tok=None), "num_experts_per_tok"),
+        (deepseek_vl2_config(topk_method="best"), "topk_method"),
+        (deepseek_vl2_config(moe_layer_freq=2), "moe_layer_freq"),
+        (edit_config("MiniCPM-V-4_5", version=...), "version"),
+        (edit_config("MiniCPM-V-4_5", version="2.0"), "version"),
+        (edit_config("MiniCPM-V-4_5", vision_config=...), "vision_config"),
+        (edit_config("MiniCPM-V-4_5", hidden_size=4000), "hidden_size"),
         (
-            config("InternVL2-8B", llm_config={"architectures": ["InternLM2VEForCausalLM"]}),
+            edit_config("Kimi-VL-A3B-Instruct", vision_config={"merge_kernel_size": 2}),
+            "vision_config.merge_kernel_size",
+        ),
+        (edit_config("EXAONE-3.5-2.4B-Instruct", head_dim=128), "head_dim"),
+        (edit_config("Ling-lite", num_key_value_heads=...), "num_key_value_heads"),
+        (edit_config("Ling-lite", vocab_size=126080), "pad_token_id"),
+        (edit_config("Ling-mini-2.0", num_nextn_predict_layers=1), "num_nextn_predict_layers"),
+        (edit_config("Ling-mini-2.0", n_group=3), "n_group"),
+        (edit_config("InternVL2-8B", llm_config=...), "llm_config"),
+        (
+            edit_config("InternVL2-8B", llm_config={"architectures": ["InternLM2VEForCausalLM"]}),
             "llm_config.architectures.0",
         ),
-        (config("InternVL2-8B", llm_config={"model_type": "internlm2"}), "llm_config.architectures.0"),
-        (config("InternVL2-8B", use_llm_lora=16), "use_llm_lora"),
-        (config("InternVL2-8B", use_backbone_lora=16), "use_backbone_lora"),
-        (config("InternVL2-8B", vision_config={"norm_type": "batch_norm"}), "norm_type"),
+        (edit_config("InternVL2-8B", llm_config={"model_type": "internlm2"}), "llm_config.architectures.0"),
+        (edit_config("InternVL2-8B", use_llm_lora=16), "use_llm_lora"),
+        (edit_config("InternVL2-8B", use_backbone_lora=16), "use_backbone_lora"),
+        (edit_config("InternVL2-8B", vision_config={"norm_type": "batch_norm"}), "norm_type"),
         (
-            config("h2ovl-mississippi-2b", llm_config={"architectures": ["Qwen2ForCausalLM"]}),
+            edit_config("h2ovl-mississippi-2b", llm_config={"architectures": ["Qwen2ForCausalLM"]}),
             "llm_config.architectures.0",
         ),
-        (config("Kimi-K2-Instruct", moe_layer_freq=2), "moe_layer_freq"),
-        (config("Kimi-K2-Instruct", topk_method="greedy"), "topk_method"),
-        (config("Kimi-K2-Instruct", n_group=5), "n_group"),
-        (config("Orion-14B-Base", num_local_experts=8), "num_local_experts"),
-        (config("XVERSE-7B", num_experts=64), "num_experts"),
-        (config("Aquila2-34B", vocab_size=...), "vocab_size"),
-        (config("Hunyuan-A50B-Pretrain", use_mla=True), "use_mla"),
-        (config("Hunyuan-A50B-Pretrain", moe_intermediate_size=[3072] * 64), "moe_intermediate_size"),
-        (config("Hunyuan-A50B-Pretrain", attention_head_dim=128), "attention_head_dim"),
-        (config("Hunyuan-A50B-Pretrain", cla_share_factor=0), "layer_types"),
-        (config("MiniMax-M1-80k", attn_type_list=...), "layer_types"),
-        (config("falcon-40b", n_head_kv=...), "n_head_kv"),  # a smaller model with the code of 7B
-        (config("falcon-40b", n_head_kv=24), "n_head_kv"),
-        (config("falcon-40b", parallel_attn=False), "parallel_attn"),
-        (config("falcon-40b", n_head=64), "d_head"),  # 128, and the code says 64
-        (config("falcon-40b", model_type="RefinedWebModel"), "n_head_kv"),
-        (config("falcon-40b", model_type=...), "n_head_kv"),  # its class has two model types
-        (config("falcon-7b", new_decoder_architecture=True), "new_decoder_architecture"),
-        (config("falcon-7b", n_head=70), "n_head × d_head"),
-        (config("TeleChat-12B", n_head=30), "n_head × d_head"),
-        (config("TeleChat-12B", num_key_value_heads=5), "num_key_value_heads"),
-        (config("Yi-34B", pad_token_id=64000), "pad_token_id"),
-        (config("Yi-34B", num_key_value_heads=5), "num_key_value_heads"),
-        (config("stable-code-3b", num_key_value_heads=None), "num_key_value_heads"),
-        (config("stable-code-3b", rope_pct=0.1125), "d_rope"),
-        (config("stable-code-3b", rope_pct=1.5), "d_rope"),
-        (config("stable-code-3b", rope_pct="0.25"), "the rotated part of a head"),
-        (config("MiniMax-M1-80k", attn_type_list=[0, 1]), "layer_types"),
-        (config("MiniMax-M1-80k", num_hidden_layers=1), "num_hidden_layers"),
-        (config("snowflake-arctic-instruct", moe_layer_frequency=0), "dense_layers"),
-        (config("Llama-3_3-Nemotron-Super-49B-v1", block_configs=...), "block_configs"),
-        (config("Llama-3_3-Nemotron-Super-49B-v1", num_hidden_layers=79), "block_configs"),
-        (searched(({"n_heads_in_group": 3}, GONE)), "block_configs.0.attention.n_heads_in_group"),
-        (searched(({}, GONE)), "block_configs.0.attention.n_heads_in_group"),
-        (searched((GONE, {})), "block_configs.0.ffn.ffn_mult"),
-        (searched((GONE, {"ffn_mult": "2"})), "block_configs.0.ffn.ffn_mult"),
-        (searched((GONE, {"ffn_mult": -1.0})), "block_configs.0.ffn.ffn_mult"),
-        (searched((GONE, {"no_op": True, **MATRIX})), "block_configs.0.ffn.replace_with_linear"),
-        (searched((GONE, {"moe": {"num_local_experts": 8}})), "block_configs.0.ffn.moe"),
-        (searched(({"mamba": {"state_dim": 128}}, GONE)), "block_configs.0.attention.mamba"),
-        (searched((GONE, GONE)) | {"block_configs": [None]}, "block_configs"),
+        (edit_config("Kimi-K2-Instruct", moe_layer_freq=2), "moe_layer_freq"),
+        (edit_config("Kimi-K2-Instruct", topk_method="greedy"), "topk_method"),
+        (edit_config("Kimi-K2-Instruct", n_group=5), "n_group"),
+        (edit_config("Orion-14B-Base", num_local_experts=8), "num_local_experts"),
+        (edit_config("XVERSE-7B", num_experts=64), "num_experts"),
+        (edit_config("Aquila2-34B", vocab_size=...), "vocab_size"),
+        (edit_config("Hunyuan-A50B-Pretrain", use_mla=True), "use_mla"),
+        (edit_config("Hunyuan-A50B-Pretrain", moe_intermediate_size=[3072] * 64), "moe_intermediate_size"),
+        (edit_config("Hunyuan-A50B-Pretrain", attention_head_dim=128), "attention_head_dim"),
+        (edit_config("Hunyuan-A50B-Pretrain", cla_share_factor=0), "layer_types"),
+        (edit_config("MiniMax-M1-80k", attn_type_list=...), "layer_types"),
+        (edit_config("falcon-40b", n_head_kv=...), "n_head_kv"),  # a smaller model with the code of 7B
+        (edit_config("falcon-40b", n_head_kv=24), "n_head_kv"),
+        (edit_config("falcon-40b", parallel_attn=False), "parallel_attn"),
+        (edit_config("falcon-40b", n_head=64), "d_head"),  # 128, and the code says 64
+        (edit_config("falcon-40b", model_type="RefinedWebModel"), "n_head_kv"),
+        (edit_config("falcon-40b", model_type=...), "n_head_kv"),  # its class has two model types
+        (edit_config("falcon-7b", new_decoder_architecture=True), "new_decoder_architecture"),
+        (edit_config("falcon-7b", n_head=70), "n_head × d_head"),
+        (edit_config("TeleChat-12B", n_head=30), "n_head × d_head"),
+        (edit_config("TeleChat-12B", num_key_value_heads=5), "num_key_value_heads"),
+        (edit_config("Yi-34B", pad_token_id=64000), "pad_token_id"),
+        (edit_config("Yi-34B", num_key_value_heads=5), "num_key_value_heads"),
+        (edit_config("stable-code-3b", num_key_value_heads=None), "num_key_value_heads"),
+        (edit_config("stable-code-3b", rope_pct=0.1125), "d_rope"),
+        (edit_config("stable-code-3b", rope_pct=1.5), "d_rope"),
+        (edit_config("stable-code-3b", rope_pct="0.25"), "the rotated part of a head"),
+        (edit_config("MiniMax-M1-80k", attn_type_list=[0, 1]), "layer_types"),
+        (edit_config("MiniMax-M1-80k", num_hidden_layers=1), "num_hidden_layers"),
+        (edit_config("snowflake-arctic-instruct", moe_layer_frequency=0), "dense_layers"),
+        (edit_config("Llama-3_3-Nemotron-Super-49B-v1", block_configs=...), "block_configs"),
+        (edit_config("Llama-3_3-Nemotron-Super-49B-v1", num_hidden_layers=79), "block_configs"),
+        (searched_config(({"n_heads_in_group": 3}, GONE)), "block_configs.0.attention.n_heads_in_group"),
+        (searched_config(({}, GONE)), "block_configs.0.attention.n_heads_in_group"),
+        (searched_config((GONE, {})), "block_configs.0.ffn.ffn_mult"),
+        (searched_config((GONE, {"ffn_mult": "2"})), "block_configs.0.ffn.ffn_mult"),
+        (searched_config((GONE, {"ffn_mult": -1.0})), "block_configs.0.ffn.ffn_mult"),
+        (searched_config((GONE, {"no_op": True, **MATRIX})), "block_configs.0.ffn.replace_with_linear"),
+        (searched_config((GONE, {"moe": {"num_local_experts": 8}})), "block_configs.0.ffn.moe"),
+        (searched_config(({"mamba": {"state_dim": 128}}, GONE)), "block_configs.0.attention.mamba"),
+        (searched_config((GONE, GONE)) | {"block_configs": [None]}, "block_configs"),
     ],
 )
 def test_what_other_code_would_build_or_none_could_is_refused(document: dict[str, Any], where: str) -> None:
-    assert where in refusal(document).partition(":")[0]
+    assert where in model_error(document).partition(":")[0]
 
 
 @pytest.mark.parametrize("model_type", ["kimi_k2", "deepseek_v3"])
 def test_kimi_k2_is_counted_alone_as_the_zoo_has_it_and_as_the_language_model_of_k2_5(model_type: str) -> None:
-    alone = config("Kimi-K2-Instruct", model_type=model_type)
+    alone = edit_config("Kimi-K2-Instruct", model_type=model_type)
     count, entry = pc.count(alone), pc.count("kimi-k2")
     assert (count.components, count.active, count.buffers) == (entry.components, entry.active, entry.buffers)
     around = {
@@ -360,4 +363,4 @@ def test_mimos_layers_for_the_next_token_are_what_its_files_hold_beside_the_mode
         "model.mtp_layers.{layer}.final_layernorm.weight",
         "model.mtp_layers.{layer}.self_attn.q_proj.bias",
     }
-    assert pc.count(config("MiMo-7B-Base", num_nextn_predict_layers=...)).mtp == 0
+    assert pc.count(edit_config("MiMo-7B-Base", num_nextn_predict_layers=...)).mtp == 0

@@ -16,7 +16,7 @@ import pytest
 
 import paramcount as pc
 from paramcount import zoo
-from tests.refusing import command_refusal
+from tests.refusing import command_error
 from tests.running import Runner
 
 pytest.importorskip("jinja2")
@@ -90,32 +90,34 @@ class Reader(HTMLParser):
         raise AssertionError(f"a comment: {data}")
 
 
-def read(html: str) -> Node:
+def parse_page(html: str) -> Node:
     return Reader(html).root
 
 
 @pytest.fixture(scope="module")
-def one() -> Node:
-    return read(report(["deepseek-v3"]))
+def deepseek_page() -> Node:
+    return parse_page(report(["deepseek-v3"]))
 
 
 @pytest.fixture(scope="module")
-def several() -> Node:
-    return read(report(["gpt2-small", "deepseek-v3", "jamba-v0.1", "gpt-4"], estimates=True))
+def three_models_page() -> Node:
+    return parse_page(report(["gpt2-small", "deepseek-v3", "jamba-v0.1", "gpt-4"], estimates=True))
 
 
 @pytest.fixture(scope="module")
-def plain() -> Node:
-    return read(report([{"model_type": "llama", "num_hidden_layers": 2}]))
+def minimal_page() -> Node:
+    return parse_page(report([{"model_type": "llama", "num_hidden_layers": 2}]))
 
 
 @pytest.fixture(scope="module")
-def kinds() -> Node:
+def many_kinds_page() -> Node:
     """An encoder, an encoder-decoder, one that sees, one that listens, a state space, linear attention."""
-    return read(report([{"model_type": name} for name in ("bert", "bart", "llava", "whisper", "mamba2", "xlstm")]))
+    return parse_page(
+        report([{"model_type": name} for name in ("bert", "bart", "llava", "whisper", "mamba2", "xlstm")])
+    )
 
 
-@pytest.fixture(params=["one", "several", "plain", "kinds"])
+@pytest.fixture(params=["deepseek_page", "three_models_page", "minimal_page", "many_kinds_page"])
 def any_page(request: pytest.FixtureRequest) -> Node:
     found: Node = request.getfixturevalue(request.param)
     return found
@@ -155,7 +157,7 @@ def test_the_same_models_give_the_same_page() -> None:
     assert report(["gpt2-small", "mixtral-8x7b"]) == report(["gpt2-small", "mixtral-8x7b"])
 
 
-def fields(text: str) -> dict[str, Any]:
+def fill_entry(text: str) -> dict[str, Any]:
     """An entry all of whose texts are `text`."""
     entry = zoo.load_entry("mixtral-8x7b")
     return {
@@ -166,16 +168,19 @@ def fields(text: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def with_notes(model: zoo.Model, *notes: str) -> zoo.Model:
+def add_notes(model: zoo.Model, *notes: str) -> zoo.Model:
     assert model.entry is not None
     return replace(model, entry=model.entry.model_copy(update={"notes": notes}))
 
 
 def test_a_hostile_entry_is_text_and_nothing_else() -> None:
-    hostile, usual = zoo.make_model(zoo.parse_entry(fields(MARKUP))), zoo.make_model(zoo.parse_entry(fields("usual")))
-    both = read(render_page([hostile, replace(hostile, id="b")]))
-    expected = read(render_page([usual, replace(usual, id="b")]))
-    for found, plain in ((read(render_page([hostile])), read(render_page([usual]))), (both, expected)):
+    hostile, usual = (
+        zoo.make_model(zoo.parse_entry(fill_entry(MARKUP))),
+        zoo.make_model(zoo.parse_entry(fill_entry("usual"))),
+    )
+    both = parse_page(render_page([hostile, replace(hostile, id="b")]))
+    expected = parse_page(render_page([usual, replace(usual, id="b")]))
+    for found, plain in ((parse_page(render_page([hostile])), parse_page(render_page([usual]))), (both, expected)):
         assert [node.tag for node in found.all()] == [node.tag for node in plain.all()]
         assert [list(node.attributes) for node in found.all()] == [list(node.attributes) for node in plain.all()]
     texts = {node.text for node in both.all("h2", "dd", "th", "td", "li", "a")}
@@ -191,9 +196,9 @@ def test_control_characters_of_a_folders_name_are_escapes(tmp_path: Path) -> Non
     (folder / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
     html = report([folder, "gpt2-small"])
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", html)
-    assert "evil\\x1b[2J\\u202e<b>" in {node.text for node in read(html).all("h2")}
-    model = with_notes(zoo.load_entry("gpt2-small"), "a\x00b\u2028c")
-    assert [node.text for node in read(render_page([model])).all("li")][-1] == "a\\x00b\\u2028c"
+    assert "evil\\x1b[2J\\u202e<b>" in {node.text for node in parse_page(html).all("h2")}
+    model = add_notes(zoo.load_entry("gpt2-small"), "a\x00b\u2028c")
+    assert [node.text for node in parse_page(render_page([model])).all("li")][-1] == "a\\x00b\\u2028c"
 
 
 # ---- in order for those who listen
@@ -250,47 +255,49 @@ def test_pictures_and_what_scrolls_have_names_and_the_page_has_its_landmarks(any
 # ---- what it says
 
 
-def table_of(node: Node, caption: str) -> list[list[str]]:
+def find_table(node: Node, caption: str) -> list[list[str]]:
     (found,) = [table for table in node.all("table") if next(iter(table.all("caption"))).text.startswith(caption)]
     return [[cell.text.strip() for cell in row.all("th", "td")] for row in found.all("tr")]
 
 
-def number(text: str) -> int:
+def parse_number(text: str) -> int:
     return int(text.replace(",", "").replace("− ", "-"))
 
 
-def test_the_components_are_those_of_the_count_and_sum_to_the_total(one: Node) -> None:
-    heading, *rows, total = table_of(one, "Parameters by component")
+def test_the_components_are_those_of_the_count_and_sum_to_the_total(deepseek_page: Node) -> None:
+    heading, *rows, total = find_table(deepseek_page, "Parameters by component")
     assert heading == ["component", "parameters", "share", "active", "arithmetic"]
-    assert (number(total[1]), number(total[3])) == (671_026_404_352, 37_552_282_624)
-    assert (sum(number(row[1]) for row in rows), sum(number(row[3]) for row in rows)) == (
+    assert (parse_number(total[1]), parse_number(total[3])) == (671_026_404_352, 37_552_282_624)
+    assert (sum(parse_number(row[1]) for row in rows), sum(parse_number(row[3]) for row in rows)) == (
         671_026_404_352,
         37_552_282_624,
     )
     assert ["router", "106,430,464", "0.0%", "106,430,464", "58 × 256 × 7,168"] in rows
 
 
-def test_the_formulas_sum_to_the_total_and_the_visits_to_what_is_active(one: Node) -> None:
-    _, *rows, total = table_of(one, "Formulas, symbolic and with numbers")
-    assert sum(number(row[4]) for row in rows) == number(total[4]) == 671_026_404_352
+def test_the_formulas_sum_to_the_total_and_the_visits_to_what_is_active(deepseek_page: Node) -> None:
+    _, *rows, total = find_table(deepseek_page, "Formulas, symbolic and with numbers")
+    assert sum(parse_number(row[4]) for row in rows) == parse_number(total[4]) == 671_026_404_352
     assert ["embedding", "", "vocab_size · d_model", "129,280 · 7,168", "926,679,040"] in rows
-    rows = table_of(one, "experts: 8 of 256 active per token in 58 MoE layers")
+    rows = find_table(deepseek_page, "experts: 8 of 256 active per token in 58 MoE layers")
     assert ["inactive experts", "58 layers × 248 experts × 3 × 7,168 × 2,048", "633,474,121,728"] in rows
-    assert "active = 671,026,404,352 − 633,474,121,728 = 37,552,282,624" in one.text
-    assert ["vocab_size", "129,280", "vocabulary size", "vocab_size"] in table_of(one, "Sizes in the formulas")
+    assert "active = 671,026,404,352 − 633,474,121,728 = 37,552,282,624" in deepseek_page.text
+    assert ["vocab_size", "129,280", "vocabulary size", "vocab_size"] in find_table(
+        deepseek_page, "Sizes in the formulas"
+    )
 
 
-def test_the_trace_marks_the_widths_that_meet_and_names_the_weights(one: Node) -> None:
-    rows = table_of(one, "The forward pass in shapes")
+def test_the_trace_marks_the_widths_that_meet_and_names_the_weights(deepseek_page: Node) -> None:
+    rows = find_table(deepseek_page, "The forward pass in shapes")
     assert ["LM head", "[7168] · [7168, 129280] = [129280]", "lm_head.weight"] in rows
     assert ["58 × MoE layer model.layers.{layer}   3–60"] in rows
-    (head,) = [row for row in one.all("tr") if row.text.strip().startswith("LM head")]
+    (head,) = [row for row in deepseek_page.all("tr") if row.text.strip().startswith("LM head")]
     assert [mark.text for mark in head.all("b")] == ["7168", "7168"]
-    assert "‹" not in one.text
+    assert "‹" not in deepseek_page.text
 
 
-def test_published_figures_stand_with_their_verdict_source_and_reason(one: Node) -> None:
-    rows = table_of(one, "Published figures")
+def test_published_figures_stand_with_their_verdict_source_and_reason(deepseek_page: Node) -> None:
+    rows = find_table(deepseek_page, "Published figures")
     assert [
         "reference",
         "671,026,404,352",
@@ -310,30 +317,34 @@ def test_published_figures_stand_with_their_verdict_source_and_reason(one: Node)
     (without,) = [row for row in rows if row[0] == "active without input embedding"]
     assert without[1:4] == ["36.6B", "36,625,603,584", "rounded"]
     assert re.fullmatch("active 37,552,282,624 − .* 926,679,040 .* = 36,625,603,584", without[4])
-    sources = table_of(one, "Sources")
+    sources = find_table(deepseek_page, "Sources")
     assert {row[0] for row in sources[1:]} >= {row[5] for row in rows[2:]}
     assert all(re.fullmatch(r"20\d\d-\d\d-\d\d", row[3]) for row in sources[1:])
 
 
-def test_every_model_has_a_drawing_and_several_have_bars(one: Node, several: Node) -> None:
-    assert len(list(one.all("svg"))) == 1
-    assert len(list(several.all("svg"))) == 1 + 3
-    (bars,) = [node for node in several.all("figure") if node.attributes.get("class") == "bars"]
+def test_every_model_has_a_drawing_and_several_have_bars(deepseek_page: Node, three_models_page: Node) -> None:
+    assert len(list(deepseek_page.all("svg"))) == 1
+    assert len(list(three_models_page.all("svg"))) == 1 + 3
+    (bars,) = [node for node in three_models_page.all("figure") if node.attributes.get("class") == "bars"]
     assert "124 M" in bars.text and "active 37.6 B" in bars.text
 
 
-def test_every_kind_of_model_is_drawn_and_traced(kinds: Node) -> None:
-    assert len(list(kinds.all("svg"))) == 1 + 6
+def test_every_kind_of_model_is_drawn_and_traced(many_kinds_page: Node) -> None:
+    assert len(list(many_kinds_page.all("svg"))) == 1 + 6
     assert (
-        sum(next(iter(table.all("caption"))).text == "The forward pass in shapes" for table in kinds.all("table")) == 6
+        sum(
+            next(iter(table.all("caption"))).text == "The forward pass in shapes"
+            for table in many_kinds_page.all("table")
+        )
+        == 6
     )
 
 
-def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(several: Node) -> None:
-    rows = table_of(several, "Totals and sizes")
+def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(three_models_page: Node) -> None:
+    rows = find_table(three_models_page, "Totals and sizes")
     assert [row[0] for row in rows] == ["model", "gpt2-small", "deepseek-v3", "jamba-v0.1", "gpt-4"]
     assert rows[2][1] == "671,026,404,352" and rows[4][1].startswith("~")
-    articles = list(several.all("article"))
+    articles = list(three_models_page.all("article"))
     assert [next(iter(article.all("h2"))).text for article in articles] == [
         "GPT-2 small",
         "DeepSeek-V3",
@@ -347,13 +358,13 @@ def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(seve
 def test_a_what_if_says_what_is_set_and_claims_no_proof(run: Runner) -> None:
     done = run("report", "gpt2-small", "--set", "n_layers=40", "-o", "-")
     assert done.code == 0
-    text = read(done.out).text
+    text = parse_page(done.out).text
     assert "322,900,224" in text and "n_layers 12 → 40" in text
     assert "= published" not in text and "unverified" not in text and "No published figures." in text
 
 
 def test_a_table_of_positions_that_is_shorter_than_the_usual_text_is_no_obstacle() -> None:
-    text = read(report([{"model_type": "gpt2", "n_positions": 3}])).text
+    text = parse_page(report([{"model_type": "gpt2", "n_positions": 3}])).text
     assert "The forward pass of 3 tokens" in text and "not traced" not in text
 
 
@@ -408,7 +419,7 @@ def test_what_cannot_be_reported_is_refused(
     args: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert command_refusal(capsys, "report", *args) == message
+    assert command_error(capsys, "report", *args) == message
 
 
 def test_too_many_models_and_none_are_refused() -> None:
@@ -421,6 +432,6 @@ def test_too_many_models_and_none_are_refused() -> None:
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert (
-        command_refusal(capsys, "report", "gpt2-small")
+        command_error(capsys, "report", "gpt2-small")
         == "reports need the [plot] extra (expected pip install 'paramcount[plot]')"
     )

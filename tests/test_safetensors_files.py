@@ -21,7 +21,7 @@ from paramcount.formats import piecewise_json
 from paramcount.formats import safetensors as safetensors_files
 from paramcount.formats.safetensors import BITS, NUMPY, map_bits, read_array, read_header
 from paramcount.formats.tensor_entries import LARGEST_HEADER, TensorEntry
-from tests.refusing import refused_by
+from tests.refusing import error_of
 
 deserialize: Any = safetensors.deserialize
 LIBRARY_TYPES = {
@@ -30,7 +30,7 @@ LIBRARY_TYPES = {
 }  # fmt: skip
 
 
-def made(header: object, data: bytes = b"") -> bytes:
+def make_file(header: object, data: bytes = b"") -> bytes:
     """A file of this header, as JSON or as it stands, and these values."""
     text = (
         header
@@ -42,12 +42,12 @@ def made(header: object, data: bytes = b"") -> bytes:
     return struct.pack("<Q", len(text)) + text + data
 
 
-def entry(start: int, stop: int, dtype: str = "F32", shape: object = (1,)) -> dict[str, Any]:
+def header_entry(start: int, stop: int, dtype: str = "F32", shape: object = (1,)) -> dict[str, Any]:
     return {"dtype": dtype, "shape": shape, "data_offsets": [start, stop]}
 
 
-def refusal(path: Path) -> str:
-    return refused_by(read_header, path).removeprefix(f"{path}: ")
+def reading_error(path: Path) -> str:
+    return error_of(read_header, path).removeprefix(f"{path}: ")
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def file(tmp_path: Path) -> Path:
 # ---- what the format's library writes
 
 
-def second_opinion(data: bytes) -> dict[str, tuple[str, tuple[int, ...], bytes]] | None:
+def read_with_library(data: bytes) -> dict[str, tuple[str, tuple[int, ...], bytes]] | None:
     """What the library finds; None where it refuses."""
     try:
         return {
@@ -84,7 +84,7 @@ def test_values_that_the_library_wrote_are_read_as_they_were(dtype: str, file: P
 def test_bf16_is_the_upper_half_of_a_float32(file: Path) -> None:
     values = np.array([0.0, -0.0, 1.0, -1.5, 2.0**-126, 2.0**-133, 3.3895313892515355e38, np.inf, -np.inf], np.float32)
     halves = values.view(np.uint32) >> 16
-    file.write_bytes(made({"x": entry(0, 18, "BF16", [9])}, halves.astype("<u2").tobytes()))
+    file.write_bytes(make_file({"x": header_entry(0, 18, "BF16", [9])}, halves.astype("<u2").tobytes()))
     header = read_header(file)
     assert (header.tensors["x"].dtype, map_bits(header, "x").tolist()) == ("BF16", halves.tolist())
     found = read_array(header, "x")
@@ -93,7 +93,7 @@ def test_bf16_is_the_upper_half_of_a_float32(file: Path) -> None:
 
 
 def test_a_bf16_that_is_no_number_stays_none(file: Path) -> None:
-    file.write_bytes(made({"x": entry(0, 4, "BF16", (2,))}, struct.pack("<HH", 0x7FC0, 0xFF81)))
+    file.write_bytes(make_file({"x": header_entry(0, 4, "BF16", (2,))}, struct.pack("<HH", 0x7FC0, 0xFF81)))
     assert np.isnan(read_array(read_header(file), "x")).all()
 
 
@@ -115,7 +115,7 @@ def test_metadata_are_the_writer_s_texts(file: Path) -> None:
 
 def test_values_are_read_only_and_not_aligned_ones_too(file: Path) -> None:
     file.write_bytes(
-        made(
+        make_file(
             '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}}',
             b"\7" + struct.pack("<2f", 1, 2),
         )
@@ -128,15 +128,15 @@ def test_values_are_read_only_and_not_aligned_ones_too(file: Path) -> None:
 
 @pytest.mark.parametrize("dtype", BITS)
 def test_the_library_gives_every_type_as_many_bits(dtype: str, file: Path) -> None:
-    data = made({"x": entry(0, BITS[dtype], dtype, (8,))}, bytes(BITS[dtype]))
-    assert second_opinion(data) == {"x": (dtype, (8,), bytes(BITS[dtype]))}
+    data = make_file({"x": header_entry(0, BITS[dtype], dtype, (8,))}, bytes(BITS[dtype]))
+    assert read_with_library(data) == {"x": (dtype, (8,), bytes(BITS[dtype]))}
     file.write_bytes(data)
     assert read_header(file).tensors == {"x": TensorEntry(dtype, (8,), 0, BITS[dtype])}
 
 
 @pytest.mark.parametrize("dtype", sorted(set(BITS) - set(NUMPY)))
 def test_a_type_that_numpy_has_not_is_refused_when_its_values_are_asked_for(dtype: str, file: Path) -> None:
-    file.write_bytes(made({"x": entry(0, BITS[dtype], dtype, (8,))}, bytes(BITS[dtype])))
+    file.write_bytes(make_file({"x": header_entry(0, BITS[dtype], dtype, (8,))}, bytes(BITS[dtype])))
     header = read_header(file)
     with pytest.raises(
         ParamcountError,
@@ -147,7 +147,7 @@ def test_a_type_that_numpy_has_not_is_refused_when_its_values_are_asked_for(dtyp
 
 def test_a_header_may_be_spaced_in_any_order_and_end_in_blanks(file: Path) -> None:
     header = '{ "b" :\n{"data_offsets" :[ 4,\t8 ], "shape": [ 1 ],"dtype":"F32" } ,"\\u0061":{"dtype":"\\u0046\\u0033\\u0032","shape":[],"data_offsets":[0,4]}}\r\n  '
-    file.write_bytes(made(header, bytes(8)))
+    file.write_bytes(make_file(header, bytes(8)))
     assert list(read_header(file).tensors.items()) == [
         ("b", TensorEntry("F32", (1,), 4, 8)),
         ("a", TensorEntry("F32", (), 0, 4)),
@@ -155,14 +155,14 @@ def test_a_header_may_be_spaced_in_any_order_and_end_in_blanks(file: Path) -> No
 
 
 def test_a_header_that_begins_like_a_pickle_is_a_header(file: Path) -> None:
-    data = made('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}'.ljust(640))
+    data = make_file('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}'.ljust(640))
     assert data.startswith(b"\x80\x02")
     file.write_bytes(data)
     assert list(read_header(file).tensors) == ["a"]
 
 
 def test_a_file_may_hold_nothing(file: Path) -> None:
-    file.write_bytes(made({}))
+    file.write_bytes(make_file({}))
     assert read_header(file).tensors == {}
 
 
@@ -211,47 +211,47 @@ WRONG: list[tuple[object, int, str]] = [
     ('{"a":{dtype}}', 0, "tensor a: line 1 column 2: is not JSON: Expecting property name enclosed in double quotes (expected a JSON object)"),
     ({"a": {}}, 0, f"tensor a: dtype: is missing {KEYS}"),
     ({"a": {"dtype": "F32", "shape": [1]}}, 4, f"tensor a: data_offsets: is missing {KEYS}"),
-    ({"a": entry(0, 4) | {"Shape": [1]}}, 4, "tensor a: unknown key 'Shape' (expected dtype, shape or data_offsets); did you mean shape?"),
+    ({"a": header_entry(0, 4) | {"Shape": [1]}}, 4, "tensor a: unknown key 'Shape' (expected dtype, shape or data_offsets); did you mean shape?"),
     ('{"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "tensor a: the key dtype a second time (expected every key once)"),
-    ({"a": entry(0, 4, "F33")}, 4, f"tensor a: dtype = the string 'F33' {DTYPES}; did you mean F32?"),
-    ({"a": entry(0, 4, shape=1)}, 4, f"tensor a: shape = 1 {SHAPE}"),
-    ({"a": entry(0, 4, shape=[-1])}, 4, f"tensor a: shape = [-1] {SHAPE}"),
-    ({"a": entry(0, 4, shape=[1.0])}, 4, f"tensor a: shape = [1.0] {SHAPE}"),
-    ({"a": entry(0, 4, shape=[True])}, 4, f"tensor a: shape = [true] {SHAPE}"),
-    ({"a": entry(0, 4, shape=["1"])}, 4, f"tensor a: shape = [the string '1'] {SHAPE}"),
-    ({"a": entry(0, 0, shape=[0, 2**63])}, 0, f"tensor a: shape = [0, 9223372036854775808] {SHAPE}"),
-    ({"a": entry(0, 4, shape=[1] * 33)}, 4, f"tensor a: shape = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,…, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1] {SHAPE}"),
-    ({"a": entry(0, 4, shape=[10**200])}, 4, "tensor a: a number of 201 digits (expected at most 100)"),
+    ({"a": header_entry(0, 4, "F33")}, 4, f"tensor a: dtype = the string 'F33' {DTYPES}; did you mean F32?"),
+    ({"a": header_entry(0, 4, shape=1)}, 4, f"tensor a: shape = 1 {SHAPE}"),
+    ({"a": header_entry(0, 4, shape=[-1])}, 4, f"tensor a: shape = [-1] {SHAPE}"),
+    ({"a": header_entry(0, 4, shape=[1.0])}, 4, f"tensor a: shape = [1.0] {SHAPE}"),
+    ({"a": header_entry(0, 4, shape=[True])}, 4, f"tensor a: shape = [true] {SHAPE}"),
+    ({"a": header_entry(0, 4, shape=["1"])}, 4, f"tensor a: shape = [the string '1'] {SHAPE}"),
+    ({"a": header_entry(0, 0, shape=[0, 2**63])}, 0, f"tensor a: shape = [0, 9223372036854775808] {SHAPE}"),
+    ({"a": header_entry(0, 4, shape=[1] * 33)}, 4, f"tensor a: shape = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,…, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1] {SHAPE}"),
+    ({"a": header_entry(0, 4, shape=[10**200])}, 4, "tensor a: a number of 201 digits (expected at most 100)"),
     ({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4, 4]}}, 4, f"tensor a: data_offsets = [0, 4, 4] {OFFSETS}"),
     ({"a": {"dtype": "F32", "shape": [1], "data_offsets": {}}}, 4, TENSOR),
-    ({"a": entry(4, 0)}, 4, f"tensor a: data_offsets = [4, 0] {OFFSETS}"),
-    ({"a": entry(-4, 0)}, 4, f"tensor a: data_offsets = [-4, 0] {OFFSETS}"),
-    ({"a": entry(2**63, 2**63 + 4)}, 4, f"tensor a: data_offsets = [9223372036854775808, 9223372036854775812] {OFFSETS}"),
-    ({"a": entry(0, 4, shape=[2])}, 4, f"tensor a: F32 [2] takes 8 bytes, its offsets hold 4 {SIZE}"),
-    ({"a": entry(0, 4, "F16")}, 4, f"tensor a: F16 [1] takes 2 bytes, its offsets hold 4 {SIZE}"),
-    ({"a": entry(0, 1, "F4", [3])}, 1, f"tensor a: F4 [3] takes no whole number of bytes, its offsets hold 1 {SIZE}"),
-    ({"a": entry(0, 0, shape=[2**62, 2**62])}, 0, "tensor a: shape = [4611686018427387904, 4611686018427387904] of F32 (expected fewer than 2^63 bytes)"),
-    ({"a": entry(0, 2**62 * 4 % 2**64, shape=[2**62])}, 0, "tensor a: shape = [4611686018427387904] of F32 (expected fewer than 2^63 bytes)"),
-    ({"a": entry(0, 0, shape=[0, 10**17, 10**17])}, 0, "tensor a: shape = [0, 100000000000000000, 100000000000000000] of F32 (expected fewer than 2^63 bytes)"),
-    ({"__metadata__": entry(0, 4)}, 4, "header: is not JSON at character 43 (expected a text in quotes)"),
-    ({"a": entry(0, 0, "F33", [0])}, 0, f"tensor a: dtype = the string 'F33' {DTYPES}; did you mean F32?"),
-    ({"a": entry(0, 0, shape=[2**62, 0])}, 0, "tensor a: shape = [4611686018427387904, 0] of F32 (expected fewer than 2^63 bytes)"),
-    ({"a": entry(0, 4), "b": entry(2, 6)}, 6, f"tensor b: its values begin at byte 2 (expected byte 4, behind 'a': {GAP}"),
-    ({"a": entry(0, 4), "b": entry(0, 4)}, 4, f"tensor b: its values begin at byte 0 (expected byte 4, behind 'a': {GAP}"),
-    ({"b": entry(5, 9), "a": entry(0, 4)}, 9, f"tensor b: its values begin at byte 5 (expected byte 4, behind 'a': {GAP}"),
-    ({"a": entry(4, 8)}, 8, f"tensor a: its values begin at byte 4 (expected byte 0, at first: {GAP}"),
-    ({"a": entry(0, 4)}, 3, "its tensors end after 4 bytes of values, the file after 3 (expected as many as its tensors take)"),
-    ({"a": entry(0, 4)}, 5, "its tensors end after 4 bytes of values, the file after 5 (expected as many as its tensors take)"),
-    ({"a": entry(0, 2**40, shape=[2**38])}, 4, "its tensors end after 1,099,511,627,776 bytes of values, the file after 4 (expected as many as its tensors take)"),
+    ({"a": header_entry(4, 0)}, 4, f"tensor a: data_offsets = [4, 0] {OFFSETS}"),
+    ({"a": header_entry(-4, 0)}, 4, f"tensor a: data_offsets = [-4, 0] {OFFSETS}"),
+    ({"a": header_entry(2**63, 2**63 + 4)}, 4, f"tensor a: data_offsets = [9223372036854775808, 9223372036854775812] {OFFSETS}"),
+    ({"a": header_entry(0, 4, shape=[2])}, 4, f"tensor a: F32 [2] takes 8 bytes, its offsets hold 4 {SIZE}"),
+    ({"a": header_entry(0, 4, "F16")}, 4, f"tensor a: F16 [1] takes 2 bytes, its offsets hold 4 {SIZE}"),
+    ({"a": header_entry(0, 1, "F4", [3])}, 1, f"tensor a: F4 [3] takes no whole number of bytes, its offsets hold 1 {SIZE}"),
+    ({"a": header_entry(0, 0, shape=[2**62, 2**62])}, 0, "tensor a: shape = [4611686018427387904, 4611686018427387904] of F32 (expected fewer than 2^63 bytes)"),
+    ({"a": header_entry(0, 2**62 * 4 % 2**64, shape=[2**62])}, 0, "tensor a: shape = [4611686018427387904] of F32 (expected fewer than 2^63 bytes)"),
+    ({"a": header_entry(0, 0, shape=[0, 10**17, 10**17])}, 0, "tensor a: shape = [0, 100000000000000000, 100000000000000000] of F32 (expected fewer than 2^63 bytes)"),
+    ({"__metadata__": header_entry(0, 4)}, 4, "header: is not JSON at character 43 (expected a text in quotes)"),
+    ({"a": header_entry(0, 0, "F33", [0])}, 0, f"tensor a: dtype = the string 'F33' {DTYPES}; did you mean F32?"),
+    ({"a": header_entry(0, 0, shape=[2**62, 0])}, 0, "tensor a: shape = [4611686018427387904, 0] of F32 (expected fewer than 2^63 bytes)"),
+    ({"a": header_entry(0, 4), "b": header_entry(2, 6)}, 6, f"tensor b: its values begin at byte 2 (expected byte 4, behind 'a': {GAP}"),
+    ({"a": header_entry(0, 4), "b": header_entry(0, 4)}, 4, f"tensor b: its values begin at byte 0 (expected byte 4, behind 'a': {GAP}"),
+    ({"b": header_entry(5, 9), "a": header_entry(0, 4)}, 9, f"tensor b: its values begin at byte 5 (expected byte 4, behind 'a': {GAP}"),
+    ({"a": header_entry(4, 8)}, 8, f"tensor a: its values begin at byte 4 (expected byte 0, at first: {GAP}"),
+    ({"a": header_entry(0, 4)}, 3, "its tensors end after 4 bytes of values, the file after 3 (expected as many as its tensors take)"),
+    ({"a": header_entry(0, 4)}, 5, "its tensors end after 4 bytes of values, the file after 5 (expected as many as its tensors take)"),
+    ({"a": header_entry(0, 2**40, shape=[2**38])}, 4, "its tensors end after 1,099,511,627,776 bytes of values, the file after 4 (expected as many as its tensors take)"),
     ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"\\u0061":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}', 0, "header: the name 'a' a second time (expected every name once)"),
     ('{"__metadata__":{},"__metadata__":{}}', 0, "header: the name '__metadata__' a second time (expected every name once)"),
     ('{"__metadata__":{"a":"b","a":"b"}}', 0, "header: the name 'a' a second time (expected every name once)"),
     ({"__metadata__": {"a": 1}}, 0, "header: is not JSON at character 23 (expected a text in quotes)"),
     ({"__metadata__": {"a": {}}}, 0, "header: is not JSON at character 23 (expected a text in quotes)"),
     ({"__metadata__": None}, 0, "header: is not JSON at character 17 (expected {)"),
-    ({"\x1b[31m": entry(0, 4)}, 4, r"header: the name '\x1b[31m' (expected names of printable characters)"),
-    ({"a\nb": entry(0, 4)}, 4, r"header: the name 'a\nb' (expected names of printable characters)"),
-    ({"a\u202eb": entry(0, 4)}, 4, r"header: the name 'a\u202eb' (expected names of printable characters)"),
+    ({"\x1b[31m": header_entry(0, 4)}, 4, r"header: the name '\x1b[31m' (expected names of printable characters)"),
+    ({"a\nb": header_entry(0, 4)}, 4, r"header: the name 'a\nb' (expected names of printable characters)"),
+    ({"a\u202eb": header_entry(0, 4)}, 4, r"header: the name 'a\u202eb' (expected names of printable characters)"),
     ('{"\\ud800":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}', 0, r"header: '\ud800' holds half a character (expected Unicode)"),
     ('{"__metadata__":{"a":"\\udfff"}}', 0, r"header: '\udfff' holds half a character (expected Unicode)"),
 ]  # fmt: skip
@@ -261,8 +261,8 @@ WRONG: list[tuple[object, int, str]] = [
     ("header", "n", "message"), WRONG, ids=[f"{i}: {message[:60]}" for i, (*_, message) in enumerate(WRONG)]
 )
 def test_a_wrong_header_is_refused_in_one_line(header: object, n: int, message: str, file: Path) -> None:
-    file.write_bytes(made(header, bytes(n)))
-    assert refusal(file) == message
+    file.write_bytes(make_file(header, bytes(n)))
+    assert reading_error(file) == message
 
 
 HEADED = "(expected a safetensors file, its header of at most 33,554,432 bytes)"
@@ -288,7 +288,7 @@ BEGINNINGS: list[tuple[bytes, str]] = [
 @pytest.mark.parametrize(("data", "message"), BEGINNINGS, ids=[message[:60] for _, message in BEGINNINGS])
 def test_a_file_that_begins_wrong_is_refused(data: bytes, message: str, file: Path) -> None:
     file.write_bytes(data)
-    assert refusal(file) == message
+    assert reading_error(file) == message
 
 
 def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: Path) -> None:
@@ -297,10 +297,10 @@ def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: 
     )
     for n in range(len(whole)):
         file.write_bytes(whole[:n])
-        assert refusal(file)
+        assert reading_error(file)
     file.write_bytes(whole + b"\0")
     assert (
-        refusal(file)
+        reading_error(file)
         == "its tensors end after 25 bytes of values, the file after 26 (expected as many as its tensors take)"
     )
     file.write_bytes(whole)
@@ -311,14 +311,14 @@ def test_more_entries_than_the_most_are_refused(file: Path, monkeypatch: pytest.
     monkeypatch.setattr(piecewise_json, "MOST_MEMBERS", 3)
     for n, fits in ((3, True), (4, False)):
         for header in (
-            {str(i): entry(0, 0, shape=[0]) for i in range(n)},
+            {str(i): header_entry(0, 0, shape=[0]) for i in range(n)},
             {"__metadata__": {str(i): "" for i in range(n)}},
         ):
-            file.write_bytes(made(header))
+            file.write_bytes(make_file(header))
             if fits:
                 assert len(read_header(file).tensors) in (0, n)
             else:
-                assert refusal(file) == "header: more than 3 entries (expected at most 3)"
+                assert reading_error(file) == "header: more than 3 entries (expected at most 3)"
 
 
 HOSTILE = {
@@ -335,11 +335,11 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_header_takes_little_more_memory_than_it_is_long(kind: str, file: Path) -> None:
-    data = made(HOSTILE[kind])
+    data = make_file(HOSTILE[kind])
     file.write_bytes(data)
     tracemalloc.start()
     try:
-        assert refusal(file)
+        assert reading_error(file)
         assert tracemalloc.get_traced_memory()[1] < 4 * len(data)
     finally:
         tracemalloc.stop()
@@ -348,11 +348,14 @@ def test_a_hostile_header_takes_little_more_memory_than_it_is_long(kind: str, fi
 def test_zeros_of_a_terabyte_are_refused_at_once(file: Path) -> None:
     file.touch()
     os.truncate(file, 1 << 40)
-    assert refusal(file) == "says that its header has 0 bytes (expected a safetensors file, its header a JSON object)"
+    assert (
+        reading_error(file)
+        == "says that its header has 0 bytes (expected a safetensors file, its header a JSON object)"
+    )
 
 
 def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
-    data = made({"a": entry(0, 1 << 40, shape=[1 << 19, 1 << 19])})
+    data = make_file({"a": header_entry(0, 1 << 40, shape=[1 << 19, 1 << 19])})
     file.write_bytes(data)
     os.truncate(file, len(data) + (1 << 40))
     header = read_header(file)
@@ -361,16 +364,16 @@ def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:
-    assert refusal(tmp_path) == "is not a file (expected a safetensors file)"
+    assert reading_error(tmp_path) == "is not a file (expected a safetensors file)"
     os.mkfifo(file)
-    assert refusal(file) == "is not a file (expected a safetensors file)"
-    assert refusal(Path("/dev/zero")) == "is not a file (expected a safetensors file)"
+    assert reading_error(file) == "is not a file (expected a safetensors file)"
+    assert reading_error(Path("/dev/zero")) == "is not a file (expected a safetensors file)"
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
-    assert refusal(tmp_path / "a") == "cannot be read: Too many levels of symbolic links"
+    assert reading_error(tmp_path / "a") == "cannot be read: Too many levels of symbolic links"
     (tmp_path / "c").symlink_to(tmp_path / "none")
-    assert refusal(tmp_path / "c") == "is a broken link"
-    assert refusal(tmp_path / "none") == "cannot be read: No such file or directory"
+    assert reading_error(tmp_path / "c") == "is a broken link"
+    assert reading_error(tmp_path / "none") == "cannot be read: No such file or directory"
     with pytest.raises(ParamcountError, match=r"^a\\x00b: cannot be read: no file can have this name$"):
         read_header(Path("a\0b"))
 
@@ -399,6 +402,6 @@ def test_a_file_that_is_another_by_now_is_not_read_by_an_old_header(how: str, fi
 
 
 def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file.write_bytes(made({"a": entry(0, 4)}, bytes(4)))
+    file.write_bytes(make_file({"a": header_entry(0, 4)}, bytes(4)))
     monkeypatch.setattr(safetensors_files, "_header_length", lambda *_: 1000)
-    assert refusal(file) == "became shorter while it was read (expected a safetensors file)"
+    assert reading_error(file) == "became shorter while it was read (expected a safetensors file)"

@@ -19,12 +19,12 @@ NO_BLOCKS: list[Any] = [None, [128], [128, 0], [True, 128], [-1, 1], "128", [128
 QWEN = {"model_type": "qwen3_moe", "num_hidden_layers": 4}
 
 
-def config_of(name: str) -> dict[str, Any]:
+def load_config(name: str) -> dict[str, Any]:
     config: dict[str, Any] = json.loads((DATA / "config_truth" / f"{name}.json").read_text(encoding="utf-8"))["config"]
     return config
 
 
-def scaled(count: pc.Count, scheme: Scheme) -> dict[str, Tensor]:
+def group_scales(count: pc.Count, scheme: Scheme) -> dict[str, Tensor]:
     """{name of a tensor: its scales}"""
     return {tensor.name: found for tensor in count.tensors if (found := make_scales(tensor, scheme))}
 
@@ -65,7 +65,7 @@ def test_the_scales_of_deepseek_v3_and_kimi_k2_are_their_blocks_counted_by_hand(
     ],
 )
 def test_a_config_json_that_says_fp8_has_the_scales_of_its_release(name: str, published: int) -> None:
-    model = pc.load(config_of(name))
+    model = pc.load(load_config(name))
     count, scheme = (
         pc.count(model),
         get_scheme(model.release.quantisation if model.release else None, model.reading.unread),
@@ -117,7 +117,7 @@ def test_a_block_at_the_edge_has_a_scale_as_any_other() -> None:
 def test_tables_head_router_norms_and_what_joins_an_mtp_layer_stay_as_they_are() -> None:
     count = pc.count("deepseek-v3")
     kept = {tensor.name.rpartition("}.")[2] for tensor in count.tensors} - {
-        name.rpartition("}.")[2] for name in scaled(count, SCHEMES["fp8"])
+        name.rpartition("}.")[2] for name in group_scales(count, SCHEMES["fp8"])
     }
     assert kept == {
         "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight", "input_layernorm.weight", "post_attention_layernorm.weight",
@@ -130,14 +130,14 @@ def test_tables_head_router_norms_and_what_joins_an_mtp_layer_stay_as_they_are()
 def test_of_an_indexer_two_matrices_are_quantised_and_the_weights_of_its_heads_are_not() -> None:
     names = [
         name.rpartition("indexer.")[2]
-        for name in scaled(pc.count(config_of("DeepSeek-V3.2")), SCHEMES["fp8"])
+        for name in group_scales(pc.count(load_config("DeepSeek-V3.2")), SCHEMES["fp8"])
         if "indexer" in name
     ]
     assert sorted(set(names)) == ["wk.weight", "wq_b.weight"]
 
 
 def test_mxfp4_quantises_experts_alone_along_their_inputs() -> None:
-    scales = scaled(pc.count("gpt-oss-20b"), SCHEMES["mxfp4"])
+    scales = group_scales(pc.count("gpt-oss-20b"), SCHEMES["mxfp4"])
     assert {(found.name.rpartition(".")[2], found.shape, found.copies) for found in scales.values()} == {
         ("gate_up_proj_scales", (32, 5760, 90), 12),
         ("down_proj_scales", (32, 2880, 90), 12),
@@ -146,7 +146,7 @@ def test_mxfp4_quantises_experts_alone_along_their_inputs() -> None:
 
 def test_a_tower_and_what_is_no_matrix_have_no_scales() -> None:
     for document in ({"model_type": "qwen3_vl"}, {"model_type": "mamba"}, {"model_type": "qwen3_next"}):
-        for name in scaled(pc.count(document), SCHEMES["fp8"]):
+        for name in group_scales(pc.count(document), SCHEMES["fp8"]):
             assert not any(word in name for word in ("visual", "bias", "conv1d", "A_log", "norm", "embed"))
             assert name.endswith(".weight")
 
@@ -198,13 +198,15 @@ def test_a_config_json_says_how_it_is_quantised_or_nothing_is_said(said: Any, ex
 )
 def test_modules_that_are_not_converted_have_no_scales(kept: list[str], layers: int) -> None:
     count = pc.count(QWEN)
-    found = scaled(count, Scheme("fp8", (128, 128), tuple(kept))).get("model.layers.{layer}.self_attn.q_proj.weight")
+    found = group_scales(count, Scheme("fp8", (128, 128), tuple(kept))).get(
+        "model.layers.{layer}.self_attn.q_proj.weight"
+    )
     assert (found.copies if found else 0) == layers
 
 
 def test_the_layers_that_are_converted_are_named() -> None:
     scheme = Scheme("fp8", (128, 128), ("model.layers.1.mlp", "model.layers.3"))
-    found = scaled(pc.count(QWEN), scheme)
+    found = group_scales(pc.count(QWEN), scheme)
     assert found["model.layers.{layer}.self_attn.q_proj.weight"].repeats[0].indices == (0, 1, 2)
     experts = found["model.layers.{layer}.mlp.experts.{expert}.up_proj.weight"]
     assert (experts.repeats[0].indices, experts.copies) == ((0, 2), 2 * 128)

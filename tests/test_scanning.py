@@ -18,9 +18,9 @@ import pytest
 import paramcount as pc
 from paramcount.loading import load_path
 from paramcount.views.scan import scan_folder
-from tests.refusing import command_refusal
+from tests.refusing import command_error
 from tests.running import Run, Runner
-from tests.test_config_files import TOTAL, cached, written
+from tests.test_config_files import TOTAL, write_cache, write_config
 
 # GPT-2 small as released: 124,439,808 parameters
 GPT2 = {"model_type": "gpt2", "vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}
@@ -34,9 +34,9 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def test_every_config_below_a_directory_is_a_row(run: Runner) -> None:
-    written("store/Qwen3-8B/config.json")
-    written("store/deep/er/gpt2/config.json", GPT2)
-    cached("a/b", "aaa", home="store")
+    write_config("store/Qwen3-8B/config.json")
+    write_config("store/deep/er/gpt2/config.json", GPT2)
+    write_cache("a/b", "aaa", home="store")
     done = run("scan", "store", "--csv")
     assert (done.code, done.err) == (0, "")
     rows = {row["id"]: int(row["total"]) for row in csv.DictReader(io.StringIO(done.out))}
@@ -44,9 +44,9 @@ def test_every_config_below_a_directory_is_a_row(run: Runner) -> None:
 
 
 def test_what_cannot_be_counted_is_listed_at_the_end_and_the_exit_code_is_1(run: Runner) -> None:
-    written("s/good/config.json", GPT2)
-    written("s/broken/config.json", "{")
-    written("s/vae/config.json", {"_class_name": "AutoencoderKL", "_diffusers_version": "0.30"})
+    write_config("s/good/config.json", GPT2)
+    write_config("s/broken/config.json", "{")
+    write_config("s/vae/config.json", {"_class_name": "AutoencoderKL", "_diffusers_version": "0.30"})
     Path("s/gone").mkdir()
     Path("s/gone/config.json").symlink_to("nowhere")
     done = run("scan", "s")
@@ -61,8 +61,8 @@ def test_what_cannot_be_counted_is_listed_at_the_end_and_the_exit_code_is_1(run:
 
 
 def test_columns_and_order_are_those_of_a_comparison(run: Runner) -> None:
-    written("s/a/config.json", GPT2)
-    written("s/b/config.json")
+    write_config("s/a/config.json", GPT2)
+    write_config("s/b/config.json")
     done = run("scan", "s", "--columns", "total,n_layers", "--sort", "-total", "--csv")
     assert done == Run(0, f"id,total,n_layers\nb,{TOTAL},36\na,124439808,12\n", "")
     assert json.loads(run("scan", "s", "--json").out)["models"][0]["total"] == 124_439_808
@@ -82,12 +82,12 @@ def test_columns_and_order_are_those_of_a_comparison(run: Runner) -> None:
 )
 def test_what_cannot_be_scanned_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty").mkdir()
-    written("s/a/config.json", GPT2)
-    assert command_refusal(capsys, "scan", *args).startswith(message)
+    write_config("s/a/config.json", GPT2)
+    assert command_error(capsys, "scan", *args).startswith(message)
 
 
 def test_links_in_a_circle_and_files_that_cannot_be_read_stop_nothing() -> None:
-    written("s/a/config.json")
+    write_config("s/a/config.json")
     Path("s/a/again").symlink_to("..")
     os.mkfifo("s/pipe")
     Path("s/dir").mkdir()
@@ -99,10 +99,10 @@ def test_links_in_a_circle_and_files_that_cannot_be_read_stop_nothing() -> None:
 
 
 def test_what_is_skipped_is_listed_and_no_more_than_twenty_of_it(run: Runner) -> None:
-    written("s/a/config.json", GPT2)
-    written("s/refs/config.json", GPT2)
-    written("s/blobs/config.json", GPT2)
-    written("s/a/.git/config.json", GPT2)
+    write_config("s/a/config.json", GPT2)
+    write_config("s/refs/config.json", GPT2)
+    write_config("s/blobs/config.json", GPT2)
+    write_config("s/a/.git/config.json", GPT2)
     Path("s/.no_exist").mkdir()
     for i in range(30):
         Path(f"s/link{i:02}").symlink_to("a")
@@ -124,7 +124,7 @@ def test_a_thousand_nested_directories_are_scanned() -> None:
         for _ in range(1000):
             Path("d").mkdir()
             os.chdir("d")
-        written("config.json", GPT2)
+        write_config("config.json", GPT2)
     finally:
         os.chdir(here)
     found = scan_folder(Path("d"), load_path)
@@ -133,14 +133,14 @@ def test_a_thousand_nested_directories_are_scanned() -> None:
 
 
 def test_a_path_beyond_the_limit_of_the_system_is_listed_and_the_exit_code_is_1(run: Runner) -> None:
-    written("s/a/config.json", GPT2)
+    write_config("s/a/config.json", GPT2)
     here = Path.cwd()
     try:
         os.chdir("s")
         for _ in range(25):
             Path("d" * 200).mkdir()
             os.chdir("d" * 200)
-        written("config.json", GPT2)
+        write_config("config.json", GPT2)
     finally:
         os.chdir(here)
     done = run("scan", "s", "--columns", "total", "--csv")
@@ -152,14 +152,14 @@ def test_a_path_beyond_the_limit_of_the_system_is_listed_and_the_exit_code_is_1(
 
 
 @pytest.fixture
-def nobody() -> Iterator[Callable[..., Run]]:
+def run_as_nobody() -> Iterator[Callable[..., Run]]:
     """Run the command line as a user who may read only what all may."""
     if os.geteuid() != 0:
         pytest.skip("needs the right to become somebody else")
     home = Path(tempfile.mkdtemp())
     home.chmod(0o755)
 
-    def call(*args: str, code: str = "from paramcount.cli import main; main()") -> Run:
+    def run_command(*args: str, code: str = "from paramcount.cli import main; main()") -> Run:
         # Run once as root first: nobody may not be allowed to read the modules that the command imports.
         program = f"""
 import contextlib, io, os
@@ -177,7 +177,7 @@ exec({code!r})
 
     here = Path.cwd()
     os.chdir(home)
-    yield call
+    yield run_command
     os.chdir(here)
     for path in home.rglob("*"):
         if path.is_dir() and not path.is_symlink():
@@ -185,12 +185,12 @@ exec({code!r})
     shutil.rmtree(home)
 
 
-def test_directories_that_cannot_be_read_are_listed_and_stop_nothing(nobody: Callable[..., Run]) -> None:
+def test_directories_that_cannot_be_read_are_listed_and_stop_nothing(run_as_nobody: Callable[..., Run]) -> None:
     for name in ("a", "closed", "listed", "open"):
-        written(f"s/{name}/config.json", GPT2)
+        write_config(f"s/{name}/config.json", GPT2)
     Path("s/closed").chmod(0o700)
     Path("s/listed").chmod(0o744)
-    done = nobody("scan", "s", "--columns", "total", "--csv")
+    done = run_as_nobody("scan", "s", "--columns", "total", "--csv")
     assert (done.code, done.out) == (1, "id,total\na,124439808\nopen,124439808\n")
     assert done.err.splitlines() == [
         "warning: listed/config.json: cannot be read: Permission denied",
@@ -200,39 +200,39 @@ def test_directories_that_cannot_be_read_are_listed_and_stop_nothing(nobody: Cal
     ]
     Path("s").chmod(0o700)
     message = "error: s: cannot be read: Permission denied (expected a directory with config.json files below it)\n"
-    assert nobody("scan", "s") == Run(2, "", message)
+    assert run_as_nobody("scan", "s") == Run(2, "", message)
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o711, 0o744])
 def test_a_model_in_a_directory_that_cannot_be_read_is_refused_in_one_line(
-    mode: int, nobody: Callable[..., Run]
+    mode: int, run_as_nobody: Callable[..., Run]
 ) -> None:
-    written("s/a/config.json", GPT2)
+    write_config("s/a/config.json", GPT2)
     Path("s").chmod(mode)
-    done = nobody("./s")
+    done = run_as_nobody("./s")
     assert done == Run(2, "", "error: s: cannot be read: Permission denied\n")
     count = "import paramcount as pc, pathlib\ntry: pc.count(pathlib.Path('s'))\nexcept pc.ParamcountError as error: print(error)"
-    assert nobody(code=count) == Run(0, "s: cannot be read: Permission denied\n", "")
+    assert run_as_nobody(code=count) == Run(0, "s: cannot be read: Permission denied\n", "")
 
 
-def test_where_nothing_can_be_read_that_is_what_is_said(nobody: Callable[..., Run]) -> None:
-    written("s/a/config.json", GPT2)
+def test_where_nothing_can_be_read_that_is_what_is_said(run_as_nobody: Callable[..., Run]) -> None:
+    write_config("s/a/config.json", GPT2)
     Path("s/a").chmod(0o700)
-    done = nobody("scan", "s")
+    done = run_as_nobody("scan", "s")
     expected = "error: s: contains no readable config.json; 1 directory cannot be read, for example a (expected a directory with models, for example a Hugging Face cache)\n"
     assert done == Run(2, "", expected)
 
 
 def test_a_hostile_directory_name_is_printed_in_printable_characters() -> None:
-    written("s/\x1b[31m/config.json")
-    written("s/\u202e/config.json", "[]")
+    write_config("s/\x1b[31m/config.json")
+    write_config("s/\u202e/config.json", "[]")
     found = scan_folder(Path("s"), load_path)
     assert [row["id"] for row in found.rows] == [r"\x1b[31m"]
     assert found.errors == [(r"\u202e", "holds an array (expected a JSON object)")]
 
 
 def test_a_config_at_the_top_is_called_by_its_directory() -> None:
-    written("s/config.json")
+    write_config("s/config.json")
     assert [row["id"] for row in scan_folder(Path("s"), load_path).rows] == ["."]
 
 
@@ -266,7 +266,7 @@ def test_what_is_opened_sums_to_the_total(run: Runner, id: str, by: str) -> None
 
 
 def test_two_ways_of_opening_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_refusal(capsys, "gpt2-small", "--by", "layer", "--keys") == "--by cannot be combined with --keys"
+    assert command_error(capsys, "gpt2-small", "--by", "layer", "--keys") == "--by cannot be combined with --keys"
 
 
 # ---- what is supported
@@ -312,8 +312,8 @@ def test_warnings_of_configs_are_listed_and_with_strict_they_are_errors(run: Run
 
 
 def test_a_problem_of_the_directory_itself_names_its_config(run: Runner) -> None:
-    written("config.json", {"model_type": "gpt2", "n_layer": "12"})
-    written("a/config.json", GPT2)
+    write_config("config.json", {"model_type": "gpt2", "n_layer": "12"})
+    write_config("a/config.json", GPT2)
     done = run("scan", ".", "--columns", "total", "--csv")
     assert (done.code, done.out) == (1, "id,total\na,124439808\n")
     assert done.err.splitlines() == [

@@ -21,20 +21,20 @@ jsonschema = pytest.importorskip("jsonschema")
 WITHOUT_JSON = {"docs", "draw", "help", "report", "schema"}
 
 
-def validators() -> dict[str, Any]:
+def make_validators() -> dict[str, Any]:
     return {name: jsonschema.Draft202012Validator(read_schema(name)) for name in list_schemas()}
 
 
-def objects(node: Any) -> Iterator[dict[str, Any]]:
+def list_objects(node: Any) -> Iterator[dict[str, Any]]:
     """Every schema of an object inside of one."""
     if isinstance(node, dict):
         if "properties" in node:
             yield node
         for inner in node.values():
-            yield from objects(inner)
+            yield from list_objects(inner)
     elif isinstance(node, list):
         for inner in node:
-            yield from objects(inner)
+            yield from list_objects(inner)
 
 
 def test_every_command_that_prints_json_has_a_schema() -> None:
@@ -45,33 +45,34 @@ def test_every_command_that_prints_json_has_a_schema() -> None:
 def test_a_schema_is_valid_closed_and_of_this_version(name: str) -> None:
     document = read_schema(name)
     jsonschema.Draft202012Validator.check_schema(document)
-    assert [found for found in objects(document) if found.get("additionalProperties") is not False] == []
+    assert [found for found in list_objects(document) if found.get("additionalProperties") is not False] == []
     for top in document.get("$defs", {"": document}).values():
         assert top["properties"]["schema_version"] == {"const": SCHEMA_VERSION}
 
 
 def test_what_every_command_prints_is_valid(run: Runner, tmp_path: Path) -> None:
-    checks, seen = validators(), set()
+    checks, seen = make_validators(), set()
     for line in command_lines(tmp_path):
         found = run(*line, "--json")
         assert found.out, (line, found.err)
         data = json.loads(found.out)
         errors = [
-            f"{line}: {error.json_path}: {error.message[:200]}" for error in leaves(checks[line[0]].iter_errors(data))
+            f"{line}: {error.json_path}: {error.message[:200]}"
+            for error in list_leaf_errors(checks[line[0]].iter_errors(data))
         ]
         assert errors == []
         seen.add(line[0])
     assert seen == set(list_schemas())
 
 
-def leaves(errors: Any) -> Iterator[Any]:
+def list_leaf_errors(errors: Any) -> Iterator[Any]:
     """Errors, those of an `anyOf` by what is wrong in the alternative that fits best."""
     for error in errors:
         yield jsonschema.exceptions.best_match([error])
 
 
 def test_a_field_that_no_schema_names_and_a_number_as_text_are_found(run: Runner) -> None:
-    checks = validators()
+    checks = make_validators()
     data = json.loads(run("show", "gpt2-small", "--json").out)
     assert checks["show"].is_valid(data)
     for wrong in ({"surplus": 1}, {"total": "124,439,808"}, {"schema_version": 1}):

@@ -10,9 +10,9 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli.commands import COMMANDS
-from tests.refusing import command_refusal
+from tests.refusing import command_error
 from tests.running import Runner
-from tests.test_config_files import QWEN, written
+from tests.test_config_files import QWEN, write_config
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
-def parameters(name: str) -> dict[str, click.Parameter]:
+def list_parameters(name: str) -> dict[str, click.Parameter]:
     found: click.Command = import_module(f"paramcount.cli.{COMMANDS[name][0]}").command
     return {spelling: parameter for parameter in found.params for spelling in (*parameter.opts, str(parameter.metavar))}
 
@@ -30,7 +30,7 @@ def parameters(name: str) -> dict[str, click.Parameter]:
     [name for name in COMMANDS if name not in ("architectures", "audit", "docs", "help", "list", "scan", "schema")],
 )
 def test_every_command_that_takes_a_model_takes_set_download_and_output(name: str) -> None:
-    assert {"--set", "--download", "-o", "--output"} <= set(parameters(name))
+    assert {"--set", "--download", "-o", "--output"} <= set(list_parameters(name))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_every_command_that_takes_a_model_takes_set_download_and_output(name: st
 )
 def test_every_command_that_prints_a_table_takes_every_format_and_a_colour(name: str) -> None:
     assert {"--format", "--csv", "--json", "--markdown", "--latex", "-o", "--output", "--color"} <= set(
-        parameters(name)
+        list_parameters(name)
     )
 
 
@@ -63,7 +63,7 @@ def test_help_of_a_command_is_its_help_option(name: str, run: Runner) -> None:
 def test_help_alone_is_the_help_option(run: Runner, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("help") == run("--help")
     assert (
-        command_refusal(capsys, "help", "shwo")
+        command_error(capsys, "help", "shwo")
         == "unknown command 'shwo' (expected a command that `paramcount help` lists); did you mean show?"
     )
 
@@ -83,7 +83,7 @@ def test_without_output_a_file_is_named_after_the_model(command: str, ending: st
     for folder in ("out", "out/"):
         assert run(command, "gpt2-small", "-o", folder) == (0, "", f"note: wrote out/gpt2-small{ending}\n")
     assert Path(f"out/gpt2-small{ending}").read_bytes() == Path(f"gpt2-small{ending}").read_bytes()
-    written("models/my qwen #1/config.json", QWEN | {"num_hidden_layers": 1})
+    write_config("models/my qwen #1/config.json", QWEN | {"num_hidden_layers": 1})
     assert run(command, "./models/my qwen #1").err.endswith(f"note: wrote my-qwen-1{ending}\n")
 
 
@@ -94,5 +94,5 @@ def test_a_report_on_several_models_is_called_report(run: Runner) -> None:
 
 
 def test_a_directory_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_refusal(capsys, "draw", "gpt2-small", "-o", "nowhere/")
+    message = command_error(capsys, "draw", "gpt2-small", "-o", "nowhere/")
     assert message == "-o nowhere/gpt2-small.svg: cannot be written: No such file or directory"

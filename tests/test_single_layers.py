@@ -10,9 +10,9 @@ import pytest
 
 import paramcount as pc
 from paramcount.sizes.single_layers import PER_LAYER
-from tests.refusing import refusal
+from tests.refusing import model_error
 from tests.test_config_files import QWEN, TOTAL
-from tests.test_config_json import lines
+from tests.test_config_json import read_lines
 
 GEMMA: dict[str, Any] = {"model_type": "gemma4_text"}  # 30 layers of d_head 256, every sixth of them full
 FULL = (5, 11, 17, 23, 29)
@@ -23,7 +23,7 @@ WINDOW = {
 }  # fmt: skip
 
 
-def gemma(**sizes: int) -> dict[str, Any]:
+def gemma_config(**sizes: int) -> dict[str, Any]:
     return GEMMA | {PER_LAYER: {f"{i:02}": sizes for i in FULL}}
 
 
@@ -34,8 +34,8 @@ def gemma(**sizes: int) -> dict[str, Any]:
         (GEMMA | {PER_LAYER: {}}, 5_006_396_416),
         (GEMMA | {PER_LAYER: None, "global_head_dim": 64}, 5_006_396_416),
         (GEMMA | {PER_LAYER: {}, "global_head_dim": None, "num_global_key_value_heads": "no"}, 5_006_396_416),
-        (gemma(head_dim=512), 5_077_177_856),
-        (gemma(head_dim=512, num_key_value_heads=1), 5_041_788_416),
+        (gemma_config(head_dim=512), 5_077_177_856),
+        (gemma_config(head_dim=512, num_key_value_heads=1), 5_041_788_416),
         (
             GEMMA
             | {PER_LAYER: {i: {"head_dim": 512 if i in FULL else 256, "num_key_value_heads": 4} for i in range(30)}},
@@ -57,7 +57,7 @@ def test_full_layers_of_gemma_4_have_what_per_layer_config_gives_them_and_else_w
 
 
 def test_a_wider_head_in_full_layers_alone_is_so_many_parameters_more() -> None:
-    more = pc.count(gemma(head_dim=512)).total - pc.count(GEMMA | {PER_LAYER: {}}).total
+    more = pc.count(gemma_config(head_dim=512)).total - pc.count(GEMMA | {PER_LAYER: {}}).total
     matrices = (8 + 4 + 4 + 8) * 2304  # q, k, v and o: 8 heads, 4 of them for keys and values
     assert more == len(FULL) * (512 - 256) * (matrices + 2)  # and a norm on queries and one on keys
 
@@ -80,9 +80,10 @@ def test_the_layers_over_a_window_have_what_per_layer_config_gives_them() -> Non
 
 def test_the_keys_say_where_a_size_of_single_layers_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
-    path.write_text(json.dumps(gemma(head_dim=512) | {"global_head_dim": 64}), encoding="utf-8")
+    path.write_text(json.dumps(gemma_config(head_dim=512) | {"global_head_dim": 64}), encoding="utf-8")
     rows = {
-        row["size"] or row["key"]: row for row in json.loads(lines(capsys, str(path), "--keys", "--json")[0])["keys"]
+        row["size"] or row["key"]: row
+        for row in json.loads(read_lines(capsys, str(path), "--keys", "--json")[0])["keys"]
     }
     assert rows["d_global_head"] == {
         "key": f"{PER_LAYER}.05.head_dim",
@@ -114,14 +115,14 @@ def test_where_no_layer_has_anything_of_its_own_every_architecture_is_what_it_is
         (GEMMA | {PER_LAYER: {"9" * 5000: {}}}, f"{PER_LAYER}: names layer 999999999…9999999999 (expected layers from 0 to 29)"),
         (GEMMA | {PER_LAYER: {"5": {"head_dim": 512}}}, f"{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
         (GEMMA | {PER_LAYER: {"0": {"head_dim": 8}}}, f"{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
-        (gemma(intermediate_size=8), f"{PER_LAYER}.05.intermediate_size: overrides sizes layer by layer, which is not supported"),
-        (gemma(head_dim=0), f"{PER_LAYER}.05.head_dim = 0 (expected a positive integer)"),
+        (gemma_config(intermediate_size=8), f"{PER_LAYER}.05.intermediate_size: overrides sizes layer by layer, which is not supported"),
+        (gemma_config(head_dim=0), f"{PER_LAYER}.05.head_dim = 0 (expected a positive integer)"),
         (GEMMA | {PER_LAYER: {}, "layer_types": [["full_attention"]] * 30}, f"{PER_LAYER}: cannot be derived from {PER_LAYER} (expected a config that the reference can build)"),
         (DOTS | {PER_LAYER: {}}, "head_dim = 256 (expected 192, the sum of its parts)"),
         (DOTS | {PER_LAYER: {"2": WINDOW | {"head_dim": 200}}}, f"{PER_LAYER}.2.head_dim = 200 (expected 256, the sum of its parts)"),
         (DOTS | {PER_LAYER: {"2": WINDOW | {"num_key_value_heads": 8}}}, f"{PER_LAYER}.2.num_key_value_heads = 8 for 64 heads (expected 64)"),
         ({"model_type": "gemma4", PER_LAYER: {}}, f"{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
-        ({"model_type": "gemma4", "text_config": gemma(hidden_size=8)}, f"text_config.{PER_LAYER}.05.hidden_size: overrides sizes layer by layer, which is not supported"),
+        ({"model_type": "gemma4", "text_config": gemma_config(hidden_size=8)}, f"text_config.{PER_LAYER}.05.hidden_size: overrides sizes layer by layer, which is not supported"),
         ({"model_type": "llava", PER_LAYER: {}}, f"{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
         ({"model_type": "gemma3", "text_config": {PER_LAYER: {"1": {"head_dim": 8}}}}, f"text_config.{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
         ({"model_type": "gemma3", "vision_config": {PER_LAYER: {"1": {"intermediate_size": 8}}}}, f"vision_config.{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
@@ -129,4 +130,4 @@ def test_where_no_layer_has_anything_of_its_own_every_architecture_is_what_it_is
     ],
 )  # fmt: skip
 def test_what_no_declaration_has_a_place_for_is_refused(document: dict[str, Any], message: str) -> None:
-    assert refusal(document) == message
+    assert model_error(document) == message

@@ -29,17 +29,17 @@ FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128], "activation_schem
 INT4 = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": 64}
 
 
-def quantised(config: dict[str, Any], said: Any, **others: Any) -> pc.Count:
+def count_quantised(config: dict[str, Any], said: Any, **others: Any) -> pc.Count:
     return pc.count(config | {"quantization_config": said} | others)
 
 
-def storage(config: dict[str, Any], said: Any, **others: Any) -> Any:
-    found = quantised(config, said, **others)
+def find_storage(config: dict[str, Any], said: Any, **others: Any) -> Any:
+    found = count_quantised(config, said, **others)
     assert found.storage is not None, found.notes
     return found.storage
 
 
-def compressed(weights: dict[str, Any], form: str, **others: Any) -> dict[str, Any]:
+def compressed_section(weights: dict[str, Any], form: str, **others: Any) -> dict[str, Any]:
     groups = {"group_0": {"targets": ["Linear"], "weights": weights}}
     return {
         "quant_method": "compressed-tensors",
@@ -130,31 +130,31 @@ def test_fp8_has_a_byte_per_value_and_a_scale_per_block_tensor_or_matrix() -> No
     linear = 2 * (4 * 128 * 128 + 3 * 128 * 192)
     rest = 2 * (2 * 160 * 128 + 5 * 128)
     scales = 2 * (4 * 1 + 3 * 2)
-    assert storage(LLAMA, FP8).bytes == linear + rest + 4 * scales
-    assert storage(LLAMA, FP8 | {"weight_block_size": None}).bytes == linear + rest + 4 * 14
-    assert storage(LLAMA, FP8 | {"activation_scheme": "static"}).bytes == linear + rest + 4 * scales + 4 * 14
+    assert find_storage(LLAMA, FP8).bytes == linear + rest + 4 * scales
+    assert find_storage(LLAMA, FP8 | {"weight_block_size": None}).bytes == linear + rest + 4 * 14
+    assert find_storage(LLAMA, FP8 | {"activation_scheme": "static"}).bytes == linear + rest + 4 * scales + 4 * 14
     outputs = 2 * (4 * 128 + 2 * 192 + 128)  # integrations/fbgemm_fp8.py, FbgemmFp8Linear
-    assert storage(LLAMA, {"quant_method": "fbgemm_fp8"}).bytes == linear + rest + 4 * outputs
+    assert find_storage(LLAMA, {"quant_method": "fbgemm_fp8"}).bytes == linear + rest + 4 * outputs
     assert (
-        storage(LLAMA, FP8 | {"modules_to_not_convert": ["lm_head", "model.layers.1"]}).bytes
+        find_storage(LLAMA, FP8 | {"modules_to_not_convert": ["lm_head", "model.layers.1"]}).bytes
         == linear * 3 // 2 + rest + 2 * scales
     )
 
 
 def test_a_config_without_a_type_says_what_is_assumed() -> None:
     untyped = {key: value for key, value in LLAMA.items() if key != "dtype"}
-    found = storage(untyped, FP8)
-    assert (found.bytes, found.exact) == (storage(LLAMA, FP8).bytes, False)
+    found = find_storage(untyped, FP8)
+    assert (found.bytes, found.exact) == (find_storage(LLAMA, FP8).bytes, False)
     assert found.scheme == "FP8, 128 × 128 blocks, BF16 assumed for the rest"
-    assert storage(untyped, FP8, torch_dtype="float32").bytes == found.bytes + 2 * (2 * 160 * 128 + 5 * 128)
+    assert find_storage(untyped, FP8, torch_dtype="float32").bytes == found.bytes + 2 * (2 * 160 * 128 + 5 * 128)
 
 
 def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> None:
     plain, packed = 2 * 128 * 192, 128 * 192 // 2 + 2 * 128 * 192 // 64 + 16
-    all_of_it = storage(LLAMA, compressed(INT4, "pack-quantized")).bytes
-    without = storage(
+    all_of_it = find_storage(LLAMA, compressed_section(INT4, "pack-quantized")).bytes
+    without = find_storage(
         LLAMA,
-        compressed(
+        compressed_section(
             INT4, "pack-quantized", ignore=["lm_head", r"re:.*mlp\.(gate|up)_proj$", "model.layers.0.mlp.down_proj"]
         ),
     ).bytes
@@ -180,16 +180,19 @@ def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> N
         (FP8 | {"modules_to_not_convert": "lm_head"}, "modules_to_not_convert = the string 'lm_head'"),
         ({"load_in_4bit": True, "load_in_8bit": True}, "sets both load_in_8bit and load_in_4bit"),
         ({"quant_method": "gptq", "bits": 4, "group_size": 100}, "uses GPTQ 4-bit, which cannot store"),
-        (compressed(INT4, "marlin-24"), "has a group in the format 'marlin-24'"),
+        (compressed_section(INT4, "marlin-24"), "has a group in the format 'marlin-24'"),
         (
-            compressed(INT4, "pack-quantized", ignore=["re:(a+)+b"]),
+            compressed_section(INT4, "pack-quantized", ignore=["re:(a+)+b"]),
             "is a regular expression that may take long to match",
         ),
-        (compressed(INT4 | {"strategy": "channels"}, "pack-quantized"), "has weights with the strategy 'channels'"),
+        (
+            compressed_section(INT4 | {"strategy": "channels"}, "pack-quantized"),
+            "has weights with the strategy 'channels'",
+        ),
     ],
 )
 def test_a_scheme_without_a_known_size_leaves_the_count_and_says_so(said: Any, note: str) -> None:
-    count = quantised(LLAMA, said)
+    count = count_quantised(LLAMA, said)
     assert (count.total, count.stored_bytes) == (pc.count(LLAMA).total, None)
     (text,) = [text for text in count.notes if text.startswith("stored bytes are unknown: quantization_config ")]
     assert note in text
@@ -199,7 +202,7 @@ def test_which_matrices_are_quantised_is_not_guessed() -> None:
     experts = {key: value for key, value in WRITTEN["qwen3_moe-nf4"]["config"].items() if key != "transformers_version"}
     assert "before version 5" in pc.count(experts).notes[-1]
     falcon = {"model_type": "falcon", "num_hidden_layers": 1}
-    assert "are linear layers is unknown" in quantised(falcon, {"load_in_8bit": True}).notes[-1]
+    assert "are linear layers is unknown" in count_quantised(falcon, {"load_in_8bit": True}).notes[-1]
 
 
 @pytest.mark.parametrize("text", ["(a+)+", ".*a.*b.*c", "(?=x)", "a{1000}{1000}", "a**", "(.*)*", "[", "x" * 501])

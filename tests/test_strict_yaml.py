@@ -15,7 +15,7 @@ import paramcount as pc
 from paramcount import zoo
 from paramcount.formats import strict_yaml
 from paramcount.formats.strict_yaml import parse_yaml, read_yaml
-from tests.refusing import assert_one_line, command_refusal, refusal
+from tests.refusing import assert_one_line, command_error, model_error
 
 PARSERS = [parser for parser in (getattr(yaml, "CLoader", None), yaml.Loader) if parser]
 WRITTEN_OUT = "an anchor or alias (expected every value written out)"
@@ -36,7 +36,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
-def message_of(text: str) -> str:
+def yaml_error(text: str) -> str:
     with pytest.raises(pc.ParamcountError) as caught:
         parse_yaml(text)
     assert_one_line(str(caught.value))
@@ -117,7 +117,7 @@ def test_a_merge_key_is_a_key_like_any_other() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_plain_data_is_refused_where_it_stands(text: str, message: str) -> None:
-    assert message_of(text) == message
+    assert yaml_error(text) == message
 
 
 @pytest.mark.usefixtures("_each_parser")
@@ -138,7 +138,7 @@ def test_what_is_no_plain_data_is_refused_where_it_stands(text: str, message: st
     ],
 )
 def test_what_is_not_yaml_is_refused_with_its_line(text: str) -> None:
-    message = message_of(text)
+    message = yaml_error(text)
     assert message.startswith("line ")
     assert ": is not YAML: " in message
     assert message.endswith("(expected a mapping of fields)")
@@ -147,7 +147,7 @@ def test_what_is_not_yaml_is_refused_with_its_line(text: str) -> None:
 @pytest.mark.usefixtures("_each_parser")
 def test_twelve_levels_are_enough_and_thirteen_too_many() -> None:
     assert parse_yaml("a: " + "[" * 11 + "]" * 11)
-    assert message_of("a: " + "[" * 12 + "]" * 12) == f"line 1: {TOO_DEEP}"
+    assert yaml_error("a: " + "[" * 12 + "]" * 12) == f"line 1: {TOO_DEEP}"
 
 
 @pytest.mark.usefixtures("_each_parser")
@@ -159,19 +159,19 @@ def test_real_entries_are_read_as_any_yaml_reader_reads_them(id: str) -> None:
     theirs: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - it makes texts of everything
     as_text = {True: "true", False: "false", None: "null"}
 
-    def worded(value: Any) -> Any:
+    def expected_text(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: worded(inner) for key, inner in value.items()}
+            return {key: expected_text(inner) for key, inner in value.items()}
         if isinstance(value, list):
-            return [worded(inner) for inner in value]
+            return [expected_text(inner) for inner in value]
         return as_text[value] if value is None or isinstance(value, bool) else str(value)
 
-    assert worded(ours) == theirs
+    assert expected_text(ours) == theirs
 
 
 def test_a_key_of_a_megabyte_is_an_unknown_field(capsys: pytest.CaptureFixture[str]) -> None:
     Path("x.yaml").write_text("architecture: llama\nconfig:\n  ? " + "k" * 1_000_000 + "\n  : 1\n", encoding="utf-8")
-    message = command_refusal(capsys, "./x.yaml")
+    message = command_error(capsys, "./x.yaml")
     assert message.startswith("x.yaml: config.kkkk")
     assert "…" in message
     assert message.endswith(" or 5 others)")
@@ -198,8 +198,8 @@ def test_a_file_that_holds_no_entry_is_refused_by_name(
     content: bytes, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("x.yaml").write_bytes(content)
-    assert command_refusal(capsys, "x.yaml", "-o", "out.csv") == f"x.yaml: {message}"
-    assert refusal(Path("x.yaml")) == refusal("./x.yaml") == f"x.yaml: {message}"
+    assert command_error(capsys, "x.yaml", "-o", "out.csv") == f"x.yaml: {message}"
+    assert model_error(Path("x.yaml")) == model_error("./x.yaml") == f"x.yaml: {message}"
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> Non
 def test_of_an_endless_file_only_the_beginning_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     Path("x.yaml").touch()
     os.truncate("x.yaml", 2**40)
-    assert command_refusal(capsys, "x.yaml") == "x.yaml: is too large (expected a YAML file of at most 1,048,576 bytes)"
+    assert command_error(capsys, "x.yaml") == "x.yaml: is too large (expected a YAML file of at most 1,048,576 bytes)"
 
 
 NOT_A_FILE = "is not a file (expected a YAML file)"
@@ -221,10 +221,10 @@ NOT_A_FILE = "is not a file (expected a YAML file)"
 
 @pytest.fixture
 def _in_five_seconds() -> Iterator[None]:
-    def late(*_: object) -> None:
+    def raise_timeout(*_: object) -> None:
         raise TimeoutError
 
-    before = signal.signal(signal.SIGALRM, late)
+    before = signal.signal(signal.SIGALRM, raise_timeout)
     signal.alarm(5)
     yield
     signal.alarm(0)
@@ -255,19 +255,19 @@ def test_what_is_not_a_file_is_refused_and_never_waited_for(
             os.mkfifo("x.yaml")
         case _ if kind.startswith("link"):
             Path("x.yaml").symlink_to({"itself": "x.yaml"}.get(kind[8:], kind[8:]))
-    assert command_refusal(capsys, "x.yaml") == f"x.yaml: {message}"
-    assert refusal(Path("x.yaml")) == f"x.yaml: {message}"
+    assert command_error(capsys, "x.yaml") == f"x.yaml: {message}"
+    assert model_error(Path("x.yaml")) == f"x.yaml: {message}"
 
 
 def test_a_file_that_may_not_be_read_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def denied(*_: object, **__: object) -> None:
+    def raise_denied(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     Path("x.yaml").write_text("a: 1", encoding="utf-8")
-    monkeypatch.setattr(Path, "open", denied)  # root may read everything
-    assert command_refusal(capsys, "x.yaml") == "x.yaml: cannot be read: Permission denied"
+    monkeypatch.setattr(Path, "open", raise_denied)  # root may read everything
+    assert command_error(capsys, "x.yaml") == "x.yaml: cannot be read: Permission denied"
 
 
 @pytest.mark.parametrize(
@@ -285,5 +285,5 @@ def test_a_file_that_may_not_be_read_is_refused(
 )
 def test_a_path_that_no_file_can_have_is_refused(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("x.yaml").touch()
-    assert command_refusal(capsys, name) == message
-    assert refusal(Path(name)) == refusal(name) == message
+    assert command_error(capsys, name) == message
+    assert model_error(Path(name)) == model_error(name) == message

@@ -12,13 +12,13 @@ import pytest
 
 import paramcount as pc
 from paramcount.architectures.task_heads import DECLARED, task_heads
-from tests.cases import digest
-from tests.oracle.differential import ours
-from tests.refusing import refusal
-from tests.task_heads import load
-from tests.test_config_json import lines
+from tests.cases import hash_shapes
+from tests.oracle.differential import count_document
+from tests.refusing import model_error
+from tests.task_heads import load_task_heads
+from tests.test_config_json import read_lines
 
-CASES = load()
+CASES = load_task_heads()
 NAMES = sorted(f"{model_type}.{cls}" for model_type in DECLARED for cls in task_heads(model_type))
 LLAMA = {
     "model_type": "llama", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40,
@@ -62,12 +62,12 @@ def test_frozen_cases_are_of_every_class() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_class_with_another_head_is_counted_as_the_reference_built_it(name: str) -> None:
     for case in CASES[name]:
-        count, parameters, buffers = ours(case["config"])
+        count, parameters, buffers = count_document(case["config"])
         assert {what: getattr(count, what) for what in ("total", "embedding", "buffers")} == {
             what: case[what] for what in ("total", "embedding", "buffers")
         }
         assert count.lm_head == case.get("lm_head", 0)
-        assert (digest(parameters, case["prefix"]), digest(buffers, case["prefix"])) == (
+        assert (hash_shapes(parameters, case["prefix"]), hash_shapes(buffers, case["prefix"])) == (
             case["tensors"],
             case["buffer_tensors"],
         )
@@ -140,7 +140,7 @@ def test_labels(keys: dict[str, Any], labels: int) -> None:
 
 @pytest.mark.parametrize(("keys", "message"), REFUSED_LABELS)
 def test_wrong_labels(keys: dict[str, Any], message: str) -> None:
-    assert refusal({**LLAMA, **keys, "architectures": ["LlamaForSequenceClassification"]}) == message
+    assert model_error({**LLAMA, **keys, "architectures": ["LlamaForSequenceClassification"]}) == message
 
 
 def test_labels_of_a_composite_stand_outside_its_sections() -> None:
@@ -163,7 +163,7 @@ def test_labels_of_a_composite_stand_outside_its_sections() -> None:
     ],
 )
 def test_a_class_that_is_not_declared_is_refused_by_name(model_type: str, cls: str, supported: str) -> None:
-    message = refusal({"model_type": model_type, "architectures": [cls]})
+    message = model_error({"model_type": model_type, "architectures": [cls]})
     assert message.startswith(f"architectures.0 = {cls} is not supported for model_type {model_type} (expected ")
     assert supported.removesuffix(" or ") in message
 
@@ -178,13 +178,15 @@ def test_a_composite_without_a_head_is_its_own_class(cls: str) -> None:
 
 def test_another_head_of_a_composite_whose_language_model_alone_is_declared_is_refused() -> None:
     message = "architectures.0 = Qwen3ASRForTokenClassification has a head that is not supported for this model type"
-    assert refusal({"model_type": "qwen3_asr", "architectures": ["Qwen3ASRForTokenClassification"]}).startswith(message)
+    assert model_error({"model_type": "qwen3_asr", "architectures": ["Qwen3ASRForTokenClassification"]}).startswith(
+        message
+    )
 
 
 def test_the_headline_names_the_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}), encoding="utf-8")
-    out, _ = lines(capsys, str(path))
+    out, _ = read_lines(capsys, str(path))
     assert "as built by LlamaForSequenceClassification" in out
 
 

@@ -15,7 +15,7 @@ import pytest
 from paramcount.output.tables import Column, Table, render
 from paramcount.output.terminal import ASCII, measure_text
 from tests.running import Runner
-from tests.test_config_files import QWEN, written
+from tests.test_config_files import QWEN, write_config
 
 ROOT = Path(__file__).parents[1] / "paramcount"
 ESCAPES = re.compile(r"\x1b\[\d+m")
@@ -79,7 +79,7 @@ def test_the_environment_turns_colour_off_and_color_always_on_again(
 # ---- encodings
 
 
-def process(*args: str, encoding: str) -> subprocess.CompletedProcess[bytes]:
+def run_process(*args: str, encoding: str) -> subprocess.CompletedProcess[bytes]:
     environment = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "80", "PYTHONPATH": str(ROOT.parent)}
     return subprocess.run(
         [sys.executable, "-m", "paramcount", *args], capture_output=True, check=False, env=environment
@@ -94,7 +94,7 @@ def process(*args: str, encoding: str) -> subprocess.CompletedProcess[bytes]:
 def test_an_encoding_without_some_characters_gets_ascii_and_no_question_marks(
     command: list[str], encoding: str
 ) -> None:
-    done = process(*command, encoding=encoding)
+    done = run_process(*command, encoding=encoding)
     text = done.stdout.decode(encoding)
     assert done.stderr == b""
     assert "?" not in text
@@ -105,7 +105,7 @@ def test_an_encoding_without_some_characters_gets_ascii_and_no_question_marks(
 
 
 def test_messages_fall_back_to_ascii_too(tmp_path: Path) -> None:
-    done = process("x" * 300, encoding="ascii")
+    done = run_process("x" * 300, encoding="ascii")
     assert done.returncode == 2
     assert b"xxx...xxx" in done.stderr
 
@@ -147,13 +147,13 @@ def test_a_model_of_a_wide_name_keeps_to_the_width(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", str(width))
-    written(f"{'通义千问' * 12}/config.json")
+    write_config(f"{'通义千问' * 12}/config.json")
     assert "通义千问" in run("通义千问" * 12).out
     for command in (["通义千问" * 12], ["diff", "通义千问" * 12, "qwen3-8b"]):
-        assert max(map(display, run(*command).out.splitlines())) <= width
+        assert max(map(display_width, run(*command).out.splitlines())) <= width
 
 
-def display(line: str) -> int:
+def display_width(line: str) -> int:
     """Columns by the Unicode standard: East Asian Width W and F take two."""
     return sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in line)
 
@@ -189,7 +189,7 @@ def test_a_name_that_a_spreadsheet_would_run_gets_an_apostrophe(
     name: str, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    written(f"{name}/config.json", QWEN)
+    write_config(f"{name}/config.json", QWEN)
     lines = run("scan", ".", "--csv", "--columns", "total,name").out.splitlines()
     assert lines[1].split(",")[-1].strip('"') == f"'{name}"
     transposed = run("compare", f"./{name}", "gpt2-small", "--csv", "--transpose", "--columns", "name").out

@@ -17,8 +17,8 @@ from paramcount.api import trace
 from paramcount.tracing.render import build_table, with_every_layer
 from paramcount.zoo import count_model
 from tests.golden import assert_golden
-from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, frozen_weights, write_weights, write_words
-from tests.refusing import command_refusal
+from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, make_frozen_weights, write_weights, write_words
+from tests.refusing import command_error
 from tests.running import Runner
 
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
@@ -93,7 +93,7 @@ def test_layers_of_several_kinds_run_in_their_order_too() -> None:
 def test_too_many_layers_to_be_told_one_by_one_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 2**31}), encoding="utf-8")
-    assert "at most 100,000; omit --full to fold equal layers" in command_refusal(capsys, "trace", str(path), "--full")
+    assert "at most 100,000; omit --full to fold equal layers" in command_error(capsys, "trace", str(path), "--full")
 
 
 def test_csv_has_a_row_for_each_step_and_heading(run: Runner) -> None:
@@ -187,14 +187,14 @@ def test_numbers_in_the_patterns_sum_up(id: str) -> None:
     ],
 )
 def test_what_cannot_be_sent_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_refusal(capsys, "trace", "gpt2-small", *args) == message
+    assert command_error(capsys, "trace", "gpt2-small", *args) == message
 
 
 def test_real_weights_say_what_comes_next(tmp_path: Path, run: Runner) -> None:
     """The expected logits are those of the reference implementation for the same weights and ids: tests/data/gpt2_logits.json."""
     model = tmp_path / "tiny.yaml"
     model.write_text(f"architecture: gpt2\nconfig: {json.dumps(SIZES.model_dump())}\n", encoding="utf-8")
-    weights = write_weights(tmp_path / "model.safetensors", frozen_weights(), "F64")
+    weights = write_weights(tmp_path / "model.safetensors", make_frozen_weights(), "F64")
     write_words(tmp_path / "tokenizer.json")
     done = run("trace", str(model), "--weights", str(weights), "--text", TEXT, "--top", "1", "--full")
     logits = FROZEN["logits"][-1]
@@ -212,7 +212,7 @@ def test_real_weights_say_what_comes_next(tmp_path: Path, run: Runner) -> None:
 
 
 def test_weights_of_another_architecture_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_refusal(capsys, "trace", "llama-3.1-8b", "--weights", "w", "--text", "a")
+    message = command_error(capsys, "trace", "llama-3.1-8b", "--weights", "w", "--text", "a")
     assert message == "--weights: not available for the architecture llama (expected a model of the architecture gpt2)"
 
 

@@ -23,11 +23,11 @@ from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import count_model
 from tests import cases
 from tests.model_types import MODEL_TYPES
-from tests.structures import one_of_each
+from tests.structures import pick_structures
 
 # Operations whose output is learned, depends on lengths alone, or has a fixed number of rows per image: without a batch axis.
 SAME_FOR_ALL = ("distances", "aspect ratio", "query", "class token", "pool")
-CASES = cases.load()
+CASES = cases.load_cases()
 REMOTE = json.loads((Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8"))
 WAYS = [
     TraceOptions(5),
@@ -48,9 +48,9 @@ NOT_TRACED = {
 }
 
 
-def models() -> list[Any]:
+def list_models() -> list[Any]:
     """Every zoo entry, of every supported architecture a config that the reference builds, and the released ones of others."""
-    found: list[Any] = [pytest.param(zoo.load_entry(id), id=id, marks=marks) for (id,), marks, _ in one_of_each()]
+    found: list[Any] = [pytest.param(zoo.load_entry(id), id=id, marks=marks) for (id,), marks, _ in pick_structures()]
     for name, of_type in CASES.items():
         config = next((case["config"] for case in of_type if "total" in case), None)
         if config is not None:
@@ -58,10 +58,10 @@ def models() -> list[Any]:
     return found + [pytest.param(load(released["config"]), id=name) for name, released in REMOTE.items()]
 
 
-MODELS = models()
+MODELS = list_models()
 
 
-def sent(model: zoo.Model) -> list[Trace]:
+def list_traces(model: zoo.Model) -> list[Trace]:
     """The traces of every input that the model can process."""
     found = []
     options = [*WAYS, TraceOptions(2, batch=3, source=4)] if has_encoder_input(model) else WAYS
@@ -75,13 +75,13 @@ def sent(model: zoo.Model) -> list[Trace]:
     return found
 
 
-def numbers(shape: Shape) -> int | None:
+def count_elements(shape: Shape) -> int | None:
     return None if any(isinstance(n, str) for n in shape) else prod(n for n in shape if isinstance(n, int))
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_in_every_product_the_inner_widths_are_equal(model: zoo.Model) -> None:
-    for found in sent(model):
+    for found in list_traces(model):
         for step in found.steps:
             if step.product:
                 left, right, out = step.product
@@ -89,29 +89,29 @@ def test_in_every_product_the_inner_widths_are_equal(model: zoo.Model) -> None:
                 assert left[:-1] == out[:-1]
 
 
-def alike(shape: Shape) -> tuple[list[str], int]:
+def merge_heads(shape: Shape) -> tuple[list[str], int]:
     """A shape apart from how its numbers stand in heads."""
     return sorted(n for n in shape if isinstance(n, str)), prod(n for n in shape if isinstance(n, int))
 
 
-def inside(step: Step) -> int:
+def nesting_depth(step: Step) -> int:
     """How deep it stands in experts, streams, heads: bodies that take a part of what is given."""
     return sum(scope.axis != "layer" for scope in step.scopes)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_what_goes_into_a_step_is_what_the_steps_that_it_reads_have_given(model: zoo.Model) -> None:
-    for found in sent(model):
+    for found in list_traces(model):
         for i, step in enumerate(found.steps):
             read = [found.steps[before] for before in step.reads]
             assert all(before < i for before in step.reads)
             if not step.inputs:
                 assert read == []
-            if step.op == "append" or any(inside(before) < inside(step) for before in read):
+            if step.op == "append" or any(nesting_depth(before) < nesting_depth(step) for before in read):
                 continue  # what earlier blocks left; the rows that chose an expert, one head of all
             given, taken = (
-                [alike(before.out) for before in read],
-                [alike(shape) for shape in step.inputs[step.op == "cache" :]],
+                [merge_heads(before.out) for before in read],
+                [merge_heads(shape) for shape in step.inputs[step.op == "cache" :]],
             )
             assert [shape for shape in given if shape not in taken] == []
             assert [shape for shape in taken if shape not in given] == []
@@ -119,7 +119,7 @@ def test_what_goes_into_a_step_is_what_the_steps_that_it_reads_have_given(model:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_nothing_but_the_last_row_goes_on_behind_it(model: zoo.Model) -> None:
-    for found in sent(model):
+    for found in list_traces(model):
         behind: set[int] = set()
         for i, step in enumerate(found.steps):
             if behind:

@@ -15,9 +15,9 @@ from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Shape, Step, Trace
 from paramcount.tracing.walk import TraceOptions
 from tests import cases
-from tests.test_mutants import everywhere
+from tests.test_mutants import replace_everywhere
 
-CASES = cases.load()
+CASES = cases.load_cases()
 
 
 # ---- GPT-2: what really runs
@@ -32,7 +32,7 @@ LIKE = {
 }  # an intermediate of the pass and the step that gives it
 
 
-def ran(n_tokens: int) -> list[tuple[str, tuple[int, ...]]]:
+def run_gpt2(n_tokens: int) -> list[tuple[str, tuple[int, ...]]]:
     """The intermediates of a real pass, in order."""
     seen: list[tuple[str, tuple[int, ...]]] = []
     forward(
@@ -44,7 +44,7 @@ def ran(n_tokens: int) -> list[tuple[str, tuple[int, ...]]]:
     return seen
 
 
-def layer_by_layer(found: Trace) -> list[Step]:
+def expand_layers(found: Trace) -> list[Step]:
     from paramcount.tracing.render import with_every_layer
 
     return list(with_every_layer(found).steps)
@@ -52,8 +52,8 @@ def layer_by_layer(found: Trace) -> list[Step]:
 
 @pytest.mark.parametrize("n_tokens", [1, 5, 13])
 def test_the_trace_of_gpt2_is_shape_by_shape_what_a_forward_pass_produces(n_tokens: int) -> None:
-    told = layer_by_layer(trace({"architecture": "gpt2", "config": SIZES.model_dump()}, tokens=n_tokens))
-    made = ran(n_tokens)
+    told = expand_layers(trace({"architecture": "gpt2", "config": SIZES.model_dump()}, tokens=n_tokens))
+    made = run_gpt2(n_tokens)
     # The pass makes no array of the mask alone and none of the last row; its logits are of every row.
     expected = [step.out for step in told if step.op not in ("tokens", "mask", "last row")]
     assert [shape for _, shape in made[:-1]] == expected[:-1]
@@ -66,11 +66,11 @@ def test_the_trace_of_gpt2_is_shape_by_shape_what_a_forward_pass_produces(n_toke
 # ---- what a person works out by hand
 
 
-def by_text(found: Trace, text: str) -> list[Step]:
+def steps_with_text(found: Trace, text: str) -> list[Step]:
     return [step for step in found.steps if step.text == text]
 
 
-def by_op(found: Trace, op: str) -> list[Step]:
+def steps_with_op(found: Trace, op: str) -> list[Step]:
     return [step for step in found.steps if step.op == op]
 
 
@@ -124,11 +124,11 @@ def test_five_tokens_go_through_gpt2_as_the_paper_has_it() -> None:
 def test_keys_and_values_are_made_of_the_latents_of_all_tokens() -> None:
     """DeepSeek-V2, arXiv:2405.04434, section 2.1: 128 heads of 128 beside a rotated 64, out of a latent of 512 that is cached."""
     found = trace("deepseek-v3", past=99)
-    assert {step.out for step in by_op(found, "cache")} == {(100, 512), (100, 64)}
-    assert {(step.inputs, step.out) for step in by_text(found, "keys and values")} == {
+    assert {step.out for step in steps_with_op(found, "cache")} == {(100, 512), (100, 64)}
+    assert {(step.inputs, step.out) for step in steps_with_text(found, "keys and values")} == {
         (((100, 512),), (100, 128, 128 + 128))
     }
-    assert {(step.inputs, step.out) for step in by_op(found, "QKᵀ")} == {
+    assert {(step.inputs, step.out) for step in steps_with_op(found, "QKᵀ")} == {
         (((1, 128, 192), (100, 128, 192)), (128, 1, 100))
     }
     assert found.attention_scores == 61 * 128 * 100
@@ -137,8 +137,8 @@ def test_keys_and_values_are_made_of_the_latents_of_all_tokens() -> None:
 def test_several_tokens_behind_a_window_see_their_own_windows() -> None:
     """Three tokens after nine, each in a window of five: keys of the four before the first, and of the three."""
     found = trace({"model_type": "mistral", "num_hidden_layers": 1, "sliding_window": 5}, tokens=3, past=9)
-    assert [step.out for step in by_op(found, "QKᵀ")] == [(32, 3, 4 + 3)]
-    assert [step.note for step in by_op(found, "mask")] == [
+    assert [step.out for step in steps_with_op(found, "QKᵀ")] == [(32, 3, 4 + 3)]
+    assert [step.note for step in steps_with_op(found, "mask")] == [
         "each token attends to itself and earlier tokens, at most 5"
     ]
     assert [kept.shapes for kept in found.cache] == [((4, 8, 128), (4, 8, 128))]
@@ -168,8 +168,8 @@ def test_a_kind_of_layer_reads_the_layer_before_its_first_one() -> None:
 
 def test_distances_are_the_same_in_every_text() -> None:
     found = trace("t5-small", tokens=3, source=4, batch=2)
-    assert {step.out for step in by_op(found, "distances")} == {(3, 3), (4, 4)}
-    assert {step.inputs for step in by_op(found, "relative bias")} == {
+    assert {step.out for step in steps_with_op(found, "distances")} == {(3, 3), (4, 4)}
+    assert {step.inputs for step in steps_with_op(found, "relative bias")} == {
         ((2, 8, 3, 3), (3, 3, 8)),
         ((2, 8, 4, 4), (4, 4, 8)),
     }
@@ -188,7 +188,7 @@ def test_towers_see_all_at_once_and_keep_nothing(name: str) -> None:
             trace_model(loading.load(config), TraceOptions(5)),
             trace_model(loading.load(config), TraceOptions(1, past=9)),
         )
-        assert [step.part for step in by_op(found, "mask") if step.part in ("vision", "audio")] == []
+        assert [step.part for step in steps_with_op(found, "mask") if step.part in ("vision", "audio")] == []
         assert (
             name.startswith("mllama")
             or [kept for kept in found.cache if kept.shapes[0][0] in ("patches", "frames")] == []
@@ -216,7 +216,7 @@ def test_a_bidirectional_window_reaches_both_ways() -> None:
     config = next(case["config"] for case in CASES["t5gemma"] if "total" in case)
     notes = {
         step.note
-        for step in by_op(trace_model(loading.load(config), TraceOptions(5)), "mask")
+        for step in steps_with_op(trace_model(loading.load(config), TraceOptions(5)), "mask")
         if step.part == "encoder"
     }
     assert notes == {f"each token attends to tokens up to {config['encoder']['sliding_window']} positions away"}
@@ -227,7 +227,7 @@ def test_scores_get_their_biases_between_queries_and_keys_and_the_mask() -> None
     found = trace("t5-small", tokens=3, source=4)
     inside = [step.op for step in found.steps if step.part == "decoder" and step.heads == 8 and step.out == (8, 3, 3)]
     assert inside == ["QKᵀ", "relative bias", "mask", "softmax"] * 2  # the first layer, and the five others
-    biases = [step for step in by_op(found, "relative bias") if step.part == "decoder"]
+    biases = [step for step in steps_with_op(found, "relative bias") if step.part == "decoder"]
     assert {step.inputs for step in biases} == {((8, 3, 3), (3, 3, 8))}
     (table,) = {found.steps[step.reads[1]].name for step in biases}  # that of the first layer
     assert table == "decoder.block.{layer}.layer.0.SelfAttention.relative_attention_bias"
@@ -242,7 +242,7 @@ def test_a_window_that_a_config_asks_for_and_no_field_knows_is_a_warning() -> No
 def test_grouped_queries_share_their_keys_while_decoding() -> None:
     """Llama 3.1 8B: 32 heads on 8 of keys and values, each 128 wide (arXiv:2407.21783, table 3)."""
     found = trace("llama-3.1-8b", past=99)
-    (queries,), (keys,) = by_text(found, "queries"), by_text(found, "keys")
+    (queries,), (keys,) = steps_with_text(found, "queries"), steps_with_text(found, "keys")
     assert (queries.out, keys.out) == ((1, 32, 128), (1, 8, 128))
     assert [step.out for step in found.steps if step.op == "cache"] == [(100, 8, 128), (100, 8, 128)]
     (scores,) = [step for step in found.steps if step.op == "QKᵀ"]
@@ -280,7 +280,7 @@ def test_a_state_space_layer_keeps_as_much_whatever_has_passed() -> None:
 def test_a_changed_declaration_is_another_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     before = trace("llama-3.1-8b").steps
     original = flow.linear
-    everywhere(
+    replace_everywhere(
         monkeypatch,
         original,
         lambda x, name, component, width, **k: original(
@@ -290,7 +290,7 @@ def test_a_changed_declaration_is_another_trace(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ParamcountError, match="meets"):  # gate and up no longer fit each other
         trace("llama-3.1-8b")
     monkeypatch.undo()
-    everywhere(monkeypatch, flow.rope, lambda x: Data("turn", (x,), x.shape))
+    replace_everywhere(monkeypatch, flow.rope, lambda x: Data("turn", (x,), x.shape))
     after = trace("llama-3.1-8b").steps
     assert [step.op for step in before].count("rope") == [step.op for step in after].count("turn") == 2
     assert {step.note for step in after if step.op == "turn"} == {"not described"}

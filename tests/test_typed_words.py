@@ -12,9 +12,9 @@ import pytest
 
 import paramcount as pc
 from paramcount.formats.hub_urls import HubAddress, parse_hub_url
-from tests.refusing import refusal
+from tests.refusing import model_error
 from tests.running import Runner
-from tests.test_config_files import QWEN, TOTAL, cached, written
+from tests.test_config_files import QWEN, TOTAL, write_cache, write_config
 
 GPT2_TOTAL = 124_439_808
 LAYER = 4096 * (2 * 4096 + 2 * 1024) + 3 * 4096 * 12288 + 2 * 4096 + 2 * 128  # of QWEN: attention, MLP, norms
@@ -30,7 +30,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("path", ["my-qwen/config.json", "somebody/my-qwen/config.json", "my-qwen"])
 def test_a_folder_or_file_works_by_its_bare_name(path: str, run: Runner) -> None:
-    written(path)
+    write_config(path)
     word = path.removesuffix("/config.json")
     assert pc.count(word).total == TOTAL
     done = run(word)
@@ -41,27 +41,27 @@ def test_a_folder_or_file_works_by_its_bare_name(path: str, run: Runner) -> None
 
 def test_a_bare_folder_comes_before_the_cache_as_in_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", "hf")
-    cached("somebody/my-qwen", "abc", QWEN | {"num_hidden_layers": 1})
+    write_cache("somebody/my-qwen", "abc", QWEN | {"num_hidden_layers": 1})
     assert pc.count("somebody/my-qwen").total < TOTAL
-    written("somebody/my-qwen/config.json")
+    write_config("somebody/my-qwen/config.json")
     assert pc.count("somebody/my-qwen").total == TOTAL
 
 
 def test_a_name_of_the_zoo_comes_before_a_folder_and_a_note_says_so(run: Runner) -> None:
-    written("gpt2-small/config.json")
+    write_config("gpt2-small/config.json")
     done = run("gpt2-small")
     assert (done.code, done.err) == (0, 'note: using the zoo model "gpt2-small"; for the folder, pass ./gpt2-small\n')
     assert "124,439,808" in done.out
     assert pc.count("gpt2-small").total == GPT2_TOTAL
     assert pc.count("./gpt2-small").total == TOTAL
-    written("gpt-oss/config.json")
+    write_config("gpt-oss/config.json")
     done = run("gpt-oss", "--csv", "--columns", "total")
     assert done.err == 'note: using the zoo family "gpt-oss"; for the folder, pass ./gpt-oss\n'
     assert [line.partition(",")[0] for line in done.out.splitlines()] == ["id", "gpt-oss-20b", "gpt-oss-120b"]
 
 
 def test_a_checkpoint_works_by_its_bare_name(run: Runner) -> None:
-    written("model.safetensors.index.json", {"metadata": {"total_size": 0}, "weight_map": {}})
+    write_config("model.safetensors.index.json", {"metadata": {"total_size": 0}, "weight_map": {}})
     Path("store").mkdir()
     Path("model.safetensors.index.json").rename("store/model.safetensors.index.json")
     assert run("store") == run("./store")
@@ -98,9 +98,9 @@ def test_a_url_finds_the_zoo_entry(url: str, run: Runner) -> None:
 
 def test_a_url_finds_the_repository_in_the_local_cache_at_its_revision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", "hf")
-    cached("somebody/my-qwen", "aaa111")
-    folder = cached("somebody/my-qwen", "bbb222", QWEN | {"num_hidden_layers": 1}, main=False)
-    written(f"{folder}/refs/v1", "bbb222")
+    write_cache("somebody/my-qwen", "aaa111")
+    folder = write_cache("somebody/my-qwen", "bbb222", QWEN | {"num_hidden_layers": 1}, main=False)
+    write_config(f"{folder}/refs/v1", "bbb222")
     url = "https://huggingface.co/somebody/my-qwen"
     assert (
         pc.count(url).total
@@ -109,20 +109,20 @@ def test_a_url_finds_the_repository_in_the_local_cache_at_its_revision(monkeypat
         == TOTAL
     )
     assert pc.count(f"{url}/tree/v1").total == pc.count(f"{url}/blob/bbb222/config.json").total == TOTAL - 35 * LAYER
-    assert refusal(f"{url}/tree/v2").startswith(
+    assert model_error(f"{url}/tree/v2").startswith(
         "revision 'v2' of 'somebody/my-qwen' is not in the local Hugging Face cache"
     )
 
 
 def test_a_zoo_entry_answers_for_no_other_revision_than_main() -> None:
     expected = "revision 'abc' of 'Qwen/Qwen3-8B' is not in the local Hugging Face cache"
-    assert refusal("https://huggingface.co/Qwen/Qwen3-8B/blob/abc/config.json").startswith(expected)
+    assert model_error("https://huggingface.co/Qwen/Qwen3-8B/blob/abc/config.json").startswith(expected)
 
 
 def test_a_url_is_never_a_file_of_the_current_directory() -> None:
-    written("hf.co/somebody/my-qwen/config.json")
-    written("somebody/my-qwen/config.json")
-    assert refusal("hf.co/somebody/my-qwen").startswith("unknown model 'somebody/my-qwen'")
+    write_config("hf.co/somebody/my-qwen/config.json")
+    write_config("somebody/my-qwen/config.json")
+    assert model_error("hf.co/somebody/my-qwen").startswith("unknown model 'somebody/my-qwen'")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_url_is_never_a_file_of_the_current_directory() -> None:
     ],
 )
 def test_a_url_of_anything_else_is_refused(url: str, problem: str) -> None:
-    assert refusal(url).startswith(problem)
+    assert model_error(url).startswith(problem)
 
 
 # ---- what Python takes
@@ -188,8 +188,8 @@ def test_a_config_object_is_read_as_the_config_json_that_it_would_be_saved_as() 
 
 
 def test_a_config_object_whose_to_dict_returns_no_mapping_is_refused() -> None:
-    assert refusal(Config([1])).startswith("to_dict() of Config does not return a mapping")
-    assert refusal(Config).startswith("type is not a model")
+    assert model_error(Config([1])).startswith("to_dict() of Config does not return a mapping")
+    assert model_error(Config).startswith("type is not a model")
 
 
 class Failing(Config):
@@ -202,16 +202,20 @@ class Failing(Config):
 def test_a_config_object_whose_to_dict_fails_is_refused() -> None:
     circle: dict[str, Any] = {"model_type": "qwen3"}
     circle["inner"] = circle
-    assert refusal(Failing(KeyError("hidden_size"))).startswith("to_dict() of Failing raises KeyError: 'hidden_size'")
-    assert refusal(Failing("itself")).startswith(
+    assert model_error(Failing(KeyError("hidden_size"))).startswith(
+        "to_dict() of Failing raises KeyError: 'hidden_size'"
+    )
+    assert model_error(Failing("itself")).startswith(
         "to_dict() of Failing raises RecursionError: maximum recursion depth exceeded"
     )
-    assert refusal(Failing(circle)).startswith("to_dict() of Failing raises ValueError: Circular reference detected")
-    assert refusal(Failing({(1, 2): 3})).startswith("to_dict() of Failing raises TypeError: keys must be str")
+    assert model_error(Failing(circle)).startswith(
+        "to_dict() of Failing raises ValueError: Circular reference detected"
+    )
+    assert model_error(Failing({(1, 2): 3})).startswith("to_dict() of Failing raises TypeError: keys must be str")
 
 
 def test_a_dict_like_and_any_path_object_work() -> None:
-    written("my-qwen/config.json")
+    write_config("my-qwen/config.json")
     assert pc.count(UserDict(QWEN)).total == TOTAL
     assert pc.count(Path("my-qwen")).total == pc.count(PurePath("my-qwen/config.json")).total == TOTAL
     assert pc.compare([Path("my-qwen")])["total"].tolist() == [TOTAL]

@@ -18,7 +18,8 @@ from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.checkpoints.matching import expand_names
 from paramcount.counting.tensors import list_unreachable
 from paramcount.sizes import Sizes
-from tests.test_config_json import lines
+from tests.test_checkpoint_layouts import verify_shapes
+from tests.test_config_json import read_lines
 
 UNREACHABLE = Path(__file__).parent / "data" / "unreachable.json"
 CASES: list[dict[str, Any]] = json.loads(UNREACHABLE.read_text(encoding="utf-8"))
@@ -29,11 +30,11 @@ BERT = {
 }  # fmt: skip
 
 
-def name_of(case: dict[str, Any]) -> str:
+def class_name(case: dict[str, Any]) -> str:
     return str(case["config"]["architectures"][0])
 
 
-@pytest.mark.parametrize("case", CASES, ids=name_of)
+@pytest.mark.parametrize("case", CASES, ids=class_name)
 def test_total_and_unreachable_are_all_that_the_reference_allocates(case: dict[str, Any]) -> None:
     count = pc.count(case["config"])
     assert count.total + sum(count.unreachable.values()) == case["numel"]
@@ -44,7 +45,7 @@ def test_total_and_unreachable_are_all_that_the_reference_allocates(case: dict[s
 
 
 def test_a_class_without_an_lm_head_has_no_second_bias() -> None:
-    found = {name_of(case): list(case["unreachable"]) for case in CASES if case["config"]["model_type"] == "bert"}
+    found = {class_name(case): list(case["unreachable"]) for case in CASES if case["config"]["model_type"] == "bert"}
     assert found == {
         "BertForMaskedLM": ["cls.predictions.bias"],
         "BertForPreTraining": ["cls.predictions.bias"],
@@ -87,11 +88,11 @@ def test_deepseek_vl2_s_attention_pooling() -> None:
 def test_it_is_shown_with_its_reason_and_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(BERT), encoding="utf-8")
-    out, _ = lines(capsys, str(path))
+    out, _ = read_lines(capsys, str(path))
     assert "unreachable 96, not included in the total: an untied LM head reads a bias of its own" in " ".join(
         out.split()
     )
-    data = json.loads(lines(capsys, str(path), "--json")[0])
+    data = json.loads(read_lines(capsys, str(path), "--json")[0])
     assert data["unreachable"] == {"cls.predictions.bias": 96}
     assert data["unreachable_reasons"] == {"cls.predictions.bias": "an untied LM head reads a bias of its own"}
     assert (
@@ -105,13 +106,11 @@ def test_most_models_have_none() -> None:
 
 
 def test_a_checkpoint_may_hold_it_in_its_shape() -> None:
-    from tests.test_checkpoint_layouts import checked
-
     shapes = {name: tensor.shape for name, tensor in expand_names(pc.count(BERT).tensors).items()}
-    assert checked(BERT, shapes | {"cls.predictions.bias": (96,)}).ok
+    assert verify_shapes(BERT, shapes | {"cls.predictions.bias": (96,)}).ok
     assert [
         line.finding.kind
-        for line in checked(BERT, shapes | {"cls.predictions.bias": (97,)}).lines
+        for line in verify_shapes(BERT, shapes | {"cls.predictions.bias": (97,)}).lines
         if not line.finding.ok
     ] == ["unexpected"]
 

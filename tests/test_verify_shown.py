@@ -11,11 +11,20 @@ from pathlib import Path
 import pytest
 
 from paramcount.counting.count import COMPONENTS
-from tests.headers import Tensors, as_header, bytes_of, saved, spread, write_file, write_index, write_shards
-from tests.refusing import command_refusal
+from tests.headers import (
+    Tensors,
+    assign_shards,
+    load_saved,
+    make_header,
+    total_bytes,
+    write_file,
+    write_index,
+    write_shards,
+)
+from tests.refusing import command_error
 from tests.running import Runner
 
-TENSORS = saved("mixtral").tensors
+TENSORS = load_saved("mixtral").tensors
 TOTAL = sum(prod(shape) for _, shape in TENSORS.values())  # nothing but parameters, each once
 ACCEPTED = "(expected a .safetensors or .gguf file, a shard index, a saved header, or a directory with one of them)"
 
@@ -24,14 +33,14 @@ ACCEPTED = "(expected a .safetensors or .gguf file, a shard index, a saved heade
 def _in_a_folder_with_the_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("m").mkdir()
-    Path("m/config.json").write_text(json.dumps(saved("mixtral").config), encoding="utf-8")
+    Path("m/config.json").write_text(json.dumps(load_saved("mixtral").config), encoding="utf-8")
 
 
-def values(tensors: Tensors) -> int:
+def count_values(tensors: Tensors) -> int:
     return sum(prod(shape) for _, shape in tensors.values())
 
 
-def row(out: str, name: str) -> list[str]:
+def row_numbers(out: str, name: str) -> list[str]:
     """The numbers of a component."""
     return next(line for line in out.splitlines() if line.startswith(f"{name} ")).split()[1:]
 
@@ -43,8 +52,8 @@ def test_a_folder_that_holds_its_model_is_accounted_for(run: Runner) -> None:
     headline, headings, *_ = done.out.splitlines()
     assert headline == f"m in m: 3 files, {len(TENSORS)} tensors   complete: every tensor matches"
     assert headings.split() == ["component", "expected", "found", "difference"]
-    assert row(done.out, "total") == [f"{TOTAL:,}", f"{TOTAL:,}", "0"]
-    assert done.out.endswith("\n") and f"size: {bytes_of(TENSORS):,} bytes" in done.out
+    assert row_numbers(done.out, "total") == [f"{TOTAL:,}", f"{TOTAL:,}", "0"]
+    assert done.out.endswith("\n") and f"size: {total_bytes(TENSORS):,} bytes" in done.out
     assert (
         run("verify", "./m/config.json", "m/model.safetensors.index.json").code == run("verify", "./m", "m").code == 0
     )
@@ -58,7 +67,7 @@ def test_that_names_are_strange_is_told_by_every_command(run: Runner) -> None:
         assert done.out.count(f"unfamiliar names: matched {len(TENSORS)} tensors by shape alone") == 1
 
 
-def damaged() -> tuple[Tensors, str, str]:
+def damage_tensors() -> tuple[Tensors, str, str]:
     """The tensors without one, with one of another shape and a strange one: with the names of the first two."""
     tensors = dict(TENSORS)
     lost, odd = "lm_head.weight", "model.norm.weight"
@@ -69,7 +78,7 @@ def damaged() -> tuple[Tensors, str, str]:
 
 
 def test_what_does_not_fit_is_named_and_counted(run: Runner) -> None:
-    tensors, lost, odd = damaged()
+    tensors, lost, odd = damage_tensors()
     write_file(Path("m/model.safetensors"), tensors)
     done = run("verify", "./m")
     assert done.code == 1
@@ -78,17 +87,17 @@ def test_what_does_not_fit_is_named_and_counted(run: Runner) -> None:
     assert f"missing: {lost} {[*shape]} (lm head)\n" in done.out
     assert f"wrong shape: {odd} [7], expected {[*norm]} (norm)\n" in done.out
     assert "unexpected: strange [2, 3] (unknown)\n" in done.out
-    assert row(done.out, "lm_head") == [f"{prod(shape):,}", "0", f"−{prod(shape):,}"]
-    assert row(done.out, "unexpected") == ["0", "6", "+6"]
-    assert row(done.out, "total")[:2] == [f"{TOTAL:,}", f"{values(tensors):,}"]
+    assert row_numbers(done.out, "lm_head") == [f"{prod(shape):,}", "0", f"−{prod(shape):,}"]
+    assert row_numbers(done.out, "unexpected") == ["0", "6", "+6"]
+    assert row_numbers(done.out, "total")[:2] == [f"{TOTAL:,}", f"{count_values(tensors):,}"]
 
 
 def test_data_hold_what_is_printed(run: Runner) -> None:
-    tensors, lost, odd = damaged()
+    tensors, lost, odd = damage_tensors()
     write_file(Path("m/model.safetensors"), tensors)
     found = json.loads(run("verify", "./m", "--json").out)
     assert (found["ok"], found["shapes_checked"], found["only_names"]) == (False, True, False)
-    assert sum(found["expected"].values()) == TOTAL and sum(found["found"].values()) + 6 == values(tensors)
+    assert sum(found["expected"].values()) == TOTAL and sum(found["found"].values()) + 6 == count_values(tensors)
     assert [(line["finding"], line["pattern"]) for line in found["lines"] if not line["ok"]] == [
         ("missing", lost), ("wrong shape", odd), ("unexpected", "strange"),
     ]  # fmt: skip
@@ -108,7 +117,7 @@ def test_of_many_findings_the_first_are_printed_and_where_all_of_them_are(run: R
 
 
 def test_of_an_index_alone_names_are_compared_and_that_is_said(run: Runner) -> None:
-    write_index(Path("m/model.safetensors.index.json"), spread(TENSORS, 3), bytes_of(TENSORS))
+    write_index(Path("m/model.safetensors.index.json"), assign_shards(TENSORS, 3), total_bytes(TENSORS))
     done = run("verify", "./m")
     assert done.code == 0
     headline, headings, *_ = done.out.splitlines()
@@ -125,11 +134,11 @@ def test_what_a_missing_shard_would_hold_is_not_found(run: Runner) -> None:
     there = {
         name: tensor
         for name, tensor in TENSORS.items()
-        if spread(TENSORS, 3)[name] != "model-00002-of-00003.safetensors"
+        if assign_shards(TENSORS, 3)[name] != "model-00002-of-00003.safetensors"
     }
     done = run("verify", "./m")
     assert done.code == 1
-    assert row(done.out, "total")[:2] == [f"{TOTAL:,}", f"{values(there):,}"]
+    assert row_numbers(done.out, "total")[:2] == [f"{TOTAL:,}", f"{count_values(there):,}"]
     assert (
         f"model-00002-of-00003.safetensors is missing: it should contain {len(TENSORS) - len(there)} tensors"
         in done.out
@@ -143,14 +152,14 @@ def test_a_folder_with_a_pickle_is_not_taken_for_its_config_alone(
     assert run("verify", "./m").code == 0  # there is nothing to compare with
     Path("m/pytorch_model.bin").write_bytes(b"cos\nsystem\n")
     expected = f"m: contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"
-    assert command_refusal(capsys, "verify", "./m") == expected
-    assert command_refusal(capsys, "verify", "mixtral-8x7b", "m") == expected
-    Path("m/header.json").write_text(json.dumps(as_header(TENSORS)), encoding="utf-8")
+    assert command_error(capsys, "verify", "./m") == expected
+    assert command_error(capsys, "verify", "mixtral-8x7b", "m") == expected
+    Path("m/header.json").write_text(json.dumps(make_header(TENSORS)), encoding="utf-8")
     assert run("verify", "./m", "m/header.json").code == 0
 
 
 def test_standard_input_is_a_config_and_no_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_refusal(capsys, "verify", "gpt2-small", "-")
+    message = command_error(capsys, "verify", "gpt2-small", "-")
     assert message == "a checkpoint cannot be read from standard input (expected the path of a checkpoint)"
 
 

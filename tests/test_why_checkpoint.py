@@ -15,24 +15,24 @@ import paramcount as pc
 from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.why import CheckpointExplanation, explain_checkpoint
-from tests.damaging import DAMAGES, a_few
-from tests.gguf_layouts import entries
+from tests.damaging import DAMAGES, sample_names
+from tests.gguf_layouts import load_entries
 from tests.headers import (
     NAMES,
     Tensors,
-    bytes_of,
-    saved,
-    size_of,
-    spread,
+    assign_shards,
+    load_saved,
+    tensor_bytes,
+    total_bytes,
     write_file,
     write_header,
     write_index,
     write_shards,
 )
-from tests.refusing import command_refusal
-from tests.released import released, values
+from tests.refusing import command_error
+from tests.released import count_hub_values, make_release
 from tests.running import Runner
-from tests.test_why import PIECES, checked
+from tests.test_why import PIECES, check_account
 
 DATA = Path(__file__).parent / "data"
 TRUTH = {
@@ -54,17 +54,18 @@ with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
     ROWS = list(csv.DictReader(file))
 
 
-def held(
+def make_checkpoint(
     tensors: Tensors, path: Path = Path("model.safetensors"), format: str = "safetensors", **said: Any
 ) -> Checkpoint:
     """A checkpoint of these tensors, as if its header had been read."""
     known = {
-        name: FileTensor(path.name, dtype, shape, size_of(dtype, shape), 0) for name, (dtype, shape) in tensors.items()
+        name: FileTensor(path.name, dtype, shape, tensor_bytes(dtype, shape), 0)
+        for name, (dtype, shape) in tensors.items()
     }
     return Checkpoint(path, format, known, (File(path.name, path, None),), **said)
 
 
-def names_alone(tensors: Tensors) -> Checkpoint:
+def make_index(tensors: Tensors) -> Checkpoint:
     """The same where only an index is there."""
     path = Path("model.safetensors.index.json")
     return Checkpoint(
@@ -75,30 +76,30 @@ def names_alone(tensors: Tensors) -> Checkpoint:
     )
 
 
-def tensors_of(id: str) -> Tensors:
-    return released(TRUTH[id]["config"], BESIDE.get(id, ""))
+def release_tensors(id: str) -> Tensors:
+    return make_release(TRUTH[id]["config"], BESIDE.get(id, ""))
 
 
 @cache
-def of_release(id: str) -> CheckpointExplanation:
-    return explain_checkpoint(pc.load(id), held(tensors_of(id)))
+def explain_release(id: str) -> CheckpointExplanation:
+    return explain_checkpoint(pc.load(id), make_checkpoint(release_tensors(id)))
 
 
-def units(found: CheckpointExplanation) -> dict[str, int]:
+def cause_units(found: CheckpointExplanation) -> dict[str, int]:
     return {cause.name: cause.units for cause in found.account.causes}
 
 
-def sums_up(found: CheckpointExplanation) -> None:
+def check_sums(found: CheckpointExplanation) -> None:
     assert (found.left_over, found.account.base, found.account.count) == (
         0,
         "total",
-        sum(found.verification.expected.values()) - left_out(found),
+        sum(found.verification.expected.values()) - omitted_values(found),
     )
-    assert found.values == found.account.value == found.account.count + sum(units(found).values())
+    assert found.values == found.account.value == found.account.count + sum(cause_units(found).values())
 
 
-def left_out(found: CheckpointExplanation) -> int:
-    return units(found).get("omitted by the converter", 0)
+def omitted_values(found: CheckpointExplanation) -> int:
+    return cause_units(found).get("omitted by the converter", 0)
 
 
 # ---- released files: what was published of them
@@ -107,12 +108,12 @@ def left_out(found: CheckpointExplanation) -> int:
 @pytest.mark.parametrize("id", RELEASED)
 def test_a_released_file_holds_what_was_published_cause_by_cause_and_unit_by_unit(id: str) -> None:
     rows = [row for row in ROWS if row["model"] == RELEASED[id]]
-    found = of_release(id)
+    found = explain_release(id)
     assert (found.verdict, found.ok, found.unknown) == ("exact", True, ())
-    assert found.values == int(rows[0]["published"]) == values(tensors_of(id))
+    assert found.values == int(rows[0]["published"]) == count_hub_values(release_tensors(id))
     assert found.account.count == int(rows[0]["model_parameters"])
-    sums_up(found)
-    checked(found.account)
+    check_sums(found)
+    check_account(found.account)
     items = {(cause.name, item.name): item.units for cause in found.account.causes for item in cause.items}
     for row in rows:
         ((name, parts),) = [piece for words, piece in PIECES.items() if words in row["cause"]]
@@ -124,14 +125,16 @@ def test_a_released_file_holds_what_was_published_cause_by_cause_and_unit_by_uni
 def test_a_file_and_the_figure_published_of_it_are_explained_in_the_same_words(id: str) -> None:
     (published,) = {row["published"] for row in ROWS if row["model"] == RELEASED[id]}
     (answer,) = pc.why(id, published)
-    assert of_release(id).account == answer.accounts[0]
+    assert explain_release(id).account == answer.accounts[0]
 
 
 def test_a_stored_copy_of_a_tied_head_is_one_cause() -> None:
-    tensors: Tensors = {**saved("llama-tied").tensors}
+    tensors: Tensors = {**load_saved("llama-tied").tensors}
     table = tensors["model.embed_tokens.weight"]
-    found = explain_checkpoint(pc.load(saved("llama-tied").config), held({**tensors, "lm_head.weight": table}))
-    assert units(found) == {"tied LM head counted twice": prod(table[1])}
+    found = explain_checkpoint(
+        pc.load(load_saved("llama-tied").config), make_checkpoint({**tensors, "lm_head.weight": table})
+    )
+    assert cause_units(found) == {"tied LM head counted twice": prod(table[1])}
     assert found.account.causes[0].items[0].arithmetic == " × ".join(map(str, table[1]))
     assert found.verdict == "exact"
 
@@ -141,13 +144,13 @@ def test_a_stored_copy_of_a_tied_head_is_one_cause() -> None:
 
 def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() -> None:
     for name in PLAIN:
-        found = explain_checkpoint(pc.load(saved(name).config), held(saved(name).tensors))
+        found = explain_checkpoint(pc.load(load_saved(name).config), make_checkpoint(load_saved(name).tensors))
         assert (found.verdict, found.values) == (
             "exact",
-            sum(prod(shape) for _, shape in saved(name).tensors.values()),
+            sum(prod(shape) for _, shape in load_saved(name).tensors.values()),
         ), name
-        assert set(units(found)) <= {"buffers"}, name
-        sums_up(found)
+        assert set(cause_units(found)) <= {"buffers"}, name
+        check_sums(found)
 
 
 @pytest.mark.parametrize(
@@ -162,13 +165,13 @@ def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() 
     ],
 )
 def test_what_stands_beside_packed_weights_is_a_cause_for_each_kind(name: str, causes: dict[str, str]) -> None:
-    tensors = saved(name).tensors
-    found = explain_checkpoint(pc.load(saved(name).config), held(tensors))
-    assert units(found) == {
+    tensors = load_saved(name).tensors
+    found = explain_checkpoint(pc.load(load_saved(name).config), make_checkpoint(tensors))
+    assert cause_units(found) == {
         cause: sum(prod(shape) for held, (_, shape) in tensors.items() if held.endswith(end))
         for cause, end in causes.items()
     }
-    beside = sum(units(found).values())
+    beside = sum(cause_units(found).values())
     packed = {
         held: prod(shape) * (8 if held.endswith("qweight") else 2 if held.endswith("_blocks") else 1)
         for held, (_, shape) in tensors.items()
@@ -177,28 +180,28 @@ def test_what_stands_beside_packed_weights_is_a_cause_for_each_kind(name: str, c
         found.values == sum(packed.values()) == found.account.count + beside
     )  # eight values of 4 bits in a word, two in a byte
     assert found.verdict == "exact"
-    sums_up(found)
-    checked(found.account)
+    check_sums(found)
+    check_account(found.account)
 
 
 def test_a_converter_that_leaves_tensors_out_or_puts_them_together_leaves_nothing_unexplained() -> None:
-    for entry in entries():
+    for entry in load_entries():
         tensors: Tensors = {name: ("F32", shape) for name, shape in entry.tensors.items()}
         found = explain_checkpoint(
             pc.load(entry.config),
-            held(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}),
+            make_checkpoint(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}),
         )
-        sums_up(found)
+        check_sums(found)
         assert found.values == sum(map(prod, entry.tensors.values())), entry.id
 
 
 def test_towers_in_a_file_of_their_own_are_left_out_by_name() -> None:
-    (entry,) = [entry for entry in entries() if entry.config["model_type"] == "llava"]
+    (entry,) = [entry for entry in load_entries() if entry.config["model_type"] == "llava"]
     tensors: Tensors = {name: ("F32", shape) for name, shape in entry.tensors.items()}
     count = pc.count(entry.config)
     found = explain_checkpoint(
         pc.load(entry.config),
-        held(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}),
+        make_checkpoint(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}),
     )
     (cause,) = found.account.causes
     assert (cause.name, cause.units, cause.note) == (
@@ -215,25 +218,25 @@ def test_towers_in_a_file_of_their_own_are_left_out_by_name() -> None:
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_every_damage_is_in_the_sum_and_is_not_accounted_for(damage: str) -> None:
     for name in ("llama-tied", "qwen2_moe", "gpt2"):
-        for tensor in a_few(list(saved(name).tensors), 3):
-            for damaged in DAMAGES[damage](saved(name).tensors, tensor):
-                found = explain_checkpoint(pc.load(saved(name).config), held(damaged.tensors))
+        for tensor in sample_names(list(load_saved(name).tensors), 3):
+            for damaged in DAMAGES[damage](load_saved(name).tensors, tensor):
+                found = explain_checkpoint(pc.load(load_saved(name).config), make_checkpoint(damaged.tensors))
                 assert found.values == sum(prod(shape) for _, shape in damaged.tensors.values())
                 assert (found.ok, found.verdict) == (False, "not accounted for")
-                sums_up(found)
+                check_sums(found)
 
 
 def test_missing_tensors_another_shape_and_strange_ones_are_named() -> None:
     """Of a GPT-2 with one layer more, half the positions and a tensor that nobody knows."""
-    tensors: Tensors = {**saved("gpt2").tensors}
-    c = saved("gpt2").config
+    tensors: Tensors = {**load_saved("gpt2").tensors}
+    c = load_saved("gpt2").config
     prefix = next(name for name in tensors if name.endswith("wpe.weight")).removesuffix("wpe.weight")
     d, layers, positions = c["n_embd"], c["n_layer"], c["n_positions"]
     tensors[f"{prefix}wpe.weight"] = ("F32", (positions // 2, d))
     tensors["strange.thing"] = ("F32", (3, 5))
-    found = explain_checkpoint(pc.load(c | {"n_layer": layers + 1}), held(tensors))
+    found = explain_checkpoint(pc.load(c | {"n_layer": layers + 1}), make_checkpoint(tensors))
     layer = sum(prod(shape) for name, (_, shape) in tensors.items() if name.startswith(f"{prefix}h.0."))
-    assert units(found) == {
+    assert cause_units(found) == {
         "missing tensors": -layer,
         "tensors with another shape": -positions // 2 * d,
         "unexpected tensors": 15,
@@ -247,42 +250,46 @@ def test_missing_tensors_another_shape_and_strange_ones_are_named() -> None:
     assert items["unexpected tensors", ""] == (15, "3 × 5")
     checked_sums = [cause.units == sum(item.units for item in cause.items) for cause in found.account.causes]
     assert all(checked_sums)
-    sums_up(found)
+    check_sums(found)
 
 
 def test_a_buffer_that_is_missing_is_no_missing_parameter() -> None:
     tensors = {
         name: tensor
-        for name, tensor in saved("deepseek_v3").tensors.items()
+        for name, tensor in load_saved("deepseek_v3").tensors.items()
         if not name.endswith("e_score_correction_bias")
     }
-    found = explain_checkpoint(pc.load(saved("deepseek_v3").config), held(tensors))
-    assert (units(found), found.values, found.verdict) == ({}, found.account.count, "not accounted for")
+    found = explain_checkpoint(pc.load(load_saved("deepseek_v3").config), make_checkpoint(tensors))
+    assert (cause_units(found), found.values, found.verdict) == ({}, found.account.count, "not accounted for")
 
 
 def test_packed_weights_that_nobody_declared_are_in_the_sum_with_their_scales() -> None:
-    tensors: Tensors = {**saved("llama-GPTQ").tensors}
+    tensors: Tensors = {**load_saved("llama-GPTQ").tensors}
     layer = "model.layers.0.mlp.up_proj."
     strange = {name.replace(layer, "strange."): tensor for name, tensor in tensors.items() if name.startswith(layer)}
-    before = explain_checkpoint(pc.load(saved("llama-GPTQ").config), held(tensors))
-    found = explain_checkpoint(pc.load(saved("llama-GPTQ").config), held({**tensors, **strange}))
-    sums_up(found)
-    assert units(found)["unexpected tensors"] == 8 * prod(strange["strange.qweight"][1])
-    assert units(found)["GPTQ scales"] - units(before)["GPTQ scales"] == prod(strange["strange.scales"][1])
+    before = explain_checkpoint(pc.load(load_saved("llama-GPTQ").config), make_checkpoint(tensors))
+    found = explain_checkpoint(pc.load(load_saved("llama-GPTQ").config), make_checkpoint({**tensors, **strange}))
+    check_sums(found)
+    assert cause_units(found)["unexpected tensors"] == 8 * prod(strange["strange.qweight"][1])
+    assert cause_units(found)["GPTQ scales"] - cause_units(before)["GPTQ scales"] == prod(strange["strange.scales"][1])
 
 
 def test_a_matrix_the_other_way_round_is_no_cause_but_not_accounted_for() -> None:
-    tensors: Tensors = {**saved("gpt2").tensors}
+    tensors: Tensors = {**load_saved("gpt2").tensors}
     name = next(name for name in tensors if name.endswith("h.0.mlp.c_fc.weight"))
     dtype, (inputs, outputs) = tensors[name]
     assert inputs != outputs
-    found = explain_checkpoint(pc.load(saved("gpt2").config), held({**tensors, name: (dtype, (outputs, inputs))}))
-    assert (units(found), found.left_over, found.verdict) == ({}, 0, "not accounted for")
+    found = explain_checkpoint(
+        pc.load(load_saved("gpt2").config), make_checkpoint({**tensors, name: (dtype, (outputs, inputs))})
+    )
+    assert (cause_units(found), found.left_over, found.verdict) == ({}, 0, "not accounted for")
 
 
 def test_a_sum_of_too_many_shapes_is_told_by_how_many_tensors_it_has() -> None:
     strange: Tensors = {f"strange.{i}x": ("F32", (i + 1,)) for i in range(60)}
-    found = explain_checkpoint(pc.load(saved("gpt2").config), held({**saved("gpt2").tensors, **strange}))
+    found = explain_checkpoint(
+        pc.load(load_saved("gpt2").config), make_checkpoint({**load_saved("gpt2").tensors, **strange})
+    )
     assert [item.arithmetic for cause in found.account.causes for item in cause.items] == ["60 tensors"]
 
 
@@ -290,16 +297,16 @@ def test_a_sum_of_too_many_shapes_is_told_by_how_many_tensors_it_has() -> None:
 
 
 def test_of_names_alone_no_number_of_values_is_told() -> None:
-    tensors = tensors_of("gpt-oss-20b")
-    found = explain_checkpoint(pc.load("gpt-oss-20b"), names_alone(tensors))
+    tensors = release_tensors("gpt-oss-20b")
+    found = explain_checkpoint(pc.load("gpt-oss-20b"), make_index(tensors))
     assert (found.values, found.left_over, found.verdict, found.ok) == (None, None, "names only", True)
     assert (found.account.value, found.unknown) == (20_914_757_184, ("MXFP4 scales",))
     assert found.byte_sums == []
 
 
 def test_an_index_is_explained_as_far_as_its_names_and_its_size_tell(run: Runner, tmp_path: Path) -> None:
-    tensors: Tensors = {name: ("F32", shape) for name, (_, shape) in tensors_of("gpt2-small").items()}
-    write_index(tmp_path / "model.safetensors.index.json", spread(tensors, 2), bytes_of(tensors))
+    tensors: Tensors = {name: ("F32", shape) for name, (_, shape) in release_tensors("gpt2-small").items()}
+    write_index(tmp_path / "model.safetensors.index.json", assign_shards(tensors, 2), total_bytes(tensors))
     done = run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json", "--csv")
     assert done.code == 0
     (row,) = csv.DictReader(done.out.splitlines())
@@ -312,14 +319,14 @@ def test_an_index_is_explained_as_far_as_its_names_and_its_size_tell(run: Runner
     )
     told = " ".join(run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json").out.split())
     assert "137,022,720 values according to the tensor names = total 124,439,808 + legacy buffers 12,582,912" in told
-    assert f"total_size {bytes_of(tensors):,} is" in told
+    assert f"total_size {total_bytes(tensors):,} is" in told
 
 
 def test_with_a_shard_missing_no_number_of_values_is_told(tmp_path: Path) -> None:
-    tensors = saved("qwen2_moe").tensors
+    tensors = load_saved("qwen2_moe").tensors
     index = write_shards(tmp_path, tensors)
     (tmp_path / "model-00002-of-00003.safetensors").unlink()
-    found = explain_checkpoint(pc.load(saved("qwen2_moe").config), open_checkpoint(index))
+    found = explain_checkpoint(pc.load(load_saved("qwen2_moe").config), open_checkpoint(index))
     assert (found.values, found.verdict, found.ok) == (None, "not accounted for", False)
 
 
@@ -327,9 +334,9 @@ def test_with_a_shard_missing_no_number_of_values_is_told(tmp_path: Path) -> Non
 
 
 def test_the_bytes_come_about_as_values_by_their_width_and_headers(tmp_path: Path) -> None:
-    tensors: Tensors = {name: ("BF16", shape) for name, (_, shape) in saved("gpt2").tensors.items()}
+    tensors: Tensors = {name: ("BF16", shape) for name, (_, shape) in load_saved("gpt2").tensors.items()}
     prefix = next(name for name in tensors if name.endswith("wpe.weight")).removesuffix("wpe.weight")
-    c = saved("gpt2").config
+    c = load_saved("gpt2").config
     tensors[f"{prefix}h.0.attn.bias"] = ("F32", (1, 1, c["n_positions"], c["n_positions"]))
     path = write_file(tmp_path / "model.safetensors", tensors)
     model = pc.load(c)
@@ -352,7 +359,7 @@ def test_the_bytes_come_about_as_values_by_their_width_and_headers(tmp_path: Pat
 @pytest.fixture
 def gpt2(tmp_path: Path) -> str:
     """The header of GPT-2's released file."""
-    return str(write_header(tmp_path / "gpt2.json", tensors_of("gpt2-small")))
+    return str(write_header(tmp_path / "gpt2.json", release_tensors("gpt2-small")))
 
 
 def test_the_command_says_the_sum_with_its_arithmetic_and_the_bytes(run: Runner, gpt2: str) -> None:
@@ -373,7 +380,7 @@ def test_the_command_says_the_sum_with_its_arithmetic_and_the_bytes(run: Runner,
 
 
 def test_figures_and_files_may_stand_behind_each_model(run: Runner, gpt2: str, tmp_path: Path) -> None:
-    llama = str(write_header(tmp_path / "llama.json", tensors_of("llama-2-7b")))
+    llama = str(write_header(tmp_path / "llama.json", release_tensors("llama-2-7b")))
     done = run("why", "gpt2-small", gpt2, "137022720", "llama-2-7b", "7B", llama, "--json")
     found = json.loads(done.out)
     assert [(figure["id"], figure["published"]) for figure in found["figures"]] == [
@@ -409,17 +416,17 @@ def test_a_folder_with_a_config_json_is_a_model_in_front_and_a_checkpoint_behind
     run: Runner, tmp_path: Path
 ) -> None:
     name = "qwen2_moe"
-    (tmp_path / "config.json").write_text(json.dumps(saved(name).config), encoding="utf-8")
-    write_shards(tmp_path, saved(name).tensors)
+    (tmp_path / "config.json").write_text(json.dumps(load_saved(name).config), encoding="utf-8")
+    write_shards(tmp_path, load_saved(name).tensors)
     done = run("why", f"{tmp_path}/", f"{tmp_path}/", "--json")
     (file,) = json.loads(done.out)["files"]
     assert (done.code, file["verdict"], file["files"]) == (0, "exact", 3)
-    assert file["values"] == sum(prod(shape) for _, shape in saved(name).tensors.values())
+    assert file["values"] == sum(prod(shape) for _, shape in load_saved(name).tensors.values())
     assert json.loads(run("why", f"{tmp_path}/", "--json").out)["files"] == [file]
 
 
 def test_a_config_json_behind_a_model_is_another_model(run: Runner, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
+    (tmp_path / "config.json").write_text(json.dumps(load_saved("gpt2").config), encoding="utf-8")
     done = run("why", "gpt2-small", "124M", f"{tmp_path}/config.json", "--json")
     assert "files" not in json.loads(done.out)
 
@@ -444,4 +451,4 @@ def test_a_what_if_is_held_against_a_file(run: Runner, gpt2: str) -> None:
 def test_what_cannot_be_asked_is_refused_in_one_line(
     capsys: pytest.CaptureFixture[str], words: list[str], says: str
 ) -> None:
-    assert says in command_refusal(capsys, "why", *words)
+    assert says in command_error(capsys, "why", *words)

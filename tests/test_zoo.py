@@ -19,8 +19,8 @@ from paramcount.huggingface.fields import read_values
 from paramcount.sizes.rules import validate_sizes
 from paramcount.zoo import catalog, names
 from paramcount.zoo.checks import run_checks
-from tests.comparison import differences, shapes
-from tests.refusing import command_refusal
+from tests.comparison import count_shapes, find_differences
+from tests.refusing import command_error
 
 DATA = Path(__file__).parent / "data"
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
@@ -69,19 +69,19 @@ MISFITS = {
 }
 
 
-def truth(name: str) -> dict[str, Any]:
+def load_truth(name: str) -> dict[str, Any]:
     facts: dict[str, Any] = json.loads((DATA / "truth" / f"{name}.json").read_text(encoding="utf-8"))
     return facts
 
 
 @pytest.mark.parametrize("id", sorted(set(IDS) - UNVERIFIED))
 def test_an_entry_equals_the_reference_in_every_total_and_every_tensor_shape(id: str) -> None:
-    assert differences(id) == []
+    assert find_differences(id) == []
 
 
 @pytest.mark.parametrize("name", TRUTH)
 def test_an_entry_equals_the_truth_of_its_published_config(name: str) -> None:
-    facts = truth(name)
+    facts = load_truth(name)
     count = pc.count(facts["zoo_id"])
     assert (count.total, count.embedding, count.lm_head, count.buffers) == (
         facts["total"],
@@ -89,12 +89,12 @@ def test_an_entry_equals_the_truth_of_its_published_config(name: str) -> None:
         facts["lm_head"],
         facts["buffers"],
     )
-    assert shapes(count) == Counter(facts["shapes"])
+    assert count_shapes(count) == Counter(facts["shapes"])
 
 
 @pytest.mark.parametrize("name", TRUTH)
 def test_a_published_config_json_reads_as_the_truth(name: str) -> None:
-    facts = truth(name)
+    facts = load_truth(name)
     cls = architecture(facts["config"]["model_type"])
     count = count_sizes(validate_sizes(cls, read_values(cls, facts["config"]).values))
     assert (count.total, count.embedding, count.lm_head, count.buffers) == (
@@ -103,7 +103,7 @@ def test_a_published_config_json_reads_as_the_truth(name: str) -> None:
         facts["lm_head"],
         facts["buffers"],
     )
-    assert shapes(count) == Counter(facts["shapes"])
+    assert count_shapes(count) == Counter(facts["shapes"])
 
 
 def test_the_zoo_holds_more_than_a_hundred_models_and_every_architecture() -> None:
@@ -200,5 +200,5 @@ def test_an_installation_without_its_zoo_is_an_error_and_not_an_empty_zoo(
         zoo.list_families.cache_clear()
         message = f"{tmp_path / name}: {problem} (expected a complete installation of paramcount)"
         for args in (["gpt2-small"], ["list"], ["compare", "gpt*"]):
-            assert command_refusal(capsys, *args) == message
+            assert command_error(capsys, *args) == message
     zoo.list_families.cache_clear()

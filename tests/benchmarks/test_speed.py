@@ -50,7 +50,7 @@ class Process(NamedTuple):
     peak_kib: int
 
 
-def run(code: str) -> Process:
+def run_process(code: str) -> Process:
     """One interpreter from start to end, with its peak memory. Needs Linux."""
     start = time.perf_counter()
     done = subprocess.run(
@@ -59,25 +59,25 @@ def run(code: str) -> Process:
     return Process(time.perf_counter() - start, int(done.stderr.split()[-1]))
 
 
-def against(benchmark: Any, code: str, other: str, rounds: int) -> None:
+def compare_processes(benchmark: Any, code: str, other: str, rounds: int) -> None:
     """Time `code`, and say beside it how it compares with `other`, run in turn."""
-    run(code), run(other)  # the first start of each fills the file cache
-    pairs = [(run(code), run(other)) for _ in range(rounds)]
+    run_process(code), run_process(other)  # the first start of each fills the file cache
+    pairs = [(run_process(code), run_process(other)) for _ in range(rounds)]
     benchmark.extra_info["wall ratio"] = round(statistics.median(a.seconds / b.seconds for a, b in pairs), 3)
     benchmark.extra_info["peak memory ratio"] = round(statistics.median(a.peak_kib / b.peak_kib for a, b in pairs), 3)
-    benchmark.pedantic(run, args=(code,), rounds=5)
+    benchmark.pedantic(run_process, args=(code,), rounds=5)
     print(f"\n{benchmark.name}: {benchmark.extra_info}")
 
 
 def test_a_command_against_importing_its_libraries(benchmark: Any) -> None:
-    against(benchmark, COMMAND, LIBRARIES, ROUNDS)
+    compare_processes(benchmark, COMMAND, LIBRARIES, ROUNDS)
 
 
 @pytest.mark.skipif(
     not find_spec("torch") or not find_spec("transformers"), reason="needs torch==2.13.0 and transformers==5.23.0"
 )
 def test_a_command_against_building_the_model_on_the_meta_device(benchmark: Any) -> None:
-    against(benchmark, COMMAND, REFERENCE, 5)
+    compare_processes(benchmark, COMMAND, REFERENCE, 5)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_command_against_building_the_model_on_the_meta_device(benchmark: Any)
 )
 def test_a_command_that_explains_against_one_that_counts(benchmark: Any, line: list[str]) -> None:
     """The goal is 1.5 times at most."""
-    against(
+    compare_processes(
         benchmark,
         f"from paramcount.cli import main; main({line!r})",
         f"from paramcount.cli import main; main([{line[1]!r}])",
@@ -121,15 +121,15 @@ def test_loading_and_counting_the_whole_zoo(benchmark: Any) -> None:
 # ---- config.json
 
 
-def documents() -> list[dict[str, Any]]:
+def load_documents() -> list[dict[str, Any]]:
     """Real configs of many architectures, as the tests have them."""
     facts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(TRUTH.glob("*.json"))]
     return [fact["config"] for fact in facts]
 
 
-def varied(n: int) -> Iterator[dict[str, Any]]:
+def vary_documents(n: int) -> Iterator[dict[str, Any]]:
     """n configs of which no two are the same: real ones, each time with another vocabulary."""
-    known = documents()
+    known = load_documents()
     for i in range(n):
         document = dict(known[i % len(known)])
         section = "text_config" if "text_config" in document else None
@@ -141,7 +141,7 @@ def varied(n: int) -> Iterator[dict[str, Any]]:
 
 def test_configs_counted_in_one_process(benchmark: Any) -> None:
     """The goal is 10,000 a second from parsed JSON."""
-    work = list(varied(10_000))
+    work = list(vary_documents(10_000))
     for document in work[:1000]:
         paramcount.count(document)  # imports the architectures, meets every structure
     benchmark.pedantic(lambda: [paramcount.count(document).total for document in work], rounds=3)
@@ -162,27 +162,27 @@ def test_memory_over_100_000_configs_stays_flat(benchmark: Any) -> None:
     print(f"\n{benchmark.name}: {benchmark.extra_info}")
 
 
-def peak() -> int:
+def measure_peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def test_a_scan_of_10_000_files(benchmark: Any, tmp_path: Path) -> None:
-    for i, document in enumerate(varied(10_000)):
+    for i, document in enumerate(vary_documents(10_000)):
         folder = tmp_path / f"{i // 100:03}" / f"{i:05}"
         folder.mkdir(parents=True)
         (folder / "config.json").write_text(json.dumps(document), encoding="utf-8")
     code = f"from paramcount.cli import main; main(['scan', {str(tmp_path)!r}, '--csv'])"
-    benchmark.pedantic(run, args=(code,), rounds=3)
+    benchmark.pedantic(run_process, args=(code,), rounds=3)
 
 
 @pytest.mark.skipif(
     not find_spec("torch") or not find_spec("transformers"), reason="needs torch==2.13.0 and transformers==5.23.0"
 )
 def test_a_config_json_against_building_it_on_the_meta_device(benchmark: Any, tmp_path: Path) -> None:
-    config = next(document for document in documents() if document["model_type"] == "qwen3")
+    config = next(document for document in load_documents() if document["model_type"] == "qwen3")
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     path = str(tmp_path / "config.json")
-    against(benchmark, CONFIG.format(path=path), FROM_CONFIG.format(path=path), 5)
+    compare_processes(benchmark, CONFIG.format(path=path), FROM_CONFIG.format(path=path), 5)
 
 
 # ---- checkpoints
@@ -191,13 +191,15 @@ def test_a_config_json_against_building_it_on_the_meta_device(benchmark: Any, tm
 def test_verifying_a_checkpoint_of_689_gb(benchmark: Any, tmp_path: Path) -> None:
     """The goal is seconds and flat memory."""
     write_deepseek(tmp_path)
-    of_checkpoint(benchmark, f"from paramcount.cli import main; main(['verify', 'deepseek-v3', {str(tmp_path)!r}])")
+    benchmark_checkpoint(
+        benchmark, f"from paramcount.cli import main; main(['verify', 'deepseek-v3', {str(tmp_path)!r}])"
+    )
 
 
 def test_verifying_a_gguf_file_of_150_000_tokens(benchmark: Any, tmp_path: Path) -> None:
     """The goal is less than a second."""
     path = write_llama(tmp_path)
-    of_checkpoint(
+    benchmark_checkpoint(
         benchmark,
         f"from paramcount.cli import main; main(['verify', {str(tmp_path / 'config.json')!r}, {str(path)!r}])",
     )
@@ -207,7 +209,7 @@ def test_verifying_a_header_of_400_000_tensors(benchmark: Any, tmp_path: Path) -
     """The goal is five seconds and 300 MiB."""
     names = (f"l.{layer}.e.{expert}.{letter}" for layer in range(50) for expert in range(2000) for letter in "abcd")
     path = write_file(tmp_path / "model.safetensors", dict.fromkeys(names, ("U8", (4,))))
-    of_checkpoint(
+    benchmark_checkpoint(
         benchmark, f"from paramcount.cli import main; main(['verify', 'gpt2-small', {str(path)!r}])", fails=True
     )
 
@@ -216,14 +218,14 @@ def test_auditing_50_000_rows(benchmark: Any, tmp_path: Path) -> None:
     """The goal is five seconds."""
     rows = "".join(f"GPT-2 Small,{124_000_000 + i}\n" for i in range(49_999))
     (tmp_path / "claims.csv").write_text(f"model,params\n{rows}", encoding="utf-8")
-    of_checkpoint(
+    benchmark_checkpoint(
         benchmark, f"from paramcount.cli import main; main(['audit', {str(tmp_path / 'claims.csv')!r}])", fails=True
     )
 
 
-def of_checkpoint(benchmark: Any, code: str, *, fails: bool = False) -> None:
+def benchmark_checkpoint(benchmark: Any, code: str, *, fails: bool = False) -> None:
     if fails:  # exit code 1: it does not match
         code = f"try:\n    {code}\nexcept SystemExit as leaving:\n    assert leaving.code == 1"
-    benchmark.extra_info["peak in MiB"] = run(code).peak_kib // 1024
-    benchmark.pedantic(run, args=(code,), rounds=5)
+    benchmark.extra_info["peak in MiB"] = run_process(code).peak_kib // 1024
+    benchmark.pedantic(run_process, args=(code,), rounds=5)
     print(f"\n{benchmark.name}: {benchmark.extra_info}")

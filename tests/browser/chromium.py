@@ -21,7 +21,7 @@ FLAGS = (
 )  # fmt: skip
 
 
-def found() -> str | None:
+def find_chromium() -> str | None:
     """The program, where there is one."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
@@ -104,9 +104,9 @@ class Browser:
 
 
 @contextmanager
-def running(home: Path) -> Iterator[Browser]:
+def run_browser(home: Path) -> Iterator[Browser]:
     """A browser that begins in an empty directory and ends with the block."""
-    program = found()
+    program = find_chromium()
     assert program, "there is no Chromium"
     to_read, to_write = os.pipe()
     back_read, back_write = os.pipe()

@@ -14,9 +14,9 @@ from paramcount import zoo
 from paramcount.api import report
 from paramcount.drawing.bars import plot_rows
 from paramcount.drawing.report import render_page
-from tests.browser.chromium import Browser, running
-from tests.test_bars import hostile
-from tests.test_report import MARKUP, fields
+from tests.browser.chromium import Browser, run_browser
+from tests.test_bars import hostile_row
+from tests.test_report import MARKUP, fill_entry
 
 pytestmark = pytest.mark.browser
 
@@ -46,7 +46,7 @@ WIDE = """[...document.body.querySelectorAll('*')]
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with running(tmp_path_factory.mktemp("chromium")) as found:
+    with run_browser(tmp_path_factory.mktemp("chromium")) as found:
         yield found
 
 
@@ -54,20 +54,20 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Reports, and the bars alone."""
     folder = tmp_path_factory.mktemp("pages")
-    evil = zoo.make_model(zoo.parse_entry(fields(MARKUP)))
+    evil = zoo.make_model(zoo.parse_entry(fill_entry(MARKUP)))
     texts = {
         "one.html": report(["deepseek-v3"]),
         "several.html": report(["deepseek-v3", "llama-3.1-8b", "jamba-v0.1", "t5-small", "gpt-4"], estimates=True),
         "config.html": report([{"model_type": "qwen3_next"}]),
         "hostile.html": render_page([evil, replace(evil, id="b")]),
-        "bars.svg": plot_rows([hostile(MARKUP), hostile("b")]).decode(),
+        "bars.svg": plot_rows([hostile_row(MARKUP), hostile_row("b")]).decode(),
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     return {name: folder / name for name in texts}
 
 
-def shown(browser: Browser, path: Path, **screen: Any) -> Browser:
+def open_page(browser: Browser, path: Path, **screen: Any) -> Browser:
     """The page, which has asked for nothing but itself and has not complained."""
     browser.open(path, **screen)
     assert browser.requests() == [path.as_uri()]
@@ -80,7 +80,7 @@ def shown(browser: Browser, path: Path, **screen: Any) -> Browser:
 def test_a_page_fits_every_screen_reads_well_on_it_and_asks_for_nothing(
     browser: Browser, pages: dict[str, Path], name: str, width: int, dark: bool
 ) -> None:
-    shown(browser, pages[name], width=width, dark=dark)
+    open_page(browser, pages[name], width=width, dark=dark)
     assert browser.value("document.documentElement.scrollWidth") == width
     assert browser.value(WIDE) == []
     assert browser.value(FAINT) == []
@@ -94,7 +94,7 @@ CUT = """[...document.querySelectorAll('.scroll')].filter(node => node.scrollWid
 
 @pytest.mark.parametrize("name", ["one.html", "several.html", "config.html"])
 def test_nothing_is_cut_off_on_a_laptop(browser: Browser, pages: dict[str, Path], name: str) -> None:
-    shown(browser, pages[name], width=1280)
+    open_page(browser, pages[name], width=1280)
     assert browser.value(CUT) == []
 
 
@@ -102,7 +102,7 @@ def test_nothing_is_cut_off_on_a_laptop(browser: Browser, pages: dict[str, Path]
 def test_what_is_wider_than_a_narrow_screen_scrolls_in_its_place(
     browser: Browser, pages: dict[str, Path], width: int
 ) -> None:
-    shown(browser, pages["several.html"], width=width)
+    open_page(browser, pages["several.html"], width=width)
     assert browser.value(CUT) != []
     styles = "[...new Set([...document.querySelectorAll('.scroll')].map(node => getComputedStyle(node).overflowX))]"
     assert browser.value(styles) == ["auto"]
@@ -117,7 +117,7 @@ def test_what_is_wider_than_a_narrow_screen_scrolls_in_its_place(
 
 
 def test_it_says_what_the_count_says(browser: Browser, pages: dict[str, Path]) -> None:
-    shown(browser, pages["one.html"])
+    open_page(browser, pages["one.html"])
     assert browser.value("document.title") == "DeepSeek-V3 · paramcount report"
     assert browser.value("document.querySelector('h1').innerText") == "DeepSeek-V3"
     assert browser.value("document.querySelector('.total').innerText") == "671,026,404,352 parameters (671 B)"
@@ -130,7 +130,7 @@ def test_it_says_what_the_count_says(browser: Browser, pages: dict[str, Path]) -
 
 @pytest.mark.parametrize("name", ["hostile.html", "bars.svg"])
 def test_hostile_names_do_nothing(browser: Browser, pages: dict[str, Path], name: str) -> None:
-    shown(browser, pages[name])
+    open_page(browser, pages[name])
     assert browser.seen("Page.javascriptDialogOpening") == []
     assert browser.value("document.querySelectorAll('script, img, iframe, object, embed, link').length") == 0
     words = "[...document.querySelectorAll('h2, text')].map(node => node.textContent)"
@@ -157,23 +157,23 @@ def test_even_a_script_in_the_page_would_not_run(browser: Browser, pages: dict[s
 
 
 def test_the_keyboard_reaches_the_content_and_what_scrolls(browser: Browser, pages: dict[str, Path]) -> None:
-    shown(browser, pages["one.html"], width=360)
+    open_page(browser, pages["one.html"], width=360)
 
-    def press(key: str, code: int) -> None:
+    def press_key(key: str, code: int) -> None:
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
             browser.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
 
-    press("Tab", 9)
+    press_key("Tab", 9)
     assert browser.value("document.activeElement.className") == "skip"
     box = browser.value("JSON.parse(JSON.stringify(document.activeElement.getBoundingClientRect()))")
     assert box["left"] >= 0 and box["top"] >= 0 and box["width"] > 40
     assert browser.value("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    press("Enter", 13)
+    press_key("Enter", 13)
     assert browser.value("document.activeElement.id") == "content"
     reached = set()
     for _ in range(40):
-        press("Tab", 9)
+        press_key("Tab", 9)
         reached.add(
             browser.value("document.activeElement.getAttribute('aria-label') || document.activeElement.tagName")
         )
@@ -187,7 +187,7 @@ def test_the_keyboard_reaches_the_content_and_what_scrolls(browser: Browser, pag
 
 
 def test_what_is_read_aloud_has_names(browser: Browser, pages: dict[str, Path]) -> None:
-    shown(browser, pages["several.html"])
+    open_page(browser, pages["several.html"])
     browser.ask("Accessibility.enable")
     nodes = [node for node in browser.ask("Accessibility.getFullAXTree")["nodes"] if not node.get("ignored")]
     named: dict[str, list[str]] = {}
@@ -204,7 +204,7 @@ def test_what_is_read_aloud_has_names(browser: Browser, pages: dict[str, Path]) 
 
 
 def test_on_paper_everything_is_open_and_nothing_is_cut_off(browser: Browser, pages: dict[str, Path]) -> None:
-    shown(browser, pages["several.html"], dark=True)
+    open_page(browser, pages["several.html"], dark=True)
     assert browser.value("document.querySelectorAll('details:not([open])').length") >= 4
     closed = "[...document.querySelectorAll('table')].filter(table => !table.checkVisibility()).length"
     assert browser.value(closed) >= 4

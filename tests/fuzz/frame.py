@@ -48,7 +48,7 @@ def fuzz(
     return verdicts
 
 
-def spoilt_text(rng: random.Random, valid: Sequence[str], scraps: Sequence[str]) -> str:
+def spoil_text(rng: random.Random, valid: Sequence[str], scraps: Sequence[str]) -> str:
     """A valid text with pieces of it exchanged, cut, doubled or moved."""
     text = rng.choice(valid)
     for _ in range(rng.choice((1, 1, 2, 3))):
@@ -68,7 +68,7 @@ def spoilt_text(rng: random.Random, valid: Sequence[str], scraps: Sequence[str])
     return text if rng.random() < 0.95 else text[: rng.randint(0, len(text))]
 
 
-def answered(ask: Callable[[], object]) -> object:
+def call_or_refuse(ask: Callable[[], object]) -> object:
     """The answer, or None where the question was refused as it should be. Any other exception goes through."""
     try:
         return ask()
@@ -77,7 +77,7 @@ def answered(ask: Callable[[], object]) -> object:
         return None
 
 
-def check(count: object) -> None:
+def check_count(count: object) -> None:
     """What is counted at all is counted in whole numbers that sum up."""
     if isinstance(count, pc.Count):
         assert tuple(count.components) == COMPONENTS

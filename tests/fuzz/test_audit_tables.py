@@ -15,8 +15,8 @@ from paramcount.auditing.claim_tables import from_bytes, from_text
 from paramcount.auditing.headings import parse_heading
 from paramcount.auditing.render import build_table
 from paramcount.output.tables import FORMATS, render
-from tests.fuzz.frame import fuzz, often, spoilt_text
-from tests.refusing import assert_one_line, unless_refused
+from tests.fuzz.frame import fuzz, often, spoil_text
+from tests.refusing import assert_one_line, read_or_none
 from tests.test_audit import CLAIMS, HEADINGS
 
 pytestmark = pytest.mark.fuzz
@@ -63,10 +63,10 @@ def test_whatever_a_file_holds_there_is_an_audit_or_one_line(text: str, with_hea
 )
 def test_whatever_a_cell_holds_it_is_read_or_refused(text: str, heading: str) -> None:
     if parse_heading(heading).kind not in (None, "model"):
-        assert_one_line(said_of(text, heading))
+        assert_one_line(describe_cell(text, heading))
 
 
-def said_of(text: str, heading: str) -> str:
+def describe_cell(text: str, heading: str) -> str:
     """What a cell claims, or why it cannot be read."""
     try:
         return ", ".join(claim.kind for claim in parse_claims(text, parse_heading(heading)))
@@ -97,7 +97,7 @@ PIECES = [
 
 def test_a_spoilt_table_is_audited_and_printed_or_refused() -> None:
     def verdict_of(text: str) -> str:
-        found = unless_refused(from_text, text, "f")
+        found = read_or_none(from_text, text, "f")
         if found is None:
             return "refused"
         audit = audit_tables([found])
@@ -105,4 +105,4 @@ def test_a_spoilt_table_is_audited_and_printed_or_refused() -> None:
             assert render(build_table(audit, format), format, 80)
         return "read"
 
-    assert fuzz(lambda rng: spoilt_text(rng, VALID, PIECES), verdict_of) == {"refused", "read"}
+    assert fuzz(lambda rng: spoil_text(rng, VALID, PIECES), verdict_of) == {"refused", "read"}

@@ -18,8 +18,8 @@ from paramcount import zoo
 from paramcount.cli import main
 from paramcount.cli.commands import COMMANDS
 from paramcount.zoo import names
-from tests.fuzz.frame import answered, check, fuzz, often
-from tests.headers import saved, write_header, write_shards
+from tests.fuzz.frame import call_or_refuse, check_count, fuzz, often
+from tests.headers import load_saved, write_header, write_shards
 from tests.refusing import assert_one_line
 
 pytestmark = pytest.mark.fuzz
@@ -34,9 +34,9 @@ WORDS = (
 @often
 @given(WORDS)
 def test_any_name_is_found_or_refused(name: str) -> None:
-    check(answered(lambda: pc.count(name)))
-    answered(lambda: names.expand_pattern(name))
-    assert answered(lambda: zoo.find_path(name)) is None or name in zoo.list_ids()
+    check_count(call_or_refuse(lambda: pc.count(name)))
+    call_or_refuse(lambda: names.expand_pattern(name))
+    assert call_or_refuse(lambda: zoo.find_path(name)) is None or name in zoo.list_ids()
 
 
 COMMAND = [name for name in COMMANDS if name not in ("help", "docs")]
@@ -51,7 +51,7 @@ OPTION = [
 ]  # fmt: skip
 
 
-def line(rng: random.Random) -> list[str]:
+def random_line(rng: random.Random) -> list[str]:
     """A command line."""
     first = [rng.choice(COMMAND)] if rng.random() < 0.7 else []
     return first + [
@@ -62,7 +62,7 @@ def line(rng: random.Random) -> list[str]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current directory, with a file of each kind."""
-    tensors, config = saved("qwen2_moe").tensors, json.dumps(saved("qwen2_moe").config)
+    tensors, config = load_saved("qwen2_moe").tensors, json.dumps(load_saved("qwen2_moe").config)
     (tmp_path / "config.json").write_text(config, encoding="utf-8")
     (tmp_path / "s" / "a").mkdir(parents=True)
     (tmp_path / "s" / "a" / "config.json").write_text(config, encoding="utf-8")
@@ -74,7 +74,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ended(args: list[str]) -> str:
+def run_line(args: list[str]) -> str:
     """How a command line ends."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as leaving:
@@ -90,4 +90,4 @@ def ended(args: list[str]) -> str:
 
 
 def test_any_command_line_ends_well(folder: Path) -> None:
-    assert {"0", "2"} <= fuzz(line, ended)
+    assert {"0", "2"} <= fuzz(random_line, run_line)

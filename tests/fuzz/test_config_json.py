@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import paramcount as pc
 from paramcount.huggingface.locate import parse_document
 from paramcount.loading import load_document
-from tests.fuzz.frame import answered, check, fuzz, often, spoilt_text
+from tests.fuzz.frame import call_or_refuse, check_count, fuzz, often, spoil_text
 from tests.fuzz.values import SCRAPS, SIZES
 from tests.model_types import MODEL_TYPES
-from tests.oracle.differential import document_of
-from tests.refusing import unless_refused
+from tests.oracle.differential import make_document
+from tests.refusing import read_or_none
 
 pytestmark = pytest.mark.fuzz
 
@@ -32,13 +32,13 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-def paths(document: dict[str, Any], start: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+def list_paths(document: dict[str, Any], start: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """Every key, as the steps that lead to it."""
     found = []
     for key, value in document.items():
         found.append((*start, key))
         if isinstance(value, dict):
-            found += paths(value, (*start, key))
+            found += list_paths(value, (*start, key))
     return found
 
 
@@ -46,16 +46,16 @@ def paths(document: dict[str, Any], start: tuple[str, ...] = ()) -> list[tuple[s
 @given(st.data())
 def test_any_config_json_is_counted_or_refused(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(MODEL_TYPES)))
-    document = document_of(name, lambda options: data.draw(st.sampled_from(options)), MODEL_TYPES[name].vary)
+    document = make_document(name, lambda options: data.draw(st.sampled_from(options)), MODEL_TYPES[name].vary)
     for _ in range(data.draw(st.integers(0, 3))):
-        *outer, last = data.draw(st.sampled_from(paths(document)))
+        *outer, last = data.draw(st.sampled_from(list_paths(document)))
         place: Any = document
         for step in outer:
             place = place[step] if isinstance(place, dict) and step in place else {}
         if isinstance(place, dict):
             place[last] = data.draw(JSON)
-    check(answered(lambda: pc.count(document)))
-    check(answered(lambda: load_document(parse_document(json.dumps(document), "config.json"))))
+    check_count(call_or_refuse(lambda: pc.count(document)))
+    check_count(call_or_refuse(lambda: load_document(parse_document(json.dumps(document), "config.json"))))
 
 
 @often
@@ -64,7 +64,7 @@ def test_any_config_json_is_counted_or_refused(data: st.DataObject) -> None:
     | st.sampled_from(SCRAPS).map(lambda scrap: f'{{"model_type": "qwen3", "hidden_size": {scrap}}}')
 )
 def test_any_text_is_a_config_json_or_refused(text: str) -> None:
-    answered(lambda: load_document(parse_document(text, "config.json")))
+    call_or_refuse(lambda: load_document(parse_document(text, "config.json")))
 
 
 VALID = [
@@ -100,11 +100,11 @@ VALID = [
 
 def test_a_spoilt_text_is_counted_or_refused() -> None:
     def verdict_of(text: str) -> str:
-        model = unless_refused(lambda text: load_document(parse_document(text, "config.json")), text)
-        check(model and answered(lambda: pc.count(model)))
+        model = read_or_none(lambda text: load_document(parse_document(text, "config.json")), text)
+        check_count(model and call_or_refuse(lambda: pc.count(model)))
         return "read" if model else "refused"
 
-    assert fuzz(lambda rng: spoilt_text(rng, VALID, SCRAPS), verdict_of) == {"refused", "read"}
+    assert fuzz(lambda rng: spoil_text(rng, VALID, SCRAPS), verdict_of) == {"refused", "read"}
 
 
 @often
@@ -115,5 +115,7 @@ def test_a_spoilt_text_is_counted_or_refused() -> None:
     ),
 )
 def test_keys_of_any_kind_are_counted_or_refused(name: str, others: dict[Any, Any]) -> None:
-    check(answered(lambda: pc.count({"model_type": name.partition(".")[0], **others})))
-    check(answered(lambda: pc.count({"model_type": "gemma3", "text_config": others, "vision_config": others})))
+    check_count(call_or_refuse(lambda: pc.count({"model_type": name.partition(".")[0], **others})))
+    check_count(
+        call_or_refuse(lambda: pc.count({"model_type": "gemma3", "text_config": others, "vision_config": others}))
+    )

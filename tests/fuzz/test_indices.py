@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from paramcount.checkpoints.opening.indices import parse_index
-from tests.fuzz.frame import fuzz, spoilt_text
-from tests.refusing import unless_refused
+from tests.fuzz.frame import fuzz, spoil_text
+from tests.refusing import read_or_none
 
 pytestmark = pytest.mark.fuzz
 
@@ -24,16 +24,16 @@ VALID = [
 ]
 
 
-def second_opinion(text: str) -> dict[str, str] | None:
+def read_with_json(text: str) -> dict[str, str] | None:
     """The map that Python's own JSON reader finds; None where it is none, or a key stands twice."""
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):
             raise ValueError
         return dict(pairs)
 
     try:
-        found = json.loads(text, object_pairs_hook=once)
+        found = json.loads(text, object_pairs_hook=reject_duplicates)
     except ValueError:
         return None
     placed = found.get("weight_map") if isinstance(found, dict) else None
@@ -44,10 +44,10 @@ def second_opinion(text: str) -> dict[str, str] | None:
 
 def check_index(text: str) -> str:
     """Whether an index was read or refused. What is read, Python's own reader reads alike."""
-    found = unless_refused(parse_index, text)
+    found = read_or_none(parse_index, text)
     if found is None:
         return "refused"
-    expected = second_opinion(text)
+    expected = read_with_json(text)
     assert expected is not None
     assert found.weight_map == expected
     assert found.files == tuple(sorted(set(expected.values())))
@@ -55,4 +55,4 @@ def check_index(text: str) -> str:
 
 
 def test_a_spoilt_index_is_refused_or_read_as_python_reads_it() -> None:
-    assert fuzz(lambda rng: spoilt_text(rng, VALID, SCRAPS), check_index, valid=VALID) == {"refused", "read"}
+    assert fuzz(lambda rng: spoil_text(rng, VALID, SCRAPS), check_index, valid=VALID) == {"refused", "read"}

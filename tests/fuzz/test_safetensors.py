@@ -11,8 +11,8 @@ from paramcount.errors import ParamcountError
 from paramcount.formats import safetensors as safetensors_files
 from paramcount.formats.safetensors import NUMPY, map_bits, parse_tensors, read_header
 from tests.fuzz.frame import EXAMPLES, fuzz
-from tests.refusing import unless_refused
-from tests.test_safetensors_files import WRONG, entry, file, made, second_opinion
+from tests.refusing import read_or_none
+from tests.test_safetensors_files import WRONG, file, header_entry, make_file, read_with_library
 
 pytestmark = pytest.mark.fuzz
 __all__ = ["file"]
@@ -23,25 +23,29 @@ SCRAPS = (
     b'"__metadata__"', b"[0,0]", b"[[]]", b"{}", b'{"a":"b"}', b'"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},', b"\\u0061", b"\\ud800", b"a" * 5000,
 )  # fmt: skip
 VALID = [
-    made(
+    make_file(
         {
-            "a": entry(0, 24, shape=[2, 3]),
-            "b": entry(24, 26, "BF16"),
-            "c": entry(26, 26, "I8", [0, 7]),
-            "d": entry(26, 34, "I64", []),
+            "a": header_entry(0, 24, shape=[2, 3]),
+            "b": header_entry(24, 26, "BF16"),
+            "c": header_entry(26, 26, "I8", [0, 7]),
+            "d": header_entry(26, 34, "I64", []),
         },
         bytes(range(34)),
     ),
-    made(
-        {"__metadata__": {"format": "pt", "k": "{\u00e9}"}, "h.0.ln_1.weight": entry(4, 8), "wte": entry(0, 4)},
+    make_file(
+        {
+            "__metadata__": {"format": "pt", "k": "{\u00e9}"},
+            "h.0.ln_1.weight": header_entry(4, 8),
+            "wte": header_entry(0, 4),
+        },
         bytes(8),
     ),
-    made('{"x" : {"shape":[ 3 ,2],"data_offsets":[0, 6],"dtype":"U8"} }  ', b"abcdef"),
-    made({str(i): entry(4 * i, 4 * i + 4) for i in range(9)}, bytes(36)),
+    make_file('{"x" : {"shape":[ 3 ,2],"data_offsets":[0, 6],"dtype":"U8"} }  ', b"abcdef"),
+    make_file({str(i): header_entry(4 * i, 4 * i + 4) for i in range(9)}, bytes(36)),
 ]
 
 
-def spoilt(rng: random.Random) -> bytes:
+def spoil_file(rng: random.Random) -> bytes:
     """A valid file with pieces of its header exchanged, cut, doubled or moved; mostly with a length and values that fit again."""
     whole = rng.choice(VALID)
     length = int.from_bytes(whole[:8], "little")
@@ -68,7 +72,7 @@ def spoilt(rng: random.Random) -> bytes:
     return whole if rng.random() < 0.9 else whole[: rng.randint(0, len(whole))]
 
 
-def found_in(data: bytes) -> object:
+def describe_header(data: bytes) -> object:
     """What a header says, or how it is refused."""
     try:
         return parse_tensors(data[8:].decode("utf-8", "replace"))
@@ -79,23 +83,23 @@ def found_in(data: bytes) -> object:
 @pytest.mark.parametrize("i", range(3))
 def test_headers_as_writers_write_them_are_read_at_once_and_alike(i: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(i)  # noqa: S311  the same inputs every time
-    datas = [*VALID, *(made(header) for header, _, _ in WRONG), *(spoilt(rng) for _ in range(EXAMPLES))]
-    at_once = [found_in(data[: 8 + int.from_bytes(data[:8], "little")]) for data in datas]
+    datas = [*VALID, *(make_file(header) for header, _, _ in WRONG), *(spoil_file(rng) for _ in range(EXAMPLES))]
+    at_once = [describe_header(data[: 8 + int.from_bytes(data[:8], "little")]) for data in datas]
     monkeypatch.setattr(safetensors_files, "_usual", lambda *_: None)
-    assert at_once == [found_in(data[: 8 + int.from_bytes(data[:8], "little")]) for data in datas]
+    assert at_once == [describe_header(data[: 8 + int.from_bytes(data[:8], "little")]) for data in datas]
 
 
-def compared(data: bytes, file: Path) -> str:
+def compare_readers(data: bytes, file: Path) -> str:
     """Whether a file was read or refused. What is read, the library reads alike; any exception but our own goes through."""
     file.write_bytes(data)
-    header = unless_refused(read_header, file)
+    header = read_or_none(read_header, file)
     if header is None:
         return "refused"
     found = {
         name: (t.dtype, t.shape, data[header.begins + t.start : header.begins + t.stop])
         for name, t in header.tensors.items()
     }
-    assert found == second_opinion(data), data
+    assert found == read_with_library(data), data
     for name, (dtype, _, stored) in found.items():
         if dtype in NUMPY:
             assert map_bits(header, name).tobytes() == stored
@@ -103,15 +107,15 @@ def compared(data: bytes, file: Path) -> str:
 
 
 def test_spoilt_files_are_refused_or_read_as_the_library_reads_them(file: Path) -> None:
-    assert fuzz(spoilt, lambda data: compared(data, file), valid=VALID) == {"refused", "read"}
+    assert fuzz(spoil_file, lambda data: compare_readers(data, file), valid=VALID) == {"refused", "read"}
 
 
 def test_spoilt_texts_of_headers_are_tensors_or_refused() -> None:
-    def scraps(rng: random.Random) -> str:
+    def random_scraps(rng: random.Random) -> str:
         return "{" + "".join(rng.choice(SCRAPS[:40]).decode("utf-8", "replace") for _ in range(rng.randint(1, 12)))
 
     def verdict_of(text: str) -> str:
-        found = unless_refused(parse_tensors, text)
+        found = read_or_none(parse_tensors, text)
         if found is None:
             return "refused"
         tensors, metadata, end = found
@@ -119,4 +123,4 @@ def test_spoilt_texts_of_headers_are_tensors_or_refused() -> None:
         assert end >= 0
         return "read"
 
-    assert "refused" in fuzz(scraps, verdict_of)
+    assert "refused" in fuzz(random_scraps, verdict_of)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from paramcount.formats.tokenizer import decode_token, tokenize_text
-from tests.fuzz.frame import EXAMPLES, fuzz, spoilt_text
+from tests.fuzz.frame import EXAMPLES, fuzz, spoil_text
 from tests.fuzz.values import SCRAPS
-from tests.refusing import unless_refused
+from tests.refusing import read_or_none
 
 pytest.importorskip("tokenizers")
 pytestmark = pytest.mark.fuzz
@@ -42,11 +42,11 @@ def test_a_spoilt_tokenizer_gives_tokens_or_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
 
     def spoil(rng: random.Random) -> tuple[str, str]:
-        return spoilt_text(rng, VALID, SCRAPS), rng.choice(TEXTS)
+        return spoil_text(rng, VALID, SCRAPS), rng.choice(TEXTS)
 
     def verdict_of(given: tuple[str, str]) -> str:
         path.write_text(given[0], encoding="utf-8", errors="replace")
-        found = unless_refused(lambda text: tokenize_text(path, text, most=20), given[1])
+        found = read_or_none(lambda text: tokenize_text(path, text, most=20), given[1])
         if found is None:
             return "refused"
         assert 1 <= len(found.ids) == len(found.tokens) <= 20
@@ -56,7 +56,7 @@ def test_a_spoilt_tokenizer_gives_tokens_or_is_refused(tmp_path: Path) -> None:
 
 
 def test_any_token_is_shown() -> None:
-    def token(rng: random.Random) -> str:
+    def random_token(rng: random.Random) -> str:
         return "".join(chr(rng.choice((rng.randrange(0x150), rng.randrange(0x3000)))) for _ in range(rng.randint(0, 6)))
 
-    assert fuzz(token, lambda text: type(decode_token(text)).__name__) == {"str"}
+    assert fuzz(random_token, lambda text: type(decode_token(text)).__name__) == {"str"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import paramcount as pc
 from paramcount import zoo
 from paramcount.formats.strict_yaml import parse_yaml
-from tests.fuzz.frame import answered, check, often
+from tests.fuzz.frame import call_or_refuse, check_count, often
 from tests.fuzz.values import LEAVES, SCRAPS, SIZES, VALUES
 
 pytestmark = pytest.mark.fuzz
@@ -22,7 +22,7 @@ TEXTS = [path.read_text(encoding="utf-8") for path in map(zoo.find_path, ENTRIES
 
 
 @st.composite
-def spoilt(draw: st.DrawFn) -> str:
+def spoil_entry(draw: st.DrawFn) -> str:
     """A real entry with scraps in it, pieces cut out, and lines in another order."""
     text = draw(st.sampled_from(TEXTS))
     for _ in range(draw(st.integers(1, 4))):
@@ -48,9 +48,9 @@ def spoilt(draw: st.DrawFn) -> str:
 
 
 @often
-@given(spoilt())
+@given(spoil_entry())
 def test_a_spoilt_entry_is_counted_or_refused(text: str) -> None:
-    check(answered(lambda: pc.count(parse_yaml(text))))
+    check_count(call_or_refuse(lambda: pc.count(parse_yaml(text))))
 
 
 @often
@@ -60,7 +60,7 @@ def test_a_spoilt_entry_is_counted_or_refused(text: str) -> None:
     | st.lists(st.sampled_from(SCRAPS)).map("".join)
 )
 def test_any_text_is_a_mapping_or_refused(text: str) -> None:
-    found = answered(lambda: parse_yaml(text))
+    found = call_or_refuse(lambda: parse_yaml(text))
     assert found is None or isinstance(found, dict)
 
 
@@ -69,7 +69,7 @@ def test_any_text_is_a_mapping_or_refused(text: str) -> None:
 def test_any_bytes_in_a_file_are_refused(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_bytes(data)
-    check(answered(lambda: pc.count(path)))
+    check_count(call_or_refuse(lambda: pc.count(path)))
 
 
 @often
@@ -82,11 +82,11 @@ def test_any_mapping_is_counted_or_refused(data: st.DataObject) -> None:
             config[data.draw(st.sampled_from(list(config)) | LEAVES)] = data.draw(SIZES | VALUES)
         else:
             document[data.draw(st.sampled_from(sorted(zoo.Entry.model_fields)) | LEAVES)] = data.draw(VALUES)
-    check(answered(lambda: pc.count(document)))
+    check_count(call_or_refuse(lambda: pc.count(document)))
 
 
 @often
 @given(VALUES)
 def test_any_object_is_counted_or_refused(spec: Any) -> None:
-    assert answered(lambda: pc.count(spec)) is None
-    answered(lambda: pc.load(spec))
+    assert call_or_refuse(lambda: pc.count(spec)) is None
+    call_or_refuse(lambda: pc.load(spec))

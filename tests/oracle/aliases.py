@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tests.model_types import MODEL_TYPES
-from tests.oracle.differential import build, config_of, runs, silence
-from tests.test_aliases import ALIASES, COLUMNS, document
+from tests.oracle.differential import build_model, make_config, run_tokens, silence
+from tests.test_aliases import ALIASES, COLUMNS, make_document
 
 REFUSED = "refused"
 # Aliases with which the reference builds a model that it cannot run, in sizes small enough to try it. {(model type, alias): config}
@@ -30,7 +30,7 @@ class Alias(NamedTuple):
     key: str
 
 
-def aliases() -> Iterator[Alias]:
+def list_aliases() -> Iterator[Alias]:
     """The aliases of every supported model type that the reference ships a config class of."""
     from transformers import CONFIG_MAPPING
 
@@ -39,7 +39,7 @@ def aliases() -> Iterator[Alias]:
             yield Alias(model_type, alias, key)
 
 
-def other_values(value: object) -> list[Any]:
+def list_values(value: object) -> list[Any]:
     """Values to try in the place of a default, the likeliest to be valid first."""
     match value:
         case bool():
@@ -54,26 +54,26 @@ def other_values(value: object) -> list[Any]:
             return []
 
 
-def total(row: Alias, value: object) -> int | str:
+def count_reference(row: Alias, value: object) -> int | str:
     """How many parameters the reference allocates for the default config with this alias; or that it refuses it."""
     small = SMALL.get((row.model_type, row.alias))
-    if small and runs({"model_type": row.model_type, **small}, MODEL_TYPES[row.model_type].cls):
+    if small and run_tokens({"model_type": row.model_type, **small}, MODEL_TYPES[row.model_type].cls):
         return REFUSED
     try:
-        model = build(document(row.model_type, row.alias, value), MODEL_TYPES[row.model_type].cls)
+        model = build_model(make_document(row.model_type, row.alias, value), MODEL_TYPES[row.model_type].cls)
     except Exception:
         return REFUSED
     return sum(int(parameter.numel()) for parameter in model.parameters())
 
 
-def default_value(row: Alias) -> object:
-    return getattr(config_of(document(row.model_type), MODEL_TYPES[row.model_type].cls), row.alias, None)
+def find_default(row: Alias) -> object:
+    return getattr(make_config(make_document(row.model_type), MODEL_TYPES[row.model_type].cls), row.alias, None)
 
 
-def facts(row: Alias) -> tuple[object, int | str]:
+def find_facts(row: Alias) -> tuple[object, int | str]:
     """(value, total) with a value that changes the total if one does; else with any that the reference builds."""
-    usual = total(row, default_value(row))
-    found = [(value, total(row, value)) for value in other_values(default_value(row))]
+    usual = count_reference(row, find_default(row))
+    found = [(value, count_reference(row, value)) for value in list_values(find_default(row))]
     built = [(value, n) for value, n in found if n != REFUSED]
     changed = [(value, n) for value, n in built if n != usual]
     return (changed or built or found or [(None, usual)])[0]
@@ -84,8 +84,8 @@ def freeze() -> None:
     with ALIASES.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        for row in aliases():
-            value, n = facts(row)
+        for row in list_aliases():
+            value, n = find_facts(row)
             writer.writerow((*row, "" if value is None else json.dumps(value), n))
 
 

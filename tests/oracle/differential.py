@@ -60,7 +60,7 @@ ODD_SETTINGS: list[tuple[str, Any]] = [
 ]  # fmt: skip
 
 
-def values_of(cls: type[Sizes], field: str, key: str, vary: dict[str, list[Any]]) -> list[Any]:
+def list_values(cls: type[Sizes], field: str, key: str, vary: dict[str, list[Any]]) -> list[Any]:
     if key in vary:
         return vary[key]
     if key.rpartition(".")[2] in VALUES:
@@ -75,7 +75,7 @@ def values_of(cls: type[Sizes], field: str, key: str, vary: dict[str, list[Any]]
     )
 
 
-def place(document: dict[str, Any], path: str, value: Any) -> None:
+def set_path(document: dict[str, Any], path: str, value: Any) -> None:
     *outer, last = path.split(".")
     for step in outer:
         if not isinstance(document.get(step), dict):
@@ -84,7 +84,7 @@ def place(document: dict[str, Any], path: str, value: Any) -> None:
     document[last] = deepcopy(value)  # the reference writes into what it reads
 
 
-def keys_of(
+def list_keys(
     cls: type[Sizes], section: str = "", language: str = "", tower: type[Sizes] | None = None
 ) -> list[tuple[type[Sizes], str, list[str]]]:
     """(architecture, field, its keys as paths from the root) of every field with a key, inner configs too. `language`: the model type
@@ -93,15 +93,15 @@ def keys_of(
     start = f"{cls.section}." if cls.section else section
     for field in list_fields(cls):
         if field.inner is Sizes:
-            found += keys_of(architecture(language), "text_config.")
+            found += list_keys(architecture(language), "text_config.")
         elif field.inner:
-            found += keys_of(tower if field.inner is Tower and tower else field.inner)
+            found += list_keys(tower if field.inner is Tower and tower else field.inner)
         elif field.spellings:
             found.append((cls, field.name, [name[1:] if name[0] == "/" else start + name for name in field.spellings]))
     return found
 
 
-def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[str, Any]:
+def make_document(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[str, Any]:
     """A config.json of an architecture, most keys small, some absent, now and then one of them null."""
     model_type, _, cls_name = name.partition(".")
     document: dict[str, Any] = {"model_type": model_type}
@@ -111,7 +111,7 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
         if key.startswith("+"):  # keys that no field names, but derivations read
             value = choose(vary[key])
             if value != "absent":
-                place(document, key[1:], value)
+                set_path(document, key[1:], value)
     gone = [
         field.inner.section
         for field in list_fields(architecture(name))
@@ -134,30 +134,30 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
             )
         ):
             language = said
-            place(document, f"{composite.section}.model_type", said)
+            set_path(document, f"{composite.section}.model_type", said)
         if composite.default_encoder:
             if said := choose([None, *ENCODERS]):
-                place(document, "vision_config.model_type", said)
+                set_path(document, "vision_config.model_type", said)
             tower, _ = get_encoder_config({"vision_config": {}, **document})
-    keys = [key for key in keys_of(architecture(name), language=language, tower=tower) if key[0].section not in gone]
+    keys = [key for key in list_keys(architecture(name), language=language, tower=tower) if key[0].section not in gone]
     nulled = choose([None] * max(6, len(keys)) + [field for _, field, _ in keys])
     for cls, field, names in keys:
-        options = values_of(cls, field, names[0], vary)
+        options = list_values(cls, field, names[0], vary)
         fate = (
             "null" if field == nulled else choose(["present"] * 9 + ["absent", "other name"]) if options else "absent"
         )
         path = names[0] if fate != "other name" or len(names) == 1 else choose(names[1:])
         if fate == "other name" and len(names) > 1 and choose([True, False]):  # under both names
-            place(document, names[0], choose(options))
+            set_path(document, names[0], choose(options))
         if fate == "null":
-            place(document, path, None)
+            set_path(document, path, None)
         elif fate != "absent":
-            place(document, path, choose(options))
+            set_path(document, path, choose(options))
     for key in vary:
         if key.startswith("!"):  # keys that only make sense together
-            place(document, key[1:], choose(vary[key]))
+            set_path(document, key[1:], choose(vary[key]))
     if odd := choose([None] * 30 + ODD_SETTINGS):
-        place(document, ("text_config." if "text_config" in document else "") + odd[0], odd[1])
+        set_path(document, ("text_config." if "text_config" in document else "") + odd[0], odd[1])
     for section in gone:
         document[str(section)] = choose([None, {}])
         if document[str(section)] == {}:
@@ -176,7 +176,7 @@ LABELS = [
 SUMMARIES = ("summary_use_proj", "summary_proj_to_labels")
 
 
-def labelled(document: dict[str, Any], cls_name: str, choose: Choose) -> dict[str, Any]:
+def add_labels(document: dict[str, Any], cls_name: str, choose: Choose) -> dict[str, Any]:
     """The same config for a class with the head of another task: with some labels, and now and then keys that only such heads read."""
     found = {**document, "architectures": [cls_name], **deepcopy(choose(LABELS))}
     found |= {key: value for key in SUMMARIES if (value := choose([None, None, True, False])) is not None}
@@ -185,7 +185,7 @@ def labelled(document: dict[str, Any], cls_name: str, choose: Choose) -> dict[st
     return found
 
 
-def one_by_one(tensors: Iterable[Tensor]) -> Iterator[tuple[Tensor, str]]:
+def split_tensors(tensors: Iterable[Tensor]) -> Iterator[tuple[Tensor, str]]:
     """Each tensor of the reference under its own name."""
     for tensor in tensors:
         if tensor.part == "mtp" or tensor.tied_to is not None or tensor.role == "legacy_buffer":
@@ -197,26 +197,26 @@ def one_by_one(tensors: Iterable[Tensor]) -> Iterator[tuple[Tensor, str]]:
             yield tensor, name
 
 
-def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
+def count_document(document: dict[str, Any]) -> tuple[Count, Named, Named]:
     """The count, and every tensor by its own name: parameters, buffers."""
     model = read_config(document)
     found: tuple[Named, Named] = {}, {}
-    for tensor, name in one_by_one(list_tensors(model.sizes, model.reading.head)):
+    for tensor, name in split_tensors(list_tensors(model.sizes, model.reading.head)):
         assert name not in found[0] and name not in found[1], f"{name} is declared twice"
         found[tensor.role == "buffer"][name] = tensor.shape
     return count_sizes(model.sizes, head=model.reading.head), *found
 
 
-def unreachable(document: dict[str, Any]) -> Named:
+def find_unreachable_tensors(document: dict[str, Any]) -> Named:
     """Every tensor that no forward pass reads, by its own name."""
     model = read_config(document)
     return {
         name: tensor.shape
-        for tensor, name in one_by_one(tensor for tensor, _ in list_unreachable(model.sizes, model.reading.head))
+        for tensor, name in split_tensors(tensor for tensor, _ in list_unreachable(model.sizes, model.reading.head))
     }
 
 
-def config_of(document: dict[str, Any], cls_name: str) -> Any:
+def make_config(document: dict[str, Any], cls_name: str) -> Any:
     """The reference's config object of a config.json, as the class takes it."""
     import transformers
     from transformers import CONFIG_MAPPING, PreTrainedConfig
@@ -232,18 +232,18 @@ def config_of(document: dict[str, Any], cls_name: str) -> Any:
     return text if isinstance(text, getattr(transformers, cls_name).config_class) else config
 
 
-def build(document: dict[str, Any], cls_name: str, device: str = "meta") -> Any:
+def build_model(document: dict[str, Any], cls_name: str, device: str = "meta") -> Any:
     """The reference's model of a config.json."""
     import torch
     import transformers
 
-    config = config_of(document, cls_name)
+    config = make_config(document, cls_name)
     with torch.device(device), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return getattr(transformers, cls_name)(config)
 
 
-def saved(config: Any, cls_name: str, folder: Path) -> dict[str, Any]:
+def save_config(config: Any, cls_name: str, folder: Path) -> dict[str, Any]:
     """The config.json that the reference writes into a folder when it saves a model of this config object."""
     config.architectures = [cls_name]  # as a model does before its config is saved
     config.save_pretrained(folder)
@@ -259,7 +259,7 @@ def silence() -> None:
     warnings.simplefilter("ignore")
 
 
-def named(model: Any) -> tuple[Named, Named]:
+def name_tensors(model: Any) -> tuple[Named, Named]:
     """The reference's tensors under the names that it would save them by: parameters, buffers."""
     from transformers.core_model_loading import revert_weight_conversion
 
@@ -268,11 +268,11 @@ def named(model: Any) -> tuple[Named, Named]:
     learned = {sources.get(name, name): tensor for name, tensor in model.named_parameters()}
     kept = {name: tensor for name, tensor in model.named_buffers() if name in state}
     parameters, buffers = (revert_weight_conversion(model, dict(held)) for held in (learned, kept))
-    shapes = flaws.mended(model, {name: tuple(tensor.shape) for name, tensor in parameters.items()})
+    shapes = flaws.mend_shapes(model, {name: tuple(tensor.shape) for name, tensor in parameters.items()})
     return shapes, {name: tuple(tensor.shape) for name, tensor in buffers.items()}
 
 
-def totals(model: Any) -> dict[str, int]:
+def sum_reference(model: Any) -> dict[str, int]:
     """What the reference's own tensors sum to; without `lm_head` where it has none of its own."""
     table = model.get_input_embeddings().weight
     found = {
@@ -288,13 +288,15 @@ def totals(model: Any) -> dict[str, int]:
     return found
 
 
-def runs(document: dict[str, Any], cls_name: str, dead: Collection[str] = (), *, tokens: int = 6) -> Exception | None:
+def run_tokens(
+    document: dict[str, Any], cls_name: str, dead: Collection[str] = (), *, tokens: int = 6
+) -> Exception | None:
     """What goes wrong if the reference runs a few tokens through the model; None if nothing does. `dead`: tensors that no
     forward pass reaches, so that nothing is wrong with the logits if these are no numbers."""
     import torch
 
     try:
-        model = build(document, cls_name, "cpu")
+        model = build_model(document, cls_name, "cpu")
         model.set_experts_implementation("eager")  # the faster kernels ask more of an expert's width on a CPU
         if not model.config.get_text_config().is_encoder_decoder:
             model.config.get_text_config().use_cache = False
@@ -322,7 +324,7 @@ def runs(document: dict[str, Any], cls_name: str, dead: Collection[str] = (), *,
             out = model.eval()(**inputs)
         read = [value for value in out.values() if isinstance(value, torch.Tensor) and value.is_floating_point()]
         assert read, "nothing comes out"
-        assert not (dead or flaws.known(model)) or all(value.isfinite().all() for value in read), (
+        assert not (dead or flaws.has_flaw(model)) or all(value.isfinite().all() for value in read), (
             f"{', '.join(dead)} is read"
         )
     except Exception as error:
@@ -330,30 +332,34 @@ def runs(document: dict[str, Any], cls_name: str, dead: Collection[str] = (), *,
     return None
 
 
-def differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by_name: bool = True) -> list[str]:
+def find_differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by_name: bool = True) -> list[str]:
     """Where paramcount and the reference disagree about a config.json."""
     try:
-        count, *mine = ours(document)
+        count, *mine = count_document(document)
     except ParamcountError as error:
         try:
-            model = build(document, cls_name)
+            model = build_model(document, cls_name)
         except Exception:
             return []
-        if sum(p.numel() for p in model.parameters()) > SMALL_ENOUGH_TO_RUN or not run or runs(document, cls_name):
+        if (
+            sum(p.numel() for p in model.parameters()) > SMALL_ENOUGH_TO_RUN
+            or not run
+            or run_tokens(document, cls_name)
+        ):
             return []
         return [f"we refuse what the reference builds and runs: {error}"]
     try:
-        model = build(document, cls_name)
+        model = build_model(document, cls_name)
     except Exception as error:
         return [f"the reference refuses what we count: {type(error).__name__}: {str(error)[:300]}"]
     prefix = f"{model.base_model_prefix}."
     mine = [{name.removeprefix(prefix): shape for name, shape in held.items()} for held in mine]
     theirs = [
         {name.removeprefix(prefix): shape for name, shape in held.items()}
-        for held in (named(model) if by_name else ({}, {}))
+        for held in (name_tensors(model) if by_name else ({}, {}))
     ]
-    dead = {name.removeprefix(prefix): shape for name, shape in unreachable(document).items()}
-    wants = totals(model)
+    dead = {name.removeprefix(prefix): shape for name, shape in find_unreachable_tensors(document).items()}
+    wants = sum_reference(model)
     unread = sum(count.unreachable.values())
     wants["total"] -= unread
     assert set(count.unreachable) == set(count.unreachable_reasons)
@@ -369,7 +375,7 @@ def differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by
                 for n in sorted(has | expected)
                 if has.get(n) != expected.get(n)
             ][:12]
-    if run and not found and wants["total"] <= SMALL_ENOUGH_TO_RUN and (failed := runs(document, cls_name, dead)):
+    if run and not found and wants["total"] <= SMALL_ENOUGH_TO_RUN and (failed := run_tokens(document, cls_name, dead)):
         found.append(f"we count what the reference cannot run: {type(failed).__name__}: {str(failed)[:300]}")
     return found
 
@@ -381,7 +387,7 @@ def main(names: list[str], examples: int) -> None:
         cls_name = facts.cls if facts else name.partition(".")[2] or architecture(name).reference
         vary = facts.vary if facts else {}
         start: dict[str, Any] = {"model_type": name.partition(".")[0], "architectures": [cls_name], **vary.get("=", {})}
-        wrong = [f"DEFAULT CONFIG {found}" for found in differences(start, cls_name, run=False, by_name=False)]
+        wrong = [f"DEFAULT CONFIG {found}" for found in find_differences(start, cls_name, run=False, by_name=False)]
         if (
             facts
             and (model := read_config(start))
@@ -391,8 +397,8 @@ def main(names: list[str], examples: int) -> None:
             wrong.append(f"DEFAULT CONFIG is not the line of truth, {facts.total:,}")
         rng, counted = random.Random(1), 0  # noqa: S311
         for _ in range(examples):
-            document = document_of(name, rng.choice, vary)
-            if found := differences(document, document.get("architectures", [cls_name])[0]):
+            document = make_document(name, rng.choice, vary)
+            if found := find_differences(document, document.get("architectures", [cls_name])[0]):
                 wrong.append(json.dumps(document) + "\n      " + "\n      ".join(found[:12]))
             else:
                 try:

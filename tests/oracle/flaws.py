@@ -55,7 +55,7 @@ POISONS: dict[str, tuple[Callable[[Any], None], ...]] = {
 }
 
 
-def known(model: Any) -> bool:
+def has_flaw(model: Any) -> bool:
     return model.config.model_type in POISONS
 
 
@@ -65,7 +65,7 @@ def poison(model: Any) -> None:
         poison_tensors(model)
 
 
-def mended(model: Any, saved: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+def mend_shapes(model: Any, saved: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Shapes that the reference saves wrongly, as they are in released files and as it reads them.
 
     OLMo Hybrid: it joins the convolutions of q, k and v when it loads them and cuts them into three equal parts when it saves them,

@@ -19,7 +19,7 @@ from paramcount.api import count
 from paramcount.checkpoints.matching import expand_names
 from paramcount.checkpoints.writers.rewriting import transpose
 from paramcount.counting.tensors import Tensor
-from tests.gguf_layouts import FILE, entries, grouped
+from tests.gguf_layouts import FILE, group_names, load_entries
 
 HEADLESS = ("BertModel", "RobertaModel", "XLMRobertaModel")  # what they publish for embeddings
 TOKENS = 90  # of a tokenizer, where a converter counts them
@@ -28,7 +28,7 @@ TURNED = (
 )  # publishes its experts the other way round than the reference keeps them
 
 
-def published(config: dict[str, Any], cls: str) -> dict[str, tuple[int, ...]]:
+def list_published(config: dict[str, Any], cls: str) -> dict[str, tuple[int, ...]]:
     """Names and shapes in a checkpoint: each tensor once, an encoder without a head."""
     tensors: list[Tensor] = []
     for tensor in count(config).tensors:
@@ -38,7 +38,7 @@ def published(config: dict[str, Any], cls: str) -> dict[str, tuple[int, ...]]:
     return {name: tensor.shape for name, tensor in expand_names(tensors).items()}
 
 
-def converted(config: dict[str, Any], cls: str, options: dict[str, Any]) -> tuple[str, dict[str, tuple[int, ...]]]:
+def convert_model(config: dict[str, Any], cls: str, options: dict[str, Any]) -> tuple[str, dict[str, tuple[int, ...]]]:
     """The architecture, and the names and shapes, that the converter writes."""
     import gguf
     import torch
@@ -49,7 +49,7 @@ def converted(config: dict[str, Any], cls: str, options: dict[str, Any]) -> tupl
     with tempfile.TemporaryDirectory() as folder:
         at = Path(folder)
         save_file(
-            {name: torch.rand(shape, generator=generator) for name, shape in published(config, cls).items()},
+            {name: torch.rand(shape, generator=generator) for name, shape in list_published(config, cls).items()},
             at / "model.safetensors",
         )
         (at / "config.json").write_text(json.dumps(config | {"architectures": [cls]}))
@@ -75,14 +75,14 @@ def main(folder: str) -> None:
     sys.path[:0] = [f"{folder}/gguf-py", folder]
     logging.disable(logging.CRITICAL)
     found = []
-    for entry in entries():
-        architecture, shapes = converted(entry.config, entry.cls, entry.options)
+    for entry in load_entries():
+        architecture, shapes = convert_model(entry.config, entry.cls, entry.options)
         facts = {
             "class": entry.cls,
             "config": entry.config,
             "options": entry.options,
             "architecture": architecture,
-            "tensors": grouped(shapes),
+            "tensors": group_names(shapes),
         }
         found.append(json.dumps({key: value for key, value in facts.items() if value}, ensure_ascii=False))
     FILE.write_text("[\n" + ",\n".join(found) + "\n]\n", encoding="utf-8")

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from paramcount.sizes.settings import AUTO
-from tests.mapping_states import BODY, EXACT, LANGUAGE_MODEL, REFUSED, UNREACHABLE, UNSUPPORTED, Row, renew, save, state
-from tests.oracle.differential import build, silence
-from tests.oracle.settings import config_class, sections, supported
+from tests.mapping_states import (
+    BODY,
+    EXACT,
+    LANGUAGE_MODEL,
+    REFUSED,
+    UNREACHABLE,
+    UNSUPPORTED,
+    Row,
+    find_state,
+    refresh_mappings,
+    save_mappings,
+)
+from tests.oracle.differential import build_model, silence
+from tests.oracle.settings import config_class, list_sections, list_supported
 
 MAPPINGS = {
     "causal": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
@@ -17,7 +28,7 @@ MAPPINGS = {
 }
 
 
-def classes() -> list[tuple[str, str, str]]:
+def list_classes() -> list[tuple[str, str, str]]:
     """(mapping, model type, class), one for each class that a mapping names."""
     from transformers.models.auto import modeling_auto
 
@@ -28,10 +39,10 @@ def classes() -> list[tuple[str, str, str]]:
     return found
 
 
-def own_error(model_type: str, cls: str) -> str:
+def find_own_error(model_type: str, cls: str) -> str:
     """The error with which the reference refuses its own default config; empty if it builds it, or would with another library."""
     try:
-        build({"model_type": model_type, "architectures": [cls]}, cls)
+        build_model({"model_type": model_type, "architectures": [cls]}, cls)
     except ImportError:
         return ""
     except Exception as error:
@@ -39,14 +50,14 @@ def own_error(model_type: str, cls: str) -> str:
     return ""
 
 
-def why_unsupported(model_type: str) -> str:
+def explain_unsupported(model_type: str) -> str:
     """What is not declared of a model type: its layers, or what is around a language model that is supported."""
-    language = sections(config_class(model_type)).get("text_config", "").removeprefix(AUTO)
-    types = {config_class(name).__name__: name for name in supported()}
+    language = list_sections(config_class(model_type)).get("text_config", "").removeprefix(AUTO)
+    types = {config_class(name).__name__: name for name in list_supported()}
     language = types.get(language, language)
-    if language in supported():
+    if language in list_supported():
         return f"its parts around the language model ({language}, which is supported alone) are not declared"
-    inner = [key.removesuffix("_config") for key in sections(config_class(model_type))]
+    inner = [key.removesuffix("_config") for key in list_sections(config_class(model_type))]
     return (
         f"its {' and '.join(inner)} {'is' if len(inner) == 1 else 'are'} not declared"
         if inner
@@ -54,20 +65,22 @@ def why_unsupported(model_type: str) -> str:
     )
 
 
-def row(mapping: str, model_type: str, cls: str) -> Row:
+def make_row(mapping: str, model_type: str, cls: str) -> Row:
     found = Row(mapping, model_type, cls, UNSUPPORTED, "")
-    now = state(found)
+    now = find_state(found)
     if now in (EXACT, UNREACHABLE):
         return found._replace(state=now)
     if now == LANGUAGE_MODEL:
         return found._replace(state=now, reason="its vision or audio encoder is not declared")
     if now == BODY:
         return found._replace(state=now, reason="the head of this class is not declared")
-    error = own_error(model_type, cls)
-    return found._replace(state=REFUSED, reason=error) if error else found._replace(reason=why_unsupported(model_type))
+    error = find_own_error(model_type, cls)
+    return (
+        found._replace(state=REFUSED, reason=error) if error else found._replace(reason=explain_unsupported(model_type))
+    )
 
 
 if __name__ == "__main__":
     silence()
-    save([row(*found) for found in classes()])
-    renew()
+    save_mappings([make_row(*found) for found in list_classes()])
+    refresh_mappings()

@@ -24,7 +24,7 @@ class Cached(NamedTuple):
 
 
 @contextmanager
-def watching(model: Any) -> Iterator[dict[str, Call]]:
+def watch_modules(model: Any) -> Iterator[dict[str, Call]]:
     """{module: its last call}, filled while the model runs: of every module that holds a weight of its own, under the name that the
     weight is saved by."""
     import torch
@@ -59,7 +59,7 @@ def watching(model: Any) -> Iterator[dict[str, Call]]:
 
 
 @contextmanager
-def expert_products(model: Any) -> Iterator[dict[str, list[Shape]]]:
+def watch_experts(model: Any) -> Iterator[dict[str, list[Shape]]]:
     """{a weight of experts: (rows, width in, width out) of each product with one expert's share of it}, filled while the model runs."""
     from torch.overrides import TorchFunctionMode
 
@@ -83,7 +83,7 @@ def expert_products(model: Any) -> Iterator[dict[str, list[Shape]]]:
         yield found
 
 
-def cached(model: Any, output: Mapping[str, Any]) -> list[Cached]:
+def list_cached(model: Any, output: Mapping[str, Any]) -> list[Cached]:
     """What the reference keeps for later tokens, layer by layer."""
     found = []
     cache = output.get("past_key_values", None) or output.get("cache_params", None)
@@ -96,7 +96,7 @@ def cached(model: Any, output: Mapping[str, Any]) -> list[Cached]:
     ):
         for layer in each.layers:
             held = [x for name, x in vars(layer).items() if name in ("keys", "values") or name.endswith("_keys")]
-            if pair := tuple(by_token(x) for x in held if x is not None and x.numel()):
+            if pair := tuple(shape_per_text(x) for x in held if x is not None and x.numel()):
                 found.append(Cached("keys and values", pair))
             for what, states in (("last inputs", "conv_states"), ("state", "recurrent_states")):
                 found += [
@@ -117,7 +117,7 @@ def cached(model: Any, output: Mapping[str, Any]) -> list[Cached]:
     return found
 
 
-def by_token(x: Any) -> Shape:
+def shape_per_text(x: Any) -> Shape:
     """The shape for one text. Keys of every head stand [heads, tokens, width]; one for all heads is written without them."""
     _, *heads, tokens, width = x.shape
     return (tokens, width) if heads in ([], [1]) else (tokens, *heads, width)

@@ -14,7 +14,7 @@ from paramcount.tracing.walk import TraceOptions
 from tests import cases
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
-from tests.oracle.modules import Cached, Call, cached, expert_products, watching
+from tests.oracle.modules import Cached, Call, list_cached, watch_experts, watch_modules
 
 TOKENS, SOURCE, TEXTS, PAST = 6, 7, 2, 9
 # No two of these sizes are equal, so that no shape fits by chance; the window is shorter than the past.
@@ -78,13 +78,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "bert": {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 44, "max_position_embeddings": 64},
 }  # fmt: skip
 
-CASES = cases.load()
+CASES = cases.load_cases()
 # Of an architecture that is no key of CONFIGS, a config without these keys is taken: the declaration does not know of them.
 UNTRACED = ("'use_bidirectional_attention': 'all'", "'use_sliding_window': True")
 LARGEST = 1_000_000  # parameters
 
 
-class Ran(NamedTuple):
+class ComparedRun(NamedTuple):
     """The trace, and what the reference did with the same tokens."""
 
     trace: Trace
@@ -95,7 +95,7 @@ class Ran(NamedTuple):
 
 
 @cache
-def document(name: str) -> dict[str, Any]:
+def make_document(name: str) -> dict[str, Any]:
     """A config.json: one of CONFIGS, whose names have the model type before a comma, or else one that is known to run."""
     if name in CONFIGS:
         model_type = re.split("[.,]", name)[0]
@@ -113,8 +113,8 @@ def document(name: str) -> dict[str, Any]:
     ]
     for config in configs:
         try:
-            model = built(config, config.get("architectures", [MODEL_TYPES[name].cls])[0])
-            forward(model, TOKENS, 1, read_beside(model, trace_model(load(config), TraceOptions(1)), 1))
+            model = build_model(config, config.get("architectures", [MODEL_TYPES[name].cls])[0])
+            run_reference(model, TOKENS, 1, make_other_inputs(model, trace_model(load(config), TraceOptions(1)), 1))
         except (
             AttributeError,
             IndexError,
@@ -127,11 +127,11 @@ def document(name: str) -> dict[str, Any]:
     raise AssertionError(f"no case of {name} runs with a cache")
 
 
-def built(config: dict[str, Any], cls_name: str) -> Any:
+def build_model(config: dict[str, Any], cls_name: str) -> Any:
     """The model of the reference, with its attention in the open and weights that are numbers."""
     import torch
 
-    model = differential.build(config, cls_name, "cpu").eval()
+    model = differential.build_model(config, cls_name, "cpu").eval()
     model.set_attn_implementation("eager")
     model.set_experts_implementation("eager")
     with torch.random.fork_rng(), torch.no_grad():
@@ -142,24 +142,24 @@ def built(config: dict[str, Any], cls_name: str) -> Any:
 
 
 @cache
-def model_of(name: str) -> Any:
-    return built(document(name), class_of(name))
+def load_model(name: str) -> Any:
+    return build_model(make_document(name), find_class(name))
 
 
-def class_of(name: str) -> str:
-    found: str = document(name).get("architectures", [MODEL_TYPES[name.partition(",")[0]].cls])[0]
+def find_class(name: str) -> str:
+    found: str = make_document(name).get("architectures", [MODEL_TYPES[name.partition(",")[0]].cls])[0]
     return found
 
 
 @cache
-def ran(name: str, asked: TraceOptions) -> Ran:
+def run_both(name: str, asked: TraceOptions) -> ComparedRun:
     """The same tokens through both: those before them first, if there are any."""
-    model, texts = model_of(name), asked.batch or 1
-    sizes = load(document(name))
+    model, texts = load_model(name), asked.batch or 1
+    sizes = load(make_document(name))
     trace = trace_model(sizes, asked._replace(source=SOURCE if has_encoder_input(sizes) else None))
-    beside = read_beside(model, trace_model(sizes, TraceOptions(1)), texts)
+    beside = make_other_inputs(model, trace_model(sizes, TraceOptions(1)), texts)
     if asked.past is not None:
-        output = forward(model, asked.past, texts, beside)
+        output = run_reference(model, asked.past, texts, beside)
         kept: tuple[str, ...] = (
             "past_key_values",
             "cache_params",
@@ -173,26 +173,26 @@ def ran(name: str, asked: TraceOptions) -> Ran:
             output["encoder_outputs"] = model.get_encoder()(beside["input_ids"])
             kept = ("past_key_values", "encoder_outputs")
         beside = {key: given for key, given in (*beside.items(), *output.items()) if key in kept}
-    with watching(model) as calls, expert_products(model) as products:
-        output = forward(model, asked.tokens, texts, beside)
+    with watch_modules(model) as calls, watch_experts(model) as products:
+        output = run_reference(model, asked.tokens, texts, beside)
     prefix = model.base_model_prefix + "."
-    return Ran(
+    return ComparedRun(
         trace,
         {module.removeprefix(prefix): call for module, call in calls.items()},
         products,
         output,
-        cached(model, beside | dict(output)),
+        list_cached(model, beside | dict(output)),
     )
 
 
-def read_beside(model: Any, trace: Trace, texts: int) -> dict[str, Any]:
+def make_other_inputs(model: Any, trace: Trace, texts: int) -> dict[str, Any]:
     """What the reference takes beside its tokens: another text, an encoder's output, a cache that it does not make itself."""
     import torch
     from transformers import DynamicCache
 
     parts = {step.part for step in trace.steps}
     if parts >= {"encoder", "cross_attention"}:
-        return {"input_ids": token_ids(SOURCE, texts)}
+        return {"input_ids": make_token_ids(SOURCE, texts)}
     given: dict[str, Any] = (
         {"use_mems" if model.config.model_type == "xlnet" else "use_cache": True} if trace.cache else {}
     )
@@ -210,15 +210,15 @@ def read_beside(model: Any, trace: Trace, texts: int) -> dict[str, Any]:
     return given
 
 
-def forward(model: Any, n: int, texts: int, beside: Mapping[str, Any]) -> Any:
+def run_reference(model: Any, n: int, texts: int, beside: Mapping[str, Any]) -> Any:
     import torch
 
     name = "decoder_input_ids" if "input_ids" in beside or "encoder_outputs" in beside else "input_ids"
     with torch.no_grad():
-        return model(**{name: token_ids(n, texts)}, **beside, output_attentions=True)
+        return model(**{name: make_token_ids(n, texts)}, **beside, output_attentions=True)
 
 
-def token_ids(n: int, texts: int) -> Any:
+def make_token_ids(n: int, texts: int) -> Any:
     import torch
 
     return (7 * torch.arange(n * texts).reshape(texts, n)) % 89 + 3

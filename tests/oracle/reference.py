@@ -20,7 +20,7 @@ NAMED = FROZEN.with_name("named_shapes.json")
 HAND_WRITTEN = ("qwen", "deepseek")  # model types whose modelling code does not ship with transformers
 
 
-def config_json(sizes: Sizes) -> dict[str, Any]:
+def make_config(sizes: Sizes) -> dict[str, Any]:
     """Sizes back to the keys of config.json, first spelling of each."""
     config: dict[str, Any] = {}
     for field in type(sizes).model_fields:
@@ -39,7 +39,7 @@ def config_json(sizes: Sizes) -> dict[str, Any]:
         eyes = sizes.vision
         ratios = [[1, i + 1] for i in range(eyes.n_aspect_ratios)]
         image = {"image_size": math.isqrt(eyes.n_patches) * eyes.patch_size, "supported_aspect_ratios": ratios}
-        return {"text_config": config, "vision_config": config_json(eyes) | image}
+        return {"text_config": config, "vision_config": make_config(eyes) | image}
     return config
 
 
@@ -52,23 +52,23 @@ def jamba_keys(c: Any) -> dict[str, Any]:
     return {**every, **first, "mamba_expand": c.d_inner // c.d_model, "mamba_dt_rank": c.dt_rank}
 
 
-def built(sizes: Sizes) -> Any:
+def build_model(sizes: Sizes) -> Any:
     """The reference model on the meta device."""
     import torch
     import transformers
 
     cls = getattr(transformers, sizes.reference)
     with torch.device("meta"):
-        return cls(cls.config_class(**config_json(sizes)))
+        return cls(cls.config_class(**make_config(sizes)))
 
 
-def tensors(model_type: str, sizes: Sizes) -> dict[str, Any]:
+def count_reference(model_type: str, sizes: Sizes) -> dict[str, Any]:
     """The reference's own count: class, total, embedding, lm_head, buffers, and how many tensors it has of each shape."""
-    model = built(sizes)
+    model = build_model(sizes)
     shapes: Counter[str] = Counter()
     for name, tensor in model.named_parameters():
-        for shape, copies in one_by_one(name, tuple(tensor.shape), stacked=model_type == "gpt_oss"):
-            shapes[as_text(shape)] += copies
+        for shape, copies in split_tensor(name, tuple(tensor.shape), stacked=model_type == "gpt_oss"):
+            shapes[format_dims(shape)] += copies
     table, head = model.get_input_embeddings().weight, model.get_output_embeddings().weight
     return {
         "class": sizes.reference,
@@ -80,10 +80,10 @@ def tensors(model_type: str, sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def names(sizes: Sizes) -> dict[str, tuple[tuple[int, ...], int]]:
+def list_names(sizes: Sizes) -> dict[str, tuple[tuple[int, ...], int]]:
     """{name in the reference, without the layer's index: (shape, how many)}"""
     found: dict[str, tuple[tuple[int, ...], int]] = {}
-    for name, tensor in built(sizes).named_parameters():
+    for name, tensor in build_model(sizes).named_parameters():
         name = re.sub(
             r"\.\d+(?=\.)", ".{}", name, count=1
         )  # of the layer; what else is numbered in it are places of their own
@@ -95,7 +95,7 @@ def names(sizes: Sizes) -> dict[str, tuple[tuple[int, ...], int]]:
     return found
 
 
-def one_by_one(name: str, shape: tuple[int, ...], *, stacked: bool) -> list[tuple[tuple[int, ...], int]]:
+def split_tensor(name: str, shape: tuple[int, ...], *, stacked: bool) -> list[tuple[tuple[int, ...], int]]:
     """Transformers 5 stacks experts and fuses their gate and up; most released files hold them one by one."""
     if stacked or ".experts." not in name or len(shape) != 3:
         return [(shape, 1)]
@@ -103,7 +103,7 @@ def one_by_one(name: str, shape: tuple[int, ...], *, stacked: bool) -> list[tupl
     return [((rows // 2, columns), 2 * n)] if "gate_up" in name else [((rows, columns), n)]
 
 
-def as_text(shape: tuple[int, ...]) -> str:
+def format_dims(shape: tuple[int, ...]) -> str:
     return "×".join(map(str, shape))
 
 
@@ -115,7 +115,7 @@ def freeze() -> None:
     for id in zoo.list_ids():
         model = zoo.load_entry(id)
         if model.architecture and model.architecture not in HAND_WRITTEN:
-            kept[id] = tensors(model.architecture, model.sizes)
+            kept[id] = count_reference(model.architecture, model.sizes)
     FROZEN.write_text(json.dumps(dict(sorted(kept.items())), ensure_ascii=False, indent=0) + "\n")
     freeze_names()
 
@@ -130,7 +130,7 @@ def freeze_names() -> None:
         name = zoo.load_entry(id).architecture
         if name and name not in HAND_WRITTEN and (id in frozen or name not in recorded):
             recorded.add(name)
-            frozen[id] = names(zoo.load_entry(id).sizes)
+            frozen[id] = list_names(zoo.load_entry(id).sizes)
     entries = [
         f"{json.dumps(id)}: {{\n"
         + ",\n".join(f"{json.dumps(n)}: {json.dumps(t)}" for n, t in frozen[id].items())

@@ -17,9 +17,9 @@ from paramcount.counting import count_sizes
 from paramcount.huggingface.config import read_whole_model
 from paramcount.huggingface.multimodal import COMPOSITES
 from paramcount.sizes.settings import AUTO, TABLE
-from tests.cases import load
+from tests.cases import load_cases
 from tests.model_types import MODEL_TYPES
-from tests.oracle.differential import build, config_of, place, silence
+from tests.oracle.differential import build_model, make_config, set_path, silence
 
 # {letter of the table: values of that type}
 SAMPLES: dict[str, list[Any]] = {
@@ -41,7 +41,7 @@ def config_class(model_type: str) -> Any:
     return CONFIG_MAPPING[model_type]
 
 
-def supported() -> list[str]:
+def list_supported() -> list[str]:
     """Model types that the reference ships."""
     from transformers.models.auto import configuration_auto
 
@@ -51,7 +51,7 @@ def supported() -> list[str]:
     )
 
 
-def sections(cls: Any) -> dict[str, str]:
+def list_sections(cls: Any) -> dict[str, str]:
     """{key: class, or AUTO and a model type} of the configs inside a config class."""
     from transformers import PreTrainedConfig
 
@@ -62,41 +62,41 @@ def sections(cls: Any) -> dict[str, str]:
     return found
 
 
-def classes() -> tuple[dict[str, str], dict[str, Any]]:
+def list_classes() -> tuple[dict[str, str], dict[str, Any]]:
     """{model type: name of its config class} and {name: class}, with those of sections."""
-    types = {name: config_class(name) for name in supported()}
+    types = {name: config_class(name) for name in list_supported()}
     for cls in list(types.values()):
-        for named in sections(cls).values():
+        for named in list_sections(cls).values():
             if named.startswith(AUTO):
                 types.setdefault(named[1:], config_class(named[1:]))
     found = {cls.__name__: cls for cls in types.values()}
     for cls in list(found.values()):
-        found |= inner(cls)
+        found |= list_inner_classes(cls)
     return {name: cls.__name__ for name, cls in sorted(types.items())}, found
 
 
-def inner(cls: Any) -> dict[str, Any]:
+def list_inner_classes(cls: Any) -> dict[str, Any]:
     """The classes of sections that are of one class always, and of theirs."""
     from transformers import PreTrainedConfig
 
     found: dict[str, Any] = {}
     for spec in cls.sub_configs_defaults.values():
         if issubclass(spec.config_class, PreTrainedConfig):
-            found |= {spec.config_class.__name__: spec.config_class} | inner(spec.config_class)
+            found |= {spec.config_class.__name__: spec.config_class} | list_inner_classes(spec.config_class)
     return found
 
 
-def letters(cls: Any, key: str) -> str:
+def list_letters(cls: Any, key: str) -> str:
     """The types that a class takes for a key: all but those that its validation refuses."""
     taken = "s" if "Literal" in str(next(field.type for field in fields(cls) if field.name == key)) else ""
     return "".join(
         letter
         for letter, values in SAMPLES.items()
-        if letter in taken or any(takes(cls, key, value) for value in values)
+        if letter in taken or any(accepts_value(cls, key, value) for value in values)
     )
 
 
-def takes(cls: Any, key: str, value: object) -> bool:
+def accepts_value(cls: Any, key: str, value: object) -> bool:
     """Whether a class takes a value: it does unless its validation refuses the value for its type."""
     from huggingface_hub.errors import StrictDataclassFieldValidationError
 
@@ -110,40 +110,40 @@ def takes(cls: Any, key: str, value: object) -> bool:
 
 
 @cache
-def small(model_type: str) -> tuple[dict[str, Any], str]:
+def make_small(model_type: str) -> tuple[dict[str, Any], str]:
     """A config that is quickly built, and its class."""
-    case = next(case for case in load()[model_type] if "refused" not in case)["config"]
+    case = next(case for case in load_cases()[model_type] if "refused" not in case)["config"]
     return case, case.get("architectures", [MODEL_TYPES[model_type].cls])[0]
 
 
-def total(document: dict[str, Any], cls: str) -> int | None:
+def count_reference(document: dict[str, Any], cls: str) -> int | None:
     try:
-        model = build(document, cls)
+        model = build_model(document, cls)
     except Exception:
         return None
     return sum(int(parameter.numel()) for parameter in model.parameters())
 
 
-def changed(model_type: str, path: str, value: object) -> tuple[dict[str, Any], str]:
-    document, cls = deepcopy(small(model_type)[0]), small(model_type)[1]
-    place(document, path, value)
+def change_config(model_type: str, path: str, value: object) -> tuple[dict[str, Any], str]:
+    document, cls = deepcopy(make_small(model_type)[0]), make_small(model_type)[1]
+    set_path(document, path, value)
     return document, cls
 
 
-def activation(model_type: str, path: str) -> str:
+def classify_activation(model_type: str, path: str) -> str:
     """`a` if a key names an activation, `x` if it may be xIELU, whose weights are declared; empty if the reference never looks it up."""
     if (
-        total(*changed(model_type, path, "no such activation")) is not None
-        or total(*changed(model_type, path, "gelu")) is None
+        count_reference(*change_config(model_type, path, "no such activation")) is not None
+        or count_reference(*change_config(model_type, path, "gelu")) is None
     ):
         return ""
-    document, cls = changed(model_type, path, "xielu")
-    return "x" if total(document, cls) == count_sizes(read_whole_model(document)[0]).total else "a"
+    document, cls = change_config(model_type, path, "xielu")
+    return "x" if count_reference(document, cls) == count_sizes(read_whole_model(document)[0]).total else "a"
 
 
-def section_class(cls: Any, key: str, document: Mapping[str, Any]) -> Any:
+def find_section_class(cls: Any, key: str, document: Mapping[str, Any]) -> Any:
     """The class of a section of a config.json."""
-    named = sections(cls)[key]
+    named = list_sections(cls)[key]
     section = document.get(key) or {}
     return (
         config_class(section.get("model_type", named[1:]))
@@ -152,36 +152,41 @@ def section_class(cls: Any, key: str, document: Mapping[str, Any]) -> Any:
     )
 
 
-def activation_keys(cls: Any, document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[Any, str, str]]:
+def list_activation_keys(cls: Any, document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[Any, str, str]]:
     """(class, where it stands, key) of what is named like an activation, in the sections of a config.json too."""
     for field in fields(cls):
-        if "act" in field.name and "s" in letters(cls, field.name) and "f" not in letters(cls, field.name):
+        if "act" in field.name and "s" in list_letters(cls, field.name) and "f" not in list_letters(cls, field.name):
             yield cls, prefix, field.name
-    for key in sections(cls):
-        yield from activation_keys(section_class(cls, key, document), document.get(key) or {}, f"{prefix}{key}.")
+    for key in list_sections(cls):
+        yield from list_activation_keys(
+            find_section_class(cls, key, document), document.get(key) or {}, f"{prefix}{key}."
+        )
 
 
-def rope(model_type: str) -> list[str] | None:
+def list_rope_types(model_type: str) -> list[str] | None:
     """The older words for kinds of rotary positions that a model type can be built with; None if it builds with any word."""
-    words = set(getattr(config_of(*small(model_type)), "layer_types", None) or ())
+    words = set(getattr(make_config(*make_small(model_type)), "layer_types", None) or ())
     for key, place_in in (
         ("rope_scaling", lambda block: block),
         ("rope_parameters", lambda block: {word: {"rope_theta": 10000.0, **block} for word in words}),
     ):
-        if total(*changed(model_type, key, place_in({"rope_type": "default"}))) is None:
+        if count_reference(*change_config(model_type, key, place_in({"rope_type": "default"}))) is None:
             continue  # the other way to write them is the only one
-        if total(*changed(model_type, key, place_in({"rope_type": "no such kind"}))) is None:
+        if count_reference(*change_config(model_type, key, place_in({"rope_type": "no such kind"}))) is None:
             break
     else:
         return None
     return [
         word
         for word in OLDER_ROPE_TYPES
-        if any(total(*changed(model_type, "rope_scaling", numbers(word, n))) is not None for n in (1, 2, 3, 4, 6, 8))
+        if any(
+            count_reference(*change_config(model_type, "rope_scaling", rope_numbers(word, n))) is not None
+            for n in (1, 2, 3, 4, 6, 8)
+        )
     ]
 
 
-def numbers(word: str, n: int) -> dict[str, Any]:
+def rope_numbers(word: str, n: int) -> dict[str, Any]:
     """What a kind of rotary positions may need, with factors for n pairs."""
     return {
         "rope_type": word,
@@ -192,7 +197,7 @@ def numbers(word: str, n: int) -> dict[str, Any]:
     }
 
 
-def grouped(keys: Mapping[str, str]) -> dict[str, str]:
+def group_keys(keys: Mapping[str, str]) -> dict[str, str]:
     """{letters: the keys, with spaces}, which is shorter."""
     found: dict[str, list[str]] = {}
     for key, types in sorted(keys.items()):
@@ -200,14 +205,14 @@ def grouped(keys: Mapping[str, str]) -> dict[str, str]:
     return {types: " ".join(names) for types, names in sorted(found.items())}
 
 
-def table() -> dict[str, Any]:
+def make_table() -> dict[str, Any]:
     from transformers import PreTrainedConfig
 
     silence()
-    types, found = classes()
+    types, found = list_classes()
     usual = {field.name for field in fields(PreTrainedConfig)}
     keys = {
-        name: {field.name: letters(cls, field.name) for field in fields(cls) if field.name not in usual}
+        name: {field.name: list_letters(cls, field.name) for field in fields(cls) if field.name not in usual}
         for name, cls in found.items()
     }
     ropes = {}
@@ -215,11 +220,11 @@ def table() -> dict[str, Any]:
         if "." in model_type:
             continue
         cls = config_class(model_type)
-        for holder, prefix, key in activation_keys(cls, small(model_type)[0]):
-            if letter := activation(model_type, prefix + key):
+        for holder, prefix, key in list_activation_keys(cls, make_small(model_type)[0]):
+            if letter := classify_activation(model_type, prefix + key):
                 held = keys[holder.__name__]
                 held[key] = held[key].rstrip("aAx") + letter
-        if (kinds := rope(model_type)) is not None:
+        if (kinds := list_rope_types(model_type)) is not None:
             ropes[cls.__name__] = kinds
     checked = {
         name: {key: types for key, types in held.items() if types and set(types) != set(SAMPLES)}
@@ -227,11 +232,11 @@ def table() -> dict[str, Any]:
     }
     return {
         "types": types,
-        "sections": {name: inside for name, cls in sorted(found.items()) if (inside := sections(cls))},
-        "keys": {name: grouped(held) for name, held in sorted(checked.items())},
+        "sections": {name: inside for name, cls in sorted(found.items()) if (inside := list_sections(cls))},
+        "keys": {name: group_keys(held) for name, held in sorted(checked.items())},
         "rope": dict(sorted(ropes.items())),
     }
 
 
 if __name__ == "__main__":
-    TABLE.write_text(json.dumps(table(), indent=0) + "\n", encoding="utf-8")
+    TABLE.write_text(json.dumps(make_table(), indent=0) + "\n", encoding="utf-8")

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.oracle.aliases import Alias, aliases, default_value, total
-from tests.test_aliases import VALUED, rows
+from tests.oracle.aliases import Alias, count_reference, find_default, list_aliases
+from tests.test_aliases import VALUED, load_rows
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
@@ -15,11 +15,11 @@ pytest.importorskip("transformers", reason="the oracle tests need transformers: 
 
 
 def test_every_alias_of_every_supported_model_type_has_a_row() -> None:
-    assert [(row["model_type"], row["alias"], row["key"]) for row in rows()] == list(aliases())
+    assert [(row["model_type"], row["alias"], row["key"]) for row in load_rows()] == list(list_aliases())
 
 
 @pytest.mark.parametrize("row", VALUED, ids=lambda row: f"{row['model_type']}-{row['alias']}")
 def test_the_reference_builds_that_total_with_the_alias(row: dict[str, str]) -> None:
     alias, value = Alias(row["model_type"], row["alias"], row["key"]), json.loads(row["value"])
-    assert value != default_value(alias)
-    assert str(total(alias, value)) == row["total"]
+    assert value != find_default(alias)
+    assert str(count_reference(alias, value)) == row["total"]

@@ -9,12 +9,21 @@ from pathlib import Path
 import pytest
 
 from paramcount import Verification, count, verify
-from tests.cases import load as cases
-from tests.damaging import DAMAGES, a_few, against, told
-from tests.headers import HEADERS, bytes_of, write_header
+from tests.cases import load_cases as cases
+from tests.damaging import DAMAGES, list_complaints, list_findings, sample_names
+from tests.headers import HEADERS, total_bytes, write_header
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential, flaws, passes
-from tests.oracle.checkpoints import CONFIGS, FROZEN, QUANTISED, built, file_of, frozen, saved, tensors_in
+from tests.oracle.checkpoints import (
+    CONFIGS,
+    FROZEN,
+    QUANTISED,
+    build_model,
+    freeze_header,
+    header_path,
+    read_tensors,
+    write_model,
+)
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
@@ -51,74 +60,74 @@ def _silent() -> None:
     differential.silence()
 
 
-def verified(folder: Path) -> Verification:
+def verify_folder(folder: Path) -> Verification:
     return verify(folder / "config.json", folder)
 
 
-def nothing_left(found: Verification, folder: Path) -> None:
-    assert (found.ok, told(found)) == (True, "")
+def assert_complete(found: Verification, folder: Path) -> None:
+    assert (found.ok, list_complaints(found)) == (True, "")
     assert found.expected == found.found
     assert (found.shapes_checked, found.by_shape) == (True, 0)
-    assert found.size.predicted == found.size.found == bytes_of(tensors_in(folder))
+    assert found.size.predicted == found.size.found == total_bytes(read_tensors(folder))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_saved_model_holds_what_its_config_promises(name: str, tmp_path: Path) -> None:
-    model = built(name)
-    nothing_left(verified(saved(model, tmp_path / "one")), tmp_path / "one")
-    found = verified(saved(model, tmp_path / "several", max_shard_size="30KB"))
-    nothing_left(found, tmp_path / "several")
+    model = build_model(name)
+    assert_complete(verify_folder(write_model(model, tmp_path / "one")), tmp_path / "one")
+    found = verify_folder(write_model(model, tmp_path / "several", max_shard_size="30KB"))
+    assert_complete(found, tmp_path / "several")
     assert found.files > 1
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_damage_to_it_is_found_and_named(name: str, tmp_path: Path) -> None:
-    folder = saved(built(name), tmp_path)
-    tensors = tensors_in(folder)
-    for damage, tensor in itertools.product(DAMAGES.values(), a_few(list(tensors), 5)):
+    folder = write_model(build_model(name), tmp_path)
+    tensors = read_tensors(folder)
+    for damage, tensor in itertools.product(DAMAGES.values(), sample_names(list(tensors), 5)):
         for case in damage(tensors, tensor):
             found = verify(folder / "config.json", write_header(folder / "header.json", case.tensors))
-            assert against(found) == set(case.says)
+            assert list_findings(found) == set(case.says)
 
 
 @pytest.mark.parametrize("name", OWN_NAMES)
 def test_saved_under_the_references_own_names_it_is_the_same(name: str, tmp_path: Path) -> None:
-    model = built(name)
-    nothing_left(verified(saved(model, tmp_path / "own", save_original_format=False)), tmp_path / "own")
-    saved(model, tmp_path / "original")
-    assert tensors_in(tmp_path / "own").keys() != tensors_in(tmp_path / "original").keys()
+    model = build_model(name)
+    assert_complete(verify_folder(write_model(model, tmp_path / "own", save_original_format=False)), tmp_path / "own")
+    write_model(model, tmp_path / "original")
+    assert read_tensors(tmp_path / "own").keys() != read_tensors(tmp_path / "original").keys()
 
 
 @pytest.mark.parametrize("name", sorted(set(MODEL_TYPES) - set(OTHERWISE) - set(OWN_OTHERWISE)))
 def test_every_architecture_is_known_under_the_references_own_names(name: str, tmp_path: Path) -> None:
     config = min((case for case in cases()[name] if "refused" not in case), key=lambda case: case["total"])["config"]
-    model = differential.build(config, config.get("architectures", [MODEL_TYPES[name].cls])[0], "cpu")
-    folder = saved(model, tmp_path, save_original_format=False)
-    nothing_left(verify(config, folder), folder)
+    model = differential.build_model(config, config.get("architectures", [MODEL_TYPES[name].cls])[0], "cpu")
+    folder = write_model(model, tmp_path, save_original_format=False)
+    assert_complete(verify(config, folder), folder)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
 def test_any_type_is_read(dtype: str, tmp_path: Path) -> None:
     import torch
 
-    nothing_left(verified(saved(built("mixtral").to(getattr(torch, dtype)), tmp_path)), tmp_path)
+    assert_complete(verify_folder(write_model(build_model("mixtral").to(getattr(torch, dtype)), tmp_path)), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama, tied", "gemma2", "bloom"])
 def test_the_body_of_a_tied_model_is_all_of_it(name: str, tmp_path: Path) -> None:
-    model = built(name)
-    (body, whole) = saved(model.base_model, tmp_path / "body"), saved(model, tmp_path / "whole")
+    model = build_model(name)
+    (body, whole) = write_model(model.base_model, tmp_path / "body"), write_model(model, tmp_path / "whole")
     found = verify(whole / "config.json", body)
-    nothing_left(found, body)
-    assert tensors_in(body).keys() != tensors_in(whole).keys()
+    assert_complete(found, body)
+    assert read_tensors(body).keys() != read_tensors(whole).keys()
 
 
 @pytest.mark.parametrize("name", ["llama", "mixtral", "mamba2", "gpt_neox"])
 def test_the_body_of_another_lacks_its_head_alone(name: str, tmp_path: Path) -> None:
-    model = built(name)
+    model = build_model(name)
     if model.config.get_text_config().tie_word_embeddings:
         pytest.skip("its head is its table")
-    body, whole = saved(model.base_model, tmp_path / "body"), saved(model, tmp_path / "whole")
+    body, whole = write_model(model.base_model, tmp_path / "body"), write_model(model, tmp_path / "whole")
     found = verify(whole / "config.json", body)
     assert [(line.finding.kind, line.finding.what) for line in found.lines if not line.finding.ok] == [
         ("missing", "lm_head")
@@ -128,15 +137,15 @@ def test_the_body_of_another_lacks_its_head_alone(name: str, tmp_path: Path) -> 
 def test_a_copy_of_a_tied_head_is_accounted_for_and_another_head_is_not(tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    folder = saved(built("llama, tied"), tmp_path)
+    folder = write_model(build_model("llama, tied"), tmp_path)
     tensors = load_file(folder / "model.safetensors")
     table = tensors["model.embed_tokens.weight"]
     save_file({**tensors, "lm_head.weight": table.clone()}, folder / "model.safetensors")
-    found = verified(folder)
+    found = verify_folder(folder)
     assert found.ok
     assert found.beside == {"tied duplicate": table.numel()}
     save_file({**tensors, "lm_head.weight": table + 1}, folder / "model.safetensors")
-    found = verified(folder)
+    found = verify_folder(folder)
     assert not found.ok
     assert [(line.finding.kind, line.pattern) for line in found.lines] == [("differs", "lm_head.weight")]
 
@@ -146,12 +155,12 @@ def test_of_a_table_and_its_head_either_may_be_there_alone_as_the_reference_read
     import torch
     from safetensors.torch import save_model
 
-    model = built(name)
-    folder = saved(model, tmp_path)
-    with_table = tensors_in(folder)
+    model = build_model(name)
+    folder = write_model(model, tmp_path)
+    with_table = read_tensors(folder)
     save_model(model, str(folder / "model.safetensors"))
-    assert tensors_in(folder).keys() - with_table.keys() == {"lm_head.weight"}
-    nothing_left(verified(folder), folder)
+    assert read_tensors(folder).keys() - with_table.keys() == {"lm_head.weight"}
+    assert_complete(verify_folder(folder), folder)
     again = type(model).from_pretrained(folder)
     assert torch.equal(again.get_input_embeddings().weight, model.get_input_embeddings().weight)
 
@@ -160,11 +169,11 @@ def test_a_compiled_model_is_the_same_model(tmp_path: Path) -> None:
     import torch
     from safetensors.torch import save_file
 
-    model = built("llama")
-    folder = saved(model, tmp_path)
+    model = build_model("llama")
+    folder = write_model(model, tmp_path)
     save_file(torch.compile(model).state_dict(), folder / "model.safetensors")
-    assert all(name.startswith("_orig_mod.") for name in tensors_in(folder))
-    nothing_left(verified(folder), folder)
+    assert all(name.startswith("_orig_mod.") for name in read_tensors(folder))
+    assert_complete(verify_folder(folder), folder)
 
 
 def test_the_tables_that_the_writer_leaves_out_may_be_absent_and_no_others(tmp_path: Path) -> None:
@@ -178,8 +187,8 @@ def test_the_tables_that_the_writer_leaves_out_may_be_absent_and_no_others(tmp_p
         left_out = {tensor.name for tensor in declared.tensors if tensor.name.endswith(declared.sizes.not_saved)}
         assert left_out == set(written) or name == "pegasus", name  # whose earlier writer did
     case = next(case for case in cases()["marian"] if "refused" not in case)
-    folder = saved(differential.build(case["config"], "MarianMTModel", "cpu"), tmp_path)
-    found = verified(folder)
+    folder = write_model(differential.build_model(case["config"], "MarianMTModel", "cpu"), tmp_path)
+    found = verify_folder(folder)
     assert found.ok
     assert {part for part, n in found.expected.items() if n != found.found[part]} == {"position"}
 
@@ -206,16 +215,16 @@ def test_only_what_the_reference_reads_either_way_round_may_stand_so(tmp_path: P
             "gpt-sw3",
         )  # as nanoGPT and MLX write them
     case = min((case for case in cases()["qwen3_vl_moe"] if "refused" not in case), key=lambda case: case["total"])
-    model = differential.build(case["config"], "Qwen3VLMoeForConditionalGeneration", "cpu")
-    folder = saved(model, tmp_path)
+    model = differential.build_model(case["config"], "Qwen3VLMoeForConditionalGeneration", "cpu")
+    folder = write_model(model, tmp_path)
     tensors = load_file(folder / "model.safetensors")
     over = {
         name: tensor.transpose(1, 2).contiguous() if ".mlp.experts." in name else tensor
         for name, tensor in tensors.items()
     }
     save_file(over, folder / "model.safetensors")
-    found = verified(folder)
-    nothing_left(found, folder)
+    found = verify_folder(folder)
+    assert_complete(found, folder)
     assert len(found.remarks) == 1
     again = type(model).from_pretrained(folder)
     assert all(torch.equal(a, b) for a, b in zip(again.parameters(), model.parameters()))
@@ -223,8 +232,8 @@ def test_only_what_the_reference_reads_either_way_round_may_stand_so(tmp_path: P
 
 @pytest.mark.parametrize("name", QUANTISED)
 def test_a_quantised_model_holds_what_its_config_promises(name: str, tmp_path: Path) -> None:
-    found = verified(QUANTISED[name](tmp_path))
-    nothing_left(found, tmp_path)
+    found = verify_folder(QUANTISED[name](tmp_path))
+    assert_complete(found, tmp_path)
     assert found.scheme is not None
     assert name.partition(", ")[2].split()[0] in found.scheme
 
@@ -234,16 +243,16 @@ def test_every_architecture_is_saved_under_the_declared_names(name: str, tmp_pat
     known = [case for case in cases()[name] if "refused" not in case]
     for i, case in enumerate(case for case in known if case["total"] < SMALL or len(known) == 1):
         config = case["config"]
-        model = differential.build(config, config.get("architectures", [MODEL_TYPES[name].cls])[0], "cpu")
-        if not flaws.known(model):
-            folder = saved(model, tmp_path / str(i))
-            nothing_left(verify(config if name in READ_OTHERWISE else folder / "config.json", folder), folder)
+        model = differential.build_model(config, config.get("architectures", [MODEL_TYPES[name].cls])[0], "cpu")
+        if not flaws.has_flaw(model):
+            folder = write_model(model, tmp_path / str(i))
+            assert_complete(verify(config if name in READ_OTHERWISE else folder / "config.json", folder), folder)
 
 
 @pytest.mark.parametrize("name", FROZEN)
 def test_the_frozen_headers_are_what_the_reference_saves(name: str) -> None:
-    assert json.loads(file_of(name).read_text(encoding="utf-8")) == frozen(name)
+    assert json.loads(header_path(name).read_text(encoding="utf-8")) == freeze_header(name)
 
 
 def test_every_frozen_header_is_written_here() -> None:
-    assert {file_of(name) for name in FROZEN} == set(HEADERS.glob("*.json"))
+    assert {header_path(name) for name in FROZEN} == set(HEADERS.glob("*.json"))

@@ -41,24 +41,24 @@ NEEDED: dict[str, dict[str, Any]] = {
 SAVED_OTHERWISE = {"minimax_m3_vl"}  # the reference splits fused matrices that the language model alone is saved with
 
 
-def class_of(model_type: str) -> str:
+def find_class(model_type: str) -> str:
     from transformers.models.auto import modeling_auto as auto
 
     names = {**auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES, **auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES}
     return str(names[model_type])
 
 
-def theirs(document: dict[str, Any]) -> Shapes:
+def reference_shapes(document: dict[str, Any]) -> Shapes:
     """What the reference's language model would be saved as: all but towers and projectors, tied ones once."""
     from transformers.core_model_loading import revert_weight_conversion
 
-    model = differential.build(document, class_of(document["model_type"]))
+    model = differential.build_model(document, find_class(document["model_type"]))
     own = {id(p) for module in (model.get_decoder(), model.get_output_embeddings()) for p in module.parameters()}
     spoken = {name: p for name, p in model.named_parameters() if id(p) in own}
     return Counter(tuple(p.shape) for p in revert_weight_conversion(model, spoken).values())
 
 
-def ours(document: dict[str, Any]) -> Shapes:
+def declared_shapes(document: dict[str, Any]) -> Shapes:
     count = pc.count(document)
     found: Shapes = Counter()
     for tensor in count.tensors:
@@ -69,40 +69,40 @@ def ours(document: dict[str, Any]) -> Shapes:
             and 0 not in tensor.shape
         ):
             found[tensor.shape] += tensor.copies
-    assert values(found) == count.language_model
+    assert sum_values(found) == count.language_model
     return found
 
 
-def same(document: dict[str, Any]) -> None:
-    has, wants = ours(document), theirs(document)
-    assert values(has) == values(wants)
+def assert_same_shapes(document: dict[str, Any]) -> None:
+    has, wants = declared_shapes(document), reference_shapes(document)
+    assert sum_values(has) == sum_values(wants)
     assert has == wants or document["model_type"] in SAVED_OTHERWISE
 
 
-def values(shapes: Shapes) -> int:
+def sum_values(shapes: Shapes) -> int:
     return sum(prod(shape) * n for shape, n in shapes.items())
 
 
-def section(model_type: str, **more: Any) -> dict[str, Any]:
+def make_section(model_type: str, **more: Any) -> dict[str, Any]:
     """A text_config with few layers."""
     return {"model_type": model_type, "num_hidden_layers": 2, **NEEDED.get(model_type, {}), **more}
 
 
-def documents(model_type: str) -> list[dict[str, Any]]:
+def list_documents(model_type: str) -> list[dict[str, Any]]:
     """Every way to say a tie, outside the section and inside, or not at all."""
     found = []
     for outside, inside in itertools.product((None, True, False), repeat=2):
         tie = {"tie_word_embeddings": outside} if outside is not None else {}
         inner = {"tie_word_embeddings": inside} if inside is not None else {}
         found.append(
-            {"model_type": model_type, **tie, "text_config": section(COMPOSITES[model_type].default_type, **inner)}
+            {"model_type": model_type, **tie, "text_config": make_section(COMPOSITES[model_type].default_type, **inner)}
         )
     return found
 
 
 @pytest.mark.parametrize("model_type", SHIPPED)
 def test_a_composites_language_model_is_the_references_wherever_a_tie_is_said(model_type: str) -> None:
-    for document in documents(model_type):
+    for document in list_documents(model_type):
         if COMPOSITES[model_type].tie_rule == "outside" and document.get("tie_word_embeddings") is False:
             with pytest.raises(pc.ParamcountError, match="tie_word_embeddings"):
                 pc.count(document)  # the sizes of its head are not given outside
@@ -112,7 +112,7 @@ def test_a_composites_language_model_is_the_references_wherever_a_tie_is_said(mo
                 | head
                 | {"text_config": document["text_config"] | head | {"num_attention_heads": 4, "num_key_value_heads": 2}}
             )
-        same(document)
+        assert_same_shapes(document)
 
 
 @pytest.mark.parametrize("model_type", SHIPPED)
@@ -127,45 +127,50 @@ def test_a_composite_without_a_section_has_the_references_language_model(model_t
         with pytest.raises(pc.ParamcountError, match=wrong):
             pc.count(document)
     else:
-        same(document)
+        assert_same_shapes(document)
 
 
 @pytest.mark.parametrize("model_type", SHIPPED)
 def test_a_section_without_a_model_type_is_of_the_usual_one(model_type: str) -> None:
-    document: dict[str, Any] = {"model_type": model_type, "text_config": section(COMPOSITES[model_type].default_type)}
+    document: dict[str, Any] = {
+        "model_type": model_type,
+        "text_config": make_section(COMPOSITES[model_type].default_type),
+    }
     del document["text_config"]["model_type"]
     if COMPOSITES[model_type].needs_model_type:
         with pytest.raises(pc.ParamcountError, match=r"text_config\.model_type: is missing"):
             pc.count(document)
     else:
-        same(document)
+        assert_same_shapes(document)
 
 
 @pytest.mark.parametrize(
     "document",
     [
-        *[{"model_type": name, "text_config": section(COMPOSITES[name].default_type)} for name in SHIPPED],
+        *[{"model_type": name, "text_config": make_section(COMPOSITES[name].default_type)} for name in SHIPPED],
         *[
-            {"model_type": "llava", "text_config": section(name)}
+            {"model_type": "llava", "text_config": make_section(name)}
             for name in ("gemma4_text", "gemma4_unified_text", "dots3_note_text")
         ],
     ],
     ids=lambda document: f"{document['model_type']}-{document['text_config']['model_type']}",
 )
 def test_a_composite_as_the_reference_saves_it_is_the_same(document: dict[str, Any], tmp_path: Path) -> None:
-    cls_name = class_of(document["model_type"])
-    same(differential.saved(differential.config_of(document, cls_name), cls_name, tmp_path))
+    cls_name = find_class(document["model_type"])
+    assert_same_shapes(differential.save_config(differential.make_config(document, cls_name), cls_name, tmp_path))
 
 
 @pytest.mark.parametrize("model_type", [name for name in SHIPPED if COMPOSITES[name].is_flat])
 def test_keys_without_a_section_are_the_language_models(model_type: str) -> None:
-    keys = section(COMPOSITES[model_type].default_type)
+    keys = make_section(COMPOSITES[model_type].default_type)
     for tie in ({}, {"tie_word_embeddings": True}, {"tie_word_embeddings": False}):
-        same({**keys, "model_type": model_type, **tie})
+        assert_same_shapes({**keys, "model_type": model_type, **tie})
 
 
 def test_an_older_name_of_a_language_model_is_known() -> None:
-    same({"model_type": "exaone4_5", "text_config": {"model_type": "exaone4_5_text", "num_hidden_layers": 2}})
+    assert_same_shapes(
+        {"model_type": "exaone4_5", "text_config": {"model_type": "exaone4_5_text", "num_hidden_layers": 2}}
+    )
 
 
 @pytest.mark.parametrize("text", sorted(LANGUAGE_MODEL_TYPES))
@@ -176,7 +181,7 @@ def test_a_section_may_name_another_language_model(text: str) -> None:
             "tie_word_embeddings": tie,
             "text_config": {"model_type": text, **MODEL_TYPES[text].vary.get("=", {})},
         }
-        same(document)
+        assert_same_shapes(document)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +196,7 @@ def test_a_section_may_name_another_language_model(text: str) -> None:
 )
 def test_another_composite_may_name_one_too(composite: str, text: str) -> None:
     document = {"model_type": composite, "text_config": {"model_type": text, "num_hidden_layers": 2}}
-    same(document)
+    assert_same_shapes(document)
     assert read_config(document).reading.scope in ("model", "language_model")
 
 
@@ -207,7 +212,7 @@ def test_the_language_model_of_a_composite_inside_a_composite_is_the_references(
     """Qwen3-Omni: that of its thinker."""
     thinker = {
         "model_type": "qwen3_omni_moe_thinker",
-        "text_config": section("qwen3_omni_moe_text"),
+        "text_config": make_section("qwen3_omni_moe_text"),
         "tie_word_embeddings": tied,
     }
     inside = {key: value for key, value in thinker.items() if key != "model_type"}
@@ -216,4 +221,4 @@ def test_the_language_model_of_a_composite_inside_a_composite_is_the_references(
         "architectures": ["Qwen3OmniMoeForConditionalGeneration"],
         "thinker_config": inside,
     }
-    assert ours(whole) == theirs(thinker)
+    assert declared_shapes(whole) == reference_shapes(thinker)

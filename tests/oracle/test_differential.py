@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.model_types import MODEL_TYPES, default_document
-from tests.oracle.differential import EXAMPLES, differences, document_of
+from tests.oracle.differential import EXAMPLES, find_differences, make_document
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
@@ -22,13 +22,13 @@ slowly = settings(
 def test_the_default_config_is_counted_as_the_reference_builds_it(name: str) -> None:
     facts = MODEL_TYPES[name]
     document = default_document(name)
-    assert differences(document, facts.cls, run=False, by_name=False) == []
+    assert find_differences(document, facts.cls, run=False, by_name=False) == []
 
 
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
 @slowly
 @given(data=st.data())
 def test_any_config_is_counted_as_the_reference_builds_it_or_refused_by_both(name: str, data: st.DataObject) -> None:
-    document = document_of(name, lambda options: data.draw(st.sampled_from(options)), MODEL_TYPES[name].vary)
+    document = make_document(name, lambda options: data.draw(st.sampled_from(options)), MODEL_TYPES[name].vary)
     cls_name = document.get("architectures", [MODEL_TYPES[name].cls])[0]
-    assert differences(document, cls_name) == []
+    assert find_differences(document, cls_name) == []

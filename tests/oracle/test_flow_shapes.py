@@ -15,7 +15,7 @@ from paramcount.flow import Data, list_steps
 from paramcount.huggingface.config import read_config
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
-from tests.oracle.modules import watching
+from tests.oracle.modules import watch_modules
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
@@ -31,25 +31,25 @@ KINDS = [
 ]  # fmt: skip
 
 
-def small(name: str) -> dict[str, Any]:
+def small_config(name: str) -> dict[str, Any]:
     """A config of that type which both sides take and which is small enough to run."""
     rng = random.Random(2)  # noqa: S311
     for _ in range(400):
-        document = differential.document_of(name, rng.choice, MODEL_TYPES[name].vary)
+        document = differential.make_document(name, rng.choice, MODEL_TYPES[name].vary)
         try:
-            count, *_ = differential.ours(document)
+            count, *_ = differential.count_document(document)
         except ParamcountError:
             continue
-        if count.total < 300_000 and not differential.differences(document, MODEL_TYPES[name].cls):
+        if count.total < 300_000 and not differential.find_differences(document, MODEL_TYPES[name].cls):
             return document
     raise AssertionError(f"no small config of {name} was found")
 
 
-def size(shape: tuple[Any, ...]) -> int:
+def count_elements(shape: tuple[Any, ...]) -> int:
     return prod(TOKENS if isinstance(n, str) else n for n in shape)
 
 
-def declared(document: dict[str, Any]) -> Shapes:
+def declared_shapes(document: dict[str, Any]) -> Shapes:
     found: Shapes = {}
     for out, part in list_flows(read_config(document).sizes):
         for data, prefix, repeats, _ in list_steps(out, part):
@@ -62,32 +62,32 @@ def declared(document: dict[str, Any]) -> Shapes:
                     module = name.rpartition(".")[0]
                     for index in indices:
                         module = module.replace("{layer}", str(index), 1)
-                    found[module] = size(read(data)), size(data.shape)
+                    found[module] = count_elements(input_shape(data)), count_elements(data.shape)
     return found
 
 
-def read(data: Data) -> tuple[Any, ...]:
+def input_shape(data: Data) -> tuple[Any, ...]:
     return data.inputs[0].shape
 
 
-def real(document: dict[str, Any], cls_name: str) -> Shapes:
+def reference_shapes(document: dict[str, Any], cls_name: str) -> Shapes:
     """What the reference's modules read and give, by the names that their weights are saved under."""
     import torch
 
-    model = differential.build(document, cls_name, "cpu").eval()
+    model = differential.build_model(document, cls_name, "cpu").eval()
     ids = torch.zeros((1, TOKENS), dtype=torch.long)
     model.config.get_text_config().use_cache = False
-    with watching(model) as calls, torch.no_grad():
+    with watch_modules(model) as calls, torch.no_grad():
         model(input_ids=ids, **({"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}))
     return {module: (prod(call.reads), prod(call.gives)) for module, call in calls.items() if call.reads is not None}
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_what_goes_in_and_out_of_the_references_modules_is_declared(name: str) -> None:
-    document = small(name)
+    document = small_config(name)
     cls_name = MODEL_TYPES[name].cls
-    expected, has = real(document, cls_name), declared(document)
-    prefix = differential.build(document, cls_name).base_model_prefix + "."
+    expected, has = reference_shapes(document, cls_name), declared_shapes(document)
+    prefix = differential.build_model(document, cls_name).base_model_prefix + "."
     expected = {module.removeprefix(prefix): shapes for module, shapes in expected.items()}
     has = {module.removeprefix(prefix): shapes for module, shapes in has.items()}
     both = set(expected) & set(has)

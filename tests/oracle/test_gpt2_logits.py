@@ -36,7 +36,7 @@ MODULES = {
 }  # fmt: skip
 
 
-def reference(sizes: SimpleNamespace, n_inner: int | None) -> Any:
+def make_reference(sizes: SimpleNamespace, n_inner: int | None) -> Any:
     """The reference model in float64, eager so that it shows its attention patterns. `n_inner`: None where it is 4·n_embd."""
     config = transformers.GPT2Config(
         vocab_size=sizes.vocab_size,
@@ -52,7 +52,7 @@ def reference(sizes: SimpleNamespace, n_inner: int | None) -> Any:
     return transformers.GPT2LMHeadModel(config).double().eval()
 
 
-def with_weights(model: Any, arrays: dict[str, Array]) -> Any:
+def load_weights(model: Any, arrays: dict[str, Array]) -> Any:
     """The model with these arrays for weights: all of them, and nothing left as it was."""
     found = model.transformer.load_state_dict(
         {name: torch.from_numpy(array) for name, array in arrays.items()}, strict=True
@@ -62,7 +62,7 @@ def with_weights(model: Any, arrays: dict[str, Array]) -> Any:
     return model
 
 
-def unlike_initial(sizes: SimpleNamespace) -> dict[str, Array]:
+def make_large_weights(sizes: SimpleNamespace) -> dict[str, Array]:
     """Weights large enough that every step matters, and no norm's gain is one."""
     rng = np.random.default_rng(5)
     return {
@@ -72,16 +72,16 @@ def unlike_initial(sizes: SimpleNamespace) -> dict[str, Array]:
 
 @pytest.mark.parametrize(("sizes", "n_inner"), [(TINY, 20), (DEEPER, None)], ids=["n_inner given", "n_inner null"])
 def test_logits_equal_those_of_the_reference(sizes: SimpleNamespace, n_inner: int | None) -> None:
-    arrays, tokens = unlike_initial(sizes), list(range(sizes.n_positions))
+    arrays, tokens = make_large_weights(sizes), list(range(sizes.n_positions))
     with torch.no_grad():
-        expected = with_weights(reference(sizes, n_inner), arrays)(torch.tensor([tokens])).logits[0].numpy()
+        expected = load_weights(make_reference(sizes, n_inner), arrays)(torch.tensor([tokens])).logits[0].numpy()
     np.testing.assert_allclose(forward(arrays, tokens, n_heads=sizes.n_heads), expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(("sizes", "n_inner"), [(TINY, 20), (DEEPER, None)], ids=["n_inner given", "n_inner null"])
 def test_intermediates_equal_the_outputs_of_the_reference_modules(sizes: SimpleNamespace, n_inner: int | None) -> None:
-    arrays, tokens = unlike_initial(sizes), list(range(sizes.n_positions))
-    model = with_weights(reference(sizes, n_inner), arrays)
+    arrays, tokens = make_large_weights(sizes), list(range(sizes.n_positions))
+    model = load_weights(make_reference(sizes, n_inner), arrays)
     wanted = {"wte": "token embedding", "wpe": "position embedding", "ln_f": "final norm"}
     wanted |= {
         f"h.{i}.{module}".rstrip("."): f"h.{i}.{name}"
@@ -91,10 +91,10 @@ def test_intermediates_equal_the_outputs_of_the_reference_modules(sizes: SimpleN
     expected: dict[str, Array] = {}
     for module, name in wanted.items():
 
-        def keep(_: Any, __: Any, out: Any, name: str = name) -> None:
+        def record_output(_: Any, __: Any, out: Any, name: str = name) -> None:
             expected[name] = (out[0] if isinstance(out, tuple) else out).numpy()
 
-        model.transformer.get_submodule(module).register_forward_hook(keep)
+        model.transformer.get_submodule(module).register_forward_hook(record_output)
     with torch.no_grad():
         patterns = model(torch.tensor([tokens]), output_attentions=True).attentions
     expected |= {f"h.{i}.attention weights": pattern.numpy() for i, pattern in enumerate(patterns)}
@@ -107,7 +107,7 @@ def test_intermediates_equal_the_outputs_of_the_reference_modules(sizes: SimpleN
 
 def freeze() -> None:
     """Write the reference's names, shapes and logits; nothing of this package is asked."""
-    model = reference(TINY, TINY.d_ff)
+    model = make_reference(TINY, TINY.d_ff)
     state, arrays = 1, {}
     for name, tensor in model.transformer.state_dict().items():
         numbers = []
@@ -116,7 +116,7 @@ def freeze() -> None:
             numbers.append(state / 2147483647 - 0.5 + ("ln_" in name and name.endswith(".weight")))
         arrays[name] = np.array(numbers).reshape(tensor.shape)
     with torch.no_grad():
-        logits = with_weights(model, arrays)(torch.tensor([TOKENS])).logits[0].tolist()
+        logits = load_weights(model, arrays)(torch.tensor([TOKENS])).logits[0].tolist()
     versions = f"transformers {transformers.__version__}, torch {torch.__version__}"
     header = {
         "what": f"logits of the reference GPT2LMHeadModel in float64 ({versions}); made by tests/oracle/test_gpt2_logits.py",

@@ -15,7 +15,7 @@ from paramcount.architectures.gpt2 import GPT2
 from paramcount.errors import ParamcountError
 from paramcount.gpt2.generation import Run, predict_next
 from paramcount.loading import load_path
-from tests.gpt2_files import byte_level
+from tests.gpt2_files import train_tokenizer
 
 torch = pytest.importorskip("torch", reason="the reference needs torch and transformers")
 transformers = pytest.importorskip("transformers", reason="the reference needs torch and transformers")
@@ -32,7 +32,7 @@ SMALL = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12,
 CLOSE = 2e-5
 
 
-def initialised(keys: dict[str, Any], *, trained: bool = True, **more: Any) -> Any:
+def make_model(keys: dict[str, Any], *, trained: bool = True, **more: Any) -> Any:
     """A model as the library initialises it. `trained`: with values added, so that no bias is zero, no gain one, and words differ clearly."""
     torch.manual_seed(7)
     model = transformers.GPT2LMHeadModel(
@@ -45,28 +45,28 @@ def initialised(keys: dict[str, Any], *, trained: bool = True, **more: Any) -> A
     return model
 
 
-def saved(model: Any, folder: Path) -> Path:
+def save_model(model: Any, folder: Path) -> Path:
     """The model, saved by the library, and a tokenizer beside it."""
     model.save_pretrained(folder)
-    byte_level().save(str(folder / "tokenizer.json"))
+    train_tokenizer().save(str(folder / "tokenizer.json"))
     return folder / "model.safetensors"
 
 
-def ours(path: Path, text: str = TEXT, **options: Any) -> Run:
+def run_saved(path: Path, text: str = TEXT, **options: Any) -> Run:
     """The pass of a saved model, its sizes read from the config.json that the library wrote."""
     model = load_path(path.parent / "config.json")
     assert isinstance(model.sizes, GPT2)
     return predict_next(model.sizes, path, text, config=model.reading.unread, **options)
 
 
-def logits_of_reference(folder: Path, ids: tuple[int, ...]) -> Any:
+def reference_logits(folder: Path, ids: tuple[int, ...]) -> Any:
     """The last token's logits in float64, by weights that the library loads from what it saved."""
     model = transformers.GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float64).eval()
     with torch.no_grad():
         return model(torch.tensor([ids])).logits[0, -1]
 
 
-def assert_same(found: Run, logits: Any) -> None:
+def assert_same_logits(found: Run, logits: Any) -> None:
     """Every token's probability as the reference has it, and the same five first."""
     vocab_size = len(logits)
     assert len(found.next_words) == vocab_size
@@ -78,7 +78,7 @@ def assert_same(found: Run, logits: Any) -> None:
     assert [word.id for word in found.next_words[:5]] == best.indices[:5].tolist()
 
 
-def tokens_of_reference(folder: Path, text: str) -> list[int]:
+def reference_tokens(folder: Path, text: str) -> list[int]:
     ids: list[int] = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))(text)[
         "input_ids"
     ]
@@ -90,46 +90,46 @@ def tokens_of_reference(folder: Path, text: str) -> list[int]:
 def test_the_next_words_of_saved_weights_are_those_of_the_reference(
     keys: dict[str, Any], dtype: str, tmp_path: Path
 ) -> None:
-    path = saved(initialised(keys).to(getattr(torch, dtype)), tmp_path)
-    found = ours(path, top=keys["vocab_size"])
-    assert list(found.ids) == tokens_of_reference(tmp_path, TEXT)
-    assert_same(found, logits_of_reference(tmp_path, found.ids))
+    path = save_model(make_model(keys).to(getattr(torch, dtype)), tmp_path)
+    found = run_saved(path, top=keys["vocab_size"])
+    assert list(found.ids) == reference_tokens(tmp_path, TEXT)
+    assert_same_logits(found, reference_logits(tmp_path, found.ids))
     short = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64"}[dtype]
     assert found.notes == (f"weights stored as {short}, computed in float32",)
 
 
 def test_weights_as_they_are_initialised_give_the_logits_of_the_reference(tmp_path: Path) -> None:
-    path = saved(initialised(TINY, trained=False), tmp_path)
-    found = ours(path, top=300)
-    assert_same(found, logits_of_reference(tmp_path, found.ids))
+    path = save_model(make_model(TINY, trained=False), tmp_path)
+    found = run_saved(path, top=300)
+    assert_same_logits(found, reference_logits(tmp_path, found.ids))
 
 
 def test_gpt2_small_itself_gives_the_logits_of_the_reference(tmp_path: Path) -> None:
-    path = saved(initialised(SMALL, trained=False), tmp_path)
-    found = ours(path, TEXT * 3, top=50257)
-    assert_same(found, logits_of_reference(tmp_path, found.ids))
+    path = save_model(make_model(SMALL, trained=False), tmp_path)
+    found = run_saved(path, TEXT * 3, top=50257)
+    assert_same_logits(found, reference_logits(tmp_path, found.ids))
 
 
 def test_the_text_fills_every_position(tmp_path: Path) -> None:
-    path = saved(initialised(TINY), tmp_path)
+    path = save_model(make_model(TINY), tmp_path)
     text = "the" + " the" * 63
-    found = ours(path, text, top=300)
+    found = run_saved(path, text, top=300)
     assert len(found.ids) == 64
-    assert_same(found, logits_of_reference(tmp_path, found.ids))
+    assert_same_logits(found, reference_logits(tmp_path, found.ids))
     with pytest.raises(ParamcountError, match=r"^text: 65 tokens \(expected 1 to 64 tokens\)$"):
-        ours(path, text + " the")
+        run_saved(path, text + " the")
 
 
 def test_the_body_alone_is_saved_without_the_prefix_and_runs_alike(tmp_path: Path) -> None:
-    model = initialised(TINY)
-    whole = ours(saved(model, tmp_path / "whole"), top=300)
-    assert ours(saved(model.transformer, tmp_path / "body"), top=300) == whole
+    model = make_model(TINY)
+    whole = run_saved(save_model(model, tmp_path / "whole"), top=300)
+    assert run_saved(save_model(model.transformer, tmp_path / "body"), top=300) == whole
 
 
 def test_masks_and_the_head_of_older_files_change_nothing(tmp_path: Path) -> None:
-    model = initialised(TINY)
-    path = saved(model, tmp_path)
-    before = ours(path, top=300)
+    model = make_model(TINY)
+    path = save_model(model, tmp_path)
+    before = run_saved(path, top=300)
     arrays = {name: tensor.clone().contiguous() for name, tensor in model.state_dict().items()}
     for i in range(3):
         arrays[f"transformer.h.{i}.attn.bias"] = torch.tril(torch.ones(64, 64, dtype=torch.bool)).view(1, 1, 64, 64)
@@ -138,23 +138,23 @@ def test_masks_and_the_head_of_older_files_change_nothing(tmp_path: Path) -> Non
     from safetensors.torch import save_file
 
     save_file(arrays, path)
-    found = ours(path, top=300)
+    found = run_saved(path, top=300)
     assert found[:-1] == before[:-1]
     assert len(found.notes) == 2
     arrays["lm_head.weight"][299, 47] += 1
     save_file(arrays, path)
     with pytest.raises(ParamcountError, match=r"lm_head\.weight differs from transformer\.wte\.weight"):
-        ours(path)
+        run_saved(path)
 
 
 def test_one_shard_of_several_is_refused(tmp_path: Path) -> None:
-    saved(initialised(TINY), tmp_path / "whole")
-    initialised(TINY).save_pretrained(tmp_path, max_shard_size="100KB")
+    save_model(make_model(TINY), tmp_path / "whole")
+    make_model(TINY).save_pretrained(tmp_path, max_shard_size="100KB")
     shards = sorted(tmp_path.glob("model-*.safetensors"))
     assert len(shards) > 2
     for shard in shards:
         with pytest.raises(ParamcountError, match=r"model-0000\d-of-0000\d\.safetensors: (is missing|has) "):
-            ours(shard)
+            run_saved(shard)
 
 
 @pytest.mark.parametrize(
@@ -169,25 +169,25 @@ def test_one_shard_of_several_is_refused(tmp_path: Path) -> None:
 def test_what_the_pass_computes_otherwise_changes_the_reference_and_is_refused(
     key: str, value: Any, tmp_path: Path
 ) -> None:
-    as_usual, other = initialised(TINY), initialised(TINY, **{key: value})
+    as_usual, other = make_model(TINY), make_model(TINY, **{key: value})
     other.load_state_dict(as_usual.state_dict())
     ids = torch.tensor([[5, 6, 7]])
     with torch.no_grad():
         assert (as_usual(ids).logits - other(ids).logits).abs().max() > 0.01
-    path = saved(other, tmp_path)
+    path = save_model(other, tmp_path)
     with pytest.raises(ParamcountError, match=f"^config: {key} = "):
-        ours(path)
+        run_saved(path)
 
 
 @pytest.mark.parametrize("name", ["gelu_new", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh", "gelu_python_tanh"])
 def test_every_name_of_gelu_in_its_tanh_form_is_the_same_pass(name: str, tmp_path: Path) -> None:
-    path = saved(initialised(TINY, activation_function=name), tmp_path)
-    found = ours(path, top=300)
-    assert_same(found, logits_of_reference(tmp_path, found.ids))
+    path = save_model(make_model(TINY, activation_function=name), tmp_path)
+    found = run_saved(path, top=300)
+    assert_same_logits(found, reference_logits(tmp_path, found.ids))
 
 
 def test_other_heads_of_the_same_weights_are_other_words_so_they_are_refused(tmp_path: Path) -> None:
-    path = saved(initialised(TINY), tmp_path)
+    path = save_model(make_model(TINY), tmp_path)
     config = (tmp_path / "config.json").read_text(encoding="utf-8")
     sizes = load_path(tmp_path / "config.json").sizes
     (tmp_path / "config.json").write_text(config.replace('"n_head": 4', '"n_head": 6'), encoding="utf-8")

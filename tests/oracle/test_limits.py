@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.oracle.differential import build, runs
-from tests.test_limits import BUILT, REFUSED, name
+from tests.oracle.differential import build_model, run_tokens
+from tests.test_limits import BUILT, REFUSED, name_case
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
@@ -16,13 +16,13 @@ pytest.importorskip("transformers", reason="the oracle tests need transformers: 
 TOKENS = 64
 
 
-@pytest.mark.parametrize("case", BUILT, ids=name)
+@pytest.mark.parametrize("case", BUILT, ids=name_case)
 def test_the_reference_builds_and_runs_it_with_that_total(case: dict[str, Any]) -> None:
-    model = build(case["config"], case["class"])
+    model = build_model(case["config"], case["class"])
     assert sum(parameter.numel() for parameter in model.parameters()) == case["total"]
-    assert runs(case["config"], case["class"], tokens=TOKENS) is None
+    assert run_tokens(case["config"], case["class"], tokens=TOKENS) is None
 
 
-@pytest.mark.parametrize("case", REFUSED, ids=name)
+@pytest.mark.parametrize("case", REFUSED, ids=name_case)
 def test_the_reference_refuses_to_build_or_to_run_it(case: dict[str, Any]) -> None:
-    assert type(runs(case["config"], case["class"], tokens=TOKENS)).__name__ == case["error"]
+    assert type(run_tokens(case["config"], case["class"], tokens=TOKENS)).__name__ == case["error"]

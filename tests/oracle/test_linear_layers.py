@@ -8,7 +8,7 @@ import pytest
 
 import paramcount as pc
 from tests.model_types import MODEL_TYPES
-from tests.oracle.differential import build
+from tests.oracle.differential import build_model
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
@@ -17,7 +17,7 @@ pytest.importorskip("transformers", reason="the oracle tests need transformers: 
 EIGHT_BIT = {"quantization_config": {"load_in_8bit": True}, "dtype": "bfloat16", "transformers_version": "5.23.0"}
 
 
-def default(name: str) -> tuple[pc.Model, Any]:
+def load_default(name: str) -> tuple[pc.Model, Any]:
     """A model type with its default config, and the reference's model of it on the meta device."""
     facts = MODEL_TYPES[name]
     document: dict[str, Any] = {
@@ -25,7 +25,7 @@ def default(name: str) -> tuple[pc.Model, Any]:
         "architectures": [facts.cls],
         **facts.vary.get("=", {}),
     }
-    return pc.load(document | EIGHT_BIT), build(document, facts.cls)
+    return pc.load(document | EIGHT_BIT), build_model(document, facts.cls)
 
 
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
@@ -35,7 +35,7 @@ def test_bitsandbytes_quantises_the_linear_layers_that_the_reference_has(name: s
     from transformers.quantizers.base import get_keys_to_not_convert
     from transformers.quantizers.quantizers_utils import should_convert_module
 
-    model, reference = default(name)
+    model, reference = load_default(name)
     storage = pc.count(model).storage
     if storage is None:
         return  # no number is given
@@ -54,7 +54,7 @@ def test_bitsandbytes_quantises_the_linear_layers_that_the_reference_has(name: s
 
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
 def test_what_stays_in_float32_is_what_the_reference_names(name: str) -> None:
-    model, reference = default(name)
+    model, reference = load_default(name)
     always, half = set(reference._keep_in_fp32_modules_strict or ()), set(reference._keep_in_fp32_modules or ())
     inner = [value for value in dict(model.sizes).values() if hasattr(value, "float32")]
     assert always - {word for part in (model.sizes, *inner) for word in part.float32} == set()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from paramcount.huggingface.config import read_config
-from tests.cases import load
+from tests.cases import load_cases
 from tests.model_types import MODEL_TYPES, default_document
 from tests.oracle import differential
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
-CASES = load()
+CASES = load_cases()
 EACH = int(os.environ.get("EXAMPLES", "1"))  # cases of a model type
 # Whose saved config has a key that overrides, or runs beyond, what the others say.
 MORE: dict[str, list[dict[str, Any]]] = {
@@ -30,16 +30,20 @@ MORE: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def same(config: dict[str, Any], cls_name: str, *, by_name: bool) -> None:
+def assert_same_tensors(config: dict[str, Any], cls_name: str, *, by_name: bool) -> None:
     assert read_config(config).reading.reference == cls_name  # counted, not refused
-    assert differential.differences(config, cls_name, run=False, by_name=by_name) == []
+    assert differential.find_differences(config, cls_name, run=False, by_name=by_name) == []
 
 
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
 def test_a_default_config_saved_by_the_reference_is_counted_as_it_reads_it(name: str, tmp_path: Path) -> None:
     facts = MODEL_TYPES[name]
     document = default_document(name)
-    same(differential.saved(differential.config_of(document, facts.cls), facts.cls, tmp_path), facts.cls, by_name=False)
+    assert_same_tensors(
+        differential.save_config(differential.make_config(document, facts.cls), facts.cls, tmp_path),
+        facts.cls,
+        by_name=False,
+    )
 
 
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
@@ -47,5 +51,5 @@ def test_the_config_of_a_model_saved_by_the_reference_is_counted_as_it_reads_it(
     known = [case["config"] for case in CASES[name] if "refused" not in case]
     for document in (*known[:EACH], *MORE.get(name, ())):
         cls_name = document.get("architectures", [MODEL_TYPES[name].cls])[0]
-        model = differential.build(document, cls_name)  # it may write into its config
-        same(differential.saved(model.config, cls_name, tmp_path), cls_name, by_name=True)
+        model = differential.build_model(document, cls_name)  # it may write into its config
+        assert_same_tensors(differential.save_config(model.config, cls_name, tmp_path), cls_name, by_name=True)

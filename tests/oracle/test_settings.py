@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from paramcount.sizes.settings import ACTIVATIONS, ROPE_KEYS, get_settings
-from tests.oracle.settings import classes, letters, sections
+from tests.oracle.settings import list_classes, list_letters, list_sections
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
@@ -26,10 +26,10 @@ def test_the_kinds_of_rotary_positions_are_those_of_the_reference() -> None:
     assert set(ROPE_KEYS) == {"default", *ROPE_INIT_FUNCTIONS}
 
 
-@pytest.mark.parametrize(("name", "cls"), sorted(classes()[1].items()))
+@pytest.mark.parametrize(("name", "cls"), sorted(list_classes()[1].items()))
 def test_a_config_class_takes_the_types_that_the_table_says(name: str, cls: Any) -> None:
     settings = get_settings(name)
-    assert {key: letters(cls, key) for key in settings.letters} == {
+    assert {key: list_letters(cls, key) for key in settings.letters} == {
         key: types.rstrip("ax") for key, types in settings.letters.items()
     }
-    assert settings.sections == sections(cls)
+    assert settings.sections == list_sections(cls)

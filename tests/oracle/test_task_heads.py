@@ -13,7 +13,7 @@ from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.architectures.task_heads import DECLARED, task_heads
 from paramcount.huggingface.config import get_base_class, get_reference_class, list_supported_classes
 from tests.model_types import MODEL_TYPES
-from tests.oracle.differential import EXAMPLES, build, config_of, differences, document_of, labelled
+from tests.oracle.differential import EXAMPLES, add_labels, build_model, find_differences, make_config, make_document
 from tests.test_task_heads import LABELS, REFUSED_LABELS
 
 pytestmark = pytest.mark.oracle
@@ -28,7 +28,7 @@ NAMES = [f"{model_type}.{cls}" for model_type in DECLARED for cls in task_heads(
 TYPES = sorted(name for name in ARCHITECTURES if "." not in name and name in MODEL_TYPES)
 
 
-def pairs() -> Iterator[tuple[str, str]]:
+def list_pairs() -> Iterator[tuple[str, str]]:
     """(model type, class) of the reference's auto mappings, of the types that are supported."""
     from transformers.models.auto import modeling_auto
 
@@ -39,7 +39,7 @@ def pairs() -> Iterator[tuple[str, str]]:
 
 
 def test_every_class_that_the_reference_has_for_a_task_is_supported() -> None:
-    found = sorted(set(pairs()))
+    found = sorted(set(list_pairs()))
     assert len(found) > 250
     assert [(model_type, cls) for model_type, cls in found if cls not in list_supported_classes(model_type)] == []
 
@@ -49,8 +49,8 @@ def test_a_class_with_another_head_is_counted_as_the_reference_builds_it_or_refu
     model_type, _, cls = name.partition(".")
     rng = random.Random(2)  # noqa: S311
     for _ in range(max(1, EXAMPLES // 4)):
-        document = labelled(document_of(model_type, rng.choice, MODEL_TYPES[model_type].vary), cls, rng.choice)
-        assert differences(document, cls) == []
+        document = add_labels(make_document(model_type, rng.choice, MODEL_TYPES[model_type].vary), cls, rng.choice)
+        assert find_differences(document, cls) == []
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -70,12 +70,12 @@ def test_the_class_without_a_head_is_the_one_that_the_reference_has(name: str) -
     assert get_base_class(declared) == expected
     rng = random.Random(4)  # noqa: S311
     for _ in range(40):
-        document = document_of(name, rng.choice, MODEL_TYPES[name].vary) | {"architectures": [expected]}
+        document = make_document(name, rng.choice, MODEL_TYPES[name].vary) | {"architectures": [expected]}
         try:
             count = pc.count(document)
         except pc.ParamcountError:
             continue
-        assert sum(p.numel() for p in build(document, expected).parameters()) == count.total + sum(
+        assert sum(p.numel() for p in build_model(document, expected).parameters()) == count.total + sum(
             count.unreachable.values()
         )
         return
@@ -84,10 +84,10 @@ def test_the_class_without_a_head_is_the_one_that_the_reference_has(name: str) -
 
 @pytest.mark.parametrize(("keys", "labels"), LABELS)
 def test_labels_are_counted_as_the_reference_counts_them(keys: dict[str, Any], labels: int) -> None:
-    assert config_of({"model_type": "llama", **keys}, "LlamaForSequenceClassification").num_labels == labels
+    assert make_config({"model_type": "llama", **keys}, "LlamaForSequenceClassification").num_labels == labels
 
 
 @pytest.mark.parametrize("keys", [keys for keys, _ in REFUSED_LABELS])
 def test_labels_that_the_reference_refuses(keys: dict[str, Any]) -> None:
     with pytest.raises(Exception):  # noqa: B017, PT011
-        build({"model_type": "llama", "num_hidden_layers": 1, **keys}, "LlamaForSequenceClassification")
+        build_model({"model_type": "llama", "num_hidden_layers": 1, **keys}, "LlamaForSequenceClassification")

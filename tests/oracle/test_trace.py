@@ -18,7 +18,18 @@ from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Shape, Step, Trace
 from paramcount.tracing.walk import TraceOptions
 from tests.model_types import MODEL_TYPES
-from tests.oracle.passes import CONFIGS, PAST, SOURCE, TEXTS, TOKENS, Ran, class_of, document, model_of, ran
+from tests.oracle.passes import (
+    CONFIGS,
+    PAST,
+    SOURCE,
+    TEXTS,
+    TOKENS,
+    ComparedRun,
+    find_class,
+    load_model,
+    make_document,
+    run_both,
+)
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
@@ -69,7 +80,7 @@ KEPT_TIMES = {"falcon, grouped": 2}
 UNCALLED = re.compile(r"\.(dt_proj|conv1d|conv_1d|conv)$")
 
 
-def copies(step: Step) -> Iterator[tuple[tuple[int, ...], str]]:
+def list_copies(step: Step) -> Iterator[tuple[tuple[int, ...], str]]:
     """(indices, name) of a step in every layer that it stands in."""
     around = [scope for scope in step.scopes if scope.axis != "expert"]
     for indices in itertools.product(*([first + i for first, n in scope.runs for i in range(n)] for scope in around)):
@@ -79,61 +90,66 @@ def copies(step: Step) -> Iterator[tuple[tuple[int, ...], str]]:
         yield indices, name
 
 
-def modules(run: Ran, name: str) -> dict[str, Step]:
-    prefix = model_of(name).base_model_prefix + "."
-    return {module.removeprefix(prefix): step for step in run.trace.steps if step.name for _, module in copies(step)}
+def steps_by_module(run: ComparedRun, name: str) -> dict[str, Step]:
+    prefix = load_model(name).base_model_prefix + "."
+    return {
+        module.removeprefix(prefix): step for step in run.trace.steps if step.name for _, module in list_copies(step)
+    }
 
 
-def numbered(shape: Shape) -> tuple[int, ...]:
+def replace_words(shape: Shape) -> tuple[int, ...]:
     return tuple(SOURCE if n in ("source", "patches") else int(n) for n in shape)
 
 
-def layouts(shape: Shape, asked: TraceOptions, *, places: bool = False) -> set[tuple[int, ...]]:
+def list_layouts(shape: Shape, asked: TraceOptions, *, places: bool = False) -> set[tuple[int, ...]]:
     """The ways in which the reference may hold the same numbers: heads before tokens or put together, texts put together, axes of 1
     left out or put in. `places`: what is looked up for places, it may look up for one text alone."""
     texts, widths = (
-        (numbered(shape)[:2], numbered(shape)[2:]) if asked.batch else (numbered(shape)[:1], numbered(shape)[1:])
+        (replace_words(shape)[:2], replace_words(shape)[2:])
+        if asked.batch
+        else (replace_words(shape)[:1], replace_words(shape)[1:])
     )
     ways = [(texts, widths)]
     if len(widths) == 2:
         ways.append(((*texts[:-1], widths[0], texts[-1]), widths[1:]))
-    found = {way for texts, widths in ways for way in ((*a, *b) for a in merged(texts) for b in merged(widths))}
+    found = {way for texts, widths in ways for way in ((*a, *b) for a in merge_axes(texts) for b in merge_axes(widths))}
     if places and asked.batch:
-        found |= layouts(shape[1:], asked._replace(batch=None))
+        found |= list_layouts(shape[1:], asked._replace(batch=None))
     return {tuple(n for n in way if n != 1) for way in found}
 
 
-def merged(axes: tuple[int, ...]) -> set[tuple[int, ...]]:
+def merge_axes(axes: tuple[int, ...]) -> set[tuple[int, ...]]:
     """These axes, and with neighbours put together."""
     if len(axes) < 2:
         return {axes}
-    return {(axes[0], *rest) for rest in merged(axes[1:])} | merged((axes[0] * axes[1], *axes[2:]))
+    return {(axes[0], *rest) for rest in merge_axes(axes[1:])} | merge_axes((axes[0] * axes[1], *axes[2:]))
 
 
-def fits(shape: Shape, real: tuple[int, ...] | None, asked: TraceOptions, step: Step) -> bool:
+def shape_fits(shape: Shape, real: tuple[int, ...] | None, asked: TraceOptions, step: Step) -> bool:
     if real is None:
         return True
     if (
         step.component == "lm_head"
         and step.op == "linear"
-        and len(numbered(shape)) == len(real) - (1 if asked.batch else 2)
+        and len(replace_words(shape)) == len(real) - (1 if asked.batch else 2)
     ):
         real = (*real[:-2], real[-1])  # the trace goes on with the last row
     if step.component == "position" and asked.past is not None and shape[-1] != real[-1] == asked.past + asked.tokens:
         real = (*real[:-1], asked.tokens)  # all places so far, of which the module takes the last
     ways = {real, (*real[:-2], *real[:-3:-1])} if step.op == "convolve" else {real}  # channels before tokens
     return any(
-        tuple(n for n in way if n != 1) in layouts(shape, asked, places=step.component == "position") for way in ways
+        tuple(n for n in way if n != 1) in list_layouts(shape, asked, places=step.component == "position")
+        for way in ways
     )
 
 
-def ways(names: Iterable[str] = CONFIGS, asked: Sequence[TraceOptions] = ASKED) -> list[Any]:
+def list_ways(names: Iterable[str] = CONFIGS, asked: Sequence[TraceOptions] = ASKED) -> list[Any]:
     """Every config in every way. What reads a text at once has no later tokens."""
     found = []
     for name in names:
         for each in asked:
             try:
-                trace_model(load(document(name)), each)
+                trace_model(load(make_document(name)), each)
             except ParamcountError as error:
                 assert "no KV cache" in str(error)  # noqa: PT017
                 continue
@@ -148,8 +164,8 @@ def ways(names: Iterable[str] = CONFIGS, asked: Sequence[TraceOptions] = ASKED) 
 
 def check_modules(name: str, asked: TraceOptions) -> int:
     """How many modules read and give what the trace says; the test fails where one does not."""
-    run = ran(name, asked)
-    steps = modules(run, name)
+    run = run_both(name, asked)
+    steps = steps_by_module(run, name)
     routed = {module for module, step in steps.items() if any(scope.axis == "expert" for scope in step.scopes)}
     outside = {module: call for module, call in run.calls.items() if ".experts" not in module and module not in routed}
     wrong = {
@@ -157,8 +173,8 @@ def check_modules(name: str, asked: TraceOptions) -> int:
         for module, call in outside.items()
         if module in steps
         and not (
-            fits(steps[module].inputs[0], call.reads, asked, steps[module])
-            and fits(steps[module].out, call.gives, asked, steps[module])
+            shape_fits(steps[module].inputs[0], call.reads, asked, steps[module])
+            and shape_fits(steps[module].out, call.gives, asked, steps[module])
         )
     }
     assert wrong == {}
@@ -179,21 +195,24 @@ def check_modules(name: str, asked: TraceOptions) -> int:
     return len(outside)
 
 
-@pytest.mark.parametrize(("name", "asked"), ways())
+@pytest.mark.parametrize(("name", "asked"), list_ways())
 def test_modules_read_and_give_what_the_trace_says(name: str, asked: TraceOptions) -> None:
     assert check_modules(name, asked) > 8
 
 
-def patterns(trace: Trace, *parts: str) -> list[tuple[Step, Step]]:
+def list_attention(trace: Trace, *parts: str) -> list[tuple[Step, Step]]:
     """(softmax, what it reads) of every attention in the order of the layers; the softmax of a router reads a matrix's output."""
     soft = [step for step in trace.steps if step.op == "softmax" and step.part in parts and step.heads]
     found = [
-        (indices, step) for step in soft if trace.steps[step.reads[0]].op != "linear" for indices, _ in copies(step)
+        (indices, step)
+        for step in soft
+        if trace.steps[step.reads[0]].op != "linear"
+        for indices, _ in list_copies(step)
     ]
     return [(step, trace.steps[step.reads[0]]) for _, step in sorted(found, key=lambda pair: pair[0])]
 
 
-def seen(step: Step, rows: int, columns: int) -> list[list[bool]]:
+def visible_tokens(step: Step, rows: int, columns: int) -> list[list[bool]]:
     """Which tokens each one sees, by what the trace says of it."""
     if step.mask is None:
         return [[True] * columns] * rows
@@ -204,11 +223,11 @@ def seen(step: Step, rows: int, columns: int) -> list[list[bool]]:
     ]
 
 
-def check_patterns(name: str, asked: TraceOptions) -> int:
+def check_masks(name: str, asked: TraceOptions) -> int:
     """How many attention patterns have the shape and the mask that the trace says."""
     import torch
 
-    run = ran(name, asked)
+    run = run_both(name, asked)
     keys = {
         "decoder_attentions": ("decoder",),
         "cross_attentions": ("cross_attention",),
@@ -227,12 +246,12 @@ def check_patterns(name: str, asked: TraceOptions) -> int:
     found = 0
     for key, parts in keys.items():
         real = [pattern for pattern in run.output.get(key) or () if pattern is not None]
-        expected = patterns(run.trace, *parts) if real or name not in UNSEEN else []
+        expected = list_attention(run.trace, *parts) if real or name not in UNSEEN else []
         assert [tuple(pattern.shape) for pattern in real] == [
-            numbered(step.out) if asked.batch else (1, *numbered(step.out)) for step, _ in expected
+            replace_words(step.out) if asked.batch else (1, *replace_words(step.out)) for step, _ in expected
         ]
         for pattern, (_, mask) in zip(real, expected):
-            may, does = torch.tensor(seen(mask, *pattern.shape[-2:])), pattern[-1].sum(0) > 0
+            may, does = torch.tensor(visible_tokens(mask, *pattern.shape[-2:])), pattern[-1].sum(0) > 0
             if (
                 not name.startswith("falcon") and pattern.isfinite().all()
             ):  # of a Falcon the reference gives the scores instead
@@ -243,26 +262,26 @@ def check_patterns(name: str, asked: TraceOptions) -> int:
     return found
 
 
-@pytest.mark.parametrize(("name", "asked"), ways())
+@pytest.mark.parametrize(("name", "asked"), list_ways())
 def test_attention_patterns_and_what_is_masked_in_them_are_as_the_trace_says(name: str, asked: TraceOptions) -> None:
-    found = check_patterns(name, asked)
-    if any(step.op == "QKᵀ" for step in ran(name, asked).trace.steps):
+    found = check_masks(name, asked)
+    if any(step.op == "QKᵀ" for step in run_both(name, asked).trace.steps):
         assert found > 0
 
 
-@pytest.mark.parametrize(("name", "asked"), ways())
+@pytest.mark.parametrize(("name", "asked"), list_ways())
 def test_the_last_step_gives_the_logits_of_the_last_token(name: str, asked: TraceOptions) -> None:
-    run = ran(name, asked)
+    run = run_both(name, asked)
     texts, rows, width = run.output.logits.shape
     expected = (rows, width) if name == "bert" else (width,)  # which says a word for every token
     assert run.trace.steps[-1].out == ((texts, *expected) if asked.batch else expected)
 
 
 @pytest.mark.parametrize(
-    ("name", "asked"), [each for each in ways() if "num_experts_per_tok" in CONFIGS[each.values[0]]]
+    ("name", "asked"), [each for each in list_ways() if "num_experts_per_tok" in CONFIGS[each.values[0]]]
 )
 def test_experts_get_the_rows_of_the_tokens_that_chose_them(name: str, asked: TraceOptions) -> None:
-    run = ran(name, asked)
+    run = run_both(name, asked)
     found: dict[int, dict[int, int]] = {}  # {layer: {width in: widths out}}
     for weight, products in run.products.items():
         widths = found.setdefault(int(re.findall(r"\.(\d+)\.", weight)[0]), {})
@@ -275,26 +294,26 @@ def test_experts_get_the_rows_of_the_tokens_that_chose_them(name: str, asked: Tr
         if step.product and step.op == "linear" and any(scope.axis == "expert" for scope in step.scopes):
             assert step.product.left[0] == "routed"
             width_in, width_out = map(int, step.product.right)
-            for (layer,), _ in copies(step):
+            for (layer,), _ in list_copies(step):
                 widths = expected.setdefault(layer, {})
                 widths[width_in] = widths.get(width_in, 0) + width_out
     assert found == expected != {}
 
 
-def check_kept(name: str, asked: TraceOptions) -> None:
+def check_caches(name: str, asked: TraceOptions) -> None:
     """The caches hold what the trace says is cached."""
-    run = ran(name, asked)
-    if not run.kept and class_of(name).endswith("MaskedLM"):
+    run = run_both(name, asked)
+    if not run.kept and find_class(name).endswith("MaskedLM"):
         return  # which shows no cache, even as a decoder
     times = KEPT_TIMES.get(name, 1)
     expected, found = Counter[Any](), Counter[Any]()
     behind, really_behind = Counter[int](), Counter[int]()  # {earlier inputs of a convolution: channels}
     for kept in run.trace.cache:
         if kept.what == "last inputs":
-            channels, n = numbered(kept.shapes[0])
+            channels, n = replace_words(kept.shapes[0])
             behind[n] += channels * kept.layers
         else:
-            expected[tuple(repeated(numbered(shape), times) for shape in kept.shapes)] += kept.layers
+            expected[tuple(repeat_heads(replace_words(shape), times) for shape in kept.shapes)] += kept.layers
     for each in run.kept:
         if each.what == "last inputs":
             channels, n = each.shapes[0]
@@ -313,7 +332,7 @@ def check_kept(name: str, asked: TraceOptions) -> None:
     )
 
 
-def repeated(shape: tuple[int, ...], times: int) -> tuple[int, ...]:
+def repeat_heads(shape: tuple[int, ...], times: int) -> tuple[int, ...]:
     """With so many copies of each head; one head for all has no axis of its own."""
     if len(shape) != 3:
         return shape
@@ -321,17 +340,17 @@ def repeated(shape: tuple[int, ...], times: int) -> tuple[int, ...]:
     return (tokens, width) if heads == 1 else (tokens, times * heads, width)
 
 
-@pytest.mark.parametrize(("name", "asked"), ways())
+@pytest.mark.parametrize(("name", "asked"), list_ways())
 def test_what_is_kept_for_later_tokens_is_what_the_caches_hold(name: str, asked: TraceOptions) -> None:
-    check_kept(name, asked)
+    check_caches(name, asked)
 
 
 @pytest.mark.parametrize("name", sorted(set(MODEL_TYPES) - set(CONFIGS) - set(DIFFERENT)))
 def test_every_other_architecture_is_traced_as_it_runs(name: str) -> None:
     for asked in (TraceOptions(TOKENS), TraceOptions(1, past=PAST)):
-        if asked.past is None or ran(name, TraceOptions(TOKENS)).kept:
+        if asked.past is None or run_both(name, TraceOptions(TOKENS)).kept:
             check_modules(name, asked)
-            check_patterns(name, asked)
-            check_kept(name, asked)
-    for each in (ran, model_of, document):
+            check_masks(name, asked)
+            check_caches(name, asked)
+    for each in (run_both, load_model, make_document):
         each.cache_clear()

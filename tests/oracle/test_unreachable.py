@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.oracle.differential import differences
-from tests.oracle.freeze import unreachable_facts
-from tests.test_unreachable import CASES, name_of
+from tests.oracle.differential import find_differences
+from tests.oracle.freeze import find_unreachable
+from tests.test_unreachable import CASES, class_name
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
 
-@pytest.mark.parametrize("case", CASES, ids=name_of)
+@pytest.mark.parametrize("case", CASES, ids=class_name)
 def test_no_forward_pass_reads_what_is_unreachable(case: dict[str, Any]) -> None:
     """The differential test makes it no numbers before it runs the model."""
-    assert unreachable_facts(case["config"]) == case
-    assert differences(case["config"], name_of(case)) == []
+    assert find_unreachable(case["config"]) == case
+    assert find_differences(case["config"], class_name(case)) == []
