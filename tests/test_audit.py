@@ -114,7 +114,7 @@ def list_true_sizes(model: str) -> dict[str, int]:
     return sizes | {"parameters": found["total"], "size_fp32": 4 * found["total"], "size_fp16": 2 * found["total"]}
 
 
-def test_the_seed_tables_are_wrong_where_the_configs_say_so_and_nowhere_else() -> None:
+def test_exactly_the_cells_of_the_seed_tables_that_contradict_the_configs_are_wrong() -> None:
     audit = pc.audit(SEEDS)
     found: dict[str, dict[str, int | None]] = {}
     open_: dict[str, set[str]] = {}
@@ -150,9 +150,7 @@ def test_each_verdict_on_the_seed_tables_follows_from_the_frozen_config(row: dic
             assert (one.verdict == "rounded") == (int(amount.replace(".", "")) in printed)
 
 
-def test_the_verdict_table_beside_the_seed_tables_is_what_the_tool_prints(
-    run: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_stored_verdicts_on_the_seed_tables_are_up_to_date(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(CLAIMS)
     done = run("audit", "seed_tables.csv", "--markdown")
     path = CLAIMS / "seed_tables.md"
@@ -162,7 +160,7 @@ def test_the_verdict_table_beside_the_seed_tables_is_what_the_tool_prints(
     assert done.code == 1
 
 
-def test_the_famous_slips_of_the_gpt_3_paper_are_found() -> None:
+def test_the_known_errors_in_the_gpt_3_paper_are_found() -> None:
     """arXiv:2005.14165: Table 2.1 prints 24 heads of 128 on a width of 2,048, and 5,140; Table D.1 counts 356 M, 1,320 M, 12,850 M and 174,600 M."""
     audit = pc.audit(CLAIMS / "gpt3_table_2_1.md")
     found = {(row.model, one.column): one.true for row in audit.rows for one in row.cells if one.verdict == "wrong"}
@@ -248,7 +246,7 @@ HEADINGS = {
 
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in HEADINGS.items() for text in texts])
-def test_a_heading_means_what_its_words_say(kind: str | None, text: str) -> None:
+def test_a_heading_is_parsed(kind: str | None, text: str) -> None:
     assert parse_heading(text).kind == kind
 
 
@@ -299,7 +297,7 @@ def test_a_heading_means_what_its_words_say(kind: str | None, text: str) -> None
         ("size", {"7B": 7 * 10**9, "13 GB": 13 * 10**9}),
     ],
 )
-def test_a_cell_says_its_number(heading: str, cells: dict[str, int]) -> None:
+def test_the_number_in_a_cell_is_parsed(heading: str, cells: dict[str, int]) -> None:
     for text, value in cells.items():
         (claim,) = parse_claims(text, parse_heading(heading))
         assert claim.amount is not None and claim.amount.value == value, text
@@ -325,7 +323,7 @@ SEVERAL = [
 
 
 @pytest.mark.parametrize(("heading", "text", "claims"), SEVERAL)
-def test_a_cell_of_several_numbers_claims_each_of_them(heading: str, text: str, claims: dict[str, int]) -> None:
+def test_each_number_in_a_cell_is_a_claim(heading: str, text: str, claims: dict[str, int]) -> None:
     assert {
         claim.kind: claim.amount and claim.amount.value for claim in parse_claims(text, parse_heading(heading))
     } == claims
@@ -358,7 +356,7 @@ def test_a_cell_of_several_numbers_claims_each_of_them(heading: str, text: str, 
         ("tied", "perhaps", "'perhaps' is not yes or no"),
     ],
 )
-def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, text: str, reason: str) -> None:
+def test_an_unreadable_cell_is_not_checkable_and_has_a_reason(heading: str, text: str, reason: str) -> None:
     with pytest.raises(UnreadableClaim) as caught:
         parse_claims(text, parse_heading(heading))
     assert str(caught.value) == reason
@@ -469,14 +467,14 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
         ("gpt2-small", "fp8 size", "124 MB", "matches when rounded", ""),
     ],
 )
-def test_a_claim_gets_its_verdict(model: str, column: str, claim: str, said: str, note: str) -> None:
+def test_a_claim_has_the_expected_verdict(model: str, column: str, claim: str, said: str, note: str) -> None:
     assert audit_verdict(model, column, claim) == (said, note)
 
 
 @pytest.mark.parametrize(
     ("model", "context"), [("Qwen3-0.6B", "32K"), ("Qwen3-1.7B", "32K"), ("Qwen3-4B", "32K"), ("Qwen3-8B", "128K"), ("Qwen3-235B-A22B", "128K"), ("Qwen2-7B", "128K")]
 )  # fmt: skip
-def test_what_a_publisher_says_of_the_context_is_not_called_wrong(model: str, context: str) -> None:
+def test_a_context_length_that_the_publisher_states_is_not_wrong(model: str, context: str) -> None:
     """github QwenLM/qwenlm.github.io@995992005d13:content/blog/qwen3/index.md, @85fdb14c8be8:content/blog/qwen2/index.md; their configs say 40960 and 32768."""
     found = audit_cell(model, "context", context)
     assert found.verdict == "not checkable" and found.note.startswith("sources differ: ")
@@ -495,7 +493,7 @@ def test_what_a_publisher_says_of_the_context_is_not_called_wrong(model: str, co
         ("llama-2-7b", "6,738,417,664", "= total 6,738,415,616 + legacy buffers 2,048"),
     ],
 )
-def test_a_wrong_number_of_parameters_says_what_it_counts_instead(model: str, claim: str, note: str) -> None:
+def test_a_wrong_number_of_parameters_is_explained(model: str, claim: str, note: str) -> None:
     found = audit_cell(model, "params", claim)
     assert (found.verdict, found.note) == ("wrong", note)
 
@@ -529,12 +527,12 @@ def test_a_wrong_number_of_parameters_says_what_it_counts_instead(model: str, cl
         ({"model": "", "params": "8B"}, None, "no model name"),
     ],
 )
-def test_a_name_is_a_spelling_of_a_model_or_no_model_at_all(names: dict[str, str], id: str | None, note: str) -> None:
+def test_a_name_matches_a_spelling_of_a_model_or_no_model(names: dict[str, str], id: str | None, note: str) -> None:
     (row,) = pc.audit([names]).rows
     assert (row.id, row.note) == (id, note)
 
 
-def test_a_path_in_a_table_is_a_name_and_is_never_opened(tmp_path: Path) -> None:
+def test_a_path_in_a_table_is_never_opened(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
     (row,) = pc.audit([{"model": str(tmp_path / "config.json"), "layers": 12}]).rows
     assert (row.id, row.verdict) == (None, "not checkable")
@@ -560,19 +558,19 @@ def find_doubts(**claims: str) -> list[tuple[str, str]]:
         ({"heads": "8", "kv heads": "3"}, "3 KV heads do not divide 8 heads"),
     ],
 )
-def test_a_contradiction_is_impossible_and_makes_the_row_wrong(claims: dict[str, str], text: str) -> None:
+def test_a_contradiction_makes_the_row_wrong(claims: dict[str, str], text: str) -> None:
     assert ("impossible", text) in find_doubts(**claims)
     assert not pc.audit([{"model": "Nobody's-Model", **claims}]).ok
 
 
-def test_no_contradiction_is_seen_where_rounding_may_explain_it() -> None:
+def test_a_difference_that_rounding_explains_is_not_a_contradiction() -> None:
     assert (
         find_doubts(params="7B", active="7.4B") == find_doubts(params="7B", active="7.99B") == []
     )  # 7B may be 7.99 cut off
     assert find_doubts(params="7B", **{"non-embedding": "7B"}) == []
 
 
-def test_layers_and_width_that_leave_too_little_or_too_much_are_unlikely() -> None:
+def test_totals_that_do_not_fit_the_layers_and_d_model_are_unlikely() -> None:
     """60 layers of width 6,144: with four matrices 9.06 B, with the eight of the leanest transformers 18 B, and not 11 B."""
     ((grade, text),) = find_doubts(params="11B", layers="60", d_model="6144", heads="48")
     assert grade == "unlikely"
@@ -595,14 +593,14 @@ def test_layers_and_width_that_leave_too_little_or_too_much_are_unlikely() -> No
     assert find_doubts(params="7B", size_fp16="14 GB") == find_doubts(params="124M", size_fp32="548 MB") == []
 
 
-def test_a_mixture_of_the_zoo_is_none_of_its_dense_models() -> None:
+def test_a_zoo_model_with_experts_is_not_compared_with_dense_models() -> None:
     claims = {"params": "46.7B", "layers": "32", "d_model": "4096"}
     assert [row.doubts for row in pc.audit([{"model": "Mixtral 8x7B", **claims}]).rows] == [()]
     ((grade, text),) = find_doubts(**claims)
     assert grade == "unlikely" and text.endswith("; a mixture of experts may have more")
 
 
-def test_widths_that_do_not_divide_are_unusual_where_the_zoo_has_such_models() -> None:
+def test_sizes_that_do_not_divide_are_unusual_if_zoo_models_have_them() -> None:
     assert find_doubts(d_model="4608", heads="28") == [
         (
             "unusual",
@@ -620,7 +618,7 @@ COLUMNS_OF = {
 }  # fmt: skip
 
 
-def test_every_model_of_the_zoo_is_right_in_every_column_and_consistent() -> None:
+def test_every_zoo_model_is_right_in_every_column_and_consistent() -> None:
     rows = [
         {"model": row["id"], **{heading: row[name] or "" for heading, name in COLUMNS_OF.items()}}
         for row in make_rows(MODELS)
@@ -638,7 +636,7 @@ def load_frozen() -> Iterator[tuple[str, dict[str, Any], int]]:
             yield path.stem, found["config"].get("text_config", found["config"]), found["total"]
 
 
-def test_no_model_that_exists_is_called_impossible_and_none_is_below_four_squares_a_layer() -> None:
+def test_no_existing_model_is_impossible_or_below_the_minimum_per_layer() -> None:
     """The configs of the reference with their totals, whose keys are claims as people copy them."""
     names = {
         "num_hidden_layers",
@@ -664,7 +662,7 @@ def test_no_model_that_exists_is_called_impossible_and_none_is_below_four_square
 # ---- files
 
 
-def test_a_markdown_file_has_its_tables_of_claims_checked_and_the_others_named(run: Runner, tmp_path: Path) -> None:
+def test_a_markdown_file_has_its_tables_of_claims_checked_and_other_tables_listed(run: Runner, tmp_path: Path) -> None:
     path = tmp_path / "card.md"
     path.write_text(
         "# Card\n\nText | with a pipe\n\n| a | b |\n|---|:-:|\n| 1 | 2 |\n\n| Model | #Total Params | Context |\n| :-- | --: | --- |\n| gpt2\\|small | 124M | 1,024 |\n"
@@ -685,7 +683,7 @@ def test_a_markdown_file_has_its_tables_of_claims_checked_and_the_others_named(r
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
-def test_a_csv_is_read_with_whatever_separates_it(separator: str) -> None:
+def test_a_csv_file_may_have_any_usual_separator(separator: str) -> None:
     text = '\ufeffModel,Params,d_model\r\n"GPT-2, small",124M,768\r\n\r\ngpt2-xl,1.5B,1600\r\n'.replace(",", separator)
     (table,) = from_text(text, "f.csv").claims
     assert [heading.text for heading in table.headings] == ["Model", "Params", "d_model"]
@@ -706,7 +704,7 @@ QWEN2 = """\
 """  # github QwenLM/qwenlm.github.io@85fdb14c8be8:content/blog/qwen2/index.md
 
 
-def test_a_table_with_a_column_for_each_model_is_read_by_its_columns() -> None:
+def test_a_table_with_one_column_per_model_is_transposed() -> None:
     (table,) = from_text(QWEN2, "qwen2.md").claims
     assert [heading.kind for heading in table.headings] == [
         "model",
@@ -740,7 +738,7 @@ def test_a_table_with_a_column_for_each_model_is_read_by_its_columns() -> None:
     ]
 
 
-def test_the_columns_of_a_table_are_models_only_where_one_of_them_is_known() -> None:
+def test_columns_are_models_only_if_the_zoo_has_one_of_them() -> None:
     with pytest.raises(pc.ParamcountError, match="contains no table of claims: its columns are name, value"):
         from_text("name,value\nlayers,12\n", "f")
 
@@ -759,14 +757,14 @@ def test_the_columns_of_a_table_are_models_only_where_one_of_them_is_known() -> 
         ("Model,Experts,,Layers\n,Total,Active,\n", ["model", "n_routed_experts", "n_active_experts", "n_layers"]),
     ],
 )
-def test_headings_over_two_lines_are_one(text: str, headings: list[str]) -> None:
+def test_headings_on_two_lines_are_combined(text: str, headings: list[str]) -> None:
     row = "gpt2-xl" + ("|" if "|" in text else ",") * (len(headings) - 1) + "\n"
     (table,) = from_text(text + (f"|{row}" if "|" in text else row), "f").claims
     assert [heading.kind for heading in table.headings] == headings
     assert [line.cells[0] for line in table.lines] == ["gpt2-xl"]
 
 
-def test_a_line_of_claims_below_a_blank_heading_is_no_line_of_headings() -> None:
+def test_a_line_of_claims_below_a_blank_heading_is_not_a_line_of_headings() -> None:
     (table,) = from_text("model,,layers\ngpt2-xl,x,48\n", "f").claims
     assert [line.cells for line in table.lines] == [("gpt2-xl", "x", "48")]
     (table,) = from_text("model,params\n,total\ngpt2-xl,1.5B\n", "f").claims  # nor where every column has its own
@@ -793,7 +791,7 @@ def test_a_line_of_claims_below_a_blank_heading_is_no_line_of_headings() -> None
         ("preset,params,layers\ntiny,13.0M,6\n", ["tiny"]),
     ],
 )  # fmt: skip
-def test_a_first_column_of_another_name_names_the_models_too(text: str, names: list[str]) -> None:
+def test_the_first_column_may_name_the_models_under_another_heading(text: str, names: list[str]) -> None:
     assert [row.model for row in audit_tables([from_text(text, "f")]).rows] == names
 
 
@@ -801,7 +799,7 @@ def test_a_first_column_of_another_name_names_the_models_too(text: str, names: l
     "text",
     ["Component,Params\nembedding,38M\n", "Case,Layers,Model dim\n1,4,128\n", "Params,Layers,d_model\n7B,30,4096\n"],
 )
-def test_a_first_column_of_something_else_names_no_models(text: str) -> None:
+def test_a_first_column_without_models_is_an_error(text: str) -> None:
     with pytest.raises(pc.ParamcountError, match="contains no table of claims"):
         from_text(text, "f")
 
@@ -821,7 +819,7 @@ GERMAN = (
 )
 
 
-def test_a_table_with_decimal_commas_is_read_with_them() -> None:
+def test_decimal_commas_are_recognised() -> None:
     found = audit_tables([from_text(GERMAN, "f")])
     assert [(one.column, one.verdict) for one in found.cells if one.verdict != "right"] == [
         ("total", "rounded"),
@@ -869,7 +867,7 @@ COLUMNS = "a column named model and others such as parameters, active, non-embed
     ],
     ids=range(17),
 )
-def test_what_is_no_table_is_refused_in_one_line_with_its_place(data: bytes, message: str) -> None:
+def test_invalid_files_are_one_line_errors_with_their_place(data: bytes, message: str) -> None:
     with pytest.raises(pc.ParamcountError) as caught:
         from_bytes(data, "f")
     assert str(caught.value) == message
@@ -879,7 +877,7 @@ def test_what_is_no_table_is_refused_in_one_line_with_its_place(data: bytes, mes
 # ---- what is printed
 
 
-def test_the_exit_code_says_whether_something_is_wrong(
+def test_the_exit_code_is_1_if_something_is_wrong(
     run: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -898,7 +896,7 @@ def test_the_exit_code_says_whether_something_is_wrong(
     assert command_error(capsys, "audit", ".") == ".: is not a file (expected a CSV or Markdown file)"
 
 
-def test_standard_input_is_a_file_like_any_other(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_audited_like_a_file(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"model,layers\ngpt2-small,12\n")))
     done = run("audit", "-", "--csv")
     assert (done.code, done.out) == (
@@ -907,7 +905,7 @@ def test_standard_input_is_a_file_like_any_other(run: Runner, monkeypatch: pytes
     )
 
 
-def test_every_format_holds_every_verdict(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_format_contains_every_verdict(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     path = str(SEEDS)
     text = run("audit", path).out
@@ -925,7 +923,7 @@ def test_every_format_holds_every_verdict(run: Runner, monkeypatch: pytest.Monke
         assert "1536 wrong (correct: 1,280)" in run("audit", path, "--format", format).out
 
 
-def test_a_claim_is_printed_without_its_markup_and_with_the_unit_of_its_column() -> None:
+def test_a_claim_is_printed_without_markup_and_with_the_unit_of_its_column() -> None:
     found = build_text_table(
         pc.audit([{"model": "gpt2-xl", "Params (B)": "**7**[^1]", "FP16 (GiB)": "`7`", "layers": "49*"}])
     )
@@ -935,7 +933,7 @@ def test_a_claim_is_printed_without_its_markup_and_with_the_unit_of_its_column()
     )
 
 
-def test_verdicts_are_coloured_on_a_terminal_alone_and_nothing_moves(
+def test_verdicts_are_coloured_only_on_a_terminal_and_the_layout_stays(
     run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -960,7 +958,7 @@ def test_verdicts_are_coloured_on_a_terminal_alone_and_nothing_moves(
 # ---- from Python
 
 
-def test_rows_and_frames_are_audited_like_files() -> None:
+def test_rows_and_data_frames_are_audited_like_files() -> None:
     import pandas
 
     rows = [
@@ -975,7 +973,7 @@ def test_rows_and_frames_are_audited_like_files() -> None:
     assert pc.audit(SEEDS) == pc.audit(str(SEEDS))
 
 
-def test_an_audit_is_frozen_and_plain_as_data() -> None:
+def test_an_audit_is_immutable_and_converts_to_json() -> None:
     found = pc.audit([{"model": "gpt2-small", "layers": 12}])
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.rows = ()  # type: ignore[misc]
@@ -1000,14 +998,14 @@ def test_an_audit_is_frozen_and_plain_as_data() -> None:
         ([{str(i): i for i in range(501)}], "rows: has 501 columns"),
     ],
 )
-def test_what_is_no_table_of_claims_is_refused(source: object, message: str) -> None:
+def test_a_source_without_claims_is_an_error(source: object, message: str) -> None:
     with pytest.raises(pc.ParamcountError) as caught:
         pc.audit(source)
     assert str(caught.value).startswith(message)
     assert_one_line(str(caught.value))
 
 
-def test_endless_rows_are_refused_before_they_are_all_read() -> None:
+def test_endless_rows_are_an_error() -> None:
     def endless() -> Iterator[dict[str, object]]:
         while True:
             yield {"model": "gpt2-small", "layers": 12}

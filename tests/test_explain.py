@@ -60,7 +60,7 @@ def load_case(id: str) -> zoo.Model:
 
 
 @pytest.mark.parametrize("id", MORE)
-def test_each_printed_value_is_that_of_its_printed_formula_and_of_its_numbers(id: str) -> None:
+def test_each_printed_value_equals_its_printed_formula_and_arithmetic(id: str) -> None:
     explained = explain_case(id)
     printed = parse_page(render_text(explained, 80))
     assert printed.total == explained.total == sum(row.value for row in printed.rows)
@@ -72,7 +72,7 @@ def test_each_printed_value_is_that_of_its_printed_formula_and_of_its_numbers(id
 
 
 @pytest.mark.parametrize("id", EVERY)
-def test_each_value_is_that_of_its_formula_in_latex(id: str) -> None:
+def test_each_value_equals_its_latex_formula(id: str) -> None:
     explained = explain_case(id)
     sizes = {size.name: size.value for size in explained.sizes}
     for line in explained.lines + tuple(line for component in explained.not_included for line in component.lines):
@@ -81,7 +81,7 @@ def test_each_value_is_that_of_its_formula_in_latex(id: str) -> None:
 
 
 @pytest.mark.parametrize("id", EVERY)
-def test_components_sum_to_the_count_and_what_no_token_visits_makes_the_active_figure(id: str) -> None:
+def test_components_sum_to_the_total_and_inactive_experts_explain_the_active_count(id: str) -> None:
     loaded = load_case(id)
     explained, count = explain_case(id), count_model(loaded)
     assert {part.name: part.value for part in explained.components if part.value} == {
@@ -105,7 +105,7 @@ def test_components_sum_to_the_count_and_what_no_token_visits_makes_the_active_f
 
 
 @pytest.mark.parametrize("id", EVERY)
-def test_a_page_fits_80_columns_but_for_names_of_tensors(id: str) -> None:
+def test_a_page_fits_80_columns_except_for_tensor_names(id: str) -> None:
     explained = explain_case(id)
     names = tuple(line.detail for line in explained.lines if "." in line.detail)
     for row in render_text(explained, 80).splitlines():
@@ -113,7 +113,7 @@ def test_a_page_fits_80_columns_but_for_names_of_tensors(id: str) -> None:
 
 
 @pytest.mark.parametrize("id", EVERY)
-def test_layers_and_what_stands_outside_sum_to_the_total(id: str) -> None:
+def test_layers_and_weights_outside_layers_sum_to_the_total(id: str) -> None:
     loaded = load_case(id)
     found = walk_model(loaded.sizes, loaded.reading.head)
     total = sum(found.evaluate(piece.one) for piece in found.pieces if piece.is_counted and piece.layer is None)
@@ -124,7 +124,7 @@ def test_layers_and_what_stands_outside_sum_to_the_total(id: str) -> None:
     assert total == count_model(loaded).total
 
 
-def test_a_stack_is_called_as_its_tensors_are_stored() -> None:
+def test_the_name_of_a_stack_is_the_prefix_of_its_tensors() -> None:
     for id in [*ZOO, *(id for id in EVERY if isinstance(id, str))]:
         if not id.startswith("inkling2_text"):  # which stores some of its layers' tensors outside of them
             loaded = load_case(id)
@@ -136,7 +136,7 @@ def test_a_stack_is_called_as_its_tensors_are_stored() -> None:
 
 
 @pytest.mark.parametrize("id", EVERY)
-def test_heads_and_what_they_share_sum_to_the_attention_of_a_layer(id: str) -> None:
+def test_heads_and_shared_weights_sum_to_the_attention_of_a_layer(id: str) -> None:
     loaded = load_case(id)
     found = walk_model(loaded.sizes, loaded.reading.head)
     every = list(list_attentions(loaded, found))
@@ -167,31 +167,31 @@ def test_heads_and_what_they_share_sum_to_the_attention_of_a_layer(id: str) -> N
 # ---- what is known
 
 
-def test_llamas_queries_keys_and_values_are_written_as_people_write_them() -> None:
+def test_the_formula_of_qkv_in_llama_is_the_usual_one() -> None:
     (qkv,) = next(part for part in pc.explain("llama-3.1-8b").components if part.name == "qkv").lines
     assert f"{qkv.formula} = {qkv.numbers} = {qkv.value:,}" == (
         "n_layers · d_model · d_head · (n_heads + 2·n_kv_heads) = 32 · 4,096 · 128 · (32 + 2·8) = 805,306,368"
     )
 
 
-def test_the_active_figure_of_deepseek_v3_arises_expert_by_expert() -> None:
+def test_the_active_count_of_deepseek_v3_is_derived_from_its_experts() -> None:
     out = render_text(pc.explain("deepseek-v3"), 80)
     assert re.search(r"all experts +58 layers × 256 experts × 3 × 7,168 × 2,048 +653,908,770,816\n", out)
     assert re.search(r"active +671,026,404,352 − 633,474,121,728 +37,552,282,624\n", out)
 
 
-def test_biases_have_lines_of_their_own() -> None:
+def test_biases_have_separate_lines() -> None:
     lines = {(line.component, line.of): line.formula for line in pc.explain("gpt2-small").lines}
     assert lines["mlp", "weights"] == "n_layers · 2 · d_model · d_ff"
     assert lines["mlp", "biases"] == "n_layers · (d_model + d_ff)"
 
 
-def test_a_tied_head_has_its_line() -> None:
+def test_a_tied_lm_head_has_a_line() -> None:
     (head,) = next(part for part in pc.explain("gpt2-small").components if part.name == "lm_head").lines
     assert (head.value, head.note, head.formula) == (0, "tied to embedding", "")
 
 
-def test_a_hybrid_has_a_line_for_each_kind_of_layer_with_its_number_and_name() -> None:
+def test_a_hybrid_model_has_a_line_for_each_kind_of_layer_with_its_number_and_name() -> None:
     norms = {line.layers: line.formula for line in pc.explain("jamba-v0.1").lines if line.component == "norm"}
     assert norms == {
         "28 mamba layers": "28 mamba layers · (2·d_model + 2·d_state + dt_rank)",
@@ -200,17 +200,17 @@ def test_a_hybrid_has_a_line_for_each_kind_of_layer_with_its_number_and_name() -
     }
 
 
-def test_a_kind_of_layer_is_named_by_letters_alone() -> None:
+def test_the_name_of_a_layer_kind_has_only_letters() -> None:
     assert find_common_words([("x·2 = (y)\x1b[3m", 7)], [("x·2 = (y)\x1b[3m", 7), ("z", 7)]) == "x y x b m"
 
 
-def test_inside_a_sum_the_number_of_layers_stands_alone() -> None:
+def test_inside_a_sum_the_number_of_layers_has_no_name() -> None:
     assert [line.formula for line in pc.explain("gemma-3-1b").lines if line.component == "norm"] == [
         "2·26·(2·d_model + d_head) + d_model"
     ]
 
 
-def test_an_encoder_decoder_has_lines_for_each_part() -> None:
+def test_an_encoder_decoder_model_has_a_line_for_each_part() -> None:
     lines = {line.part: line.formula for line in pc.explain("t5-small").lines if line.component == "qkv"}
     assert lines == {
         "decoder": "n_decoder_layers · 3 · d_model · n_heads · d_head",
@@ -219,7 +219,7 @@ def test_an_encoder_decoder_has_lines_for_each_part() -> None:
     }
 
 
-def test_the_legend_says_what_each_size_means_and_where_it_stands() -> None:
+def test_each_size_has_a_meaning_and_a_config_json_key() -> None:
     sizes = {size.name: size for size in pc.explain("llama-3.1-8b").sizes}
     assert list(sizes) == ["vocab_size", "d_model", "n_layers", "n_heads", "n_kv_heads", "d_head", "d_ff"]
     assert sizes["n_kv_heads"] == ("n_kv_heads", 8, "number of KV heads", "num_key_value_heads")
@@ -227,13 +227,13 @@ def test_the_legend_says_what_each_size_means_and_where_it_stands() -> None:
     assert {size.name: size.key for size in read.sizes}["d_model"] == "n_embd"  # the key that this config.json has
 
 
-def test_sizes_on_which_the_structure_depends_stay_numbers_and_are_named() -> None:
+def test_sizes_that_the_structure_depends_on_stay_numbers_and_are_listed() -> None:
     explained = pc.explain("llama-3.2-11b-vision")
     assert [(size.name, size.value) for size in explained.fixed_sizes] == [("n_layers", 40)]
     assert "fixed because the structure depends on it: n_layers = 40" in render_text(explained, 80)
 
 
-def test_the_sizes_of_a_tower_are_read_from_its_section() -> None:
+def test_the_sizes_of_an_encoder_have_keys_in_its_section() -> None:
     assert {size.name: size.key for size in pc.explain("llama-3.2-11b-vision").sizes}[
         "vision.d_ff"
     ] == "vision_config.intermediate_size"
@@ -253,24 +253,24 @@ def test_a_head_of_gpt_3_is_four_matrices_of_12288_by_128() -> None:
     assert [part.name for part in head.not_included] == ["biases of the head", "shared by all heads"]
 
 
-def test_with_grouped_queries_keys_and_values_are_shared() -> None:
+def test_grouped_query_heads_share_keys_and_values() -> None:
     assert pc.explain("llama-3.1-8b", head=True).notes == ("4 query heads share Wk and Wv",)
     assert pc.explain("gpt-3", head=True).notes == ()
 
 
-def test_with_latent_attention_some_matrices_belong_to_a_head_and_some_to_all() -> None:
+def test_in_latent_attention_heads_have_own_and_shared_matrices() -> None:
     head = pc.explain("deepseek-v3", head=True)
     assert [part.name for part in head.components] == ["Wq_up", "Wkv_up", "Wo"]
     assert head.total == 1536 * (128 + 64) + 512 * (128 + 128) + 128 * 7168
     assert [line.component for part in head.not_included for line in part.lines] == ["Wq_down", "Wkv_down"]
 
 
-def test_one_query_head_may_share_its_keys_with_all_others() -> None:
+def test_all_query_heads_may_share_one_key_head() -> None:
     falcon = {"model_type": "falcon", "multi_query": True, "new_decoder_architecture": False}
     assert pc.explain(falcon, head=True).notes == ("all 71 query heads share Wk and Wv",)
 
 
-def test_a_gate_with_a_number_for_each_head_is_a_column_of_its_own() -> None:
+def test_a_gate_with_one_value_per_head_has_one_column_per_head() -> None:
     """Laguna's: one number a head, made of the layer's input; Beam's bias on its gate: one number a head."""
     laguna = pc.explain({"model_type": "laguna", "gating": "per-head"}, head=True)
     gate = next(part for part in laguna.components if part.name == "Wgate")
@@ -279,14 +279,14 @@ def test_a_gate_with_a_number_for_each_head_is_a_column_of_its_own() -> None:
     assert {line.component: line.value for line in biases.lines}["Wgate"] == 1
 
 
-def test_a_head_is_of_the_first_layer_that_has_any() -> None:
+def test_the_default_head_is_in_the_first_layer_with_attention() -> None:
     assert (
         pc.explain("jamba-v0.1", head=True).subject
         == "one of 32 heads in layer 4 of model.layers: attention dense, same shapes as layers 4, 12, 20, 28"
     )
 
 
-def test_a_layer_says_its_kind_and_the_other_stacks() -> None:
+def test_a_layer_names_its_kind_and_the_other_stacks() -> None:
     assert pc.explain("deepseek-v3", layer=2).subject == "layer 2 of model.layers: dense, same shapes as layers 0–2"
     assert pc.explain("deepseek-v3", layer=3).subject == "layer 3 of model.layers: MoE, same shapes as layers 3–60"
     assert pc.explain("t5-small", layer=0).notes == ("other stacks: encoder.block.0–5",)
@@ -295,7 +295,7 @@ def test_a_layer_says_its_kind_and_the_other_stacks() -> None:
     )
 
 
-def test_a_layer_beside_the_model_says_that_it_is_in_no_total() -> None:
+def test_an_mtp_layer_is_marked_as_outside_the_total() -> None:
     mtp = pc.explain("deepseek-v3", layer=61)
     assert (mtp.subject, mtp.total) == (
         "layer 61 of model.layers (not included in the total): MTP, the only layer with these shapes",
@@ -337,7 +337,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_there_is_refused_with_what_is(
+def test_a_missing_layer_is_an_error_with_the_valid_ones(
     name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -346,7 +346,7 @@ def test_what_is_not_there_is_refused_with_what_is(
 
 
 @pytest.mark.parametrize("layer", [None, True, 1.5, "0.0.0", "²", "", [1]], ids=repr)
-def test_a_layer_that_is_none_is_refused_in_one_line(layer: Any) -> None:
+def test_an_invalid_layer_is_a_one_line_error(layer: Any) -> None:
     if layer is None:
         assert pc.explain("gpt2-small", layer=None).of == "model"
         return
@@ -355,7 +355,7 @@ def test_a_layer_that_is_none_is_refused_in_one_line(layer: Any) -> None:
     assert_one_line(str(caught.value))
 
 
-def test_heads_that_are_experts_are_refused() -> None:
+def test_heads_that_are_experts_are_an_error() -> None:
     with pytest.raises(
         pc.ParamcountError, match=r"^unnamed: its attention heads are experts, so no head is used by every token"
     ):
@@ -390,7 +390,7 @@ MUTATIONS: dict[str, tuple[str, Callable[[Patch], None], str, str]] = {
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_another_declaration_is_explained_otherwise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_architecture_changes_its_formula(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     id, mutate, component, formula = MUTATIONS[name]
     before = {line.component: line.formula for line in pc.explain(id).lines}
     mutate(monkeypatch)
@@ -399,7 +399,7 @@ def test_another_declaration_is_explained_otherwise(name: str, monkeypatch: pyte
     assert after.total == count_sizes(zoo.load_entry(id).sizes).total
 
 
-def test_a_branch_on_a_comparison_of_sizes_is_no_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_that_the_forward_pass_compares_stays_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """Symbols are unequal where numbers are equal: the walk with numbers decides, and what branches stays a number."""
     from paramcount import flow
     from paramcount.parts import attentions
@@ -427,13 +427,13 @@ def test_a_branch_on_a_comparison_of_sizes_is_no_formula(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("id", ["gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1"])
-def test_a_page_is_what_it_was(id: str, run: Runner) -> None:
+def test_a_page_equals_its_golden_file(id: str, run: Runner) -> None:
     for ending, options in ((".txt", []), (".tex", ["--format", "latex"])):
         assert_golden(f"explain/{id}{ending}", run("explain", id, *options).out)
 
 
 @pytest.mark.parametrize("id", pick_structures())
-def test_latex_is_well_formed_and_its_equations_hold(id: str) -> None:
+def test_latex_is_well_formed_and_its_equations_are_true(id: str) -> None:
     walker = pytest.importorskip("pylatexenc.latexwalker")
     explained = explain_case(id)
     written = render_latex(explained)
@@ -456,7 +456,7 @@ def test_latex_is_well_formed_and_its_equations_hold(id: str) -> None:
     assert totals[len(explained.lines)] == explained.total == sum(totals[: len(explained.lines)])
 
 
-def test_csv_and_json_hold_exact_integers(run: Runner) -> None:
+def test_csv_and_json_contain_exact_integers(run: Runner) -> None:
     rows = list(csv.DictReader(io.StringIO(run("explain", "llama-3.1-8b", "--csv").out)))
     assert [row["component"] for row in rows] == ["embedding", "qkv", "output_projection", "mlp", "norm", "lm_head"]
     assert sum(int(row["parameters"]) for row in rows) == 8_030_261_248
@@ -479,7 +479,7 @@ def test_markdown_is_a_section_of_a_model_card(run: Runner) -> None:
     assert {line.count("|") for line in lines if line.startswith("|")} <= {4, 5}
 
 
-def test_a_what_if_is_said_in_every_format(run: Runner) -> None:
+def test_a_what_if_is_described_in_every_format(run: Runner) -> None:
     said = "what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248"
     for format in ("table", "markdown", "html", "latex"):
         out = run("explain", "llama-3.1-8b", "--set", "n_layers=40", "--format", format).out
@@ -488,7 +488,7 @@ def test_a_what_if_is_said_in_every_format(run: Runner) -> None:
     assert (data["total"], data["changes"]) == (9_775_157_248, [said])
 
 
-def test_a_hostile_name_becomes_no_markup(tmp_path: Path, run: Runner) -> None:
+def test_a_hostile_name_does_not_become_markup(tmp_path: Path, run: Runner) -> None:
     folder = tmp_path / "<img src=x onerror=alert(1)>|`_\x1b[31m$%{}"
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "llama", "num_hidden_layers": 1}', encoding="utf-8")
@@ -504,13 +504,13 @@ def test_a_hostile_name_becomes_no_markup(tmp_path: Path, run: Runner) -> None:
                 ).get_latex_nodes()
 
 
-def test_a_page_of_any_width_says_the_same() -> None:
+def test_a_page_of_any_width_has_the_same_numbers() -> None:
     for width in (1, 60, 97, 300):
         printed = parse_page(render_text(pc.explain("deepseek-v3"), width))
         assert printed.total == sum(row.value for row in printed.rows) == 671_026_404_352
 
 
-def test_every_tensor_has_its_name_shape_repeats_and_count(run: Runner) -> None:
+def test_every_tensor_is_listed_with_name_shape_repeats_and_count(run: Runner) -> None:
     rows = list(csv.DictReader(io.StringIO(run("explain", "deepseek-v3", "--tensors", "--csv").out)))
     assert sum(int(row["parameters"]) for row in rows if row["part"] != "mtp") == 671_026_404_352
     (gate,) = [
@@ -536,7 +536,7 @@ def test_every_tensor_has_its_name_shape_repeats_and_count(run: Runner) -> None:
 
 
 @pytest.mark.parametrize("id", ["gpt-oss-20b", "t5-small", "llama-3.2-11b-vision", "jamba-v0.1", "gpt2-small"])
-def test_tensors_sum_to_the_total_and_name_the_checkpoint(id: str, run: Runner) -> None:
+def test_tensors_sum_to_the_total_and_have_their_checkpoint_names(id: str, run: Runner) -> None:
     data = json.loads(run("explain", id, "--tensors", "--json").out)
     assert (
         sum(row["parameters"] for row in data["tensors"] if row["part"] != "mtp") == data["total"] == pc.count(id).total
@@ -545,7 +545,7 @@ def test_tensors_sum_to_the_total_and_name_the_checkpoint(id: str, run: Runner) 
     assert sum(row["copies"] for row in data["tensors"]) == sum(tensor.copies for tensor in pc.count(id).tensors)
 
 
-def test_explaining_loads_neither_numpy_nor_sympy() -> None:
+def test_explain_loads_neither_numpy_nor_sympy() -> None:
     code = "from paramcount.cli import main\ntry:\n    main(['explain', 'deepseek-v3'])\nexcept SystemExit: pass\nimport sys\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()} & {
@@ -558,7 +558,7 @@ def test_explaining_loads_neither_numpy_nor_sympy() -> None:
     } == set()
 
 
-def test_an_explanation_is_data_that_does_not_change() -> None:
+def test_an_explanation_is_immutable() -> None:
     explained = pc.explain("gpt2-small")
     with pytest.raises(AttributeError):
         explained.total = 0  # type: ignore[misc]

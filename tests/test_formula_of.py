@@ -74,7 +74,7 @@ ONE_OF_EACH = sorted({zoo.load_entry(id).architecture: id for id in ZOO}.values(
 
 
 @pytest.mark.parametrize("id", ONE_OF_EACH)
-def test_the_formulas_of_components_details_and_parts_evaluate_to_those_of_the_count(id: str) -> None:
+def test_the_formulas_of_components_details_and_parts_evaluate_to_their_counts(id: str) -> None:
     count, sizes = pc.count(id), zoo.load_entry(id).sizes
     for of, n in {**count.components, **count.details, **count.parts}.items():
         assert evaluate_at(pc.formula(id, of), sizes) == n, of
@@ -89,7 +89,7 @@ def test_the_formulas_of_a_config_json_evaluate_to_its_count(name: str) -> None:
             assert evaluate_at(pc.formula(model, of), model.sizes) == getattr(count_model(model), of)
 
 
-def test_one_more_layer_and_one_more_head_cost_what_counts_say() -> None:
+def test_the_cost_of_one_more_layer_or_head_equals_the_difference_of_counts() -> None:
     total, sizes = pc.formula("llama-3.1-8b"), zoo.load_entry("llama-3.1-8b").sizes
     assert (
         evaluate_at(total.difference("n_layers"), sizes)
@@ -103,7 +103,7 @@ def test_one_more_layer_and_one_more_head_cost_what_counts_say() -> None:
     assert str(total.difference("n_heads")) == "n_layers · 2 · d_model · d_head"
 
 
-def test_a_formula_is_added_subtracted_and_multiplied() -> None:
+def test_formulas_can_be_added_subtracted_and_multiplied() -> None:
     whole, layers = pc.formula("gpt2-small"), pc.formula("gpt2-small", "non_embedding")
     tables = pc.formula("gpt2-small", "embedding") + pc.formula("gpt2-small", "position")
     assert whole - layers == tables
@@ -111,7 +111,7 @@ def test_a_formula_is_added_subtracted_and_multiplied() -> None:
     assert (tables * 4).evaluate(vocab_size=50_257, n_positions=1_024, d_model=768) == 4 * 39_383_808
 
 
-def test_a_size_that_is_given_is_a_number_and_another_flag_another_structure() -> None:
+def test_a_given_size_is_a_number_and_a_given_flag_changes_the_structure() -> None:
     assert str(pc.formula("llama-3.1-8b", "mlp", n_layers=40)) == "120 · d_model · d_ff"
     assert str(pc.formula("llama-3.1-8b", "mlp", n_layers=32)) == "96 · d_model · d_ff"  # also where it is what it was
     tied = pc.formula("llama-3.1-8b", tie_word_embeddings=True)
@@ -122,7 +122,7 @@ def test_a_size_that_is_given_is_a_number_and_another_flag_another_structure() -
     ).names == ("vision.d_ff", "vision.d_model")
 
 
-def test_where_the_structure_depends_on_a_size_it_is_a_number() -> None:
+def test_a_size_that_the_structure_depends_on_is_a_number() -> None:
     assert str(pc.formula("llama-3.2-11b-vision", "mlp")) == "120 · d_model · d_ff"  # of 40 layers
 
 
@@ -192,7 +192,7 @@ ZIPPED = {"nemotron-nas"}  # several lists for each layer: whether one is read t
 
 
 @pytest.mark.parametrize("name", sorted(set(ARCHITECTURES) - NOT_OF_A_MODEL))
-def test_an_architecture_given_what_it_asks_for_evaluates_to_the_count(name: str) -> None:
+def test_an_architecture_with_its_required_flags_evaluates_to_the_count(name: str) -> None:
     model = load_models()[name]
     structure, errors = supply_structure(name, model.sizes)
     assert (
@@ -210,7 +210,7 @@ def test_an_architecture_given_what_it_asks_for_evaluates_to_the_count(name: str
 @pytest.mark.parametrize(
     "name", ["llama", "qwen2", "deepseek_v3", "mixtral", "falcon", "jamba", "t5", "opt", "bloom", "gemma2", "gpt_neox"]
 )
-def test_what_is_not_asked_for_makes_no_difference(name: str) -> None:
+def test_flags_that_are_not_required_make_no_difference(name: str) -> None:
     """Every frozen config with the same answers has the same formula, whatever its other flags are."""
     for config in CASES.get(name, []):
         model = pc.load(config)
@@ -231,13 +231,13 @@ def test_one_error_names_every_flag_that_weights_depend_on() -> None:
     assert "norms: a string: sequential, parallel, parallel_two_norms" in str(formula_error("falcon"))
 
 
-def test_flags_that_no_weight_depends_on_need_not_be_given() -> None:
+def test_flags_that_no_weight_depends_on_are_not_required() -> None:
     assert "scaled_embedding" in architecture("afmoe").model_fields
     assert "scaled_embedding" not in str(formula_error("afmoe"))
     assert "window" not in str(formula_error("mistral"))
 
 
-def test_a_latent_may_be_missing_there_or_of_a_width() -> None:
+def test_an_optional_size_may_be_none_true_or_an_integer() -> None:
     flags: dict[str, Any] = {"attention_bias": False, "tie_word_embeddings": False}
     (named,) = make_symbols("d_q_lora")
     there = pc.formula("deepseek_v3", "qkv", d_q_lora=True, **flags)
@@ -252,13 +252,13 @@ def test_a_latent_may_be_missing_there_or_of_a_width() -> None:
     assert "d_q_lora" not in pc.formula("deepseek_v3", "qkv", d_q_lora=1536, **flags).names
 
 
-def test_layers_are_given_word_by_word() -> None:
+def test_layer_types_are_given_as_a_list_of_strings() -> None:
     flags: dict[str, Any] = {"mixer_bias": False, "conv_bias": True, "tie_word_embeddings": False, "dense_layers": [0]}
     attention = pc.formula("jamba", "qkv", layer_types=["mamba", "attention", "attention"], **flags)
     assert str(attention) == "2 · d_model · d_head · (n_heads + 2·n_kv_heads)"
 
 
-def test_parts_are_given_by_the_names_of_their_architectures() -> None:
+def test_parts_are_given_as_names_of_architectures() -> None:
     asked = str(formula_error("llava"))
     assert "language: the name of an architecture" in asked
     assert "language.tie_word_embeddings" not in asked  # what a language model needs depends on which it is
@@ -272,7 +272,7 @@ def test_parts_are_given_by_the_names_of_their_architectures() -> None:
 # ---- names
 
 
-def test_a_word_that_names_a_model_is_the_model_and_a_mapping_the_architecture() -> None:
+def test_a_string_prefers_the_model_and_a_mapping_names_the_architecture() -> None:
     assert pc.formula("gpt2") == pc.formula("gpt2-small")
     assert formula_error({"architecture": "gpt2"}).where == "gpt2"
     assert [name for name in ARCHITECTURES if find_architecture(name) is None] == [
@@ -362,14 +362,14 @@ REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_wrong_is_refused_in_one_line_with_what_is_accepted(name: str) -> None:
+def test_an_invalid_argument_is_a_one_line_error_with_the_expected_values(name: str) -> None:
     args, structure, message = REFUSED[name]
     with pytest.raises(pc.ParamcountError, match=message) as caught:
         pc.formula(*args, **structure)
     assert_one_line(str(caught.value))
 
 
-def test_a_size_on_which_the_structure_depends_is_asked_for() -> None:
+def test_a_size_that_the_structure_depends_on_is_required() -> None:
     error = formula_error(
         "mllama", tie_word_embeddings=False, cross_attention_layers=(1,), **{"vision.intermediate_layers": (1,)}
     )
@@ -379,7 +379,7 @@ def test_a_size_on_which_the_structure_depends_is_asked_for() -> None:
     )
 
 
-def test_legacy_buffers_that_take_a_division_are_of_models_alone() -> None:
+def test_legacy_buffers_that_are_not_polynomials_require_a_model() -> None:
     assert (
         str(pc.formula({"architecture": "gpt2"}, "legacy_buffers", tie_word_embeddings=True))
         == "n_layers · n_positions²"
@@ -389,7 +389,7 @@ def test_legacy_buffers_that_take_a_division_are_of_models_alone() -> None:
     assert formula_error("llama", "legacy_buffers", **flags).where == "of"
 
 
-def test_every_flag_that_is_found_is_a_field(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flag_that_the_forward_pass_starts_to_read_becomes_required(monkeypatch: pytest.MonkeyPatch) -> None:
     """A declaration that starts to read a flag asks for it."""
     from paramcount.architectures import llama
     from paramcount.flow import Data

@@ -35,7 +35,7 @@ def class_name(case: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=class_name)
-def test_total_and_unreachable_are_all_that_the_reference_allocates(case: dict[str, Any]) -> None:
+def test_total_plus_unreachable_is_everything_that_the_reference_allocates(case: dict[str, Any]) -> None:
     count = pc.count(case["config"])
     assert count.total + sum(count.unreachable.values()) == case["numel"]
     tensors = expand_names(tensor for tensor, _ in list_unreachable(count.sizes, count.head))
@@ -85,7 +85,9 @@ def test_deepseek_vl2_s_attention_pooling() -> None:
     assert count.unreachable["vision.attn_pool.kv.weight"] == 2 * d * d
 
 
-def test_it_is_shown_with_its_reason_and_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreachable_parameters_are_shown_with_their_reason_and_in_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(BERT), encoding="utf-8")
     out, _ = read_lines(capsys, str(path))
@@ -100,12 +102,12 @@ def test_it_is_shown_with_its_reason_and_in_json(tmp_path: Path, capsys: pytest.
     )
 
 
-def test_most_models_have_none() -> None:
+def test_most_models_have_no_unreachable_parameters() -> None:
     count = pc.count("llama-3.1-8b")
     assert (count.unreachable, count.unreachable_reasons) == ({}, {})
 
 
-def test_a_checkpoint_may_hold_it_in_its_shape() -> None:
+def test_a_checkpoint_may_contain_an_unreachable_tensor_in_its_shape() -> None:
     shapes = {name: tensor.shape for name, tensor in expand_names(pc.count(BERT).tensors).items()}
     assert verify_shapes(BERT, shapes | {"cls.predictions.bias": (96,)}).ok
     assert [
@@ -116,7 +118,7 @@ def test_a_checkpoint_may_hold_it_in_its_shape() -> None:
 
 
 @pytest.mark.parametrize(("tied", "head"), list(itertools.product((True, False), repeat=2)))
-def test_the_second_bias_is_that_of_an_untied_head(tied: bool, head: bool) -> None:
+def test_only_an_untied_lm_head_has_a_second_bias(tied: bool, head: bool) -> None:
     cls = "BertForMaskedLM" if head else "BertModel"
     assert pc.count({**BERT, "tie_word_embeddings": tied, "architectures": [cls]}).unreachable == (
         {"cls.predictions.bias": 96} if head and not tied else {}

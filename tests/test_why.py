@@ -77,7 +77,7 @@ PIECES = {  # the words of a cause in that file: our cause, and those of its ite
 
 
 @pytest.mark.parametrize("model", CLAIMS)
-def test_a_figure_that_is_no_count_comes_out_cause_by_cause_and_unit_by_unit(model: str) -> None:
+def test_each_published_difference_is_explained_by_its_causes_to_the_last_parameter(model: str) -> None:
     rows = CLAIMS[model]
     answer = explain_one(model, rows[0]["published"])
     (account,) = answer.accounts
@@ -95,7 +95,7 @@ def test_a_figure_that_is_no_count_comes_out_cause_by_cause_and_unit_by_unit(mod
 
 @pytest.mark.parametrize("model", CLAIMS)
 @pytest.mark.parametrize("off", [-1, 1])
-def test_a_whole_number_is_met_exactly_or_not_at_all(model: str, off: int) -> None:
+def test_an_exact_figure_is_explained_exactly_or_not_at_all(model: str, off: int) -> None:
     answer = explain_one(model, int(CLAIMS[model][0]["published"]) + off)
     assert (answer.verdict, answer.accounts) == ("not reproducible", ())
 
@@ -118,7 +118,7 @@ def test_a_whole_number_is_met_exactly_or_not_at_all(model: str, off: int) -> No
     ],
 )
 @pytest.mark.parametrize("how", ["entry", "mapping"])
-def test_an_active_figure_says_which_tables_it_counts(
+def test_an_active_figure_names_the_embeddings_it_omits(
     id: str, figure: str, fit: str, value: int, left_out: list[str], how: str
 ) -> None:
     model = pc.load(id)
@@ -130,7 +130,7 @@ def test_an_active_figure_says_which_tables_it_counts(
     assert (account.value, [cause.name for cause in account.causes]) == (value, left_out)
 
 
-def test_two_tables_of_one_size_are_one_explanation_that_names_both() -> None:
+def test_embeddings_of_equal_size_are_one_explanation_that_names_both() -> None:
     (cause,) = explain_one("gpt-oss-20b", "3.6B").accounts[0].causes
     assert (cause.name, cause.units, cause.note) == ("input or output embedding", -579_133_440, "same size")
     assert cause.items[0].arithmetic == "201,088 × 2,880"
@@ -202,13 +202,13 @@ def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
         ),  # those of 4 experts
     ],
 )
-def test_a_cause_is_found_and_named(model: str, figure: str | int, expected: list[tuple[str, int]]) -> None:
+def test_each_cause_is_found_and_named(model: str, figure: str | int, expected: list[tuple[str, int]]) -> None:
     answer = explain_one(model, figure)
     assert list_causes(answer) == expected
     check_account(answer.accounts[0])
 
 
-def test_the_tables_of_each_layer_are_a_cause_of_their_own() -> None:
+def test_per_layer_embeddings_are_a_separate_cause() -> None:
     document = {
         "model_type": "gemma3n_text",
         "num_hidden_layers": 5,
@@ -222,7 +222,7 @@ def test_the_tables_of_each_layer_are_a_cause_of_their_own() -> None:
     ]
 
 
-def test_towers_are_left_out_one_by_one_or_together() -> None:
+def test_encoders_are_omitted_separately_or_together() -> None:
     count = pc.count("llama-3.2-11b-vision")
     vision, projector = count.components["vision"], count.components["projector"]
     assert list_causes(explain_one("llama-3.2-11b-vision", count.total - vision)) == [("vision encoder", -vision)]
@@ -231,7 +231,7 @@ def test_towers_are_left_out_one_by_one_or_together() -> None:
     ]
 
 
-def test_unequal_tables_are_told_apart() -> None:
+def test_embeddings_of_different_sizes_are_distinguished() -> None:
     count = pc.count("llama-3.2-11b-vision")  # eight rows of the table have no place in the head
     assert count.embedding - count.lm_head == 8 * 4096
     assert list_causes(explain_one("llama-3.2-11b-vision", count.total - count.embedding)) == [
@@ -242,7 +242,7 @@ def test_unequal_tables_are_told_apart() -> None:
     ]
 
 
-def test_an_mtp_layer_with_buffers_and_copies_is_one_cause_with_its_items() -> None:
+def test_an_mtp_layer_with_buffers_and_duplicates_is_one_cause_with_items() -> None:
     answer = explain_one("deepseek-r1", 684_489_845_504)
     assert list_causes(answer) == [("buffers", 14_848), ("MTP layer", 13_463_426_304)]
     items = answer.accounts[0].causes[1].items
@@ -254,7 +254,7 @@ def test_an_mtp_layer_with_buffers_and_copies_is_one_cause_with_its_items() -> N
     assert items[2].arithmetic == "2 × 129,280 × 7,168"
 
 
-def test_a_config_json_with_scales_comes_out_exactly() -> None:
+def test_the_scales_of_a_config_json_are_explained_exactly() -> None:
     document = json.loads((DATA / "config_truth" / "DeepSeek-V3.2.json").read_text(encoding="utf-8"))["config"]
     answer = explain_one(document, 685_396_921_376)  # safetensors total of the hub: github sammcj/llmfit hf_models.json
     assert list_causes(answer) == [("buffers", 14_848), ("MTP layer", 13_477_385_728), ("FP8 scales", 41_591_584)]
@@ -263,7 +263,7 @@ def test_a_config_json_with_scales_comes_out_exactly() -> None:
     assert list_causes(explain_one(glm, "32B")) == [("input and output embedding", -1_551_892_480)]
 
 
-def test_causes_are_read_off_the_declaration() -> None:
+def test_causes_follow_the_sizes_of_the_model() -> None:
     """Another size, and every cause that holds it is another number."""
     model = pc.what_if("gpt2-small", vocab_size=50_304, n_positions=2048)
     assert list_causes(explain_one(model, pc.count(model).total + 50_304 * 768 - 2048 * 768)) == [
@@ -275,7 +275,7 @@ def test_causes_are_read_off_the_declaration() -> None:
 # ---- which explanation is given
 
 
-def test_the_convention_that_the_source_states_leads() -> None:
+def test_the_stated_convention_takes_precedence() -> None:
     """README.md: "37B activated for each token", which its entry lists as `active`: embeddings included."""
     answer = explain_one("deepseek-v3", "37B")
     assert (answer.what, answer.verdict, list_causes(answer), answer.accounts[0].value) == (
@@ -300,7 +300,7 @@ def test_why_shows_the_stated_convention_first(run: Runner) -> None:
     assert lines[3].startswith("if rounded, active 37,552,282,624 − input or output embedding")
 
 
-def test_rounding_goes_before_cutting_off_if_no_source_states_what_it_counts() -> None:
+def test_rounding_takes_precedence_over_truncation_without_a_stated_convention() -> None:
     model = pc.load("deepseek-v3")
     answer = explain_one({"architecture": model.architecture, "config": model.sizes.model_dump()}, "37B")
     assert (answer.verdict, list_causes(answer)) == ("rounded", [("input or output embedding", -926_679_040)])
@@ -313,13 +313,13 @@ def test_rounding_goes_before_cutting_off_if_no_source_states_what_it_counts() -
     )
 
 
-def test_then_the_fewest_causes_go_first() -> None:
+def test_the_fewest_causes_take_precedence() -> None:
     answer = explain_one("deepseek-v3", "671B")
     assert (list_causes(answer), answer.plainer) == ([], None)  # with buffers, scales or norms it would be 671B too
     assert explain_one("mixtral-8x7b", "12.9B").plainer is None
 
 
-def test_what_the_source_says_it_counts_decides() -> None:
+def test_the_count_that_the_source_names_decides() -> None:
     said = explain_one(
         "glm-4.5-air", "106B"
     )  # Table 1 of the paper counts no tables; the total itself becomes 106B only where it is cut off
@@ -339,7 +339,7 @@ def test_what_the_source_says_it_counts_decides() -> None:
     assert (r1.what, [name for name, _ in list_causes(r1)]) == ("checkpoint", ["buffers", "MTP layer", "FP8 scales"])
 
 
-def test_equally_good_explanations_of_different_values_are_listed_and_none_is_claimed() -> None:
+def test_equally_good_explanations_with_different_values_are_all_listed() -> None:
     answer = explain_one("glm-4.5", "355B")
     assert (answer.verdict, answer.ok, answer.left_over) == ("several", True, 0)
     assert [account.value for account in answer.accounts] == [355_181_563_136, 355_233_991_936]
@@ -347,7 +347,7 @@ def test_equally_good_explanations_of_different_values_are_listed_and_none_is_cl
     assert without == [["own tensors without eh_proj"], ["own tensors"]]
 
 
-def test_explanations_of_one_value_are_one_that_names_both() -> None:
+def test_explanations_with_the_same_value_are_merged() -> None:
     document = {"model_type": "gpt2", "vocab_size": 1000, "n_positions": 1000, "n_embd": 64, "n_layer": 2, "n_head": 4}
     (account,) = explain_one(document, pc.count(document).total - 64_000).accounts
     assert ([cause.name for cause in account.causes], [[cause.name for cause in also] for also in account.also]) == (
@@ -357,14 +357,14 @@ def test_explanations_of_one_value_are_one_that_names_both() -> None:
     assert account.terms == "− token embedding 64,000 (also the LM head), or − position embedding 64,000"
 
 
-def test_what_only_files_hold_explains_no_count_of_parameters() -> None:
+def test_buffers_do_not_explain_a_count_of_parameters() -> None:
     """GPT-3's 96 causal masks of 2,048 × 2,048 would make 175.0B of its total, which is what Table 2.1 says it counts."""
     assert explain_one("gpt-3", "175.0B").verdict == "not reproducible"
     assert explain_one("gpt-3", 174_604_259_328 + 96 * 2048 * 2048).verdict == "exact"
 
 
 @pytest.mark.parametrize("id", ["gpt2-small", "deepseek-v3", "gpt-oss-20b", "llama-3.2-11b-vision", "qwen3-0.6b"])
-def test_causes_that_exclude_each_other_never_are_compatible(id: str) -> None:
+def test_mutually_exclusive_causes_are_incompatible(id: str) -> None:
     found = find_candidates(pc.count(id).tensors, SCHEMES["fp8"])
     groups = (
         {
@@ -387,7 +387,7 @@ def test_causes_that_exclude_each_other_never_are_compatible(id: str) -> None:
                 assert not are_compatible((a, b))
 
 
-def test_the_scales_of_an_mtp_layer_come_with_the_layer_and_it_with_them() -> None:
+def test_an_mtp_layer_and_its_scales_occur_only_together() -> None:
     assert explain_one("deepseek-v3", 671_026_404_352 + 41_540_496).verdict == "not reproducible"
     assert explain_one("deepseek-v3", 671_026_404_352 + 11_610_067_968 + 40_838_232).verdict == "not reproducible"
     assert list_causes(explain_one("deepseek-v3", 671_026_404_352 + 11_610_067_968 + 41_540_496)) == [
@@ -396,7 +396,7 @@ def test_the_scales_of_an_mtp_layer_come_with_the_layer_and_it_with_them() -> No
     ]
 
 
-def test_a_vocabulary_that_is_a_multiple_already_is_not_padded() -> None:
+def test_a_vocabulary_that_is_already_a_multiple_is_not_padded() -> None:
     def padded_candidates(rows: int) -> list[str]:
         return [
             found.name
@@ -411,7 +411,7 @@ def test_a_vocabulary_that_is_a_multiple_already_is_not_padded() -> None:
     ]
 
 
-def test_no_more_than_three_causes_explain_a_figure() -> None:
+def test_at_most_three_causes_explain_a_figure() -> None:
     count = pc.count("deepseek-v3")
     three = count.total + count.buffers + count.mtp + 40_838_232 + 702_264
     assert len(list_causes(explain_one("deepseek-v3", three))) == 3
@@ -450,7 +450,7 @@ def test_every_published_figure_has_an_answer_that_adds_up(id: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "truth"), MODEL_TYPES.items(), ids=list(MODEL_TYPES))
-def test_every_architecture_explains_its_total_and_what_lacks_a_table(name: str, truth: ModelType) -> None:
+def test_every_architecture_explains_its_total_with_and_without_the_embedding(name: str, truth: ModelType) -> None:
     model_type, _, cls = name.partition(".")
     document = {"model_type": model_type, **({"architectures": [cls]} if cls else {}), **(truth.vary.get("=") or {})}
     model = pc.load(document)
@@ -470,7 +470,7 @@ def test_every_architecture_explains_its_total_and_what_lacks_a_table(name: str,
     ("figure", "value", "step"),
     [("7B", 7 * 10**9, 10**9), ("~1.04T", 1_040 * 10**9, 10**10), ("124,439,808", 124_439_808, 1)],
 )
-def test_a_figure_may_be_written_as_people_write_it(figure: str, value: int, step: int) -> None:
+def test_a_figure_may_have_any_usual_notation(figure: str, value: int, step: int) -> None:
     answer = explain_one("gpt2-small", figure)
     assert (answer.published, answer.value, answer.step) == (figure, value, step)
 
@@ -479,7 +479,7 @@ def test_a_figure_may_be_written_as_people_write_it(figure: str, value: int, ste
     "number",
     ["", "x", "7X", "0", "-7B", "7.4.5B", "1e9", 0, -1, True, 1.5, 10**31, "9" * 5000, "1" + ",000" * 2000, None],
 )
-def test_what_is_no_figure_is_refused(number: Any) -> None:
+def test_an_invalid_figure_is_an_error(number: Any) -> None:
     if number is None:
         assert len(pc.why("gpt2-small", number)) == 3
         return
@@ -487,13 +487,13 @@ def test_what_is_no_figure_is_refused(number: Any) -> None:
         pc.why("gpt2-small", number)
 
 
-def test_an_estimate_and_an_unknown_model_are_refused() -> None:
+def test_estimates_and_unknown_models_are_errors() -> None:
     for model in ("gpt-4", "gpt-5"):
         with pytest.raises(pc.ParamcountError):
             pc.why(model, "1.8T")
 
 
-def test_a_model_of_which_nothing_is_published_has_no_answers() -> None:
+def test_a_model_without_published_figures_has_no_answers() -> None:
     assert pc.why(TINY) == ()
 
 
@@ -509,7 +509,7 @@ def test_a_figure_is_a_sum_whose_terms_can_be_checked(run: Runner) -> None:
     assert "the source counts active parameters without the input embedding: github" in done.out
 
 
-def test_the_items_of_a_cause_stand_below_it(run: Runner) -> None:
+def test_the_items_of_a_cause_are_listed_below_it(run: Runner) -> None:
     out = run("why", "gpt-3", "175,181,291,520").out
     assert out == (
         "175,181,291,520 = total 174,604,259,328 + tied LM head counted twice 617,558,016\n"
@@ -524,7 +524,7 @@ def test_the_items_of_a_cause_stand_below_it(run: Runner) -> None:
     )
 
 
-def test_what_is_not_reproducible_says_what_is_left_over(run: Runner) -> None:
+def test_an_unexplained_figure_shows_the_unexplained_difference(run: Runner) -> None:
     done = run("why", "gpt2-small", "117M")
     assert (done.code, done.out) == (
         1,
@@ -548,7 +548,7 @@ def test_several_explanations_are_listed_with_exit_code_0(run: Runner) -> None:
     assert "\n355,233,991,936  total" in done.out
 
 
-def test_without_a_number_every_published_figure_stands_with_its_source(run: Runner) -> None:
+def test_without_a_number_every_published_figure_is_explained_with_its_source(run: Runner) -> None:
     done = run("why", "deepseek-v3")
     assert done.code == 1  # 36.7B
     lines = done.out.splitlines()
@@ -600,7 +600,7 @@ def test_figures_belong_to_the_model_before_them(run: Runner) -> None:
     assert run("why", "mixtral-8x7b", "12.9B", "qwen3-30b-a3b", "3.3B").code == 0
 
 
-def test_a_figure_may_begin_with_a_sign_that_paths_begin_with(
+def test_a_figure_may_start_with_a_character_that_paths_start_with(
     run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("why", "kimi-k2", "~1.03T").out.startswith("1.03 T = total 1,026,408,209,408\n")
@@ -614,7 +614,7 @@ def test_a_model_without_a_number_among_others_shows_its_published_figures(run: 
     assert [row["published"] for row in rows] == ["124M", "124,439,808", "137,022,720", "7.07B"]
 
 
-def test_json_holds_what_python_has(run: Runner) -> None:
+def test_json_equals_the_python_result(run: Runner) -> None:
     data = json.loads(run("why", "deepseek-v3", "684531386000", "--json").out)
     assert data["schema_version"] == 2
     (figure,) = data["figures"]
@@ -660,7 +660,7 @@ def test_every_answer_is_readable_in_80_columns(run: Runner, id: str) -> None:
     assert max(map(len, lines)) <= 80
 
 
-def test_a_what_if_is_said_and_asked_for_as_changed(run: Runner) -> None:
+def test_a_what_if_is_explained_with_its_changed_sizes(run: Runner) -> None:
     done = run("why", "gpt2", "--set", "n_layers=13", "131527680")
     assert done.code == 0
     assert done.out.splitlines()[:2] == [
@@ -700,25 +700,25 @@ def test_a_what_if_is_said_and_asked_for_as_changed(run: Runner) -> None:
         ([], "missing argument MODEL [NUMBER|CHECKPOINT]...; run `paramcount why --help`"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_one_line(
+def test_invalid_arguments_are_one_line_errors(
     args: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert command_error(capsys, "why", *args) == message
 
 
-def test_a_file_is_written_whole_whatever_the_exit_code(run: Runner, tmp_path: Path) -> None:
+def test_the_output_file_is_complete_for_every_exit_code(run: Runner, tmp_path: Path) -> None:
     path = tmp_path / "why.md"
     done = run("why", "gpt2", "117M", "llama-2-7b", "-o", str(path))
     assert (done.code, done.out) == (1, "")
     assert path.read_text(encoding="utf-8") == run("why", "gpt2", "117M", "llama-2-7b", "--markdown").out
 
 
-def test_no_name_of_the_zoo_looks_like_a_figure() -> None:
+def test_no_zoo_name_looks_like_a_figure() -> None:
     assert [name for id in zoo.list_ids() for name in zoo.list_names(id) if name[0].isdigit() and "/" not in name] == []
 
 
-def test_terms_say_their_signs() -> None:
+def test_terms_have_signs() -> None:
     (account,) = explain_one("gpt-3", 175_181_291_520).accounts
     assert (
         format_causes(account.causes)

@@ -106,7 +106,7 @@ def omitted_values(found: CheckpointExplanation) -> int:
 
 
 @pytest.mark.parametrize("id", RELEASED)
-def test_a_released_file_holds_what_was_published_cause_by_cause_and_unit_by_unit(id: str) -> None:
+def test_the_values_in_a_released_file_are_explained_by_the_published_causes(id: str) -> None:
     rows = [row for row in ROWS if row["model"] == RELEASED[id]]
     found = explain_release(id)
     assert (found.verdict, found.ok, found.unknown) == ("exact", True, ())
@@ -122,7 +122,7 @@ def test_a_released_file_holds_what_was_published_cause_by_cause_and_unit_by_uni
 
 
 @pytest.mark.parametrize("id", RELEASED)
-def test_a_file_and_the_figure_published_of_it_are_explained_in_the_same_words(id: str) -> None:
+def test_a_file_and_its_published_figure_have_the_same_explanation(id: str) -> None:
     (published,) = {row["published"] for row in ROWS if row["model"] == RELEASED[id]}
     (answer,) = pc.why(id, published)
     assert explain_release(id).account == answer.accounts[0]
@@ -164,7 +164,7 @@ def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() 
         ("llama-AWQ", {"AWQ scales": ".scales", "zero points": ".qzeros"}),
     ],
 )
-def test_what_stands_beside_packed_weights_is_a_cause_for_each_kind(name: str, causes: dict[str, str]) -> None:
+def test_each_kind_of_tensor_next_to_packed_weights_is_a_cause(name: str, causes: dict[str, str]) -> None:
     tensors = load_saved(name).tensors
     found = explain_checkpoint(pc.load(load_saved(name).config), make_checkpoint(tensors))
     assert cause_units(found) == {
@@ -184,7 +184,7 @@ def test_what_stands_beside_packed_weights_is_a_cause_for_each_kind(name: str, c
     check_account(found.account)
 
 
-def test_a_converter_that_leaves_tensors_out_or_puts_them_together_leaves_nothing_unexplained() -> None:
+def test_tensors_that_a_converter_omits_or_fuses_are_explained() -> None:
     for entry in load_entries():
         tensors: Tensors = {name: ("F32", shape) for name, shape in entry.tensors.items()}
         found = explain_checkpoint(
@@ -195,7 +195,7 @@ def test_a_converter_that_leaves_tensors_out_or_puts_them_together_leaves_nothin
         assert found.values == sum(map(prod, entry.tensors.values())), entry.id
 
 
-def test_towers_in_a_file_of_their_own_are_left_out_by_name() -> None:
+def test_encoders_in_a_separate_file_are_omitted_by_name() -> None:
     (entry,) = [entry for entry in load_entries() if entry.config["model_type"] == "llava"]
     tensors: Tensors = {name: ("F32", shape) for name, shape in entry.tensors.items()}
     count = pc.count(entry.config)
@@ -216,7 +216,7 @@ def test_towers_in_a_file_of_their_own_are_left_out_by_name() -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_every_damage_is_in_the_sum_and_is_not_accounted_for(damage: str) -> None:
+def test_every_kind_of_damage_is_in_the_sum_and_reported_as_a_problem(damage: str) -> None:
     for name in ("llama-tied", "qwen2_moe", "gpt2"):
         for tensor in sample_names(list(load_saved(name).tensors), 3):
             for damaged in DAMAGES[damage](load_saved(name).tensors, tensor):
@@ -226,7 +226,7 @@ def test_every_damage_is_in_the_sum_and_is_not_accounted_for(damage: str) -> Non
                 check_sums(found)
 
 
-def test_missing_tensors_another_shape_and_strange_ones_are_named() -> None:
+def test_missing_misshapen_and_unexpected_tensors_are_named() -> None:
     """Of a GPT-2 with one layer more, half the positions and a tensor that nobody knows."""
     tensors: Tensors = {**load_saved("gpt2").tensors}
     c = load_saved("gpt2").config
@@ -253,7 +253,7 @@ def test_missing_tensors_another_shape_and_strange_ones_are_named() -> None:
     check_sums(found)
 
 
-def test_a_buffer_that_is_missing_is_no_missing_parameter() -> None:
+def test_a_missing_buffer_is_not_a_missing_parameter() -> None:
     tensors = {
         name: tensor
         for name, tensor in load_saved("deepseek_v3").tensors.items()
@@ -263,7 +263,7 @@ def test_a_buffer_that_is_missing_is_no_missing_parameter() -> None:
     assert (cause_units(found), found.values, found.verdict) == ({}, found.account.count, "not accounted for")
 
 
-def test_packed_weights_that_nobody_declared_are_in_the_sum_with_their_scales() -> None:
+def test_undeclared_packed_weights_are_in_the_sum_with_their_scales() -> None:
     tensors: Tensors = {**load_saved("llama-GPTQ").tensors}
     layer = "model.layers.0.mlp.up_proj."
     strange = {name.replace(layer, "strange."): tensor for name, tensor in tensors.items() if name.startswith(layer)}
@@ -274,7 +274,7 @@ def test_packed_weights_that_nobody_declared_are_in_the_sum_with_their_scales() 
     assert cause_units(found)["GPTQ scales"] - cause_units(before)["GPTQ scales"] == prod(strange["strange.scales"][1])
 
 
-def test_a_matrix_the_other_way_round_is_no_cause_but_not_accounted_for() -> None:
+def test_a_transposed_matrix_is_a_problem_and_not_a_cause() -> None:
     tensors: Tensors = {**load_saved("gpt2").tensors}
     name = next(name for name in tensors if name.endswith("h.0.mlp.c_fc.weight"))
     dtype, (inputs, outputs) = tensors[name]
@@ -285,7 +285,7 @@ def test_a_matrix_the_other_way_round_is_no_cause_but_not_accounted_for() -> Non
     assert (cause_units(found), found.left_over, found.verdict) == ({}, 0, "not accounted for")
 
 
-def test_a_sum_of_too_many_shapes_is_told_by_how_many_tensors_it_has() -> None:
+def test_a_sum_of_too_many_shapes_is_shortened_to_its_number_of_tensors() -> None:
     strange: Tensors = {f"strange.{i}x": ("F32", (i + 1,)) for i in range(60)}
     found = explain_checkpoint(
         pc.load(load_saved("gpt2").config), make_checkpoint({**load_saved("gpt2").tensors, **strange})
@@ -296,7 +296,7 @@ def test_a_sum_of_too_many_shapes_is_told_by_how_many_tensors_it_has() -> None:
 # ---- where only names are known
 
 
-def test_of_names_alone_no_number_of_values_is_told() -> None:
+def test_names_alone_give_no_number_of_values() -> None:
     tensors = release_tensors("gpt-oss-20b")
     found = explain_checkpoint(pc.load("gpt-oss-20b"), make_index(tensors))
     assert (found.values, found.left_over, found.verdict, found.ok) == (None, None, "names only", True)
@@ -304,7 +304,7 @@ def test_of_names_alone_no_number_of_values_is_told() -> None:
     assert found.byte_sums == []
 
 
-def test_an_index_is_explained_as_far_as_its_names_and_its_size_tell(run: Runner, tmp_path: Path) -> None:
+def test_an_index_is_explained_by_its_names_and_its_size(run: Runner, tmp_path: Path) -> None:
     tensors: Tensors = {name: ("F32", shape) for name, (_, shape) in release_tensors("gpt2-small").items()}
     write_index(tmp_path / "model.safetensors.index.json", assign_shards(tensors, 2), total_bytes(tensors))
     done = run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json", "--csv")
@@ -322,7 +322,7 @@ def test_an_index_is_explained_as_far_as_its_names_and_its_size_tell(run: Runner
     assert f"total_size {total_bytes(tensors):,} is" in told
 
 
-def test_with_a_shard_missing_no_number_of_values_is_told(tmp_path: Path) -> None:
+def test_a_missing_shard_leaves_the_number_of_values_unknown(tmp_path: Path) -> None:
     tensors = load_saved("qwen2_moe").tensors
     index = write_shards(tmp_path, tensors)
     (tmp_path / "model-00002-of-00003.safetensors").unlink()
@@ -333,7 +333,7 @@ def test_with_a_shard_missing_no_number_of_values_is_told(tmp_path: Path) -> Non
 # ---- bytes
 
 
-def test_the_bytes_come_about_as_values_by_their_width_and_headers(tmp_path: Path) -> None:
+def test_the_bytes_are_values_times_their_width_plus_headers(tmp_path: Path) -> None:
     tensors: Tensors = {name: ("BF16", shape) for name, (_, shape) in load_saved("gpt2").tensors.items()}
     prefix = next(name for name in tensors if name.endswith("wpe.weight")).removesuffix("wpe.weight")
     c = load_saved("gpt2").config
@@ -362,7 +362,7 @@ def gpt2(tmp_path: Path) -> str:
     return str(write_header(tmp_path / "gpt2.json", release_tensors("gpt2-small")))
 
 
-def test_the_command_says_the_sum_with_its_arithmetic_and_the_bytes(run: Runner, gpt2: str) -> None:
+def test_the_command_shows_the_sum_with_its_arithmetic_and_the_bytes(run: Runner, gpt2: str) -> None:
     done = run("why", "gpt2-small", gpt2)
     lines = done.out.splitlines()
     assert (done.code, done.err) == (0, "")
@@ -379,7 +379,7 @@ def test_the_command_says_the_sum_with_its_arithmetic_and_the_bytes(run: Runner,
     assert "complete: every tensor matches" in lines
 
 
-def test_figures_and_files_may_stand_behind_each_model(run: Runner, gpt2: str, tmp_path: Path) -> None:
+def test_each_model_may_be_followed_by_figures_and_files(run: Runner, gpt2: str, tmp_path: Path) -> None:
     llama = str(write_header(tmp_path / "llama.json", release_tensors("llama-2-7b")))
     done = run("why", "gpt2-small", gpt2, "137022720", "llama-2-7b", "7B", llama, "--json")
     found = json.loads(done.out)
@@ -402,7 +402,7 @@ def test_every_format_has_the_number_and_the_cause(run: Runner, gpt2: str, forma
     assert all(n in done.out.replace(",", "") for n in ("137022720", "124439808", "12582912"))
 
 
-def test_a_file_that_does_not_match_exits_with_1_and_names_what_does_not(run: Runner, gpt2: str) -> None:
+def test_a_file_that_does_not_match_exits_with_1_and_names_the_problems(run: Runner, gpt2: str) -> None:
     done = run("why", "gpt2-medium", gpt2)
     assert done.code == 1
     told = " ".join(done.out.split())
@@ -412,7 +412,7 @@ def test_a_file_that_does_not_match_exits_with_1_and_names_what_does_not(run: Ru
     assert run("why", "gpt2-medium", gpt2, "gpt2-small", gpt2).code == 1
 
 
-def test_a_folder_with_a_config_json_is_a_model_in_front_and_a_checkpoint_behind_one(
+def test_a_folder_with_a_config_json_is_a_model_if_first_and_a_checkpoint_after_a_model(
     run: Runner, tmp_path: Path
 ) -> None:
     name = "qwen2_moe"
@@ -425,13 +425,13 @@ def test_a_folder_with_a_config_json_is_a_model_in_front_and_a_checkpoint_behind
     assert json.loads(run("why", f"{tmp_path}/", "--json").out)["files"] == [file]
 
 
-def test_a_config_json_behind_a_model_is_another_model(run: Runner, tmp_path: Path) -> None:
+def test_a_config_json_after_a_model_is_another_model(run: Runner, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(load_saved("gpt2").config), encoding="utf-8")
     done = run("why", "gpt2-small", "124M", f"{tmp_path}/config.json", "--json")
     assert "files" not in json.loads(done.out)
 
 
-def test_a_what_if_is_held_against_a_file(run: Runner, gpt2: str) -> None:
+def test_a_what_if_is_compared_with_a_file(run: Runner, gpt2: str) -> None:
     done = run("why", "gpt2-small", gpt2, "--set", "n_layers=11", "--json")
     (file,) = json.loads(done.out)["files"]
     assert (done.code, file["verdict"], file["values"]) == (1, "not accounted for", 137_022_720)
@@ -448,7 +448,5 @@ def test_a_what_if_is_held_against_a_file(run: Runner, gpt2: str) -> None:
         (["gpt2-small", "./pytorch_model.bin"], "is a pickle (.bin), which paramcount never loads"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str], words: list[str], says: str
-) -> None:
+def test_invalid_arguments_are_one_line_errors(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
     assert says in command_error(capsys, "why", *words)
