@@ -1,4 +1,4 @@
-"""Tables of claims: what is understood, what is right, what cannot be true together."""
+"""Audits of tables of claims: parsing, verdicts and contradictions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SEEDS = CLAIMS / "seed_tables.csv"
 
 
 def audit_cell(model: str, column: str, claim: str) -> Cell:
-    """The verdict on the claim of one cell; where a cell claims several things, on the first."""
+    """The verdict on the first claim in a cell."""
     return pc.audit([{"model": model, column: claim}]).rows[0].cells[0]
 
 
@@ -41,7 +41,7 @@ def audit_verdict(model: str, column: str, claim: str) -> tuple[str, str]:
     return found.verdict_text, found.note
 
 
-# ---- the seed tables: every wrong cell, from the configs in tests/data/truth and, where those have none, from the paper named
+# ---- the seed tables: every wrong cell according to the configs in tests/data/truth or, without a config, the paper
 
 WRONG: Mapping[str, Mapping[str, int]] = {
     "GPT-2 Large": {"d_model": 1280},
@@ -72,7 +72,7 @@ WRONG: Mapping[str, Mapping[str, int]] = {
     "Qwen2.5-72B": {"context_length": 131072},
     "DeepSeek-MoE": {"layers": 28, "d_model": 2048, "attention_heads": 16, "experts": 64},
 }
-OPEN: Mapping[str, set[str]] = {  # nobody published the sizes; nothing is claimed; sources differ
+OPEN: Mapping[str, set[str]] = {  # unpublished sizes, no claim, or sources that differ
     "GPT-4": {"parameters", "layers", "d_model", "attention_heads", "experts", "context_length"},
     "GPT-4o": {"parameters", "layers", "d_model", "attention_heads", "experts", "context_length"},
     "Qwen-7B": {"context_length"},
@@ -82,15 +82,19 @@ OPEN: Mapping[str, set[str]] = {  # nobody published the sizes; nothing is claim
     "DeepSeek-R1": {"context_length"},
 }
 TRUTH = {
-    "GPT-2 Small": "gpt2", "GPT-2 Medium": "gpt2-medium", "GPT-2 Large": "gpt2-large", "GPT-2 XL": "gpt2-xl", "GPT-1": "openai-gpt", "GPT-2": "gpt2-xl",
-    "Llama 2 7B": "Llama-2-7b-hf", "Llama 2 13B": "Llama-2-13b-hf", "Llama 2 70B": "Llama-2-70b-hf", "Llama 3 8B": "Meta-Llama-3-8B",
-    "Llama 3 70B": "Meta-Llama-3-70B", "Llama 3.1 8B": "Meta-Llama-3.1-8B", "Llama 3.1 70B": "Meta-Llama-3.1-70B", "Llama 3.1 405B": "Meta-Llama-3.1-405B",
-    "Llama 3.2 1B": "Llama-3.2-1B-Instruct", "Llama 3.2 3B": "Llama-3.2-3B-Instruct", "Llama 3.2 11B": "Llama-3.2-11B-Vision-Instruct",
-    "Llama 3.2 90B": "Llama-3.2-90B-Vision-Instruct", "Llama 3.3 70B": "Llama-3.3-70B-Instruct", "Qwen-7B": "Qwen-7B", "Qwen-14B": "Qwen-14B-Chat",
-    "Qwen-72B": "Qwen-72B-Chat", "Qwen1.5-MoE-A2.7B": "Qwen1.5-MoE-A2.7B", "Qwen2-0.5B": "Qwen2-0.5B", "Qwen2-7B": "Qwen2-7B",
-    "Qwen2-72B": "Qwen2-72B-Instruct", "Qwen2.5-0.5B": "Qwen2.5-0.5B", "Qwen2.5-7B": "Qwen2.5-7B-Instruct", "Qwen2.5-72B": "Qwen2.5-72B",
-    "DeepSeek-LLM 7B": "deepseek-llm-7b-base", "DeepSeek-LLM 67B": "deepseek-llm-67b-base", "DeepSeek-MoE": "deepseek-moe-16b-base",
-    "DeepSeek-V2": "DeepSeek-V2", "DeepSeek-V3": "DeepSeek-V3", "DeepSeek-R1": "DeepSeek-R1",
+    "GPT-2 Small": "gpt2", "GPT-2 Medium": "gpt2-medium", "GPT-2 Large": "gpt2-large", "GPT-2 XL": "gpt2-xl",
+    "GPT-1": "openai-gpt", "GPT-2": "gpt2-xl", "Llama 2 7B": "Llama-2-7b-hf", "Llama 2 13B": "Llama-2-13b-hf",
+    "Llama 2 70B": "Llama-2-70b-hf", "Llama 3 8B": "Meta-Llama-3-8B", "Llama 3 70B": "Meta-Llama-3-70B",
+    "Llama 3.1 8B": "Meta-Llama-3.1-8B", "Llama 3.1 70B": "Meta-Llama-3.1-70B",
+    "Llama 3.1 405B": "Meta-Llama-3.1-405B", "Llama 3.2 1B": "Llama-3.2-1B-Instruct",
+    "Llama 3.2 3B": "Llama-3.2-3B-Instruct", "Llama 3.2 11B": "Llama-3.2-11B-Vision-Instruct",
+    "Llama 3.2 90B": "Llama-3.2-90B-Vision-Instruct", "Llama 3.3 70B": "Llama-3.3-70B-Instruct", "Qwen-7B": "Qwen-7B",
+    "Qwen-14B": "Qwen-14B-Chat", "Qwen-72B": "Qwen-72B-Chat", "Qwen1.5-MoE-A2.7B": "Qwen1.5-MoE-A2.7B",
+    "Qwen2-0.5B": "Qwen2-0.5B", "Qwen2-7B": "Qwen2-7B", "Qwen2-72B": "Qwen2-72B-Instruct",
+    "Qwen2.5-0.5B": "Qwen2.5-0.5B", "Qwen2.5-7B": "Qwen2.5-7B-Instruct", "Qwen2.5-72B": "Qwen2.5-72B",
+    "DeepSeek-LLM 7B": "deepseek-llm-7b-base", "DeepSeek-LLM 67B": "deepseek-llm-67b-base",
+    "DeepSeek-MoE": "deepseek-moe-16b-base", "DeepSeek-V2": "DeepSeek-V2", "DeepSeek-V3": "DeepSeek-V3",
+    "DeepSeek-R1": "DeepSeek-R1",
 }  # fmt: skip
 KEYS = {
     "layers": ("num_hidden_layers", "n_layer"),
@@ -107,7 +111,7 @@ def load_seeds() -> list[dict[str, str]]:
 
 
 def list_true_sizes(model: str) -> dict[str, int]:
-    """Sizes and totals as the frozen configs of the reference have them."""
+    """Sizes and totals in the frozen configs of the reference."""
     found = json.loads((DATA / "truth" / f"{TRUTH[model]}.json").read_text(encoding="utf-8"))
     config = found["config"].get("text_config", found["config"])
     sizes = {column: config[key] for column, keys in KEYS.items() for key in keys if key in config}
@@ -145,9 +149,9 @@ def test_each_verdict_on_the_seed_tables_follows_from_the_frozen_config(row: dic
         else:
             amount, _, unit = re.sub(r"(?<=\d)(?=[A-Z])", " ", one.claim.partition(" (")[0]).partition(" ")
             size = {"M": 10**6, "B": 10**9, "MB": 10**6, "GB": 10**9}[unit]
-            tenths = 10 ** len(amount.partition(".")[2])  # of the last digit that is printed
-            printed = {(true * tenths * 2 + size) // (2 * size), true * tenths // size}
-            assert (one.verdict == "rounded") == (int(amount.replace(".", "")) in printed)
+            tenths = 10 ** len(amount.partition(".")[2])  # of the last digit
+            matches = {(true * tenths * 2 + size) // (2 * size), true * tenths // size}
+            assert (one.verdict == "rounded") == (int(amount.replace(".", "")) in matches)
 
 
 def test_the_stored_verdicts_on_the_seed_tables_are_up_to_date(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +165,8 @@ def test_the_stored_verdicts_on_the_seed_tables_are_up_to_date(run: Runner, monk
 
 
 def test_the_known_errors_in_the_gpt_3_paper_are_found() -> None:
-    """arXiv:2005.14165: Table 2.1 prints 24 heads of 128 on a width of 2,048, and 5,140; Table D.1 counts 356 M, 1,320 M, 12,850 M and 174,600 M."""
+    """arXiv:2005.14165: Table 2.1 has 24 heads of 128 for d_model = 2,048, and d_model = 5,140; Table D.1 has the
+    parameters 356 M, 1,320 M, 12,850 M and 174,600 M."""
     audit = pc.audit(CLAIMS / "gpt3_table_2_1.md")
     found = {(row.model, one.column): one.true for row in audit.rows for one in row.cells if one.verdict == "wrong"}
     assert found == {
@@ -368,7 +373,7 @@ def test_an_unreadable_cell_is_not_checkable_and_has_a_reason(heading: str, text
 
 
 @pytest.mark.parametrize(
-    ("model", "column", "claim", "said", "note"),
+    ("model", "column", "claim", "text", "note"),
     [
         ("llama-3.1-8b", "params", "8,030,261,248", "right", ""),
         ("llama-3.1-8b", "params", "8B", "matches when rounded", ""),
@@ -467,15 +472,25 @@ def test_an_unreadable_cell_is_not_checkable_and_has_a_reason(heading: str, text
         ("gpt2-small", "fp8 size", "124 MB", "matches when rounded", ""),
     ],
 )
-def test_a_claim_has_the_expected_verdict(model: str, column: str, claim: str, said: str, note: str) -> None:
-    assert audit_verdict(model, column, claim) == (said, note)
+def test_a_claim_has_the_expected_verdict(model: str, column: str, claim: str, text: str, note: str) -> None:
+    assert audit_verdict(model, column, claim) == (text, note)
 
 
 @pytest.mark.parametrize(
-    ("model", "context"), [("Qwen3-0.6B", "32K"), ("Qwen3-1.7B", "32K"), ("Qwen3-4B", "32K"), ("Qwen3-8B", "128K"), ("Qwen3-235B-A22B", "128K"), ("Qwen2-7B", "128K")]
-)  # fmt: skip
+    ("model", "context"),
+    [
+        ("Qwen3-0.6B", "32K"),
+        ("Qwen3-1.7B", "32K"),
+        ("Qwen3-4B", "32K"),
+        ("Qwen3-8B", "128K"),
+        ("Qwen3-235B-A22B", "128K"),
+        ("Qwen2-7B", "128K"),
+    ],
+)
 def test_a_context_length_that_the_publisher_states_is_not_wrong(model: str, context: str) -> None:
-    """github QwenLM/qwenlm.github.io@995992005d13:content/blog/qwen3/index.md, @85fdb14c8be8:content/blog/qwen2/index.md; their configs say 40960 and 32768."""
+    """github QwenLM/qwenlm.github.io: content/blog/qwen3/index.md@995992005d13 and qwen2/index.md@85fdb14c8be8.
+
+    Their configs have 40960 and 32768."""
     found = audit_cell(model, "context", context)
     assert found.verdict == "not checkable" and found.note.startswith("sources differ: ")
 
@@ -488,7 +503,8 @@ def test_a_context_length_that_the_publisher_states_is_not_wrong(model: str, con
         (
             "llama-2-70b",
             "70B",
-            "rounded to the nearest 10 B; published by github meta-llama/llama-models@d13eea5ec039:models/llama2/MODEL_CARD.md",
+            "rounded to the nearest 10 B; "
+            "published by github meta-llama/llama-models@d13eea5ec039:models/llama2/MODEL_CARD.md",
         ),
         ("llama-2-7b", "6,738,417,664", "= total 6,738,415,616 + legacy buffers 2,048"),
     ],
@@ -538,7 +554,7 @@ def test_a_path_in_a_table_is_never_opened(tmp_path: Path) -> None:
     assert (row.id, row.verdict) == (None, "not checkable")
 
 
-# ---- what does not go together
+# ---- contradictions and unusual claims
 
 
 def find_doubts(**claims: str) -> list[tuple[str, str]]:
@@ -571,7 +587,7 @@ def test_a_difference_that_rounding_explains_is_not_a_contradiction() -> None:
 
 
 def test_totals_that_do_not_fit_the_layers_and_d_model_are_unlikely() -> None:
-    """60 layers of width 6,144: with four matrices 9.06 B, with the eight of the leanest transformers 18 B, and not 11 B."""
+    """60 layers with d_model = 6,144: four matrices have 9.06 B, the eight of the leanest transformers 18 B."""
     ((grade, text),) = find_doubts(params="11B", layers="60", d_model="6144", heads="48")
     assert grade == "unlikely"
     assert text.startswith(
@@ -604,7 +620,8 @@ def test_sizes_that_do_not_divide_are_unusual_if_zoo_models_have_them() -> None:
     assert find_doubts(d_model="4608", heads="28") == [
         (
             "unusual",
-            f"d_model = 4,608 is not a multiple of 28 heads; also true of 2 of the {len(MODELS)} zoo models (glm-4.5, glm-4.5-air)",
+            "d_model = 4,608 is not a multiple of 28 heads; "
+            f"also true of 2 of the {len(MODELS)} zoo models (glm-4.5, glm-4.5-air)",
         )
     ]
     ((grade, text),) = find_doubts(d_model="2048", heads="24", d_head="128")
@@ -613,8 +630,9 @@ def test_sizes_that_do_not_divide_are_unusual_if_zoo_models_have_them() -> None:
 
 MODELS = [zoo.load_entry(id) for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 COLUMNS_OF = {
-    "params": "total", "active": "active", "non-embedding": "non_embedding", "layers": "n_layers", "d_model": "d_model", "heads": "n_heads", "kv heads": "n_kv_heads",
-    "d_head": "d_head", "d_ff": "d_ff", "experts": "n_routed_experts", "top-k": "n_active_experts", "vocab": "vocab_size", "context": "context_length",
+    "params": "total", "active": "active", "non-embedding": "non_embedding", "layers": "n_layers",
+    "d_model": "d_model", "heads": "n_heads", "kv heads": "n_kv_heads", "d_head": "d_head", "d_ff": "d_ff",
+    "experts": "n_routed_experts", "top-k": "n_active_experts", "vocab": "vocab_size", "context": "context_length",
 }  # fmt: skip
 
 
@@ -637,7 +655,7 @@ def load_frozen() -> Iterator[tuple[str, dict[str, Any], int]]:
 
 
 def test_no_existing_model_is_impossible_or_below_the_minimum_per_layer() -> None:
-    """The configs of the reference with their totals, whose keys are claims as people copy them."""
+    """The keys and totals of the reference configs serve as claims."""
     names = {
         "num_hidden_layers",
         "n_layer",
@@ -665,8 +683,11 @@ def test_no_existing_model_is_impossible_or_below_the_minimum_per_layer() -> Non
 def test_a_markdown_file_has_its_tables_of_claims_checked_and_other_tables_listed(run: Runner, tmp_path: Path) -> None:
     path = tmp_path / "card.md"
     path.write_text(
-        "# Card\n\nText | with a pipe\n\n| a | b |\n|---|:-:|\n| 1 | 2 |\n\n| Model | #Total Params | Context |\n| :-- | --: | --- |\n| gpt2\\|small | 124M | 1,024 |\n"
-        "| Llama 2 7B | 7B |\nend\n\n```\n| Model | Params |\n|---|---|\n| gpt2-small | 9B |\n```\n\n| Model | Colour |\n|---|---|\n| gpt2-small | red |\n",
+        "# Card\n\nText | with a pipe\n\n| a | b |\n|---|:-:|\n| 1 | 2 |\n\n"
+        "| Model | #Total Params | Context |\n| :-- | --: | --- |\n"
+        "| gpt2\\|small | 124M | 1,024 |\n| Llama 2 7B | 7B |\nend\n\n"
+        "```\n| Model | Params |\n|---|---|\n| gpt2-small | 9B |\n```\n\n"
+        "| Model | Colour |\n|---|---|\n| gpt2-small | red |\n",
         encoding="utf-8",
     )
     done = run("audit", str(path), "--json")
@@ -767,7 +788,7 @@ def test_headings_on_two_lines_are_combined(text: str, headings: list[str]) -> N
 def test_a_line_of_claims_below_a_blank_heading_is_not_a_line_of_headings() -> None:
     (table,) = from_text("model,,layers\ngpt2-xl,x,48\n", "f").claims
     assert [line.cells for line in table.lines] == [("gpt2-xl", "x", "48")]
-    (table,) = from_text("model,params\n,total\ngpt2-xl,1.5B\n", "f").claims  # nor where every column has its own
+    (table,) = from_text("model,params\n,total\ngpt2-xl,1.5B\n", "f").claims  # also if every column has a heading
     assert [line.cells for line in table.lines] == [("", "total"), ("gpt2-xl", "1.5B")]
     for line in (
         ("gpt2-xl", "no", "no", "x"),
@@ -785,12 +806,16 @@ def test_a_line_of_claims_below_a_blank_heading_is_not_a_line_of_headings() -> N
         # the model card of EleutherAI/pythia-12b-deduped
         ("| Pythia model | Layers | Model Dim |\n|-|-|-|\n| 70M | 6 | 512 |\n", ["70M"]),
         # the model card of allenai/OLMo-2-0425-1B
-        ("| Size | Layers | Hidden Size |\n|-|-|-|\n| [OLMo 2-1B](https://a.b) | 16 | 2048 |\n| [OLMo 2-7B](https://a.b) | 32 | 4096 |\n", ["OLMo 2-1B", "OLMo 2-7B"]),
-        # "Small-to-Large Generalization: Data Influences Models Consistently Across Scale", table 10, as it comes out of its HTML
+        (
+            "| Size | Layers | Hidden Size |\n|-|-|-|\n"
+            "| [OLMo 2-1B](https://a.b) | 16 | 2048 |\n| [OLMo 2-7B](https://a.b) | 32 | 4096 |\n",
+            ["OLMo 2-1B", "OLMo 2-7B"],
+        ),
+        # "Small-to-Large Generalization: Data Influences Models Consistently Across Scale", table 10
         ("| | | |\n|-|-|-|\n| | Model Dim | Heads |\n| MPT-80M (small) | 640 | 10 |\n", ["MPT-80M (small)"]),
         ("preset,params,layers\ntiny,13.0M,6\n", ["tiny"]),
     ],
-)  # fmt: skip
+)
 def test_the_first_column_may_name_the_models_under_another_heading(text: str, names: list[str]) -> None:
     assert [row.model for row in audit_tables([from_text(text, "f")]).rows] == names
 
@@ -805,7 +830,7 @@ def test_a_first_column_without_models_is_an_error(text: str) -> None:
 
 
 def test_a_first_column_without_a_heading_names_the_models() -> None:
-    """As in the model card of Llama 3.1, and in what pandas writes with names as its index; numbers alone are no names."""
+    """The model card of Llama 3.1 has such a column, and pandas writes an index as one. Numbers are not names."""
     (table,) = from_text("| | **Params** |\n|-|-|\n| gpt2-xl | 1.5B |\n| | 7B |\n", "f").claims
     assert table.model == 0 and [line.cells for line in table.lines] == [("gpt2-xl", "1.5B"), ("", "7B")]
     (table,) = from_text(",name,params\n0,gpt2-xl,1.5B\n", "f").claims
@@ -825,11 +850,16 @@ def test_decimal_commas_are_recognised() -> None:
         ("total", "rounded"),
         ("bytes", "rounded"),
     ] * 2
-    mixed = audit_tables([from_text(GERMAN.replace("0,249", "0.249"), "f")])  # as anywhere else: 1,558 billion
+    mixed = audit_tables(
+        [from_text(GERMAN.replace("0,249", "0.249"), "f")]
+    )  # without decimal commas, 1,558B is 1,558 billion
     assert [one.claim for one in mixed.cells if one.verdict == "wrong"] == ["1,558B", "3,115 GB"]
 
 
-COLUMNS = "a column named model and others such as parameters, active, non-embedding, layers, d_model, heads, KV heads, d_head, d_ff, experts, active experts, shared experts, d_expert, vocab, context, size"
+COLUMNS = (
+    "a column named model and others such as parameters, active, non-embedding, layers, d_model, heads, KV heads, "
+    "d_head, d_ff, experts, active experts, shared experts, d_expert, vocab, context, size"
+)
 
 
 @pytest.mark.parametrize(
@@ -874,7 +904,7 @@ def test_invalid_files_are_one_line_errors_with_their_place(data: bytes, message
     assert_one_line(message)
 
 
-# ---- what is printed
+# ---- output
 
 
 def test_the_exit_code_is_1_if_something_is_wrong(
@@ -901,7 +931,8 @@ def test_standard_input_is_audited_like_a_file(run: Runner, monkeypatch: pytest.
     done = run("audit", "-", "--csv")
     assert (done.code, done.out) == (
         0,
-        "source,line,model,id,row_verdict,column,heading,claim,verdict,true,note\nstandard input,2,gpt2-small,gpt2-small,right,n_layers,layers,12,right,12,\n",
+        "source,line,model,id,row_verdict,column,heading,claim,verdict,true,note\n"
+        "standard input,2,gpt2-small,gpt2-small,right,n_layers,layers,12,right,12,\n",
     )
 
 
@@ -967,8 +998,11 @@ def test_rows_and_data_frames_are_audited_like_files() -> None:
     ]
     found = pc.audit(rows)
     assert [(one.column, one.verdict, one.true) for one in found.cells if not one.empty] == [
-        ("n_layers", "right", 12), ("total", "right", 124439808), ("n_layers", "wrong", 48), ("total", "rounded", 1557611200),
-    ]  # fmt: skip
+        ("n_layers", "right", 12),
+        ("total", "right", 124439808),
+        ("n_layers", "wrong", 48),
+        ("total", "rounded", 1557611200),
+    ]
     assert pc.audit(pandas.DataFrame(rows)) == found == pc.audit(iter(rows))
     assert pc.audit(SEEDS) == pc.audit(str(SEEDS))
 

@@ -1,4 +1,4 @@
-"""Formulas: each value is worked out anew from what is printed, for every model and every architecture, as text and in LaTeX."""
+"""Explanations: every printed formula is evaluated again, for all models and architectures, as text and in LaTeX."""
 
 from __future__ import annotations
 
@@ -61,21 +61,21 @@ def load_case(id: str) -> zoo.Model:
 
 @pytest.mark.parametrize("id", MORE)
 def test_each_printed_value_equals_its_printed_formula_and_arithmetic(id: str) -> None:
-    explained = explain_case(id)
-    printed = parse_page(render_text(explained, 80))
-    assert printed.total == explained.total == sum(row.value for row in printed.rows)
-    assert [row.value for row in printed.rows] == [line.value for line in explained.lines if line.formula]
-    for row in printed.rows:
-        assert evaluate_text(row.formula, printed.sizes) == evaluate_text(row.numbers, {}) == row.value
-    for what, sum_, value in printed.sums:
+    explanation = explain_case(id)
+    page = parse_page(render_text(explanation, 80))
+    assert page.total == explanation.total == sum(row.value for row in page.rows)
+    assert [row.value for row in page.rows] == [line.value for line in explanation.lines if line.formula]
+    for row in page.rows:
+        assert evaluate_text(row.formula, page.sizes) == evaluate_text(row.numbers, {}) == row.value
+    for what, sum_, value in page.sums:
         assert evaluate_text(sum_, {}) == value, what
 
 
 @pytest.mark.parametrize("id", EVERY)
 def test_each_value_equals_its_latex_formula(id: str) -> None:
-    explained = explain_case(id)
-    sizes = {size.name: size.value for size in explained.sizes}
-    for line in explained.lines + tuple(line for component in explained.not_included for line in component.lines):
+    explanation = explain_case(id)
+    sizes = {size.name: size.value for size in explanation.sizes}
+    for line in explanation.lines + tuple(line for component in explanation.not_included for line in component.lines):
         if line.formula:
             assert evaluate_latex(line.latex, sizes) == evaluate_latex(line.latex_numbers, {}) == line.value
 
@@ -83,32 +83,32 @@ def test_each_value_equals_its_latex_formula(id: str) -> None:
 @pytest.mark.parametrize("id", EVERY)
 def test_components_sum_to_the_total_and_inactive_experts_explain_the_active_count(id: str) -> None:
     loaded = load_case(id)
-    explained, count = explain_case(id), count_model(loaded)
-    assert {part.name: part.value for part in explained.components if part.value} == {
+    explanation, count = explain_case(id), count_model(loaded)
+    assert {part.name: part.value for part in explanation.components if part.value} == {
         name: n for name, n in count.components.items() if n
     }
-    assert {part.name: part.active for part in explained.components if part.value} == {
+    assert {part.name: part.active for part in explanation.components if part.value} == {
         name: count.active_components[name] for name, n in count.components.items() if n
     }
-    assert all(part.value == sum(line.value for line in part.lines) for part in explained.components)
-    assert (explained.total, explained.active) == (count.total, count.active)
-    assert count.active == count.total - sum(visit.rest for visit in explained.expert_groups)
+    assert all(part.value == sum(line.value for line in part.lines) for part in explanation.components)
+    assert (explanation.total, explanation.active) == (count.total, count.active)
+    assert count.active == count.total - sum(visit.rest for visit in explanation.expert_groups)
     assert count.active_min == count.active - sum(
-        visit.layers * (visit.visited - visit.least) * visit.one for visit in explained.expert_groups
+        visit.layers * (visit.visited - visit.least) * visit.one for visit in explanation.expert_groups
     )
-    for visit in explained.expert_groups:
+    for visit in explanation.expert_groups:
         experts = visit.layers * visit.experts * visit.one, visit.layers * visit.visited * visit.one
         assert (visit.all, visit.used, visit.rest) == (*experts, experts[0] - experts[1])
-    assert {part.name: part.value for part in explained.not_included} == {
+    assert {part.name: part.value for part in explanation.not_included} == {
         name: n for name, n in (("MTP", count.mtp), ("buffers", count.buffers)) if n
     }
 
 
 @pytest.mark.parametrize("id", EVERY)
 def test_a_page_fits_80_columns_except_for_tensor_names(id: str) -> None:
-    explained = explain_case(id)
-    names = tuple(line.detail for line in explained.lines if "." in line.detail)
-    for row in render_text(explained, 80).splitlines():
+    explanation = explain_case(id)
+    names = tuple(line.detail for line in explanation.lines if "." in line.detail)
+    for row in render_text(explanation, 80).splitlines():
         assert len(row) <= 80 or row.strip().startswith(names)
 
 
@@ -126,7 +126,7 @@ def test_layers_and_weights_outside_layers_sum_to_the_total(id: str) -> None:
 
 def test_the_name_of_a_stack_is_the_prefix_of_its_tensors() -> None:
     for id in [*ZOO, *(id for id in EVERY if isinstance(id, str))]:
-        if not id.startswith("inkling2_text"):  # which stores some of its layers' tensors outside of them
+        if not id.startswith("inkling2_text"):  # stores some tensors of its layers under other prefixes
             loaded = load_case(id)
             assert [
                 p.name
@@ -146,25 +146,27 @@ def test_heads_and_shared_weights_sum_to_the_attention_of_a_layer(id: str) -> No
             for piece in found.pieces
             if (piece.stack, piece.layer) == (attention.stack, attention.layer) and piece.role == "parameter"
         ]
-        held = [piece for piece in layer if piece.component.partition(".")[0] in ("qkv", "output_projection")]
-        if any(piece.expert for piece in held):
+        attention_pieces = [
+            piece for piece in layer if piece.component.partition(".")[0] in ("qkv", "output_projection")
+        ]
+        if any(piece.expert for piece in attention_pieces):
             with pytest.raises(pc.ParamcountError, match="experts"):
                 pc.explain(loaded, head=True)
             continue
-        beside = [other for other in every if (other.stack, other.layer) == (attention.stack, attention.layer)]
+        attentions = [other for other in every if (other.stack, other.layer) == (attention.stack, attention.layer)]
         matrices = {
             (builtins.id(matrix.weight), matrix.component): matrix
-            for other in beside
+            for other in attentions
             for matrix in list_matrices(other)
         }
         each = sum(
             found.evaluate(matrix.each) * (1 if matrix.heads is None else found.evaluate(matrix.heads))
             for matrix in matrices.values()
         )
-        assert each == sum(found.evaluate(piece.one) for piece in held)
+        assert each == sum(found.evaluate(piece.one) for piece in attention_pieces)
 
 
-# ---- what is known
+# ---- expected lines
 
 
 def test_the_formula_of_qkv_in_llama_is_the_usual_one() -> None:
@@ -228,9 +230,9 @@ def test_each_size_has_a_meaning_and_a_config_json_key() -> None:
 
 
 def test_sizes_that_the_structure_depends_on_stay_numbers_and_are_listed() -> None:
-    explained = pc.explain("llama-3.2-11b-vision")
-    assert [(size.name, size.value) for size in explained.fixed_sizes] == [("n_layers", 40)]
-    assert "fixed because the structure depends on it: n_layers = 40" in render_text(explained, 80)
+    explanation = pc.explain("llama-3.2-11b-vision")
+    assert [(size.name, size.value) for size in explanation.fixed_sizes] == [("n_layers", 40)]
+    assert "fixed because the structure depends on it: n_layers = 40" in render_text(explanation, 80)
 
 
 def test_the_sizes_of_an_encoder_have_keys_in_its_section() -> None:
@@ -243,7 +245,7 @@ def test_the_sizes_of_an_encoder_have_keys_in_its_section() -> None:
 
 
 def test_a_head_of_gpt_3_is_four_matrices_of_12288_by_128() -> None:
-    """The seeds' arithmetic: Brown et al., arXiv:2005.14165, table 2.1: d_model 12,288 and 96 heads of 128."""
+    """Brown et al., arXiv:2005.14165, table 2.1: d_model 12,288 and 96 heads of 128."""
     head = pc.explain("gpt-3", head=True)
     assert [(part.name, part.value) for part in head.components] == [
         (name, 12_288 * 128) for name in ("Wq", "Wk", "Wv", "Wo")
@@ -271,7 +273,7 @@ def test_all_query_heads_may_share_one_key_head() -> None:
 
 
 def test_a_gate_with_one_value_per_head_has_one_column_per_head() -> None:
-    """Laguna's: one number a head, made of the layer's input; Beam's bias on its gate: one number a head."""
+    """Laguna projects the input of the layer to one value per head; the gate of Beam has one bias per head."""
     laguna = pc.explain({"model_type": "laguna", "gating": "per-head"}, head=True)
     gate = next(part for part in laguna.components if part.name == "Wgate")
     assert [line.formula for line in gate.lines] == ["d_model"]
@@ -309,7 +311,8 @@ REFUSED = {
     "no number": (["llama-3.1-8b", "--layer", "first"], "llama-3.1-8b: layer first does not exist (expected 0–31)"),
     "no such stack": (
         ["t5-small", "--layer", "enocder.block.0"],
-        "t5-small: layer enocder.block.0 does not exist (expected 0–5 or encoder.block.0–5); did you mean encoder.block or decoder.block?",
+        "t5-small: layer enocder.block.0 does not exist (expected 0–5 or encoder.block.0–5);"
+        " did you mean encoder.block or decoder.block?",
     ),
     "an index of another stack": (
         ["t5-small", "--layer", "encoder.block.6"],
@@ -350,9 +353,9 @@ def test_an_invalid_layer_is_a_one_line_error(layer: Any) -> None:
     if layer is None:
         assert pc.explain("gpt2-small", layer=None).of == "model"
         return
-    with pytest.raises(pc.ParamcountError) as caught:
+    with pytest.raises(pc.ParamcountError) as error:
         pc.explain("gpt2-small", layer=layer)
-    assert_one_line(str(caught.value))
+    assert_one_line(str(error.value))
 
 
 def test_heads_that_are_experts_are_an_error() -> None:
@@ -362,7 +365,7 @@ def test_heads_that_are_experts_are_an_error() -> None:
         pc.explain({"model_type": "jetmoe"}, head=True)
 
 
-# ---- from the declaration
+# ---- changed architectures
 
 
 Patch = pytest.MonkeyPatch
@@ -400,7 +403,7 @@ def test_a_changed_architecture_changes_its_formula(name: str, monkeypatch: pyte
 
 
 def test_a_size_that_the_forward_pass_compares_stays_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Symbols are unequal where numbers are equal: the walk with numbers decides, and what branches stays a number."""
+    """Symbols may differ where numbers are equal, so sizes that the forward pass compares stay numbers."""
     from paramcount import flow
     from paramcount.parts import attentions
 
@@ -414,12 +417,12 @@ def test_a_size_that_the_forward_pass_compares_stays_a_number(monkeypatch: pytes
         )
 
     test_mutants.replace_everywhere(monkeypatch, original, attention)
-    explained = pc.explain("llama-3.1-8b")
-    assert explained.total == count_sizes(zoo.load_entry("llama-3.1-8b").sizes).total
-    assert explained.fixed_sizes
+    explanation = pc.explain("llama-3.1-8b")
+    assert explanation.total == count_sizes(zoo.load_entry("llama-3.1-8b").sizes).total
+    assert explanation.fixed_sizes
     assert all(
-        evaluate_text(line.formula, {size.name: size.value for size in explained.sizes}) == line.value
-        for line in explained.lines
+        evaluate_text(line.formula, {size.name: size.value for size in explanation.sizes}) == line.value
+        for line in explanation.lines
     )
 
 
@@ -435,13 +438,13 @@ def test_a_page_equals_its_golden_file(id: str, run: Runner) -> None:
 @pytest.mark.parametrize("id", pick_structures())
 def test_latex_is_well_formed_and_its_equations_are_true(id: str) -> None:
     walker = pytest.importorskip("pylatexenc.latexwalker")
-    explained = explain_case(id)
-    written = render_latex(explained)
-    nodes, _, _ = walker.LatexWalker(written, tolerant_parsing=False).get_latex_nodes()
+    explanation = explain_case(id)
+    latex = render_latex(explanation)
+    nodes, _, _ = walker.LatexWalker(latex, tolerant_parsing=False).get_latex_nodes()
     blocks = [node for node in nodes if node.isNodeType(walker.LatexEnvironmentNode)]
     assert {node.environmentname for node in blocks} == {"align*"}
-    assert len(blocks) == written.count(r"\begin{align*}")
-    sizes = {size.name: size.value for size in explained.sizes}
+    assert len(blocks) == latex.count(r"\begin{align*}")
+    sizes = {size.name: size.value for size in explanation.sizes}
     totals = []
     for node in blocks[1:]:
         equations: list[list[str]] = []
@@ -453,7 +456,7 @@ def test_latex_is_well_formed_and_its_equations_are_true(id: str) -> None:
         for sides in equations:
             assert len({evaluate_latex(side, sizes) for side in sides}) == 1
             totals.append(evaluate_latex(sides[-1], sizes))
-    assert totals[len(explained.lines)] == explained.total == sum(totals[: len(explained.lines)])
+    assert totals[len(explanation.lines)] == explanation.total == sum(totals[: len(explanation.lines)])
 
 
 def test_csv_and_json_contain_exact_integers(run: Runner) -> None:
@@ -480,12 +483,12 @@ def test_markdown_is_a_section_of_a_model_card(run: Runner) -> None:
 
 
 def test_a_what_if_is_described_in_every_format(run: Runner) -> None:
-    said = "what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248"
+    change = "what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248"
     for format in ("table", "markdown", "html", "latex"):
         out = run("explain", "llama-3.1-8b", "--set", "n_layers=40", "--format", format).out
-        assert out.replace("\\", "").count(said) == 1, format
+        assert out.replace("\\", "").count(change) == 1, format
     data = json.loads(run("explain", "llama-3.1-8b", "--set", "n_layers=40", "--json").out)
-    assert (data["total"], data["changes"]) == (9_775_157_248, [said])
+    assert (data["total"], data["changes"]) == (9_775_157_248, [change])
 
 
 def test_a_hostile_name_does_not_become_markup(tmp_path: Path, run: Runner) -> None:
@@ -506,8 +509,8 @@ def test_a_hostile_name_does_not_become_markup(tmp_path: Path, run: Runner) -> N
 
 def test_a_page_of_any_width_has_the_same_numbers() -> None:
     for width in (1, 60, 97, 300):
-        printed = parse_page(render_text(pc.explain("deepseek-v3"), width))
-        assert printed.total == sum(row.value for row in printed.rows) == 671_026_404_352
+        page = parse_page(render_text(pc.explain("deepseek-v3"), width))
+        assert page.total == sum(row.value for row in page.rows) == 671_026_404_352
 
 
 def test_every_tensor_is_listed_with_name_shape_repeats_and_count(run: Runner) -> None:
@@ -528,7 +531,7 @@ def test_every_tensor_is_listed_with_name_shape_repeats_and_count(run: Runner) -
         for row in rows
         if row["tensor"] == "model.layers.{layer}.self_attn.q_a_proj.weight" and row["part"] == "decoder"
     ]
-    assert down["repeats"] == "61 layers"  # of both kinds
+    assert down["repeats"] == "61 layers"  # dense and MoE
     assert re.search(
         r"\.gate_proj\.weight\n  \[2048, 7168\] +58 layers × 256 experts +217,969,590,272\n",
         run("explain", "deepseek-v3", "--tensors").out,
@@ -546,7 +549,8 @@ def test_tensors_sum_to_the_total_and_have_their_checkpoint_names(id: str, run: 
 
 
 def test_explain_loads_neither_numpy_nor_sympy() -> None:
-    code = "from paramcount.cli import main\ntry:\n    main(['explain', 'deepseek-v3'])\nexcept SystemExit: pass\nimport sys\nprint(*sys.modules)"
+    call = "try:\n    main(['explain', 'deepseek-v3'])\nexcept SystemExit: pass"
+    code = f"from paramcount.cli import main\n{call}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()} & {
         "numpy",
@@ -559,9 +563,9 @@ def test_explain_loads_neither_numpy_nor_sympy() -> None:
 
 
 def test_an_explanation_is_immutable() -> None:
-    explained = pc.explain("gpt2-small")
+    explanation = pc.explain("gpt2-small")
     with pytest.raises(AttributeError):
-        explained.total = 0  # type: ignore[misc]
-    assert isinstance(explained, pc.Explanation)
-    assert explained == pc.explain(pc.load("gpt2-small"))
-    assert evaluate(explained.total, {}) == 124_439_808
+        explanation.total = 0  # type: ignore[misc]
+    assert isinstance(explanation, pc.Explanation)
+    assert explanation == pc.explain(pc.load("gpt2-small"))
+    assert evaluate(explanation.total, {}) == 124_439_808

@@ -1,4 +1,4 @@
-"""`pc.formula`: the polynomials of models and of architectures, evaluated, against the counts; what has to be given, and what is refused."""
+"""`pc.formula`: polynomials of models and architectures compared with counts, required flags and errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def formula_error(*args: Any, **structure: Any) -> pc.ParamcountError:
     return caught.value
 
 
-# ---- of a model
+# ---- formulas of models
 
 
 @pytest.mark.parametrize("id", pick_structures())
@@ -113,7 +113,7 @@ def test_formulas_can_be_added_subtracted_and_multiplied() -> None:
 
 def test_a_given_size_is_a_number_and_a_given_flag_changes_the_structure() -> None:
     assert str(pc.formula("llama-3.1-8b", "mlp", n_layers=40)) == "120 · d_model · d_ff"
-    assert str(pc.formula("llama-3.1-8b", "mlp", n_layers=32)) == "96 · d_model · d_ff"  # also where it is what it was
+    assert str(pc.formula("llama-3.1-8b", "mlp", n_layers=32)) == "96 · d_model · d_ff"  # also if unchanged
     tied = pc.formula("llama-3.1-8b", tie_word_embeddings=True)
     assert str(pc.formula("llama-3.1-8b") - tied) == "vocab_size · d_model"
     assert "vision.n_layers" not in pc.formula("llama-3.2-11b-vision", "vision", vision={"n_layers": 31}).names
@@ -123,10 +123,10 @@ def test_a_given_size_is_a_number_and_a_given_flag_changes_the_structure() -> No
 
 
 def test_a_size_that_the_structure_depends_on_is_a_number() -> None:
-    assert str(pc.formula("llama-3.2-11b-vision", "mlp")) == "120 · d_model · d_ff"  # of 40 layers
+    assert str(pc.formula("llama-3.2-11b-vision", "mlp")) == "120 · d_model · d_ff"  # 40 layers
 
 
-# ---- of an architecture
+# ---- formulas of architectures
 
 
 @cache
@@ -137,17 +137,17 @@ def architecture_name(cls: type[Sizes]) -> str:
 
 
 def user_value(value: Any) -> Any:
-    """A field as somebody gives it: a part by its name, a size that may be missing as one that is there."""
+    """The value to pass for a field: True for an optional size that exists."""
     return True if type(value) is int else value
 
 
 def requested_structure(error: pc.ParamcountError, cls: type[Sizes], sizes: Sizes) -> dict[str, Any]:
-    """What an error asks for, as these sizes have it."""
+    """The values of these sizes for the flags that an error requires."""
     known = list_values(sizes)
     found: dict[str, Any] = {}
     for piece in error.expected.split("; "):
         path, _, how = piece.partition(": ")
-        if path not in known:  # of a part that these sizes have not
+        if path not in known:  # in a part that these sizes lack
             continue
         value = known[path]
         if isinstance(value, Sizes):
@@ -158,7 +158,7 @@ def requested_structure(error: pc.ParamcountError, cls: type[Sizes], sizes: Size
 
 
 def supply_structure(name: str, sizes: Sizes) -> tuple[dict[str, Any], int]:
-    """All that an architecture asks for, and how many errors it took to ask."""
+    """All flags that an architecture requires, and the number of errors until they are complete."""
     structure: dict[str, Any] = {}
     for errors in range(6):
         try:
@@ -179,7 +179,7 @@ def make_default(name: str) -> Any:
 
 @cache
 def load_models() -> dict[str, zoo.Model]:
-    """{architecture: a model of it}: of the zoo, a default config; of modelling code that no library ships, a released one."""
+    """{architecture: a model}: from the zoo, from a default config, or a released config with remote code."""
     found = {str(model.architecture): model for model in map(zoo.load_entry, ZOO)}
     found |= {str(model.architecture): model for model in map(pc.load, REMOTE)}
     found |= {name: pc.load(make_default(name)) for name in set(MODEL_TYPES) & set(ARCHITECTURES)}
@@ -187,8 +187,9 @@ def load_models() -> dict[str, zoo.Model]:
     return found | {"minimax_text_01": pc.load({**lightning, "model_type": "minimax_text_01"})}
 
 
-NOT_OF_A_MODEL = {name for name in ARCHITECTURES if name.endswith("ForTokenClassification")}  # the same as an encoder
-ZIPPED = {"nemotron-nas"}  # several lists for each layer: whether one is read to its end shows only beside the others
+# Architectures with the same weights as an encoder
+NOT_OF_A_MODEL = {name for name in ARCHITECTURES if name.endswith("ForTokenClassification")}
+ZIPPED = {"nemotron-nas"}  # several lists per layer, each required once another is given
 
 
 @pytest.mark.parametrize("name", sorted(set(ARCHITECTURES) - NOT_OF_A_MODEL))
@@ -211,7 +212,7 @@ def test_an_architecture_with_its_required_flags_evaluates_to_the_count(name: st
     "name", ["llama", "qwen2", "deepseek_v3", "mixtral", "falcon", "jamba", "t5", "opt", "bloom", "gemma2", "gpt_neox"]
 )
 def test_flags_that_are_not_required_make_no_difference(name: str) -> None:
-    """Every frozen config with the same answers has the same formula, whatever its other flags are."""
+    """Frozen configs with equal required flags have the same formula, whatever their other flags are."""
     for config in CASES.get(name, []):
         model = pc.load(config)
         if model.reading.head and model.architecture == name:
@@ -226,7 +227,7 @@ def test_one_error_names_every_flag_that_weights_depend_on() -> None:
         "llama: the weights depend on attention_bias, mlp_bias, tie_word_embeddings; specify them"
         " (expected attention_bias: True or False; mlp_bias: True or False; tie_word_embeddings: True or False)"
     )
-    assert "mixer_bias, conv_bias" in str(formula_error("jamba"))  # also those that only one kind of layer has
+    assert "mixer_bias, conv_bias" in str(formula_error("jamba"))  # also flags of a single kind of layer
     assert "d_q_lora: None, True if it exists, or an integer" in str(formula_error("deepseek_v3"))
     assert "norms: a string: sequential, parallel, parallel_two_norms" in str(formula_error("falcon"))
 
@@ -259,9 +260,9 @@ def test_layer_types_are_given_as_a_list_of_strings() -> None:
 
 
 def test_parts_are_given_as_names_of_architectures() -> None:
-    asked = str(formula_error("llava"))
-    assert "language: the name of an architecture" in asked
-    assert "language.tie_word_embeddings" not in asked  # what a language model needs depends on which it is
+    message = str(formula_error("llava"))
+    assert "language: the name of an architecture" in message
+    assert "language.tie_word_embeddings" not in message  # the required flags depend on the language model
     flags: dict[str, Any] = {"projector_bias": True, "language": "llama", "vision": "clip_vision_model"}
     assert "language.tie_word_embeddings: True or False" in str(formula_error("llava", **flags))
     of_language: dict[str, Any] = {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}
@@ -280,7 +281,7 @@ def test_a_string_prefers_the_model_and_a_mapping_names_the_architecture() -> No
         "openai-gpt",
     ]  # ids of the Hub
     assert find_architecture("deepseek_v3") == "deepseek_v3"  # the model is deepseek-v3
-    assert find_architecture("llama") == "llama"  # also a family, which is no model
+    assert find_architecture("llama") == "llama"  # also a family, but not a model
 
 
 REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
@@ -374,8 +375,8 @@ def test_a_size_that_the_structure_depends_on_is_required() -> None:
         "mllama", tie_word_embeddings=False, cross_attention_layers=(1,), **{"vision.intermediate_layers": (1,)}
     )
     assert (
-        str(error)
-        == "mllama: the weights depend on n_layers; specify it (expected n_layers: an integer, because the structure depends on it)"
+        str(error) == "mllama: the weights depend on n_layers; specify it"
+        " (expected n_layers: an integer, because the structure depends on it)"
     )
 
 
@@ -390,7 +391,7 @@ def test_legacy_buffers_that_are_not_polynomials_require_a_model() -> None:
 
 
 def test_a_flag_that_the_forward_pass_starts_to_read_becomes_required(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A declaration that starts to read a flag asks for it."""
+    """A flag is required as soon as the forward pass reads it."""
     from paramcount.architectures import llama
     from paramcount.flow import Data
 

@@ -1,7 +1,8 @@
-"""What the reference allocates and no forward pass reads: in no count, and beside the total the reference's sum of numel.
+"""Parameters that the reference allocates but no forward pass reads: with the total, they are its sum of numel.
 
-tests/data/unreachable.json holds, for a config of every architecture that has such tensors, what transformers 5.23.0 allocates for it and
-which of its tensors are those. `python -m tests.oracle.freeze --unreachable` writes it, tests/oracle/test_unreachable.py checks it.
+tests/data/unreachable.json contains a config for every architecture with such tensors, what transformers 5.23.0
+allocates for it, and which tensors are unreachable. `python -m tests.oracle.freeze --unreachable` writes the file,
+tests/oracle/test_unreachable.py checks it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ UNREACHABLE = Path(__file__).parent / "data" / "unreachable.json"
 CASES: list[dict[str, Any]] = json.loads(UNREACHABLE.read_text(encoding="utf-8"))
 LONGCAT = {"model_type": "longcat_flash"}
 BERT = {
-    "model_type": "bert", "architectures": ["BertForMaskedLM"], "tie_word_embeddings": False, "vocab_size": 96, "hidden_size": 32,
-    "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 40,
+    "model_type": "bert", "architectures": ["BertForMaskedLM"], "tie_word_embeddings": False, "vocab_size": 96,
+    "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 40,
 }  # fmt: skip
 
 
@@ -55,21 +56,21 @@ def test_a_class_without_an_lm_head_has_no_second_bias() -> None:
 
 
 def test_every_declaration_of_unreachable_tensors_has_a_case() -> None:
-    counted = {type(pc.load(case["config"]).sizes).unreachable for case in CASES if case["unreachable"]}
+    tested = {type(pc.load(case["config"]).sizes).unreachable for case in CASES if case["unreachable"]}
     library = [name for name in ARCHITECTURES if " of " not in architecture(name).reference]
     declared = {architecture(name).unreachable for name in library} - {Sizes.unreachable}
-    assert declared - counted == set()
+    assert declared - tested == set()
 
 
 def test_longcat_s_identity_experts() -> None:
-    """28 layers, 256 identity experts with a gate and an up matrix of 2,048 x 6,144 each: LongcatFlashExperts.__init__."""
+    """LongcatFlashExperts.__init__: 28 layers, 256 identity experts with gate and up matrices of 2,048 × 6,144."""
     count = pc.count(LONGCAT)
     assert sum(count.unreachable.values()) == 28 * 256 * 2 * 2048 * 6144 == 180_388_626_432
     assert set(count.unreachable_reasons.values()) == {"identity experts compute nothing"}
 
 
 def test_deepseek_vl2_s_attention_pooling() -> None:
-    """timm's AttentionPoolLatent as siglip_vit.py makes it: a latent vector, q, kv, proj, norm and an MLP of mlp_ratio, all with biases."""
+    """timm's AttentionPoolLatent in siglip_vit.py: a latent vector, q, kv, proj, norm and an MLP, all with biases."""
     vision = {"width": 1152, "layers": 2, "heads": 16, "patch_size": 14, "image_size": 384, "mlp_ratio": 3.7362}
     d, d_ff = 1152, 4304
     count = pc.count(

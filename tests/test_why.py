@@ -1,4 +1,4 @@
-"""Why a published figure is what it is: every cause, unit by unit, from the declaration."""
+"""`why`: the causes that explain a published figure to the last parameter."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def explain_one(model: object, number: str | int) -> Why:
 
 
 def list_causes(answer: Why) -> list[tuple[str, int]]:
-    """The causes of the one explanation."""
+    """The causes in the only explanation."""
     (account,) = answer.accounts
     return [(cause.name, cause.units) for cause in account.causes]
 
 
 def check_account(account: Account) -> None:
-    """Every sum in an account is one, and every arithmetic comes to its number."""
+    """Assert that every sum and every printed arithmetic in an account is correct."""
     assert account.value == account.count + sum(cause.units for cause in account.causes)
     for cause in account.causes:
         assert cause.units == sum(item.units for item in cause.items) != 0
@@ -53,14 +53,14 @@ def check_account(account: Account) -> None:
             assert eval(item.arithmetic.replace(",", "").replace("×", "*")) == abs(item.units)  # noqa: S307
 
 
-# ---- tests/data/published_totals.csv: published figures that differ from the count, with every unit of the difference
+# ---- tests/data/published_totals.csv: published figures that differ from the count, with every cause
 
 with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
     CLAIMS: dict[str, list[dict[str, str]]] = {}
     for row in csv.DictReader(file):
         CLAIMS.setdefault(row["model"], []).append(row)
 
-PIECES = {  # the words of a cause in that file: our cause, and those of its items that they mean
+PIECES = {  # {words in that file: (name of the cause, names of its items)}
     "causal-mask buffers": ("legacy buffers", {""}),
     "inv_freq buffers": ("legacy buffers", {""}),
     "58 x 256 e_score_correction_bias (buffers)": ("buffers", {""}),
@@ -85,12 +85,12 @@ def test_each_published_difference_is_explained_by_its_causes_to_the_last_parame
     assert (answer.verdict, answer.left_over, account.value) == ("exact", 0, int(rows[0]["published"]))
     assert (answer.base, answer.true) == ("total", int(rows[0]["model_parameters"]))
     found = {(cause.name, item.name): item.units for cause in account.causes for item in cause.items}
-    claimed = set()
+    expected = set()
     for row in rows:
         ((name, items),) = [piece for words, piece in PIECES.items() if words in row["cause"]]
         assert sum(found[name, item] for item in items) == int(row["units"])
-        claimed |= {(name, item) for item in items}
-    assert set(found) == claimed
+        expected |= {(name, item) for item in items}
+    assert set(found) == expected
 
 
 @pytest.mark.parametrize("model", CLAIMS)
@@ -148,7 +148,7 @@ def test_a_withdrawn_figure_is_not_reproducible() -> None:
 
 
 def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
-    """36.7B "including 0.9B for Embedding and 0.9B for the output Head" (README_WEIGHTS.md): with both it would be 37.6."""
+    """README_WEIGHTS.md: 36.7B "including 0.9B for Embedding and 0.9B for the output Head"; with both it is 37.6B."""
     answer = explain_one("deepseek-v3", "36.7B")
     assert (answer.what, answer.verdict, answer.base, answer.left_over) == (
         "active",
@@ -158,15 +158,15 @@ def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
     )
 
 
-# ---- every cause, against figures that others print or that are derived by hand
+# ---- every cause, with figures from other sources or derived by hand
 
 
 @pytest.mark.parametrize(
     ("model", "figure", "expected"),
     [
-        ("gpt2-small", "123.65M", [("position embedding", -1024 * 768)]),  # nanoGPT prints it of its own GPT-2
-        ("gpt2-small", 124_475_904, [("vocabulary padded to 50,304", 47 * 768)]),  # nanoGPT, whose table is padded
-        ("gpt2-small", 163_037_184, [("tied LM head counted twice", 50257 * 768)]),  # a GPT-2 whose head is untied
+        ("gpt2-small", "123.65M", [("position embedding", -1024 * 768)]),  # printed by nanoGPT
+        ("gpt2-small", 124_475_904, [("vocabulary padded to 50,304", 47 * 768)]),  # nanoGPT with its padded vocabulary
+        ("gpt2-small", 163_037_184, [("tied LM head counted twice", 50257 * 768)]),  # GPT-2 with an untied LM head
         ("gpt2-small", 85_056_000, [("token embedding", -50257 * 768), ("position embedding", -1024 * 768)]),
         ("gpt2-small", 124_439_808 - 38_400, [("norms", -(12 * 4 * 768 + 2 * 768))]),
         (
@@ -188,18 +188,18 @@ def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
             "deepseek-v3",
             671_026_404_352 + 40_838_232,
             [("FP8 scales", 40_838_232)],
-        ),  # none of a layer that is not there
+        ),  # without the scales of the MTP layer
         (
             "kimi-k2",
             1_026_470_731_056,
             [("buffers", 60 * 384), ("legacy buffers", 61 * 56), ("FP8 scales", 62_495_192)],
-        ),  # as its entry says
+        ),  # as stated in its zoo entry
         ("moonlight-16b-a3b", 15_960_111_936, [("buffers", 26 * 64), ("legacy buffers", 27 * 64)]),
         (
             "gpt-oss-20b",
             4_187_440_704 - 24 * 42_592,
             [("biases", -24 * (4096 + 2 * 512 + 2880 + 32 + 4 * (5760 + 2880)))],
-        ),  # those of 4 experts
+        ),  # of 4 active experts
     ],
 )
 def test_each_cause_is_found_and_named(model: str, figure: str | int, expected: list[tuple[str, int]]) -> None:
@@ -232,7 +232,7 @@ def test_encoders_are_omitted_separately_or_together() -> None:
 
 
 def test_embeddings_of_different_sizes_are_distinguished() -> None:
-    count = pc.count("llama-3.2-11b-vision")  # eight rows of the table have no place in the head
+    count = pc.count("llama-3.2-11b-vision")  # the embedding has eight rows more than the head
     assert count.embedding - count.lm_head == 8 * 4096
     assert list_causes(explain_one("llama-3.2-11b-vision", count.total - count.embedding)) == [
         ("token embedding", -count.embedding)
@@ -256,7 +256,7 @@ def test_an_mtp_layer_with_buffers_and_duplicates_is_one_cause_with_items() -> N
 
 def test_the_scales_of_a_config_json_are_explained_exactly() -> None:
     document = json.loads((DATA / "config_truth" / "DeepSeek-V3.2.json").read_text(encoding="utf-8"))["config"]
-    answer = explain_one(document, 685_396_921_376)  # safetensors total of the hub: github sammcj/llmfit hf_models.json
+    answer = explain_one(document, 685_396_921_376)  # safetensors total on the Hub: github sammcj/llmfit hf_models.json
     assert list_causes(answer) == [("buffers", 14_848), ("MTP layer", 13_477_385_728), ("FP8 scales", 41_591_584)]
     glm = json.loads((DATA / "config_truth" / "GLM-4.5.json").read_text(encoding="utf-8"))["config"]
     assert list_causes(explain_one(glm, 358_337_791_296)) == [("buffers", 14_240), ("MTP layer", 5_539_962_272)]
@@ -264,7 +264,7 @@ def test_the_scales_of_a_config_json_are_explained_exactly() -> None:
 
 
 def test_causes_follow_the_sizes_of_the_model() -> None:
-    """Another size, and every cause that holds it is another number."""
+    """Changed sizes change the causes that depend on them."""
     model = pc.what_if("gpt2-small", vocab_size=50_304, n_positions=2048)
     assert list_causes(explain_one(model, pc.count(model).total + 50_304 * 768 - 2048 * 768)) == [
         ("tied LM head counted twice", 50_304 * 768),
@@ -272,11 +272,11 @@ def test_causes_follow_the_sizes_of_the_model() -> None:
     ]
 
 
-# ---- which explanation is given
+# ---- which explanation takes precedence
 
 
 def test_the_stated_convention_takes_precedence() -> None:
-    """README.md: "37B activated for each token", which its entry lists as `active`: embeddings included."""
+    """README.md: "37B activated for each token"; the zoo entry lists it as `active`, which includes embeddings."""
     answer = explain_one("deepseek-v3", "37B")
     assert (answer.what, answer.verdict, list_causes(answer), answer.accounts[0].value) == (
         "active",
@@ -291,7 +291,7 @@ def test_the_stated_convention_takes_precedence() -> None:
         ["input or output embedding"],
     )
     assert explain_one("qwen3-next-80b-a3b", "3B").accounts[0].value == 3_874_929_408
-    assert explain_one("mixtral-8x7b", "12.9B").rounded is None  # it rounds to the figure itself
+    assert explain_one("mixtral-8x7b", "12.9B").rounded is None  # the count rounds to the figure
 
 
 def test_why_shows_the_stated_convention_first(run: Runner) -> None:
@@ -315,27 +315,26 @@ def test_rounding_takes_precedence_over_truncation_without_a_stated_convention()
 
 def test_the_fewest_causes_take_precedence() -> None:
     answer = explain_one("deepseek-v3", "671B")
-    assert (list_causes(answer), answer.plainer) == ([], None)  # with buffers, scales or norms it would be 671B too
+    assert (list_causes(answer), answer.plainer) == ([], None)  # total plus buffers would round to 671B too
     assert explain_one("mixtral-8x7b", "12.9B").plainer is None
 
 
 def test_the_count_that_the_source_names_decides() -> None:
-    said = explain_one(
-        "glm-4.5-air", "106B"
-    )  # Table 1 of the paper counts no tables; the total itself becomes 106B only where it is cut off
-    assert (said.what, said.verdict, list_causes(said)) == (
+    # Table 1 of the paper excludes embeddings; the total itself matches 106B only when truncated
+    answer = explain_one("glm-4.5-air", "106B")
+    assert (answer.what, answer.verdict, list_causes(answer)) == (
         "non_embedding",
         "rounded",
         [("input and output embedding", -1_241_513_984)],
     )
-    xl = explain_one("gpt2-xl", "1.5B")  # of the total, which is cut off; without the table it would be 1.48
+    xl = explain_one("gpt2-xl", "1.5B")  # the truncated total; without the token embedding it would be 1.48
     assert (xl.what, xl.verdict, list_causes(xl)) == ("total", "truncated", [])
-    mapping = {"architecture": "gpt2", "config": pc.load("gpt2-xl").sizes.model_dump()}  # of which nobody says anything
+    mapping = {"architecture": "gpt2", "config": pc.load("gpt2-xl").sizes.model_dump()}  # without a source
     assert (explain_one(mapping, "1.5B").verdict, list_causes(explain_one(mapping, "1.5B"))) == (
         "rounded",
         [("token embedding", -50257 * 1600)],
     )
-    r1 = explain_one("deepseek-v3", "685B")  # what the files hold is one cause more than would do
+    r1 = explain_one("deepseek-v3", "685B")  # two causes would be enough without the source
     assert (r1.what, [name for name, _ in list_causes(r1)]) == ("checkpoint", ["buffers", "MTP layer", "FP8 scales"])
 
 
@@ -358,7 +357,7 @@ def test_explanations_with_the_same_value_are_merged() -> None:
 
 
 def test_buffers_do_not_explain_a_count_of_parameters() -> None:
-    """GPT-3's 96 causal masks of 2,048 × 2,048 would make 175.0B of its total, which is what Table 2.1 says it counts."""
+    """The total plus 96 causal masks of 2,048 × 2,048 would be 175.0B, but Table 2.1 of GPT-3 counts parameters."""
     assert explain_one("gpt-3", "175.0B").verdict == "not reproducible"
     assert explain_one("gpt-3", 174_604_259_328 + 96 * 2048 * 2048).verdict == "exact"
 
@@ -415,16 +414,12 @@ def test_at_most_three_causes_explain_a_figure() -> None:
     count = pc.count("deepseek-v3")
     three = count.total + count.buffers + count.mtp + 40_838_232 + 702_264
     assert len(list_causes(explain_one("deepseek-v3", three))) == 3
-    assert (
-        explain_one("deepseek-v3", three - 61 * (2 * 7168 + 2048) - 7168).verdict == "not reproducible"
-    )  # without norms, too
-    two = (
-        count.active - count.embedding - count.lm_head + count.mtp - 248 * 3 * 2048 * 7168
-    )  # of the MTP layer, too, 8 of 256 experts are active
+    without_norms = three - 61 * (2 * 7168 + 2048) - 7168
+    assert explain_one("deepseek-v3", without_norms).verdict == "not reproducible"
+    # starting from `active` is one of the three causes; 8 of the 256 experts in the MTP layer are active
+    two = count.active - count.embedding - count.lm_head + count.mtp - 248 * 3 * 2048 * 7168
     assert len(list_causes(explain_one("deepseek-v3", two))) == 2
-    assert (
-        explain_one("deepseek-v3", two - count.components["norm"]).verdict == "not reproducible"
-    )  # for `active` is one of the three
+    assert explain_one("deepseek-v3", two - count.components["norm"]).verdict == "not reproducible"
 
 
 # ---- every model
@@ -435,12 +430,16 @@ def test_every_published_figure_has_an_answer_that_adds_up(id: str) -> None:
     model = zoo.load_entry(id)
     answers = pc.why(id)
     assert [answer.published for answer in answers] == [
-        f"{said.value:,}" if isinstance(said.value, int) else said.value for said in model.published
+        f"{figure.value:,}" if isinstance(figure.value, int) else figure.value for figure in model.published
     ]
     refs = {source.id: source.ref for source in model.sources}
-    for answer, said in zip(answers, model.published, strict=True):
-        figure = parse_figure(said.value)
-        assert (answer.value, answer.step, answer.what, answer.source) == (*figure, said.what, refs[said.source])
+    for answer, published in zip(answers, model.published, strict=True):
+        figure = parse_figure(published.value)
+        assert (answer.value, answer.step, answer.what, answer.source) == (
+            *figure,
+            published.what,
+            refs[published.source],
+        )
         for account in answer.accounts:
             check_account(account)
             assert match_figure(account.value, figure) == account.fit
@@ -463,7 +462,7 @@ def test_every_architecture_explains_its_total_with_and_without_the_embedding(na
     assert explain_one(model, count.total - count.embedding).ok
 
 
-# ---- what may be asked
+# ---- valid and invalid figures
 
 
 @pytest.mark.parametrize(
@@ -531,7 +530,7 @@ def test_an_unexplained_figure_shows_the_unexplained_difference(run: Runner) -> 
         "117 M: not reproducible, 7.4 M unexplained\npublished  117,000,000\ntotal      124,439,808\n",
     )
     assert run("why", "gpt2-small", "124449808").out.startswith("124,449,808: not reproducible, 10,000 unexplained\n")
-    lines = run("why", "qwen2-7b", "5.98B").out.splitlines()  # compared with what its source counts
+    lines = run("why", "qwen2-7b", "5.98B").out.splitlines()  # compared with the count that its source names
     assert lines[:3] == [
         "5.98 B: not reproducible, 546 M unexplained",
         "published                             5,980,000,000",

@@ -1,4 +1,4 @@
-"""Why a file holds as many values as it does: the model's total and named causes, each with its arithmetic, nothing left over."""
+"""`why` on checkpoints: the number of values is the total plus named causes, with nothing unexplained."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TRUTH = {
 }
 PACKED = [name for name in NAMES if name.endswith(("GPTQ", "AWQ", "MXFP4")) or "-FP8" in name]
 PLAIN = [name for name in NAMES if name not in PACKED]
-BESIDE = {"gpt2-small": "masks", "llama-2-7b": "frequencies"}  # what a release holds beside its parameters
+LEGACY = {"gpt2-small": "masks", "llama-2-7b": "frequencies"}  # buffers in the release
 RELEASED = {
     "gpt2-small": "gpt2",
     "llama-2-7b": "llama-2-7b",
@@ -55,18 +55,18 @@ with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
 
 
 def make_checkpoint(
-    tensors: Tensors, path: Path = Path("model.safetensors"), format: str = "safetensors", **said: Any
+    tensors: Tensors, path: Path = Path("model.safetensors"), format: str = "safetensors", **fields: Any
 ) -> Checkpoint:
-    """A checkpoint of these tensors, as if its header had been read."""
+    """A checkpoint with these tensors, as if its header had been read."""
     known = {
         name: FileTensor(path.name, dtype, shape, tensor_bytes(dtype, shape), 0)
         for name, (dtype, shape) in tensors.items()
     }
-    return Checkpoint(path, format, known, (File(path.name, path, None),), **said)
+    return Checkpoint(path, format, known, (File(path.name, path, None),), **fields)
 
 
 def make_index(tensors: Tensors) -> Checkpoint:
-    """The same where only an index is there."""
+    """The same checkpoint if only its index exists."""
     path = Path("model.safetensors.index.json")
     return Checkpoint(
         path,
@@ -77,7 +77,7 @@ def make_index(tensors: Tensors) -> Checkpoint:
 
 
 def release_tensors(id: str) -> Tensors:
-    return make_release(TRUTH[id]["config"], BESIDE.get(id, ""))
+    return make_release(TRUTH[id]["config"], LEGACY.get(id, ""))
 
 
 @cache
@@ -102,7 +102,7 @@ def omitted_values(found: CheckpointExplanation) -> int:
     return cause_units(found).get("omitted by the converter", 0)
 
 
-# ---- released files: what was published of them
+# ---- released files and their published figures
 
 
 @pytest.mark.parametrize("id", RELEASED)
@@ -139,7 +139,7 @@ def test_a_stored_copy_of_a_tied_head_is_one_cause() -> None:
     assert found.verdict == "exact"
 
 
-# ---- files that the field's libraries wrote
+# ---- files written by common libraries
 
 
 def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() -> None:
@@ -168,17 +168,17 @@ def test_each_kind_of_tensor_next_to_packed_weights_is_a_cause(name: str, causes
     tensors = load_saved(name).tensors
     found = explain_checkpoint(pc.load(load_saved(name).config), make_checkpoint(tensors))
     assert cause_units(found) == {
-        cause: sum(prod(shape) for held, (_, shape) in tensors.items() if held.endswith(end))
+        cause: sum(prod(shape) for key, (_, shape) in tensors.items() if key.endswith(end))
         for cause, end in causes.items()
     }
-    beside = sum(cause_units(found).values())
+    extra = sum(cause_units(found).values())
     packed = {
-        held: prod(shape) * (8 if held.endswith("qweight") else 2 if held.endswith("_blocks") else 1)
-        for held, (_, shape) in tensors.items()
+        key: prod(shape) * (8 if key.endswith("qweight") else 2 if key.endswith("_blocks") else 1)
+        for key, (_, shape) in tensors.items()
     }
     assert (
-        found.values == sum(packed.values()) == found.account.count + beside
-    )  # eight values of 4 bits in a word, two in a byte
+        found.values == sum(packed.values()) == found.account.count + extra
+    )  # 4-bit values: eight per 32-bit word, two per byte
     assert found.verdict == "exact"
     check_sums(found)
     check_account(found.account)
@@ -212,7 +212,7 @@ def test_encoders_in_a_separate_file_are_omitted_by_name() -> None:
     assert found.values == count.language_model
 
 
-# ---- what does not fit is a cause, too
+# ---- problems are causes, too
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -227,7 +227,7 @@ def test_every_kind_of_damage_is_in_the_sum_and_reported_as_a_problem(damage: st
 
 
 def test_missing_misshapen_and_unexpected_tensors_are_named() -> None:
-    """Of a GPT-2 with one layer more, half the positions and a tensor that nobody knows."""
+    """A checkpoint of a GPT-2 with one layer more, half the positions and an unexpected tensor."""
     tensors: Tensors = {**load_saved("gpt2").tensors}
     c = load_saved("gpt2").config
     prefix = next(name for name in tensors if name.endswith("wpe.weight")).removesuffix("wpe.weight")
@@ -293,7 +293,7 @@ def test_a_sum_of_too_many_shapes_is_shortened_to_its_number_of_tensors() -> Non
     assert [item.arithmetic for cause in found.account.causes for item in cause.items] == ["60 tensors"]
 
 
-# ---- where only names are known
+# ---- names only
 
 
 def test_names_alone_give_no_number_of_values() -> None:
@@ -317,9 +317,9 @@ def test_an_index_is_explained_by_its_names_and_its_size(run: Runner, tmp_path: 
         "names only",
         "124439808",
     )
-    told = " ".join(run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json").out.split())
-    assert "137,022,720 values according to the tensor names = total 124,439,808 + legacy buffers 12,582,912" in told
-    assert f"total_size {total_bytes(tensors):,} is" in told
+    output = " ".join(run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json").out.split())
+    assert "137,022,720 values according to the tensor names = total 124,439,808 + legacy buffers 12,582,912" in output
+    assert f"total_size {total_bytes(tensors):,} is" in output
 
 
 def test_a_missing_shard_leaves_the_number_of_values_unknown(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_the_bytes_are_values_times_their_width_plus_headers(tmp_path: Path) -> 
     assert (
         explain_checkpoint(model, open_checkpoint(write_header(tmp_path / "saved.json", tensors))).byte_sums
         == found.byte_sums[:1]
-    )  # a saved header has no file
+    )  # there is no file for a saved header
 
 
 # ---- the command
@@ -358,7 +358,7 @@ def test_the_bytes_are_values_times_their_width_plus_headers(tmp_path: Path) -> 
 
 @pytest.fixture
 def gpt2(tmp_path: Path) -> str:
-    """The header of GPT-2's released file."""
+    """The header of the released GPT-2 file."""
     return str(write_header(tmp_path / "gpt2.json", release_tensors("gpt2-small")))
 
 
@@ -405,10 +405,10 @@ def test_every_format_has_the_number_and_the_cause(run: Runner, gpt2: str, forma
 def test_a_file_that_does_not_match_exits_with_1_and_names_the_problems(run: Runner, gpt2: str) -> None:
     done = run("why", "gpt2-medium", gpt2)
     assert done.code == 1
-    told = " ".join(done.out.split())
-    assert " problems" in told
-    assert "missing: h.{12-23}.ln_1.weight 12 × [1024] (norm)" in told
-    assert "more; paramcount verify lists them all" in told
+    output = " ".join(done.out.split())
+    assert " problems" in output
+    assert "missing: h.{12-23}.ln_1.weight 12 × [1024] (norm)" in output
+    assert "more; paramcount verify lists them all" in output
     assert run("why", "gpt2-medium", gpt2, "gpt2-small", gpt2).code == 1
 
 
