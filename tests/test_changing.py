@@ -366,9 +366,9 @@ def test_values_are_typed_as_in_yaml() -> None:
     [
         (["n_layers"], "--set n_layers: has no value (expected a size and its value, such as n_layers=40)"),
         (["n_layers="], "--set n_layers: has no value (expected a size and its value, such as n_layers=40)"),
-        (["=40"], "--set: names no size (expected a size and its value, such as n_layers=40)"),
-        ([""], "--set: names no size (expected a size and its value, such as n_layers=40)"),
-        (["n_layers=40", "n_layers=40"], "--set n_layers: is given twice (expected every size once)"),
+        (["=40"], "--set: has no name of a size (expected a size and its value, such as n_layers=40)"),
+        ([""], "--set: has no name of a size (expected a size and its value, such as n_layers=40)"),
+        (["n_layers=40", "n_layers=40"], "--set n_layers: is given twice (expected each size once)"),
         (["n_layers=forty"], "gpt2-small: n_layers = the string 'forty' (expected an integer)"),
         (["n_layers=4.5"], "gpt2-small: n_layers = 4.5 (expected an integer)"),
         (["n_layers=1_000"], "gpt2-small: n_layers = the string '1_000' (expected an integer)"),
@@ -377,8 +377,8 @@ def test_values_are_typed_as_in_yaml() -> None:
         (["n_layers=" + "9" * 31], "gpt2-small: n_layers = a number of more than 30 digits (expected an integer of at most 2,147,483,648)"),
         (["tie_word_embeddings=yes"], "gpt2-small: tie_word_embeddings = the string 'yes' (expected true or false)"),
         (["n_layers=[1"], "--set n_layers = '[1': is not YAML: did not find expected ',' or ']'"),
-        (["n_layers=3\nd_ff: 4"], r"--set n_layers = '3\nd_ff: 4' (expected printable text)"),
-        (["n_layers=\x1b[31m"], r"--set n_layers = '\x1b[31m' (expected printable text)"),
+        (["n_layers=3\nd_ff: 4"], r"--set n_layers = '3\nd_ff: 4' (expected a string of printable characters)"),
+        (["n_layers=\x1b[31m"], r"--set n_layers = '\x1b[31m' (expected a string of printable characters)"),
         (["n_layers=&a [*a, *a]"], "--set n_layers = '&a [*a, *a]': an anchor or alias"),
         (["n_layers=!!python/object:os.system x"], "--set n_layers = '!!python/object:os.system x': the tag"),
         (["n_layers=" + "[" * 40], "--set n_layers = '[[[[["),
@@ -552,23 +552,27 @@ def test_nothing_of_it_is_loaded_where_nothing_is_changed() -> None:
         (("a", "b", "a"), "a, b, a"),
         (("a", "b") * 6, "6 × (a, b)"),
         (("a", "a", "b") * 4 + ("a",), "4 × (2 × a, b), a"),
-        (("a", "b", "a", "a", "b", "b", "a", "b", "b", "a"), "5 × a, 5 × b in turns"),
+        (("a", "b", "a", "a", "b", "b", "a", "b", "b", "a"), "5 × a, 5 × b in mixed order"),
         (("x\x1by",), r"x\x1by"),
     ],
 )
-def test_a_list_is_told_by_what_recurs_in_it(value: tuple[object, ...], text: str) -> None:
+def test_a_list_is_summarised_by_its_repeating_pattern(value: tuple[object, ...], text: str) -> None:
     assert format_size(value) == text
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=24))
-def test_the_told_pattern_is_the_list_or_says_that_it_is_mixed(words: list[str]) -> None:
+def test_the_summary_of_a_list_expands_to_the_list_unless_it_says_mixed_order(words: list[str]) -> None:
     text = format_size(tuple(words))
-    outer = re.fullmatch(r"(\d+) × \((.*)\)(?:, (.*))?", text)
-    pieces = (
-        [(1, text.removesuffix(" in turns"))] if outer is None else [(int(outer[1]), outer[2]), (1, outer[3] or "")]
-    )
-    told: list[str] = []
+    is_mixed = text.endswith(" in mixed order")
+    pattern = re.fullmatch(r"(\d+) × \((.*)\)(?:, (.*))?", text)
+    pieces = [(1, text.removesuffix(" in mixed order"))]
+    if pattern is not None:
+        pieces = [(int(pattern[1]), pattern[2]), (1, pattern[3] or "")]
+    expanded: list[str] = []
     for times, piece in pieces:
         runs = [run.rpartition(" × ") for run in piece.split(", ") if run]
-        told += [word for n, _, word in runs for _ in range(int(n or 1))] * times
-    assert (sorted(told) == sorted(words)) if text.endswith("in turns") else (told == words)
+        expanded += [word for n, _, word in runs for _ in range(int(n or 1))] * times
+    if is_mixed:
+        assert sorted(expanded) == sorted(words)
+    else:
+        assert expanded == words

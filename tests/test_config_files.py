@@ -349,7 +349,7 @@ def test_another_tools_file_is_named_with_what_to_pass_instead(
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings = the string 'no' (expected true or false)"),
         ({"num_key_value_heads": 3}, "num_key_value_heads = 3 does not divide num_attention_heads = 32 (expected 1, 2, 4, 8, 16, …)"),
         ({"layer_types": ["full_attention"]}, "layer_types: has 1 entry for 36 layers (expected one entry per layer)"),
-        ({"per_layer_config": {"1": {"intermediate_size": 8}}}, "per_layer_config: overrides sizes layer by layer, which is not supported"),
+        ({"per_layer_config": {"1": {"intermediate_size": 8}}}, "per_layer_config: overrides sizes of single layers, which is not supported"),
     ],
 )  # fmt: skip
 def test_a_size_that_cannot_be_is_named_by_its_key(change: dict[str, Any], message: str) -> None:

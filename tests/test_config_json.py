@@ -388,7 +388,7 @@ def test_a_number_of_experts_that_no_layer_has_may_be_null(key: str) -> None:
         ("kimi_linear", "num_shared_experts", "n_shared_experts", "num_shared_experts: is missing"),
         ("bailing_hybrid", "num_shared_experts", "n_shared_experts", "num_shared_experts: is missing"),
         ("glm4_moe", "num_local_experts", "n_routed_experts", "num_local_experts: is missing"),
-        ("hy_v3", "num_local_experts", "num_experts", "the number of experts: is null"),
+        ("hy_v3", "num_local_experts", "num_experts", "the number of experts = null"),
     ],
 )
 def test_a_null_number_of_experts_hides_its_other_name(model_type: str, key: str, other: str, found: str) -> None:

@@ -1,8 +1,8 @@
 """Sizes of an architecture: typed fields, their config.json keys, and the rules between them.
 
-`fields` declares them, `derivations` (with `layer_types`, `rotary`, `mixers` and `single_layers`) computes sizes that no key
-gives, `rules` checks sizes against each other, `conditions` checks config.json keys that no size depends on, `values` formats
-and parses values.
+`fields` declares them. `derivations`, `layer_types`, `rotary`, `mixers` and `single_layers` compute the sizes that have
+no key of their own. `rules` checks sizes against each other, `conditions` and `settings` check config.json keys that no
+size depends on, and `values` parses and formats values.
 """
 
 from paramcount.sizes.derivations import (

@@ -30,58 +30,61 @@ def flag(js: Mapping[str, Any], key: str, absent: bool) -> bool:
 
 
 def class_ends(*endings: str) -> Derivation:
-    """Whether the first name in `architectures` ends with this."""
+    """Whether the first name in `architectures` has one of these endings."""
 
-    def ends(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
+    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
         first = (js.get("architectures") or [""])[0]
         return isinstance(first, str) and first.endswith(endings) and not first.endswith("LMHeadModel")
 
-    return ends
+    return derive
 
 
 def per_layer(c: Mapping[str, Any]) -> range:
-    """The layer indices, limited in number."""
+    """The layer indices.
+
+    Raises: ParamcountError if there are too many to list.
+    """
     if c["n_layers"] > MOST_NAMED:
         raise ParamcountError(
-            f"= {c['n_layers']}", where="n_layers", expected=f"at most {MOST_NAMED:,} where layers are told apart"
+            f"= {c['n_layers']}", where="n_layers", expected=f"at most {MOST_NAMED:,} layers if they differ"
         )
     return range(c["n_layers"])
 
 
 def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
-    """Qwen's two keys for which layers have no experts."""
-    only, step = js.get("mlp_only_layers") or (), js.get("decoder_sparse_step", 1)
-    return tuple(i for i in per_layer(c) if i in only or (i + 1) % step)
+    """The layers without experts, from Qwen's keys mlp_only_layers and decoder_sparse_step."""
+    dense_layers, step = js.get("mlp_only_layers") or (), js.get("decoder_sparse_step", 1)
+    return tuple(i for i in per_layer(c) if i in dense_layers or (i + 1) % step)
 
 
-def part_of(width: Any, share: Any) -> int:
+def part_of(size: object, share: object) -> int:
     """A share of a size, rounded down. Numbers only, because list * n could fill the memory."""
-    if type(width) is not int or type(share) not in (int, float):
-        raise ParamcountError(
-            f"= {describe_value(share if type(width) is int else width)}",
-            where="the rotated part of a head",
-            expected="numbers",
-        )
-    return int(width * share)
+    if type(size) is int and isinstance(share, (int, float)) and not isinstance(share, bool):
+        return int(size * share)
+    wrong = share if type(size) is int else size
+    raise ParamcountError(f"= {describe_value(wrong)}", where="the rotated part of a head", expected="numbers")
 
 
 def rotary_part(share: float) -> Derivation:
     """The rotary dimension of a head. `share`: default of the config key."""
 
-    def width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
         return part_of(c["d_head"], rope.get("partial_rotary_factor", js.get("partial_rotary_factor", share)))
 
-    return width
+    return derive
 
 
 def full_every(period: int) -> Derivation:
-    """layer_types with sliding attention except in the last layer of each `period`."""
+    """layer_types with full attention in every `period`-th layer and sliding attention in the others."""
     return lambda js, c: tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
 
 
 def unvisited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    """Without num_experts_per_tok the reference runs only if no layer has experts."""
+    """1 for a missing num_experts_per_tok, which the reference only reads if a layer has experts.
+
+    Raises: ParamcountError if a layer has experts.
+    """
     if c["n_dense_layers"] < c["n_layers"]:
         raise ParamcountError("is missing", where="num_experts_per_tok", expected="a positive integer")
     return 1

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from paramcount.flow import Data, Unreachable
 
 LARGEST = 2**31
-MOST_NAMED = 10_000  # layers, where they are named one by one
+MOST_NAMED = 10_000  # layers that can be listed one by one
 Positive = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
 Natural = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
 Flag = Annotated[bool, Field(strict=True)]
@@ -21,12 +21,12 @@ Indices = Annotated[tuple[Natural, ...], Field(max_length=MOST_NAMED)]
 Words = Annotated[tuple[Word, ...], Field(max_length=MOST_NAMED)]
 Widths = Annotated[tuple[Positive, ...], Field(min_length=1, max_length=MOST_NAMED)]
 
-REQUIRED: Any = object()  # `absent`: the reference has no default
-NULL: Any = object()  # `null`: null itself, which only a field that may be None accepts
-ABSENT: Any = object()  # `null`: as if the key were absent
+REQUIRED: Any = object()  # value of `absent`: the reference has no default
+NULL: Any = object()  # value of `null`: null itself, which only optional fields accept
+ABSENT: Any = object()  # value of `null`: null means the same as a missing key
 
 
-# The config.json key that most architectures read a field from. Where one differs, its own file says so.
+# The config.json key that most architectures read a field from. An architecture that reads another key declares it.
 USUAL = {
     "vocab_size": "vocab_size",
     "d_model": "hidden_size",
@@ -71,15 +71,15 @@ USUAL = {
     "d_decoder_ff": "decoder_ffn_dim",
 }
 
-Derivation = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]  # (config.json, sizes read so far) to a size
-Condition = Callable[[Mapping[str, Any], Mapping[str, Any]], None]  # the same, and raises
+Derivation = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]  # takes (config.json, sizes so far), returns a size
+Condition = Callable[[Mapping[str, Any], Mapping[str, Any]], None]  # takes the same, raises an error
 
 
 class Origin(NamedTuple):
-    """Where the value of a field comes from. Keys are paths from the root of a config.json: "text_config.hidden_size"."""
+    """The origin of a field's value. Keys are paths from the root of a config.json: "text_config.hidden_size"."""
 
     kind: Literal["read", "default", "derived", "set"]
-    keys: tuple[str, ...] = ()  # the one it was read from; those it was derived from
+    keys: tuple[str, ...] = ()  # the key that it was read from, or the keys that it was derived from
 
     def add_block(self, block: str) -> Origin:
         """The origin with its keys inside a block of the config.json."""
@@ -106,8 +106,14 @@ class Key(NamedTuple):
 def hf(*names: str, absent: Any = REQUIRED, null: Any = NULL, at_most: str | None = None) -> Any:
     """A field and its config.json keys.
 
-    `absent`, `null`: meaning of a missing key and of null (config.json only; zoo entries state every field). Dots in a key
-    lead into nested mappings; a leading slash reads outside of the architecture's section.
+    Dots in a key lead into nested mappings. A leading slash reads outside of the architecture's section. `absent` and
+    `null` are for config.json only: zoo entries state every field.
+
+    Args:
+        names: Keys; the first one present is read. Default: the key in USUAL.
+        absent: The meaning of a missing key: the reference's default, or a derivation.
+        null: The meaning of null: a value, a derivation, ABSENT or NULL.
+        at_most: The field that limits this one, because the reference reads no further.
     """
     return Field(json_schema_extra={"hf": Key(names, absent, null, at_most)})  # type: ignore[dict-item]
 
@@ -124,44 +130,43 @@ def get_key(architecture: type[Sizes], field: str) -> Key:
 
 
 class Sizes(BaseModel):
-    """The config of one architecture. A subclass adds the fields and `forward`, the forward pass in shapes."""
+    """The sizes of one architecture. A subclass adds the fields and `forward`, the forward pass in shapes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # built when a config is validated
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
     equivalent_classes: ClassVar[tuple[str, ...]] = ()  # other classes with the same parameters
-    base_model: ClassVar[str | None] = (
-        None  # the class without a head, unless it ends in Model as `reference` begins; "": there is none
-    )
-    has_lm_head: ClassVar[bool] = True  # false if another task's head replaces it
-    # Name endings of tables that the reference computes, so some or all of its versions do not save them.
+    # The class without a head. None: the name of `reference` with the ending Model. "": there is no such class.
+    base_model: ClassVar[str | None] = None
+    has_lm_head: ClassVar[bool] = True  # False if the head of another task replaces it
+    # Name endings of tensors that the reference computes, so some or all of its versions do not save them.
     not_saved: ClassVar[tuple[str, ...]] = ()
-    # Words in names of tensors that the reference never quantises and keeps in float32, or in float32 if the rest is float16.
-    # Source: `_keep_in_fp32_modules_strict` and `_keep_in_fp32_modules` of the class; a router's bias is written so by those without it, too.
+    # Words in names of tensors that the reference never quantises and stores in float32: always, or if the others are
+    # float16. Source: the class attributes _keep_in_fp32_modules_strict and _keep_in_fp32_modules; a routing bias is
+    # stored so without them, too.
     float32: ClassVar[tuple[str, ...]] = ("e_score_correction_bias",)
     float32_if_float16: ClassVar[tuple[str, ...]] = ()
-    # Ends of names of matrices that the reference holds as linear layers, though their component is none that is quantised.
+    # Name endings of matrices that are linear layers in the reference, though their component is usually not quantised.
     linear_routers: ClassVar[tuple[str, ...]] = ()
-    linear_by_component: ClassVar[bool] = (
-        True  # False if components do not tell which matrices are linear layers of the reference
-    )
+    # Whether the components determine which matrices are linear layers in the reference.
+    linear_by_component: ClassVar[bool] = True
     transposable: ClassVar[tuple[str, ...]] = ()  # name endings of matrices that some writers store transposed
     defaults: ClassVar[Mapping[str, Any]] = {}  # overrides of inherited defaults for absent keys
-    # Keys that look like sizes, that the reference's config class has or releases carry, and that no parameter depends on.
+    # Keys of the reference's config class or of releases that look like sizes, but that no parameter depends on.
     unused_keys: ClassVar[tuple[str, ...]] = ()
     rotated: ClassVar[str | None] = None  # the field with the head size that rotary positions rotate
-    own_layer_types: ClassVar[bool] = False  # `check` alone says which words layer_types may hold
-    # {word of layer_types: {key: field}}: what per_layer_config may give layers of a kind; "" where `conditions` alone look at it.
+    own_layer_types: ClassVar[bool] = False  # True if only `check` restricts the words in layer_types
+    # {word of layer_types: {key: field}}: keys that per_layer_config may set for layers of a kind. The field is "" if
+    # only `conditions` read the key.
     layered: ClassVar[Mapping[str, Mapping[str, str]]] = {}
-    section: ClassVar[str | None] = None  # the part of a composite config.json these fields are read from
-
+    section: ClassVar[str | None] = None  # the section of a multimodal config.json that these fields are read from
     conditions: ClassVar[tuple[Condition, ...]] = ()  # checks of config.json keys that no weight depends on
 
     def forward(c, tokens: Data) -> Data:
         raise NotImplementedError
 
     def task_forward(c, tokens: Data) -> Data:
-        """The forward pass of the class that is counted: `forward`, unless the class has another task's head on `body`."""
+        """The forward pass of the class that is counted: `forward`, unless the class has the head of another task."""
         return c.forward(tokens)
 
     def body(c, tokens: Data) -> Data:
@@ -181,7 +186,7 @@ class Sizes(BaseModel):
         return ()
 
     def unused_fields(c) -> tuple[str, ...]:
-        """Fields that no layer of this config reads: they cannot contradict others."""
+        """Fields that no layer of this config reads, so that they cannot contradict others."""
         return ()
 
     def check(c) -> None:
@@ -189,7 +194,7 @@ class Sizes(BaseModel):
 
 
 def before_lm_head(out: Data) -> Data:
-    """The input of the LM head; `out` itself if there is none."""
+    """The input of the LM head; `out` itself if there is no LM head."""
     x = out
     while not any(weight.component == "lm_head" for weight in x.weights):
         if not x.inputs or x.bodies:
@@ -206,10 +211,11 @@ class Tower(Sizes):
 
 @cache
 def inner_configs(architecture: type[Sizes]) -> dict[str, type[Sizes]]:
-    """{field: class} of the fields of a config that are configs themselves, such as a tower's."""
-    found = {}
+    """{field: class} of the fields that have sizes of their own, such as a vision encoder."""
+    classes = {}
     for name, info in architecture.model_fields.items():
-        kinds = (info.annotation, *getattr(info.annotation, "__args__", ()))
-        if inner := next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Sizes)), None):
-            found[name] = inner
-    return found
+        types = (info.annotation, *getattr(info.annotation, "__args__", ()))
+        inner = next((type_ for type_ in types if isinstance(type_, type) and issubclass(type_, Sizes)), None)
+        if inner:
+            classes[name] = inner
+    return classes

@@ -9,28 +9,33 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.sizes import Condition, Derivation, part_of
 
 
-def in_pairs(width: Any, share: Any) -> int:
-    """A share of a size, rounded to pairs."""
-    n = part_of(width, share)
+def in_pairs(size: object, share: object) -> int:
+    """A share of a size, rounded up to an even number."""
+    n = part_of(size, share)
     return n + n % 2
 
 
 def rotary_width(absent: float = 1.0) -> Derivation:
-    """What partial_rotary_factor leaves of d_head. `absent`: where there is none."""
+    """The rotary dimension of a head: its share in partial_rotary_factor, whose default is `absent`."""
 
-    def width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
         share = rope.get("partial_rotary_factor", js.get("partial_rotary_factor", absent))
         return in_pairs(c["d_head"], 1.0 if share is None else share)
 
-    return width
+    return derive
 
 
 def rotary_width_of(word: str, absent: float, otherwise: float) -> Derivation:
-    """The same where rope_parameters has a block for each word of layer_types. `absent`: where there is no rope_parameters,
-    `otherwise`: where the block does not say."""
+    """The rotary dimension of heads in layers of one kind, if rope_parameters has a block per word of layer_types.
 
-    def width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    Args:
+        word: The kind of layer.
+        absent: The share of the head if rope_parameters is missing.
+        otherwise: The share of the head if the block has no partial_rotary_factor.
+    """
+
+    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         blocks = js.get("rope_parameters")
         if blocks is None:
             return in_pairs(c["d_head"], absent)
@@ -41,25 +46,27 @@ def rotary_width_of(word: str, absent: float, otherwise: float) -> Derivation:
             raise ParamcountError(
                 f"= {describe_value(block)}",
                 where=f"rope_parameters.{word}",
-                expected="a mapping, as layer_types names it",
+                expected=f"a mapping, because layer_types contains {word}",
             )
         return in_pairs(c["d_head"], block.get("partial_rotary_factor", otherwise))
 
-    return width
+    return derive
 
 
 def sections_fill(*absent: int) -> Condition:
-    """Positions of three kinds (time, height, width) share a head's pairs: mrope_section says how many pairs each turns. `absent`:
-    where nothing says it."""
+    """The numbers of pairs in mrope_section, which time, height and width rotate, fill the rotary dimension.
+
+    `absent`: the default of mrope_section.
+    """
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
         sections, d_rope = rope.get("mrope_section", absent), c.get("d_rope", c["d_head"])
         if 2 * sum(sections) != d_rope + d_rope % 2:
             raise ParamcountError(
-                f"= {describe_value(list(sections))} for a width of {d_rope}",
+                f"= {list(sections)} for a rotary dimension of {d_rope}",
                 where="mrope_section",
-                expected="numbers of pairs that fill it",
+                expected=f"numbers of pairs that sum to {-(-d_rope // 2)}",
             )
 
     return condition

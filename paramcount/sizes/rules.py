@@ -1,4 +1,7 @@
-"""Checks of sizes against each other: rules for every architecture that has the fields, and checks that single architectures call."""
+"""Checks of sizes against each other.
+
+`RULES` apply to every architecture that has the fields. Single architectures call the other checks.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from paramcount.sizes import MOST_NAMED, SLIDING, Sizes, inner_configs
 
 
 def check_divides(c: Sizes, small: str, large: str) -> None:
+    """One size divides another."""
     a, b = getattr(c, small), getattr(c, large)
     if b % a:
         divisors = [*(d for d in range(1, min(b - 1, 4096) + 1) if b % d == 0), b]
@@ -22,6 +26,7 @@ def check_divides(c: Sizes, small: str, large: str) -> None:
 
 
 def check_at_most(c: Sizes, small: str, large: str) -> None:
+    """One size is at most another."""
     a, b = getattr(c, small), getattr(c, large)
     if a > b:
         raise ParamcountError(f"= {a} is more than {large} = {b}", where=small, expected=f"at most {b}", sizes=(a, b))
@@ -34,11 +39,11 @@ def check_active_experts(c: Any, active: str, routed: str) -> None:
         check_at_most(c, active, routed)
 
 
-def check_heads_fill(c: Any, heads: str = "n_heads", width: str = "d_head") -> None:
-    """heads × head size is d_model, for architectures whose reference reshapes d_model to heads without a projection."""
-    n, d = getattr(c, heads), getattr(c, width)
+def check_heads_fill(c: Any, heads: str = "n_heads", size: str = "d_head") -> None:
+    """The number of heads times the head size is d_model, if the reference reshapes d_model to heads."""
+    n, d = getattr(c, heads), getattr(c, size)
     if n * d != c.d_model:
-        found, where = f"= {n} × {d} = {n * d} is not d_model = {c.d_model}", f"{heads} × {width}"
+        found, where = f"= {n} × {d} = {n * d} is not d_model = {c.d_model}", f"{heads} × {size}"
         raise ParamcountError(found, where=where, expected=f"{c.d_model}", sizes=(n, d, n * d, c.d_model))
 
 
@@ -48,17 +53,17 @@ def check_stack_heads(c: Any) -> None:
     check_heads_fill(c, "n_decoder_heads", "d_decoder_head")
 
 
-def check_even(c: Sizes, width: str) -> None:
-    """Rotary positions rotate pairs. The reference also runs with a size of 1, which broadcasts against its pair of angles."""
-    n = getattr(c, width)
+def check_even(c: Sizes, size: str) -> None:
+    """A rotated size is even or 1, which the reference broadcasts against a pair of angles."""
+    n = getattr(c, size)
     if n % 2 and n != 1:
-        raise ParamcountError(f"= {n} cannot be rotated in pairs", where=width, expected="an even number", sizes=(n,))
+        raise ParamcountError(f"= {n} cannot be rotated in pairs", where=size, expected="an even number", sizes=(n,))
 
 
-def check_rotated_in_pairs(c: Sizes, width: str) -> None:
-    """A size of 1 fails too if the reference rotates neighbouring values (interleaved rotary positions)."""
-    if getattr(c, width) == 1:
-        raise ParamcountError("= 1 cannot be rotated in pairs", where=width, expected="an even number")
+def check_rotated_in_pairs(c: Sizes, size: str) -> None:
+    """A rotated size is not 1 either, if the reference rotates neighbouring values (interleaved rotary positions)."""
+    if getattr(c, size) == 1:
+        raise ParamcountError("= 1 cannot be rotated in pairs", where=size, expected="an even number")
 
 
 def check_experts_exist(c: Any) -> None:
@@ -71,24 +76,23 @@ def check_experts_exist(c: Any) -> None:
 
 def check_layer_indices(c: Sizes, indices: str, limit: str) -> None:
     """Layer indices are ascending, distinct and smaller than the number of layers."""
-    found, n = getattr(c, indices), getattr(c, limit)
+    listed, n = getattr(c, indices), getattr(c, limit)
     if n > MOST_NAMED:
         expected = f"at most {MOST_NAMED:,} layers if they are listed by index"
         raise ParamcountError(f"= {n} with {indices}", where=limit, expected=expected, sizes=(n, MOST_NAMED))
-    if list(found) != sorted(set(found)) or (found and found[-1] >= n):
-        listed = ", ".join([*map(str, found[:8]), *(["…"] if len(found) > 8 else [])])
+    if list(listed) != sorted(set(listed)) or (listed and listed[-1] >= n):
+        first = listed[:8]
+        text = ", ".join([*map(str, first), *(["…"] if len(listed) > 8 else [])])
         expected = f"ascending, distinct layer indices below {n}"
-        raise ParamcountError(
-            f"= [{listed}] for {limit} = {n}", where=indices, expected=expected, sizes=(*found[:8], n)
-        )
+        raise ParamcountError(f"= [{text}] for {limit} = {n}", where=indices, expected=expected, sizes=(*first, n))
 
 
 def check_one_per_layer(c: Sizes, words: str, limit: str) -> None:
     """A list has one item per layer."""
-    found, n = getattr(c, words), getattr(c, limit)
-    if found is not None and len(found) != n:
-        found_text = f"has {len(found)} items for {limit} = {n}"
-        raise ParamcountError(found_text, where=words, expected="one per layer", sizes=(len(found), n))
+    items, n = getattr(c, words), getattr(c, limit)
+    if items is not None and len(items) != n:
+        found = f"has {len(items)} items for {limit} = {n}"
+        raise ParamcountError(found, where=words, expected="one per layer", sizes=(len(items), n))
 
 
 def check_layer_types(c: Sizes, words: str, limit: str, known: tuple[str, ...]) -> None:
@@ -109,9 +113,8 @@ def check_sliding_or_full(c: Any) -> None:
 def check_projection(c: Any) -> None:
     """Embeddings are projected exactly if their size differs from d_model, as in the reference."""
     if c.embeddings_projected != (c.d_embedding != c.d_model):
-        found = (
-            f"= {describe_value(c.embeddings_projected)} for d_embedding = {c.d_embedding} and d_model = {c.d_model}"
-        )
+        value = describe_value(c.embeddings_projected)
+        found = f"= {value} for d_embedding = {c.d_embedding} and d_model = {c.d_model}"
         expected = "true if d_embedding differs from d_model, else false"
         raise ParamcountError(found, where="embeddings_projected", expected=expected, sizes=(c.d_embedding, c.d_model))
 

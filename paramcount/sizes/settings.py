@@ -1,5 +1,8 @@
-"""What the reference asks of the keys of a config.json whether or not a size is read from them: types of values, names of activations,
-kinds of rotary positions. settings.json holds it for each of its config classes; tests/oracle/settings.py finds it out by trying."""
+"""Checks of config.json keys whether or not a size is read from them.
+
+The reference requires types of values, names of activations and kinds of rotary positions. settings.json lists them for
+each of its config classes; tests/oracle/settings.py determines them by trying.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, describe_value, find_nearest, make_choice_error
+from paramcount.errors import ParamcountError, describe_value, find_nearest, list_choices, make_choice_error
 
 TABLE = Path(__file__).with_name("settings.json")
 NAMES = {
@@ -22,44 +25,47 @@ NAMES = {
     "n": "null",
 }
 TYPES = {"i": int, "f": float, "b": bool, "s": str, "l": list, "d": dict, "n": type(None)}
-AUTO = "*"  # before the model type that a section is of unless it names another
+AUTO = "*"  # prefix of the default model type of a section that may have any model type
 ACTIVATIONS = (  # of transformers.activations.ACT2CLS, those without weights
-    "gelu", "gelu_10", "gelu_fast", "gelu_new", "gelu_python", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_accurate", "hardswish", "laplace",
-    "leaky_relu", "linear", "mish", "quick_gelu", "relu", "relu2", "relu6", "sigmoid", "silu", "sqrtsoftplus", "swish", "tanh",
+    "gelu", "gelu_10", "gelu_fast", "gelu_new", "gelu_python", "gelu_pytorch_tanh", "gelu_python_tanh",
+    "gelu_accurate", "hardswish", "laplace", "leaky_relu", "linear", "mish", "quick_gelu", "relu", "relu2", "relu6",
+    "sigmoid", "silu", "sqrtsoftplus", "swish", "tanh",
 )  # fmt: skip
-# {kind of rotary positions: the keys that it needs}, as RotaryEmbeddingConfigMixin checks them; defaults stand in for the others.
+# {kind of rotary positions: its required keys}, as RotaryEmbeddingConfigMixin checks them. Other keys have defaults.
 ROPE_KEYS: dict[str, tuple[str, ...]] = {
-    "default": (), "proportional": (), "linear": ("factor",), "dynamic": ("factor",), "yarn": ("factor",), "longrope": ("short_factor", "long_factor"),
-    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+    "default": (), "proportional": (), "linear": ("factor",), "dynamic": ("factor",), "yarn": ("factor",),
+    "longrope": ("short_factor", "long_factor"), "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
 }  # fmt: skip
 
-# More keys that a kind needs, unless standardize_rope_params fills them in from the rest of the config.
+# {kind: further required keys}, unless standardize_rope_params copies them from the rest of the config.
 UNFILLED_ROPE_KEYS: dict[str, tuple[str, ...]] = {
     "proportional": ("rope_theta",), "yarn": ("original_max_position_embeddings",),
     "longrope": ("original_max_position_embeddings",),
     "llama3": ("original_max_position_embeddings", "rope_theta"),
 }  # fmt: skip
 
-IGNORE_ROPE = ("Cohere2MoeConfig",)  # their code replaces these keys before they are checked
-PASS_ROPE_ON = ("FuyuConfig", "Qwen2VLConfig", "Qwen2_5_VLConfig")  # to their language model, which fills keys in
+IGNORE_ROPE = ("Cohere2MoeConfig",)  # classes that replace these keys before they are checked
+PASS_ROPE_ON = ("FuyuConfig", "Qwen2VLConfig", "Qwen2_5_VLConfig")  # classes whose language model fills in missing keys
 
 
 class Settings(NamedTuple):
     """The requirements of a config class of the reference."""
 
     types: dict[str, frozenset[type]]  # {key: types of its values}
-    letters: dict[str, str]  # {key: the same types as letters of NAMES}
-    activations: dict[str, tuple[str, ...]]  # {key: the names that it takes}
+    letters: dict[
+        str, str
+    ]  # {key: these types as letters of NAMES; an activation ends in "a", or "x" if xielu is valid}
+    activations: dict[str, tuple[str, ...]]  # {key: the valid names}
     sections: dict[str, str]  # {key of a section: its class, or AUTO and a model type}
-    rope: tuple[str, ...] | None  # kinds of rotary positions; None if any is taken
+    rope: tuple[str, ...] | None  # the valid kinds of rotary positions; None for all
     ignores_rope: bool = False
-    fills_rope: bool = True  # with what its kind of rotary positions needs and the config says elsewhere
+    fills_rope: bool = True  # whether it copies missing keys of rotary positions from the rest of the config
 
 
 @cache
 def load_table() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
-    return found
+    table: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return table
 
 
 @cache
@@ -67,29 +73,31 @@ def get_settings(name: str) -> Settings:
     """The settings of a config class."""
     table = load_table()
     letters = {key: types for types, keys in table["keys"].get(name, {}).items() for key in keys.split()}
+    has_rope = name in table["rope"]
     return Settings(
-        {key: frozenset(TYPES[letter] for letter in word.rstrip("ax")) for key, word in letters.items()},
-        letters,
-        {
+        types={key: frozenset(TYPES[letter] for letter in word.rstrip("ax")) for key, word in letters.items()},
+        letters=letters,
+        activations={
             key: (*ACTIVATIONS, "xielu") if word.endswith("x") else ACTIVATIONS
             for key, word in letters.items()
             if word.endswith(("a", "x"))
         },
-        table["sections"].get(name, {}),
-        (*ROPE_KEYS, *table["rope"][name]) if name in table["rope"] else None,
-        name in IGNORE_ROPE,
-        name in table["rope"] or name in PASS_ROPE_ON or "rope_parameters" in letters,
+        sections=table["sections"].get(name, {}),
+        rope=(*ROPE_KEYS, *table["rope"][name]) if has_rope else None,
+        ignores_rope=name in IGNORE_ROPE,
+        fills_rope=has_rope or name in PASS_ROPE_ON or "rope_parameters" in letters,
     )
 
 
 def check_settings(document: Mapping[str, Any], model_type: str) -> None:
     """Raises: ParamcountError for a value that the reference rejects or cannot build or run a model with."""
     name = load_table()["types"].get(model_type)
-    if name is not None:  # else the config class is not the reference's own
+    if name is not None:  # None: the config class is not part of the reference
         check_class(document, get_settings(name))
 
 
 def check_class(config: Mapping[str, Any], settings: Settings) -> None:
+    """Raises: ParamcountError for a value that the class of these settings rejects."""
     for key, value in config.items():
         types = settings.types.get(key)
         if types is not None and type(value) not in types:
@@ -100,7 +108,7 @@ def check_class(config: Mapping[str, Any], settings: Settings) -> None:
             raise ParamcountError(
                 f"= {describe_value(value)}",
                 where=key,
-                expected="an activation of transformers without weights",
+                expected="an activation function of transformers without weights",
                 nearest=find_nearest(value, known),
             )
     if not settings.ignores_rope and (rope := config.get("rope_scaling") or config.get("rope_parameters")):
@@ -114,7 +122,7 @@ def check_class(config: Mapping[str, Any], settings: Settings) -> None:
 
 
 def check_section(section: object, key: str, name: str) -> None:
-    """A config inside a config: of one class, or of that of its own model type."""
+    """Check a section of a config. `name`: its class, or AUTO and its default model type."""
     if not isinstance(section, Mapping):
         return
     if name.startswith(AUTO):
@@ -127,20 +135,27 @@ def check_section(section: object, key: str, name: str) -> None:
 
 
 def check_type(value: object, key: str, letters: str) -> None:
-    """Raises if a value is of none of these types; a list may be any sequence, a mapping may stand for a special float."""
-    special = isinstance(value, Mapping) and "__float__" in value and "f" in letters
-    if special or (isinstance(value, tuple) and "l" in letters) or (isinstance(value, Mapping) and "d" in letters):
+    """Raises: ParamcountError for a value with another type. `letters`: the valid types as letters of NAMES.
+
+    A tuple is a list, and a mapping with the key __float__ is a special float.
+    """
+    is_list = isinstance(value, tuple) and "l" in letters
+    is_mapping = isinstance(value, Mapping) and "d" in letters
+    is_special_float = isinstance(value, Mapping) and "__float__" in value and "f" in letters
+    if is_list or is_mapping or is_special_float:
         return
-    raise ParamcountError(
-        f"= {describe_value(value)}", where=key, expected=" or ".join(NAMES[letter] for letter in letters.rstrip("ax"))
-    )
+    expected = list_choices([NAMES[letter] for letter in letters.rstrip("ax")])
+    raise ParamcountError(f"= {describe_value(value)}", where=key, expected=expected)
 
 
 def check_rope(rope: object, kinds: tuple[str, ...] | None, key: str, *, filled: bool) -> None:
-    """Raises for an unknown kind of rotary positions, or if a key that the kind needs is missing, also for one kind of layer.
+    """Raises: ParamcountError for an unknown kind of rotary positions, or if a required key of the kind is missing.
 
-    A class without rotary positions (`kinds` is None) takes any kind, but checks these keys too.
-    `filled`: the reference takes some missing keys from the rest of the config.
+    Args:
+        rope: The value of `key`: a mapping, or a mapping for each kind of layer.
+        kinds: The valid kinds. None for a class without rotary positions, which checks the keys of all kinds.
+        key: rope_scaling or rope_parameters.
+        filled: Whether the reference copies missing keys from the rest of the config.
     """
     if kinds is None and not isinstance(rope, Mapping):
         return
@@ -153,10 +168,8 @@ def check_rope(rope: object, kinds: tuple[str, ...] | None, key: str, *, filled:
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kinds is not None and kind not in kinds:
         raise make_choice_error(kind, kinds, where=f"{key}.rope_type")
-    for needed in (*ROPE_KEYS.get(str(kind), ()), *(() if filled else UNFILLED_ROPE_KEYS.get(str(kind), ()))):
-        if needed not in rope:
-            raise ParamcountError(
-                f"is missing for rope_type = {kind}",
-                where=f"{key}.{needed}",
-                expected="a list" if needed[:5] in ("short", "long_") else "a number",
-            )
+    unfilled_keys = () if filled else UNFILLED_ROPE_KEYS.get(str(kind), ())
+    for name in (*ROPE_KEYS.get(str(kind), ()), *unfilled_keys):
+        if name not in rope:
+            expected = "a list" if name in ("short_factor", "long_factor") else "a number"
+            raise ParamcountError(f"is missing for rope_type = {kind}", where=f"{key}.{name}", expected=expected)

@@ -11,7 +11,7 @@ from paramcount.formats.strict_yaml import parse_yaml
 from paramcount.output.ranges import format_ranges, join_ranges
 from paramcount.sizes import Sizes
 
-MOST_PIECES = 6  # of a list that is told piece by piece
+MOST_PIECES = 6  # of a list before it is shortened
 SETTING = "a size and its value, such as n_layers=40"
 VALUE = "an integer, true, false, null, a string or a list [a, b]"
 
@@ -22,25 +22,25 @@ def parse_settings(settings: Iterable[str]) -> dict[str, object]:
     >>> parse_settings(["n_layers=2", "layer_types=[full_attention, sliding_attention]", "window=null"])
     {'n_layers': 2, 'layer_types': ['full_attention', 'sliding_attention'], 'window': None}
 
-    Raises: ParamcountError for what is no setting, and for a size that is set twice.
+    Raises: ParamcountError for an invalid setting, and for a size that is set twice.
     """
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for setting in settings:
         name, _, text = (piece.strip() for piece in setting.partition("="))
         where = f"--set {make_printable(name, 60)}".strip()
         if not name:
-            raise ParamcountError("names no size", where=where, expected=SETTING)
+            raise ParamcountError("has no name of a size", where=where, expected=SETTING)
         if not text:
             raise ParamcountError("has no value", where=where, expected=SETTING)
-        if name in found:
-            raise ParamcountError("is given twice", where=where, expected="every size once")
+        if name in values:
+            raise ParamcountError("is given twice", where=where, expected="each size once")
         if not text.isprintable():
-            raise ParamcountError(f"= {quote(text)}", where=where, expected="printable text")
+            raise ParamcountError(f"= {quote(text)}", where=where, expected="a string of printable characters")
         try:
-            found[name] = parse_yaml(f"value: {text}")["value"]
+            values[name] = parse_yaml(f"value: {text}")["value"]
         except ParamcountError as error:
             raise ParamcountError(f"= {quote(text)}: {error.found}", where=where, expected=VALUE) from None
-    return found
+    return values
 
 
 def format_input(value: object) -> str:
@@ -50,7 +50,8 @@ def format_input(value: object) -> str:
     ('true', '[0, 1, …]')
     """
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join([*map(format_input, value[:2]), *(['…'] if len(value) > 2 else [])])}]"
+        items = [format_input(item) for item in value[:2]]
+        return f"[{', '.join([*items, '…'] if len(value) > 2 else items)}]"
     return make_printable(value, 40) if isinstance(value, str) else describe_value(value)
 
 
@@ -63,52 +64,45 @@ def format_size(value: object) -> str:
     ('12 × (sliding, full)', '4 × (2 × linear, full), linear')
     """
     if isinstance(value, (list, tuple)):
-        rising = all(type(i) is int for i in value) and all(a < b for a, b in pairwise(value))
-        return (
-            ", ".join(shorten_list(format_ranges(join_ranges((i, 1) for i in value))))
-            if rising
-            else format_pattern([format_size(item) for item in value])
-        ) or "none"
+        is_ascending = all(type(i) is int for i in value) and all(a < b for a, b in pairwise(value))
+        if is_ascending:
+            return ", ".join(shorten_list(format_ranges(join_ranges((i, 1) for i in value)))) or "none"
+        return summarize_list([format_size(item) for item in value])
     if isinstance(value, Sizes):
         return "given"
-    return (
-        make_printable(value, 40)
-        if isinstance(value, str)
-        else f"{value:,}"
-        if type(value) is int
-        else describe_value(value)
-    )
+    if isinstance(value, str):
+        return make_printable(value, 40)
+    return f"{value:,}" if type(value) is int else describe_value(value)
 
 
-def format_pattern(words: Sequence[str]) -> str:
-    """A list as a repeated pattern; a long one without a pattern as the number of each item."""
+def summarize_list(words: Sequence[str]) -> str:
+    """A list as a repeated pattern; a long list without a pattern as the number of each item."""
     n = len(words)
     for period in range(2, n // 2 + 1):
-        if words[period:] == words[:-period] and len(group_runs(words[:period])) in range(2, MOST_PIECES + 1):
-            return ", ".join(
-                [f"{n // period} × ({', '.join(group_runs(words[:period]))})", *group_runs(words[n - n % period :])]
-            )
-    if len(group_runs(words)) <= MOST_PIECES:
-        return ", ".join(group_runs(words))
-    return f"{', '.join(shorten_list([f'{words.count(word)} × {word}' for word in dict.fromkeys(words)]))} in turns"
+        is_periodic = words[period:] == words[:-period]
+        pattern = group_runs(words[:period]) if is_periodic else []
+        if 2 <= len(pattern) <= MOST_PIECES:
+            return ", ".join([f"{n // period} × ({', '.join(pattern)})", *group_runs(words[n - n % period :])])
+    runs = group_runs(words)
+    if len(runs) <= MOST_PIECES:
+        return ", ".join(runs)
+    numbers = [f"{words.count(word)} × {word}" for word in dict.fromkeys(words)]
+    return f"{', '.join(shorten_list(numbers))} in mixed order"
 
 
 def group_runs(words: Iterable[str]) -> list[str]:
     """Consecutive equal items as one: 2 × linear, full."""
-    lengths = [(word, len(list(alike))) for word, alike in groupby(words)]
+    lengths = [(word, len(list(run))) for word, run in groupby(words)]
     return [f"{n} × {word}" if n > 1 else word for word, n in lengths]
 
 
 def shorten_list(pieces: list[str]) -> list[str]:
+    """A list, shortened to its first items and its last one."""
     return [*pieces[: MOST_PIECES - 1], "…", pieces[-1]] if len(pieces) > MOST_PIECES else pieces
 
 
 def to_json(value: Any) -> Any:
     """A value for JSON."""
-    return (
-        value.model_dump(mode="json")
-        if isinstance(value, Sizes)
-        else list(value)
-        if isinstance(value, tuple)
-        else value
-    )
+    if isinstance(value, Sizes):
+        return value.model_dump(mode="json")
+    return list(value) if isinstance(value, tuple) else value
