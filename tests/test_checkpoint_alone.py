@@ -211,7 +211,7 @@ def test_a_name_that_nobody_gave_tells_nothing() -> None:
 
 def test_a_bias_is_no_mask() -> None:
     found = read_meanings({"h.0.attn.bias": (1, 1, 8, 8), "h.1.attn.bias": (24,)})
-    assert (list(found.what.values()), found.unrecognized) == (["legacy buffer", "other"], ("h.1.attn.bias",))
+    assert (list(found.components.values()), found.unrecognized) == (["legacy buffer", "other"], ("h.1.attn.bias",))
 
 
 # ---- what is stored

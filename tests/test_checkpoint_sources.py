@@ -90,7 +90,7 @@ def test_a_file_is_held_as_the_library_wrote_it(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     safetensors.numpy.save_file(PARTS[0], file, metadata={"format": "pt"})
     found = open_checkpoint(file)
-    assert (found.path, found.format, found.faults, found.remarks, found.total_size) == (
+    assert (found.path, found.format, found.faults, found.notes, found.total_size) == (
         file,
         "safetensors",
         (),
@@ -124,7 +124,7 @@ def test_a_folder_an_index_and_any_numbered_file_stand_for_all_files(named: str,
     assert [(file.name, file.path) for file in found.files] == [(FIRST, folder / FIRST), (SECOND, folder / SECOND)]
     assert (found.faults, found.total_size) == ((), TOTAL if indexed else None)
     by = f", listed in {INDEX}" if indexed else ""
-    assert found.remarks == (
+    assert found.notes == (
         (f"{named} is 1 of 2 files; paramcount read all of them{by}",) if named in (FIRST, SECOND) else ()
     )
 
@@ -152,7 +152,7 @@ def test_a_variant_s_numbered_file_finds_the_variant_s_index(tmp_path: Path) -> 
     )
     found = open_checkpoint(tmp_path / name)
     assert found.faults == ("the index says total_size 9, but the tensors take 8 bytes",)
-    assert found.remarks == ()
+    assert found.notes == ()
 
 
 def test_a_numbered_file_that_its_index_does_not_speak_of_stands_for_those_numbered_like_it(tmp_path: Path) -> None:
@@ -446,7 +446,7 @@ def test_names_of_files_are_printed_safely(tmp_path: Path) -> None:
     write_saved(tmp_path / name)
     found = open_checkpoint(tmp_path / name)
     assert found.faults == ("m\\x1b[31m-00002-of-00002.safetensors is missing",)
-    assert found.remarks == ("m\\x1b[31m-00001-of-00002.safetensors is 1 of 2 files; the others are missing",)
+    assert found.notes == ("m\\x1b[31m-00001-of-00002.safetensors is 1 of 2 files; the others are missing",)
     write_saved(tmp_path / name.replace("1-of", "2-of"))
     assert list_faults(tmp_path) == [
         "1 tensor is in both m\\x1b[31m-00001-of-00002.safetensors and m\\x1b[31m-00002-of-00002.safetensors: a"
@@ -458,7 +458,7 @@ def test_how_many_numbered_files_are_read_is_never_more_than_there_are(tmp_path:
     for i, name in enumerate(names):
         write_saved(tmp_path / name, f"h.{i}")
     found = open_checkpoint(tmp_path / names[0])
-    assert found.remarks == (f"{names[0]} is 1 of 100,000 files; paramcount read the 2 that are present",)
+    assert found.notes == (f"{names[0]} is 1 of 100,000 files; paramcount read the 2 that are present",)
     assert any("and 99,994 more are missing" in fault for fault in found.faults)
 
 
@@ -719,7 +719,7 @@ def test_gguf_files_that_the_package_split_are_joined(named: str, tmp_path: Path
         assert (file.size, file.before) == (len(whole), len(whole) - 256 * len(held))
         for name, it in held.items():
             assert whole[it.start : it.start + 256] == np.full(64, int(name.split(".")[1]), np.float32).tobytes()  # type: ignore[operator]
-    assert found.remarks == ((f"{named} is 1 of 3 files; paramcount read all of them",) if named else ())
+    assert found.notes == ((f"{named} is 1 of 3 files; paramcount read all of them",) if named else ())
 
 
 def test_gguf_files_that_do_not_belong_together_are_told(tmp_path: Path) -> None:

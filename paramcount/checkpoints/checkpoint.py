@@ -13,7 +13,7 @@ from paramcount.formats.files import FileState
 
 
 class FileTensor(NamedTuple):
-    """A tensor as stored in a file. Only the file is known if just an index names the tensor."""
+    """A tensor as stored in a file. If only an index lists the tensor, everything but the file is None."""
 
     file: str  # name of its file, as in an index
     dtype: str | None = None  # in the spelling of the format: BF16, F8_E4M3, I32, Q4_K
@@ -41,12 +41,11 @@ class Checkpoint:
     tensors: Mapping[str, FileTensor]
     files: tuple[File, ...]
     faults: tuple[str, ...] = ()  # contradictions between files, or with an index; one line each
-    remarks: tuple[str, ...] = ()  # harmless notes, such as which files were read if the path names one of several
+    notes: tuple[str, ...] = ()  # harmless, such as which files were read if the path is one of several shards
     total_size: int | None = None  # bytes of all values according to the index
     metadata: Mapping[str, Any] = field(default_factory=dict)  # GGUF only: general.architecture and other scalar values
-    quantization_config: Mapping[str, Any] | None = (
-        None  # from config.json or quantize_config.json in the same directory
-    )
+    # From config.json or quantize_config.json in the same directory.
+    quantization_config: Mapping[str, Any] | None = None
 
     @cached_property
     def has_all_shapes(self) -> bool:
@@ -59,7 +58,7 @@ class Checkpoint:
         return not self.has_all_shapes and all(tensor.shape is None for tensor in self.tensors.values())
 
 
-class Type(NamedTuple):
+class DtypeTotals(NamedTuple):
     """The tensors of one data type."""
 
     dtype: str
@@ -68,15 +67,14 @@ class Type(NamedTuple):
     bytes: int
 
 
-def sum_dtypes(checkpoint: Checkpoint) -> tuple[Type, ...]:
-    """Tensors, elements and bytes of each data type, largest first."""
-    found: dict[str, list[int]] = {}
+def sum_dtypes(checkpoint: Checkpoint) -> tuple[DtypeTotals, ...]:
+    """Tensors, elements and bytes of each data type, the most bytes first."""
+    sums: dict[str, list[int]] = {}
     for tensor in checkpoint.tensors.values():
         if tensor.dtype is not None and tensor.shape is not None:
-            sums = found.setdefault(tensor.dtype, [0, 0, 0])
-            sums[0] += 1
-            sums[1] += prod(tensor.shape)
-            sums[2] += tensor.size or 0
-    return tuple(
-        sorted((Type(dtype, *sums) for dtype, sums in found.items()), key=lambda type: (-type.bytes, type.dtype))
-    )
+            totals = sums.setdefault(tensor.dtype, [0, 0, 0])
+            totals[0] += 1
+            totals[1] += prod(tensor.shape)
+            totals[2] += tensor.size or 0
+    rows = [DtypeTotals(dtype, *totals) for dtype, totals in sums.items()]
+    return tuple(sorted(rows, key=lambda row: (-row.bytes, row.dtype)))

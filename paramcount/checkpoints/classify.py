@@ -8,8 +8,8 @@ from functools import lru_cache
 from paramcount.checkpoints.folding import LONGEST_NAME
 from paramcount.checkpoints.writers.gguf_tables import ROPE_FACTORS
 
-# Patterns of names; the first class with a match wins. Names are in lower case and have {} for each index.
-WORDS = (
+# Patterns of each class; the first class with a match wins. Names are in lower case and have {} for each index.
+PATTERNS = (
     (
         "adapter",
         (r"lora_[ab]\b", r"lora_(embedding|magnitude)", r"(^|\.)(adapters?|ia3|prefix_encoder|prompt_encoder)\b"),
@@ -38,37 +38,45 @@ WORDS = (
     ),
     ("projector", (r"projector|multi_?modal|connector|aligner", r"(^|\.)(mlp1|patch_merge_mlp|resampler)\.")),
 )
-BY_NAME = tuple((re.compile("|".join(patterns)), what) for what, patterns in WORDS)
-ANY = re.compile(
-    "|".join(pattern for _, patterns in WORDS for pattern in patterns)
-)  # rules out most names with one search
+COMPILED = tuple((re.compile("|".join(patterns)), label) for label, patterns in PATTERNS)
+# One search with all patterns rules out most names.
+ANY_PATTERN = re.compile("|".join(pattern for _, patterns in PATTERNS for pattern in patterns))
 
 HARMLESS = ("buffer",)  # not part of the model, but not learned either
 NOT_COUNTED = ("vision tower", "audio tower", "projector")  # expected in the file if only the language model is counted
 MASKS = ("attn.bias", "attention.bias", "attn.attention.bias")  # causal masks in older files
 # Display names of classes whose values in JSON and CSV stay as they were.
-DISPLAY_NAMES = {"vision tower": "vision encoder", "audio tower": "audio encoder", "tied duplicate": "tied copy"}
+DISPLAY_NAMES = {
+    "vision tower": "vision encoder",
+    "audio tower": "audio encoder",
+    "tied duplicate": "tied copy",
+    "never read": "never used",
+}
 
 
-def get_display_name(what: str) -> str:
+def get_display_name(label: str) -> str:
     """The name of a class or component in text.
 
     >>> get_display_name("vision tower"), get_display_name("qkv")
     ('vision encoder', 'qkv')
     """
-    return DISPLAY_NAMES.get(what, what)
+    return DISPLAY_NAMES.get(label, label)
 
 
 @lru_cache(4096)
 def classify_tensor(name: str, shape: tuple[int, ...] | None) -> str:
-    """The class of the tensor: one of WORDS, or unknown.
+    """The class of the tensor: one of PATTERNS, or unknown.
 
-    >>> classify_tensor("h.{}.attn.bias", (1, 1, 1024, 1024)), classify_tensor("model.layers.{}.self_attn.q_proj.lora_A.weight", (8, 4096))
-    ('buffer', 'adapter')
+    >>> classify_tensor("h.{}.attn.bias", (1, 1, 1024, 1024))
+    'buffer'
+    >>> classify_tensor("model.layers.{}.self_attn.q_proj.lora_A.weight", (8, 4096))
+    'adapter'
     """
     if name in ROPE_FACTORS:
         return ROPE_FACTORS[name]
     if name.endswith(MASKS) and shape is not None and len(shape) == 4:
         return "buffer"
     end = name[-LONGEST_NAME:].lower()
-    return next(what for pattern, what in BY_NAME if pattern.search(end)) if ANY.search(end) else "unknown"
+    if not ANY_PATTERN.search(end):
+        return "unknown"
+    return next(label for pattern, label in COMPILED if pattern.search(end))

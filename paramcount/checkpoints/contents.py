@@ -9,10 +9,10 @@ from fractions import Fraction
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-from paramcount.checkpoints.checkpoint import Checkpoint, Type, sum_dtypes
+from paramcount.checkpoints.checkpoint import Checkpoint, DtypeTotals, sum_dtypes
 from paramcount.checkpoints.classify import classify_tensor
 from paramcount.checkpoints.folding import fold_names
-from paramcount.checkpoints.identify import Nearest, identify
+from paramcount.checkpoints.identify import Nearest, identify_models
 from paramcount.checkpoints.matching import split_by_component
 from paramcount.checkpoints.name_meanings import Meanings, read_meanings
 from paramcount.checkpoints.opening.sampling import have_same_samples
@@ -24,16 +24,17 @@ from paramcount.counting.tensors import locate_component
 MOST_TABLES = 16  # embeddings and heads that are compared with the token embedding
 DUPLICATE = "tied duplicate"
 
-Shapes: TypeAlias = Mapping[str, Mapping[tuple[int, ...], int]]  # {what: {shape: how many tensors}}
+Shape: TypeAlias = tuple[int, ...]
+Shapes: TypeAlias = Mapping[str, Mapping[Shape, int]]  # {component or class: {shape: number of tensors}}
 
 
 class Pattern(NamedTuple):
     """Tensors that differ in their indices only and have the same type and shape."""
 
     pattern: str  # h.{0-11}.attn.c_attn.weight
-    what: str  # component (of a fused tensor the first), or class if not a parameter
+    what: str  # component (the first one of a fused tensor), or class if not a parameter
     dtype: str | None  # as stored
-    shape: tuple[int, ...] | None  # as stored
+    shape: Shape | None  # as stored
     tensors: int
     parameters: int | None  # learned values after unpacking; None if only names are known
 
@@ -67,7 +68,7 @@ class StoredCount:
     elements: int | None  # as stored, including packed words and scales
     bytes: int | None
     bits: Fraction | None  # bits per value
-    types: tuple[Type, ...]  # the most bytes first
+    types: tuple[DtypeTotals, ...]  # the most bytes first
     stacks: Mapping[str, int]  # {name prefix of a stack: number of layers}
     experts: int  # largest number in a layer
     copies: tuple[Copy, ...]
@@ -83,29 +84,15 @@ class StoredCount:
 
     def to_dict(self) -> dict[str, Any]:
         """The contents as plain data for JSON."""
-        plain = (
-            "path",
-            "format",
-            "files",
-            "tensors",
-            "whole",
-            "total",
-            "by",
-            "untold",
-            "scheme",
-            "elements",
-            "bytes",
-            "experts",
-        )
-        rows = ("types", "copies", "patterns")
+        names = "path format files tensors whole total by untold scheme elements bytes experts"
         return {
             "schema_version": SCHEMA_VERSION,
-            **{name: getattr(self, name) for name in plain},
+            **{name: getattr(self, name) for name in names.split()},
             "bits_per_value": as_decimal(self.bits),
             **{name: dict(getattr(self, name)) for name in ("components", "beside", "stacks")},
             **{name: list(getattr(self, name)) for name in ("zoo", "faults", "remarks")},
             "nearest": self.nearest and self.nearest._asdict(),
-            **{name: [row._asdict() for row in getattr(self, name)] for name in rows},
+            **{name: [row._asdict() for row in getattr(self, name)] for name in ("types", "copies", "patterns")},
         }
 
 
@@ -113,31 +100,33 @@ def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
     """The contents of a checkpoint."""
     content = unpack(checkpoint)
     meanings = read_meanings({name: logical.shape for name, logical in content.tensors.items()})
-    found = identify(checkpoint, content, meanings)
+    match = identify_models(checkpoint, content, meanings)
     copies = find_copies(checkpoint, content, meanings)
-    what = (
-        classify_declared(found.compared)
-        if found.compared
-        else dict(meanings.what) | {copy.name: DUPLICATE for copy in copies if copy.same}
-    )
-    known = {name: prod(logical.shape) for name, logical in content.tensors.items() if logical.shape is not None}
-    components, beside = sum_components(what, known, content, checkpoint)
-    if found.verification and len(known) in (0, len(content.tensors)):  # which splits fused tensors by component
-        components, beside = dict(found.verification.found), found.verification.beside
-    patterns = build_patterns(checkpoint, content, what, known)
+    if match.comparison:
+        labels = label_by_declaration(match.comparison)
+    else:
+        labels = dict(meanings.components) | {copy.name: DUPLICATE for copy in copies if copy.same}
+    values = {name: prod(logical.shape) for name, logical in content.tensors.items() if logical.shape is not None}
+    if match.verification and len(values) in (0, len(content.tensors)):  # it splits fused tensors by component
+        components, other_values = dict(match.verification.found), match.verification.beside
+    else:
+        components, other_values = sum_components(labels, values, content, checkpoint)
+    patterns = build_patterns(checkpoint, content, labels, values)
+    has_total = bool(values) or not content.tensors
+    notes = match.verification.notes if match.verification else checkpoint.notes
     return StoredCount(
         path=str(checkpoint.path),
         format=checkpoint.format,
         files=len(checkpoint.files),
         tensors=len(checkpoint.tensors),
         whole=checkpoint.has_all_shapes,
-        total=sum(components.values()) if known or not content.tensors else None,
-        components=components if known or not content.tensors else {},
-        by="declaration" if found.verification else "names",
-        untold=0 if found.compared else len(meanings.unrecognized),
-        beside=beside,
-        zoo=found.ids,
-        nearest=found.nearest,
+        total=sum(components.values()) if has_total else None,
+        components=components if has_total else {},
+        by="declaration" if match.verification else "names",
+        untold=0 if match.comparison else len(meanings.unrecognized),
+        beside=other_values,
+        zoo=match.ids,
+        nearest=match.nearest,
         scheme=content.scheme,
         elements=content.totals.elements,
         bytes=content.totals.bytes,
@@ -147,121 +136,125 @@ def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
         experts=meanings.experts,
         copies=copies,
         faults=(*checkpoint.faults, *content.faults),
-        notes=(
-            *(found.verification.notes if found.verification else checkpoint.remarks),
-            *collect_notes(len(known), content, found.ids, patterns),
-        ),
+        notes=(*notes, *collect_notes(len(values), content, match.ids, patterns)),
         patterns=patterns,
-        shapes=count_shapes(what, content),
+        shapes=count_shapes(labels, content),
     )
 
 
-def classify_declared(found: Comparison) -> dict[str, str]:
-    """{tensor: its component in the model (of a fused tensor the first), or its class if it is not a parameter}"""
-    tensors = dict(found.matches.matching) | dict(found.matches.by_shape)
+def label_by_declaration(comparison: Comparison) -> dict[str, str]:
+    """{tensor: its component in the model (the first one of a fused tensor), or its class if it is not a parameter}"""
+    matches, labels = comparison.matches, {}
+    declared = dict(matches.matching) | dict(matches.by_shape)
     components = {
-        tensor: locate_component(tensor.part, split_by_component(tensor)[0][0])[0] for tensor in tensors.values()
+        tensor: locate_component(tensor.part, split_by_component(tensor)[0][0])[0] for tensor in declared.values()
     }
-    return {
-        name: finding.what if (finding := found.findings.get(name)) else components[tensors[name]]
-        for name in found.content.tensors
-    }
+    for name in comparison.content.tensors:
+        finding = comparison.findings.get(name)
+        labels[name] = finding.what if finding else components[declared[name]]
+    return labels
 
 
 def sum_components(
-    what: Mapping[str, str], known: Mapping[str, int], content: Unpacked, checkpoint: Checkpoint
+    labels: Mapping[str, str], values: Mapping[str, int], content: Unpacked, checkpoint: Checkpoint
 ) -> tuple[dict[str, int], dict[str, int | None]]:
-    """Learned values of each component, and all other values by class."""
-    components, beside = dict.fromkeys(COMPONENTS, 0), Counter[str]()
-    for name, n in known.items():
-        if what[name] in components:
-            components[what[name]] += n
+    """Learned values of each component, and all other values by class.
+
+    Args:
+        labels: {tensor: component or class}
+        values: {tensor: number of values} for tensors with known shapes
+    """
+    components, others = dict.fromkeys(COMPONENTS, 0), Counter[str]()
+    for name, n in values.items():
+        if labels[name] in components:
+            components[labels[name]] += n
         else:
-            beside[what[name]] += n
-    for name, packing_class in content.auxiliary.items():
+            others[labels[name]] += n
+    for name, role in content.auxiliary.items():
         shape = checkpoint.tensors[name].shape
         if shape is not None:
-            beside[packing_class] += prod(shape)
-    return components, dict(beside)
+            others[role] += prod(shape)
+    return components, dict(others)
 
 
 def find_copies(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> tuple[Copy, ...]:
     """Embeddings and heads with the shape of the token embedding, and whether each is a copy of it."""
-    tables = [name for name in meanings.tables if (shape := content.tensors[name].shape) and len(shape) == 2][
-        :MOST_TABLES
-    ]
+    tables = []
+    for name in meanings.tables:
+        shape = content.tensors[name].shape
+        if shape and len(shape) == 2:
+            tables.append((name, shape))
     if not tables:
         return ()
-    original, *candidates = tables
-    shape = content.tensors[original].shape or ()
-    candidates = [name for name in candidates if content.tensors[name].shape == shape]
-    return tuple(
-        Copy(name, original, are_copies(checkpoint, content, name, original), prod(shape)) for name in candidates
-    )
+    original, shape = tables[0]
+    candidates = [name for name, other_shape in tables[1:MOST_TABLES] if other_shape == shape]
+    values = prod(shape)
+    return tuple(Copy(name, original, are_copies(checkpoint, content, name, original), values) for name in candidates)
 
 
 def are_copies(checkpoint: Checkpoint, content: Unpacked, a: str, b: str) -> bool | None:
     """Whether sampled values of two tensors are equal; None if they cannot be compared."""
-    one, other = content.tensors[a].list_file_names(a), content.tensors[b].list_file_names(b)
-    if any(checkpoint.tensors[x].dtype != checkpoint.tensors[y].dtype for x, y in zip(one, other)) or len(one) != len(
-        other
-    ):
+    names, other_names = content.tensors[a].list_file_names(a), content.tensors[b].list_file_names(b)
+    pairs = list(zip(names, other_names))
+    tensors = checkpoint.tensors
+    if len(names) != len(other_names) or any(tensors[x].dtype != tensors[y].dtype for x, y in pairs):
         return None
-    found = [have_same_samples(checkpoint, x, y) for x, y in zip(one, other)]
-    return False if False in found else None if None in found else True
+    results = [have_same_samples(checkpoint, x, y) for x, y in pairs]
+    if False in results:
+        return False
+    return None if None in results else True
 
 
-def count_shapes(what: Mapping[str, str], content: Unpacked) -> dict[str, Counter[tuple[int, ...]]]:
+def count_shapes(labels: Mapping[str, str], content: Unpacked) -> dict[str, Counter[Shape]]:
     """{component or class: {shape: number of tensors}}"""
-    found: dict[str, Counter[tuple[int, ...]]] = {}
+    counts: dict[str, Counter[Shape]] = {}
     for name, logical in content.tensors.items():
         if logical.shape is not None:
-            found.setdefault(what[name], Counter())[logical.shape] += 1
-    return found
+            counts.setdefault(labels[name], Counter())[logical.shape] += 1
+    return counts
 
 
 def build_patterns(
-    checkpoint: Checkpoint, content: Unpacked, what: Mapping[str, str], known: Mapping[str, int]
+    checkpoint: Checkpoint, content: Unpacked, labels: Mapping[str, str], values: Mapping[str, int]
 ) -> tuple[Pattern, ...]:
-    """All tensors of the files, grouped by component, type, shape and pattern of names."""
-    values = {logical.list_file_names(name)[0]: name for name, logical in content.tensors.items()}
-    alike: dict[tuple[str, str | None, tuple[int, ...] | None], list[str]] = {}
+    """All tensors of the files, grouped by label, type, shape and pattern of names."""
+    logical_names = {logical.list_file_names(name)[0]: name for name, logical in content.tensors.items()}
+    groups: dict[tuple[str, str | None, Shape | None], list[str]] = {}
     for name, tensor in checkpoint.tensors.items():
-        component = what[values[name]] if name in values else content.auxiliary[name]
-        alike.setdefault((component, tensor.dtype, tensor.shape), []).append(name)
-    return tuple(
-        Pattern(
-            pattern,
-            component,
-            dtype,
-            shape,
-            len(names),
-            count_parameters((values[name] for name in names if name in values), component, known),
-        )
-        for (component, dtype, shape), all_names in alike.items()
-        for pattern, names in fold_names(all_names)
-    )
+        label = labels[logical_names[name]] if name in logical_names else content.auxiliary[name]
+        groups.setdefault((label, tensor.dtype, tensor.shape), []).append(name)
+    patterns = []
+    for (label, dtype, shape), all_names in groups.items():
+        for pattern, names in fold_names(all_names):
+            logical = (logical_names[name] for name in names if name in logical_names)
+            parameters = count_parameters(logical, label, values)
+            patterns.append(Pattern(pattern, label, dtype, shape, len(names), parameters))
+    return tuple(patterns)
 
 
-def count_parameters(names: Iterable[str], what: str, known: Mapping[str, int]) -> int | None:
-    """Parameters in tensors of the component or class `what`, after unpacking."""
-    if what not in COMPONENTS:
+def count_parameters(names: Iterable[str], label: str, values: Mapping[str, int]) -> int | None:
+    """Parameters in tensors with a label, after unpacking; None if a shape is unknown."""
+    if label not in COMPONENTS:
         return 0
-    sizes = [known.get(name) for name in names]
+    sizes = [values.get(name) for name in names]
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def collect_notes(known: int, content: Unpacked, ids: Sequence[str], patterns: Iterable[Pattern]) -> list[str]:
-    """Notes on tensors that were not counted and on adapters. `ids`: zoo models in the file."""
-    lines, n_tensors = [], len(content.tensors)
-    if known < n_tensors:
-        lines.append(
-            f"{f'{n_tensors - known:,} of {n_tensors:,} tensors have' if known else 'all tensors have'} unknown shapes and are not counted"
-        )
-    if not ids and (
-        n := sum(
+def collect_notes(with_shapes: int, content: Unpacked, ids: Sequence[str], patterns: Iterable[Pattern]) -> list[str]:
+    """Notes on tensors that were not counted and on adapters.
+
+    Args:
+        with_shapes: number of tensors with known shapes
+        ids: zoo models in the file
+    """
+    notes, n = [], len(content.tensors)
+    if with_shapes < n:
+        tensors = f"{n - with_shapes:,} of {n:,} tensors have" if with_shapes else "all tensors have"
+        notes.append(f"{tensors} unknown shapes and are not counted")
+    if not ids:
+        in_adapter = sum(
             pattern.tensors for pattern in patterns if classify_tensor(pattern.pattern, pattern.shape) == "adapter"
         )
-    ):
-        lines.append(f"{n:,} tensors belong to an adapter; its base model is not in this checkpoint")
-    return lines
+        if in_adapter:
+            notes.append(f"{in_adapter:,} tensors belong to an adapter; its base model is not in this checkpoint")
+    return notes

@@ -1,4 +1,4 @@
-"""Tensors that do not simply match: missing, with a wrong shape, unexpected, or outside the total; folded by pattern."""
+"""Tensors that do not simply match: missing, misshapen, unexpected, or outside the total; folded by pattern."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.counting.count import Count
 from paramcount.counting.tensors import Tensor, list_unreachable
 
-COPIES = {
-    "encoder.embed_tokens.weight": "shared.weight"
-}  # of the embedding shared by T5's encoder and decoder, in older files
+# {copy: original} of the embedding that T5's encoder and decoder share, in older files.
+T5_COPIES = {"encoder.embed_tokens.weight": "shared.weight"}
 BIAS_OF_PACKED = "zero bias of packed weights"
-
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -29,9 +27,8 @@ class Finding(NamedTuple):
     """The result of checking a tensor; equal for all tensors of the same kind."""
 
     kind: str  # missing | wrong shape | differs | unexpected | beside
-    what: (
-        str  # component if missing or wrong shape; else the class: tied duplicate, buffer, MTP layer, scale, unknown …
-    )
+    # Component if missing or with a wrong shape, otherwise class: tied duplicate, buffer, MTP layer, scale, unknown …
+    what: str
     declared_shape: Shape | None = None
     file_shape: Shape | None = None
     note: str = ""
@@ -68,18 +65,19 @@ class Line(NamedTuple):
 
 def collect_findings(matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count) -> dict[str, Finding]:
     """{name in the file: finding} for every tensor that does not simply match."""
-    return dict((*_find_problems(matches, checkpoint, content, count), *_find_extras(matches, checkpoint, content)))
+    problems = _find_problems(matches, checkpoint, content, count)
+    return dict((*problems, *_find_extras(matches, checkpoint, content)))
 
 
 def fold_findings(findings: Mapping[str, Finding]) -> tuple[Line, ...]:
     """Findings folded by pattern of names, problems first."""
-    found: dict[Finding, list[str]] = {}
+    names_by_finding: dict[Finding, list[str]] = {}
     for name, finding in findings.items():
-        found.setdefault(finding, []).append(name)
+        names_by_finding.setdefault(finding, []).append(name)
     lines = []
-    for finding, alike in found.items():
+    for finding, all_names in names_by_finding.items():
         shape = finding.declared_shape if finding.file_shape is None else finding.file_shape
-        for pattern, names in fold_names(alike):
+        for pattern, names in fold_names(all_names):
             lines.append(Line(finding, pattern, len(names), None if shape is None else prod(shape) * len(names)))
     return tuple(sorted(lines, key=lambda line: line.finding.ok))
 
@@ -87,30 +85,26 @@ def fold_findings(findings: Mapping[str, Finding]) -> tuple[Line, ...]:
 def _find_problems(
     matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count
 ) -> Iterator[tuple[str, Finding]]:
+    """Findings for missing, misshapen and unexpected tensors."""
     file_tensors = content.tensors
     for name, tensor in matches.missing.items():
         yield name, Finding("missing", describe_role(tensor), tensor.shape)
     for name, tensor in matches.wrong_shape.items():
         yield name, Finding("wrong shape", describe_role(tensor), tensor.shape, file_tensors[name].shape)
-    likely = find_renamed(matches, file_tensors)
-    unreachable = _unreachable_shapes(count) if matches.unexpected else {}
+    renamed = find_renamed(matches, file_tensors)
+    unreachable = _list_unreachable_shapes(count) if matches.unexpected else {}
     for name in matches.unexpected:
         finding = _classify_unexpected(name, matches, checkpoint, content, count, unreachable)
-        yield (
-            name,
-            finding._replace(note=f"same shape as the missing {likely[name]}")
-            if name in likely and not finding.ok
-            else finding,
-        )
+        if name in renamed and not finding.ok:
+            finding = finding._replace(note=f"same shape as the missing {renamed[name]}")
+        yield name, finding
 
 
-def _unreachable_shapes(count: Count) -> dict[str, tuple[int, ...]]:
-    """{name, with and without the model's own prefix: shape} of tensors that the reference allocates but never uses."""
-    found = {
-        name: tensor.shape
-        for name, tensor in expand_names(tensor for tensor, _ in list_unreachable(count.sizes, count.head)).items()
-    }
-    return {name.partition(".")[2]: shape for name, shape in found.items()} | found
+def _list_unreachable_shapes(count: Count) -> dict[str, Shape]:
+    """{name, with and without the model's prefix: shape} of tensors that the reference allocates but never uses."""
+    tensors = expand_names(tensor for tensor, _ in list_unreachable(count.sizes, count.head))
+    without_prefix = {name.partition(".")[2]: tensor.shape for name, tensor in tensors.items()}
+    return without_prefix | {name: tensor.shape for name, tensor in tensors.items()}
 
 
 def _classify_unexpected(
@@ -125,61 +119,50 @@ def _classify_unexpected(
     shape = content.tensors[name].shape
     if shape is not None and 0 in shape:
         return Finding("beside", "empty", None, shape)
-    if (original := matches.matching.get(COPIES.get(name, ""))) and shape in (None, original.shape):
-        return _check_copy(name, original._replace(tied_to=COPIES[name]), checkpoint, shape)
-    what = classify_tensor(strip_indices(name), shape)
-    if (
-        what == "unknown"
-        and name.endswith(".bias")
-        and (weight := content.tensors.get(f"{name.removesuffix('.bias')}.weight"))
-        and len(weight.file_names) > 1
-    ):
-        return Finding("beside", BIAS_OF_PACKED, None, shape)
+    original = matches.matching.get(T5_COPIES.get(name, ""))
+    if original and shape in (None, original.shape):
+        return _check_copy(name, original._replace(tied_to=T5_COPIES[name]), checkpoint, shape)
+    label = classify_tensor(strip_indices(name), shape)
+    if label == "unknown" and name.endswith(".bias"):
+        weight = content.tensors.get(f"{name.removesuffix('.bias')}.weight")
+        if weight and len(weight.file_names) > 1:
+            return Finding("beside", BIAS_OF_PACKED, None, shape)
     if name in unreachable and shape in (None, unreachable[name]):
         return Finding("beside", "never read", None, shape)
-    is_expected = what in HARMLESS or (count.scope == "language_model" and what in NOT_COUNTED)
-    return _finding("beside" if is_expected else "unexpected", what, shape)
+    is_expected = label in HARMLESS or (count.scope == "language_model" and label in NOT_COUNTED)
+    return _build_finding("beside" if is_expected else "unexpected", label, shape)
 
 
 @lru_cache(4096)
-def _finding(finding: str, what: str, shape: tuple[int, ...] | None) -> Finding:
+def _build_finding(kind: str, label: str, shape: Shape | None) -> Finding:
     """One object per kind of finding, because there may be hundreds of thousands of tensors."""
-    return Finding(finding, what, None, shape)
+    return Finding(kind, label, None, shape)
 
 
 def _find_extras(matches: Matches, checkpoint: Checkpoint, content: Unpacked) -> Iterator[tuple[str, Finding]]:
+    """Findings for tensors that match but are not in the total, and for those that belong to packed values."""
     for name, tensor in matches.matching.items():
         shape = content.tensors[name].shape
         if tensor.tied_to and tensor.part != "mtp":
             yield name, _check_copy(name, tensor, checkpoint, shape)
         elif not is_counted(tensor):
-            yield (
-                name,
-                Finding("beside", "MTP layer" if tensor.part == "mtp" else describe_role(tensor), tensor.shape, shape),
-            )
-    for name, what in content.auxiliary.items():
-        yield name, Finding("beside", what, None, checkpoint.tensors[name].shape)
+            label = "MTP layer" if tensor.part == "mtp" else describe_role(tensor)
+            yield name, Finding("beside", label, tensor.shape, shape)
+    for name, role in content.auxiliary.items():
+        yield name, Finding("beside", role, None, checkpoint.tensors[name].shape)
 
 
-def _check_copy(name: str, tensor: Tensor, checkpoint: Checkpoint, shape: tuple[int, ...] | None) -> Finding:
+def _check_copy(name: str, tensor: Tensor, checkpoint: Checkpoint, shape: Shape | None) -> Finding:
     """The finding for a tied tensor, whose values must equal those of the original."""
     original = str(tensor.tied_to)
-    same = (
-        have_same_samples(checkpoint, name, original)
-        if name in checkpoint.tensors and original in checkpoint.tensors
-        else None
-    )
-    if same is False:
-        return Finding(
-            "differs", "tied duplicate", tensor.shape, shape, f"differs from {original}, but the config ties them"
-        )
-    return Finding(
-        "beside",
-        "tied duplicate",
-        tensor.shape,
-        shape,
-        f"of {original}, {'sampled values are equal' if same else 'values not compared'}",
-    )
+    is_equal = None
+    if name in checkpoint.tensors and original in checkpoint.tensors:
+        is_equal = have_same_samples(checkpoint, name, original)
+    if is_equal is False:
+        note = f"differs from {original}, but the config ties them"
+        return Finding("differs", "tied duplicate", tensor.shape, shape, note)
+    note = f"of {original}, {'sampled values are equal' if is_equal else 'values not compared'}"
+    return Finding("beside", "tied duplicate", tensor.shape, shape, note)
 
 
 def describe_role(tensor: Tensor) -> str:
@@ -193,8 +176,8 @@ def describe_role(tensor: Tensor) -> str:
 
 def sum_values(lines: Iterable[Line]) -> dict[str, int | None]:
     """{component or class: number of values}; None if only names are known."""
-    found: dict[str, int | None] = {}
+    sums: dict[str, int | None] = {}
     for line in lines:
-        before = found.get(line.finding.what, 0)
-        found[line.finding.what] = None if before is None or line.values is None else before + line.values
-    return found
+        before = sums.get(line.finding.what, 0)
+        sums[line.finding.what] = None if before is None or line.values is None else before + line.values
+    return sums

@@ -21,8 +21,10 @@ Block: TypeAlias = tuple[Indices, ...]  # indices per position; stands for all c
 def strip_indices(name: str) -> str:
     """A name without its indices.
 
-    >>> strip_indices("model.layers.3.mlp.experts.17.w1.weight"), strip_indices("model.layers.{layer}.mlp.experts.{expert}.w1.weight")
-    ('model.layers.{}.mlp.experts.{}.w1.weight', 'model.layers.{}.mlp.experts.{}.w1.weight')
+    >>> strip_indices("model.layers.3.mlp.experts.17.w1.weight")
+    'model.layers.{}.mlp.experts.{}.w1.weight'
+    >>> strip_indices("model.layers.{layer}.mlp.experts.{expert}.w1.weight")
+    'model.layers.{}.mlp.experts.{}.w1.weight'
     """
     return VARYING.sub("{}", name)
 
@@ -30,14 +32,16 @@ def strip_indices(name: str) -> str:
 def fold_names(names: Iterable[str]) -> list[tuple[str, list[str]]]:
     """Patterns, each with exactly the names that it matches. An index is a whole word between dots.
 
-    Patterns are in the order of their first names, and the names of a pattern in the order of their indices. Braces in names are doubled.
+    Patterns are in the order of their first names, and the names of a pattern in the order of their indices. Braces in
+    names are doubled.
 
-    >>> [pattern for pattern, _ in fold_names(f"h.{layer}.{name}" for layer in (0, 1, 2, 4) for name in ("ln_1.weight", "ln_1.bias"))]
+    >>> names = [f"h.{layer}.ln_1.{name}" for layer in (0, 1, 2, 4) for name in ("weight", "bias")]
+    >>> [pattern for pattern, _ in fold_names(names)]
     ['h.{0-2,4}.ln_1.weight', 'h.{0-2,4}.ln_1.bias']
     >>> fold_names(["h.0.e.0.w", "h.0.e.1.w", "h.1.e.0.w"])
     [('h.0.e.{0-1}.w', ['h.0.e.0.w', 'h.0.e.1.w']), ('h.1.e.0.w', ['h.1.e.0.w'])]
     """
-    # A pattern with a single name holds that name alone, because hostile files have one pattern per name.
+    # A kind with a single name has no dict, because a hostile file may have one kind per name.
     kinds: dict[tuple[str, ...], str | dict[Indices, str]] = {}
     for name in names:
         words, indices = split_name(name)
@@ -46,14 +50,17 @@ def fold_names(names: Iterable[str]) -> list[tuple[str, list[str]]]:
             places[indices] = name
         elif places != name:
             kinds[words] = {split_name(places)[1]: places, indices: name}
-    found = []
+    patterns = []
     for words, places in kinds.items():
         if isinstance(places, dict):
             blocks = group_indices(list(places))
-            found += [(format_pattern(words, block), [places[place] for place in product(*block)]) for block in blocks]
+            patterns += [
+                (format_pattern(words, block), [places[place] for place in product(*block)]) for block in blocks
+            ]
         else:
-            found.append((format_pattern(words, [(index,) for index in split_name(places)[1]]), [places]))
-    return found
+            block = tuple((index,) for index in split_name(places)[1])
+            patterns.append((format_pattern(words, block), [places]))
+    return patterns
 
 
 def split_name(name: str) -> tuple[tuple[str, ...], Indices]:
@@ -71,15 +78,20 @@ def split_name(name: str) -> tuple[tuple[str, ...], Indices]:
 
 
 def format_pattern(words: Sequence[str], block: Sequence[Indices]) -> str:
-    """A pattern in which several indices are in braces."""
-    safe = [word.replace("{", "{{").replace("}", "}}") for word in words]
-    sets = [
-        "{" + ",".join(format_ranges(join_ranges((i, 1) for i in indices), "-")) + "}"
-        if len(indices) > 1
-        else f"{indices[0]}"
-        for indices in block
-    ]
-    return safe[0] + "".join([f"{indices}{word}" for indices, word in zip(sets, safe[1:])])
+    """A pattern, with braces around each position that has several indices."""
+    first, *others = [word.replace("{", "{{").replace("}", "}}") for word in words]
+    return first + "".join([f"{format_indices(indices)}{word}" for indices, word in zip(block, others)])
+
+
+def format_indices(indices: Indices) -> str:
+    """The indices of one position.
+
+    >>> format_indices((3,)), format_indices((0, 1, 2, 4))
+    ('3', '{0-2,4}')
+    """
+    if len(indices) == 1:
+        return str(indices[0])
+    return "{" + ",".join(format_ranges(join_ranges((i, 1) for i in indices), "-")) + "}"
 
 
 def group_indices(places: Sequence[Indices]) -> list[Block]:

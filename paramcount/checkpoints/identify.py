@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
@@ -34,12 +34,12 @@ class Identification(NamedTuple):
     """The zoo models in a checkpoint, or the nearest one."""
 
     ids: tuple[str, ...]  # of all models whose tensors the checkpoint contains
-    compared: Comparison | None  # with the first of them
+    comparison: Comparison | None  # with the first of them
     verification: Verification | None  # of the first of them
     nearest: Nearest | None  # if there are none
 
 
-def identify(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> Identification:
+def identify_models(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> Identification:
     """The zoo models in a checkpoint, or the nearest one."""
     tried: list[tuple[zoo.Model, Comparison]] = []
     ids: list[str] = []
@@ -48,17 +48,14 @@ def identify(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> I
         model = zoo.load_entry(id)
         if len(content.tensors) > MAX_RATIO * sum(tensor.copies for tensor in count_model(model).tensors):
             continue
-        alike = (
-            found for other, found in tried if (other.architecture, other.sizes) == (model.architecture, model.sizes)
-        )
-        found = next(alike, None) or try_comparison(model, checkpoint, content)
-        if found is None:
+        comparison = find_equal_comparison(model, tried) or try_comparison(model, checkpoint, content)
+        if comparison is None:
             continue
-        tried.append((model, found))
-        differing = sum(not finding.ok for finding in found.findings.values())
+        tried.append((model, comparison))
+        differing = sum(not finding.ok for finding in comparison.findings.values())
         if not differing:
             ids.append(id)
-            first = first or (model, found)
+            first = first or (model, comparison)
         elif differing * MIN_TENSORS_PER_DIFFERENCE <= len(checkpoint.tensors) and (
             nearest is None or differing < nearest.differing
         ):
@@ -72,9 +69,16 @@ def find_zoo_models(checkpoint: Checkpoint, content: Unpacked) -> tuple[str, ...
     """Ids of the zoo models in a checkpoint. `content`: the unpacked checkpoint."""
     if len(content.tensors) > MOST_TENSORS:
         return ()
-    return identify(
-        checkpoint, content, read_meanings({name: logical.shape for name, logical in content.tensors.items()})
-    ).ids
+    meanings = read_meanings({name: logical.shape for name, logical in content.tensors.items()})
+    return identify_models(checkpoint, content, meanings).ids
+
+
+def find_equal_comparison(model: zoo.Model, tried: Iterable[tuple[zoo.Model, Comparison]]) -> Comparison | None:
+    """The comparison with a model of the same architecture and sizes, or None."""
+    for other, comparison in tried:
+        if (other.architecture, other.sizes) == (model.architecture, model.sizes):
+            return comparison
+    return None
 
 
 def try_comparison(model: zoo.Model, checkpoint: Checkpoint, content: Unpacked) -> Comparison | None:
@@ -87,25 +91,24 @@ def try_comparison(model: zoo.Model, checkpoint: Checkpoint, content: Unpacked) 
 def find_candidates(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> Iterator[str]:
     """Ids of models with the checkpoint's token embedding, number of layers and approximate size."""
     shapes = [logical.shape for logical in content.tensors.values() if logical.shape]
-    tables, values = {frozenset(shape) for shape in shapes if len(shape) == 2}, sum(map(prod, shapes))
+    matrices, values = {frozenset(shape) for shape in shapes if len(shape) == 2}, sum(map(prod, shapes))
     layers = {*meanings.stacks.values(), sum(meanings.stacks.values())}
     for id, row in read_rows():
         if row["n_layers"] not in layers:
             continue
-        embedding = row["vocab_size"] * row["d_model"]
+        total, vocab_size, d_model = row["total"], row["vocab_size"], row["d_model"]
         if not shapes:
-            if checkpoint.total_size in [
-                width * (row["total"] + buffers) for width in WIDTHS for buffers in (0, row["buffers"])
-            ]:
-                yield id
-        elif {row["vocab_size"], row["d_model"]} in tables and fit_groups(
-            values, row["language_model"], row["total"] + row["mtp"] + 2 * embedding
-        ):
+            sizes = [width * (total + buffers) for width in WIDTHS for buffers in (0, row["buffers"])]
+            is_candidate = checkpoint.total_size in sizes
+        else:
+            most = total + row["mtp"] + 2 * vocab_size * d_model
+            is_candidate = {vocab_size, d_model} in matrices and is_near(values, row["language_model"], most)
+        if is_candidate:
             yield id
 
 
-def fit_groups(values: int, least: int, most: int) -> bool:
-    """Whether a file is about as large as a model; tensors may be missing, and buffers and masks may be added."""
+def is_near(values: int, least: int, most: int) -> bool:
+    """Whether the size is in the range, with a tolerance for missing tensors, added buffers and masks."""
     return 4 * least <= 5 * values and 4 * values <= 5 * most
 
 

@@ -1,7 +1,7 @@
-"""Whether the total_size of an index without shards can be the bytes of the tensors that it names.
+"""Whether the total_size of an index without shards can be the bytes of the tensors that it lists.
 
-An index has neither shapes nor types. Shapes are taken from the model. All values have one type, except small tensors that some writers store
-in another: buffers, causal masks, norms, routers, and the vectors of state-space layers.
+An index has neither shapes nor types. Shapes are taken from the model. All values have one type, except small tensors
+that some writers store in another: buffers, causal masks, norms, routers, and the vectors of state-space layers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.folding import strip_indices
@@ -22,6 +22,9 @@ from paramcount.counting.quantisation.configs import QuantizationScheme
 from paramcount.counting.quantisation.packing import FP8_BLOCK, Packing, compute_bytes
 from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError, join_words
+
+Shape: TypeAlias = tuple[int, ...]
+PackedKind: TypeAlias = tuple[Shape, tuple[str, ...]]  # shape, and last words of the names in the file
 
 WIDTHS = (2, 4, 1, 8)  # bytes per value, the most common first
 WIDE = Fraction(4)
@@ -46,37 +49,33 @@ def explain_total_size(matches: Matches, content: Unpacked, checkpoint: Checkpoi
     total = checkpoint.total_size
     if total is None:
         return ""
-    file_tensors, scheme = content.tensors, read_quantization(checkpoint)
+    file_tensors = content.tensors
     packed = {name: tensor for name, tensor in matches.matching.items() if len(file_tensors[name].file_names) > 1}
     plain = count_copies(tensor for name, tensor in matches.matching.items() if name not in packed)
-    more = {name: count_values(name, packed) for name in matches.unexpected}
-    values = sum(n * prod(tensor.shape) for tensor, n in plain) + sum(filter(None, more.values()))
-    unknown = sum(n is None for n in more.values())
-    packed_counts = Counter(
-        (tensor.shape, tuple([part.rpartition(".")[2] for part in file_tensors[name].file_names]))
-        for name, tensor in packed.items()
-    )
-    sizes = list(dict.fromkeys(enumerate_packed_sizes(packed_counts, scheme)))
+    unexpected = [count_values(name, packed) for name in matches.unexpected]
+    unknown = unexpected.count(None)
+    values = sum(n * prod(tensor.shape) for tensor, n in plain) + sum(filter(None, unexpected))
+    packed_kinds: Counter[PackedKind] = Counter()
+    for name, tensor in packed.items():
+        last_words = tuple([file_name.rpartition(".")[2] for file_name in file_tensors[name].file_names])
+        packed_kinds[tensor.shape, last_words] += 1
+    sizes = list(dict.fromkeys(enumerate_packed_sizes(packed_kinds, read_quantization(checkpoint))))
     if unknown or None in sizes:
         if total < values + min((size for size in sizes if size), default=0):
-            raise ParamcountError(
-                f"total_size {total:,} is too small for {values:,} values", expected="at least 1 byte per value"
-            )
-        formats = sorted({file_tensors[name].format or "weights" for name in packed})
-        reason = (
-            f"the shapes of {unknown:,} tensors are unknown"
-            if unknown
-            else f"the packing of {', '.join(formats)} is unknown"
-        )
+            found = f"total_size {total:,} is too small for {values:,} values"
+            raise ParamcountError(found, expected="at least 1 byte per value")
+        if unknown:
+            reason = f"the shapes of {unknown:,} tensors are unknown"
+        else:
+            formats = sorted({file_tensors[name].format or "weights" for name in packed})
+            reason = f"the packing of {', '.join(formats)} is unknown"
         return f"total_size {total:,} was not checked: {reason}"
     for size in sizes:
         for width, other_types in enumerate_widths(plain):
             if (size or 0) + values * width + sum(n * (other - width) for n, other in other_types) == total:
                 return f"total_size {total:,} is {describe_sum(size or 0, values, width, other_types)}"
-    raise ParamcountError(
-        f"total_size {total:,} does not match {values:,} values{' plus packed weights' if packed else ''}",
-        expected="1, 2, 4 or 8 bytes per value",
-    )
+    found = f"total_size {total:,} does not match {values:,} values{' plus packed weights' if packed else ''}"
+    raise ParamcountError(found, expected="1, 2, 4 or 8 bytes per value")
 
 
 def count_copies(tensors: Iterable[Tensor]) -> list[tuple[Tensor, int]]:
@@ -89,38 +88,39 @@ def count_copies(tensors: Iterable[Tensor]) -> list[tuple[Tensor, int]]:
 
 def count_values(name: str, packed: Mapping[str, Tensor]) -> int | None:
     """Values of a tensor that the model does not have; None if its name does not say."""
+    if name.endswith(SCALAR):
+        return 1
     weight = packed.get(f"{name.removesuffix('.bias')}.weight") if name.endswith(".bias") else None
-    return 1 if name.endswith(SCALAR) else weight.shape[-2] if weight and len(weight.shape) > 1 else None
+    return weight.shape[-2] if weight and len(weight.shape) > 1 else None
 
 
 def enumerate_widths(plain: Sequence[tuple[Tensor, int]]) -> Iterator[tuple[int, tuple[OtherType, ...]]]:
     """Bytes per value and the tensors of another type, the simplest combination first."""
+    mixers = tuple({get_module(tensor) for tensor, _ in plain if tensor.component.startswith("mixer")})
     values_of_kind: Counter[str] = Counter()
-    mixers = tuple(
-        {
-            strip_indices(tensor.name).rpartition(".")[0] + "."
-            for tensor, _ in plain
-            if tensor.component.startswith("mixer")
-        }
-    )
     for tensor, n in plain:
         values_of_kind[classify_value_type(tensor, mixers)] += n * prod(tensor.shape)
-    masks, others = (
-        values_of_kind.pop("masks", 0),
-        sorted({n for kind, n in values_of_kind.items() if kind})[-MOST_OTHER_TYPES:],
-    )
+    masks = values_of_kind.pop("masks", 0)
+    others = sorted({n for kind, n in values_of_kind.items() if kind})[-MOST_OTHER_TYPES:]
     for n in range(len(others) + 1):
-        for chosen in combinations(others, n):
-            other_types = tuple(OtherType(count, WIDE) for count in chosen)
+        for combination in combinations(others, n):
+            other_types = tuple(OtherType(count, WIDE) for count in combination)
             for width in WIDTHS if not n else WIDTHS[:1]:
                 yield width, other_types
                 if masks:
-                    yield from ((width, (*other_types, OtherType(masks, other))) for other in (BIT, Fraction(1)))
+                    yield width, (*other_types, OtherType(masks, BIT))
+                    yield width, (*other_types, OtherType(masks, Fraction(1)))
+
+
+def get_module(tensor: Tensor) -> str:
+    """The module of a tensor, without indices and with a dot at the end."""
+    return strip_indices(tensor.name).rpartition(".")[0] + "."
 
 
 def classify_value_type(tensor: Tensor, mixers: tuple[str, ...]) -> str:
-    """The kind of tensors that share a type with this one; empty for matrices. `mixers`: modules of state-space layers, whose vectors may
-    have different types.
+    """The kind of tensors that share a type with this one; empty for matrices.
+
+    `mixers`: modules of state-space layers, whose vectors may have different types.
     """
     if tensor.role != "parameter":
         return "masks" if tensor.role == "legacy_buffer" and len(tensor.shape) == 4 else "buffers"
@@ -133,39 +133,40 @@ def classify_value_type(tensor: Tensor, mixers: tuple[str, ...]) -> str:
 def describe_sum(packed: int, values: int, width: int, other_types: Iterable[OtherType]) -> str:
     """The sum of bytes as text."""
     rest = values - sum(n for n, _ in other_types)
-    parts = [f"packed weights of {packed:,} bytes"] * bool(packed) + [f"{rest:,} values of {width} bytes"]
-    parts += [f"{n:,} of {'1 bit' if other == BIT else f'{other} bytes'}" for n, other in other_types]
-    return join_words(parts, "and")
+    terms = [f"packed weights of {packed:,} bytes"] if packed else []
+    terms.append(f"{rest:,} values of {width} bytes")
+    terms += [f"{n:,} of {'1 bit' if other == BIT else f'{other} bytes'}" for n, other in other_types]
+    return join_words(terms, "and")
 
 
 # ---- packed tensors, from their names
 
 
-def enumerate_packed_sizes(
-    packed_counts: Mapping[tuple[tuple[int, ...], tuple[str, ...]], int], scheme: QuantizationScheme
-) -> Iterator[int | None]:
-    """Possible bytes of packed tensors including scales; None if the packing is unknown. `packed_counts`: number of tensors per shape and
-    last words of their names.
+def enumerate_packed_sizes(packed_kinds: Mapping[PackedKind, int], scheme: QuantizationScheme) -> Iterator[int | None]:
+    """Possible bytes of packed tensors including scales; None if the packing is unknown.
+
+    `packed_kinds`: {kind: number of tensors}.
     """
     for scale in SCALES:
-        for transposed in (False, True):
-            sizes = [
-                (compute_packed_size(shape, names, scheme, scale, transposed), n)
-                for (shape, names), n in packed_counts.items()
-            ]
-            yield None if any(size is None for size, _ in sizes) else sum((size or 0) * n for size, n in sizes)
+        for is_transposed in (False, True):
+            sizes = []
+            for (shape, names), n in packed_kinds.items():
+                size = compute_packed_size(shape, names, scheme, scale, is_transposed=is_transposed)
+                sizes.append(None if size is None else size * n)
+            yield None if None in sizes else sum(size or 0 for size in sizes)
 
 
 def compute_packed_size(
-    shape: tuple[int, ...], names: tuple[str, ...], scheme: QuantizationScheme, scale: str, transposed: bool
+    shape: Shape, names: tuple[str, ...], scheme: QuantizationScheme, scale: str, *, is_transposed: bool
 ) -> int | None:
-    """Bytes of a packed tensor. `transposed`: the model stores its matrices transposed, as GPT-2 does."""
+    """Bytes of a packed tensor. `is_transposed`: whether the model stores its matrices transposed, as GPT-2 does."""
     packing = infer_packing(names, scheme, scale)
     if packing is None or len(shape) < 2:
         return None
     *before, outputs, inputs = shape
-    other_way = names[0].endswith("_blocks") or (transposed and packing.layout in ("gptq", "awq"))
-    return compute_bytes((*before, inputs, outputs) if other_way else shape, packing)
+    if names[0].endswith("_blocks") or (is_transposed and packing.layout in ("gptq", "awq")):
+        shape = (*before, inputs, outputs)
+    return compute_bytes(shape, packing)
 
 
 def infer_packing(names: tuple[str, ...], scheme: QuantizationScheme, scale: str) -> Packing | None:
@@ -175,12 +176,11 @@ def infer_packing(names: tuple[str, ...], scheme: QuantizationScheme, scale: str
     (128, 128)
     """
     if names[0] == "qweight":
-        layout = scheme.layout or ("gptq" if "g_idx" in names else None)
-        if layout not in ("gptq", "awq") or scheme.bits is None or scheme.group is None or scheme.various:
+        has_zeros, has_index = "qzeros" in names, "g_idx" in names
+        layout, bits, group = scheme.layout or ("gptq" if has_index else None), scheme.bits, scheme.group
+        if layout not in ("gptq", "awq") or bits is None or group is None or scheme.various:
             return None
-        return Packing(
-            layout, "I32", scheme.bits, (1, scheme.group), "F16", zeros="qzeros" in names, indexed="g_idx" in names
-        )
+        return Packing(layout, "I32", bits, (1, group), "F16", zeros=has_zeros, indexed=has_index)
     if names[0].endswith("blocks"):
         return Packing("mxfp4", "U8", scale="U8")
     if len(names) == 2 and names[1].endswith("_scale_inv"):

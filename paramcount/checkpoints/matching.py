@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,7 +14,7 @@ from paramcount.errors import ParamcountError
 if TYPE_CHECKING:
     from paramcount.checkpoints.packed.quantised import LogicalTensor
 
-Names: TypeAlias = "Mapping[str, LogicalTensor]"
+FileTensors: TypeAlias = "Mapping[str, LogicalTensor]"
 MOST_DECLARED = 1_000_000  # twice the limit for files
 
 
@@ -27,9 +27,8 @@ class Matches:
     missing: Mapping[str, Tensor]
     optional: Mapping[str, Tensor]  # not in the file, and not required: tied copies, legacy buffers, omitted MTP layers
     unexpected: tuple[str, ...]
-    by_shape: Mapping[str, Tensor] = field(
-        default_factory=dict
-    )  # unfamiliar names in the file, each with a tensor of its shape
+    # Unfamiliar names in the file, each with a tensor of its shape.
+    by_shape: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 def expand_names(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
@@ -44,14 +43,13 @@ def expand_names(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
     tensors = list(tensors)
     if (n := sum(tensor.copies for tensor in tensors)) > MOST_DECLARED:
         raise ParamcountError(f"has {n:,} tensors", expected=f"at most {MOST_DECLARED:,}")
-    found: dict[str, Tensor] = {}
+    by_name: dict[str, Tensor] = {}
     for tensor in tensors:
         for name in iterate_names(tensor):
-            if name not in found or (
-                found[name].tied_to and not tensor.tied_to
-            ):  # prefer the declaration that is not tied
-                found[name] = tensor
-    return found
+            # If a name is declared twice, prefer the tensor that is not tied.
+            if name not in by_name or (by_name[name].tied_to and not tensor.tied_to):
+                by_name[name] = tensor
+    return by_name
 
 
 def iterate_names(tensor: Tensor) -> Iterator[str]:
@@ -64,51 +62,50 @@ def iterate_names(tensor: Tensor) -> Iterator[str]:
         yield name
 
 
-def match_tensors(declared: Mapping[str, Tensor], file_tensors: Names, not_saved: tuple[str, ...] = ()) -> Matches:
+def match_tensors(
+    declared: Mapping[str, Tensor], file_tensors: FileTensors, not_saved: tuple[str, ...] = ()
+) -> Matches:
     """Match the declared tensors with the file's. `not_saved`: as in `Sizes`."""
     matching: dict[str, Tensor] = {}
     wrong_shape: dict[str, Tensor] = {}
-    not_found: dict[str, Tensor] = {}
+    absent: dict[str, Tensor] = {}
     for name, tensor in declared.items():
         if name not in file_tensors:
-            not_found[name] = tensor
+            absent[name] = tensor
         elif file_tensors[name].shape is None or file_tensors[name].has_shape(tensor.shape):
             matching[name] = tensor
         else:
             wrong_shape[name] = tensor
     unexpected = tuple(name for name in file_tensors if name not in declared)
-    mtp = any(tensor.part == "mtp" for tensor in (*matching.values(), *wrong_shape.values()))
-    optional = {name: tensor for name, tensor in not_found.items() if is_optional(tensor, mtp, not_saved)}
-    missing = {name: tensor for name, tensor in not_found.items() if name not in optional}
-    if len(missing) > len(matching) + len(wrong_shape):
-        return match_by_shape(Matches(matching, wrong_shape, missing, optional, unexpected), file_tensors)
-    return Matches(matching, wrong_shape, missing, optional, unexpected)
+    has_mtp = any(tensor.part == "mtp" for tensor in (*matching.values(), *wrong_shape.values()))
+    optional = {name: tensor for name, tensor in absent.items() if is_optional(tensor, not_saved, has_mtp=has_mtp)}
+    missing = {name: tensor for name, tensor in absent.items() if name not in optional}
+    matches = Matches(matching, wrong_shape, missing, optional, unexpected)
+    is_unfamiliar = len(missing) > len(matching) + len(wrong_shape)
+    return match_by_shape(matches, file_tensors) if is_unfamiliar else matches
 
 
-def is_optional(tensor: Tensor, mtp: bool, not_saved: tuple[str, ...] = ()) -> bool:
-    """Whether a file may omit a tensor. `mtp`: whether the file has MTP layers."""
-    return (
-        tensor.tied_to is not None
-        or tensor.role == "legacy_buffer"
-        or (tensor.part == "mtp" and not mtp)
-        or tensor.name.endswith(not_saved)
-    )
+def is_optional(tensor: Tensor, not_saved: tuple[str, ...] = (), *, has_mtp: bool) -> bool:
+    """Whether a file may omit a tensor. `has_mtp`: whether the file has MTP layers."""
+    if tensor.tied_to is not None or tensor.role == "legacy_buffer":
+        return True
+    return (tensor.part == "mtp" and not has_mtp) or tensor.name.endswith(not_saved)
 
 
-def match_by_shape(found: Matches, file_tensors: Names) -> Matches:
-    """Pair missing tensors with unexpected ones of the same shape, because most names are unfamiliar."""
-    spare = defaultdict(list)
-    for name in reversed(found.unexpected):
-        spare[file_tensors[name].shape].append(name)
+def match_by_shape(matches: Matches, file_tensors: FileTensors) -> Matches:
+    """Missing tensors paired with unexpected ones of the same shape, because most names are unfamiliar."""
+    names_by_shape = defaultdict(list)
+    for name in reversed(matches.unexpected):
+        names_by_shape[file_tensors[name].shape].append(name)
     missing: dict[str, Tensor] = {}
-    paired: dict[str, Tensor] = {}
-    for name, tensor in found.missing.items():
-        if spare.get(tensor.shape):
-            paired[spare[tensor.shape].pop()] = tensor
+    by_shape: dict[str, Tensor] = {}
+    for name, tensor in matches.missing.items():
+        if names_by_shape.get(tensor.shape):
+            by_shape[names_by_shape[tensor.shape].pop()] = tensor
         else:
             missing[name] = tensor
-    unexpected = tuple(name for name in found.unexpected if name not in paired)
-    return Matches(found.matching, found.wrong_shape, missing, found.optional, unexpected, paired)
+    unexpected = tuple(name for name in matches.unexpected if name not in by_shape)
+    return replace(matches, missing=missing, unexpected=unexpected, by_shape=by_shape)
 
 
 def is_counted(tensor: Tensor) -> bool:
@@ -130,10 +127,16 @@ def split_by_component(tensor: Tensor) -> Sequence[tuple[str, int]]:
     return [(component, n // width * part) for component, part in tensor.splits]
 
 
-def find_renamed(matches: Matches, file_tensors: Names) -> dict[str, str]:
-    """{unexpected name: the missing one whose shape it has}, if no other tensor has that shape."""
+def find_renamed(matches: Matches, file_tensors: FileTensors) -> dict[str, str]:
+    """{unexpected name: the missing one with its shape}, if no other tensor has that shape."""
     missing_shapes = Counter(tensor.shape for tensor in matches.missing.values())
     unexpected_shapes = Counter(file_tensors[name].shape for name in matches.unexpected)
-    not_found = {tensor.shape: name for name, tensor in matches.missing.items() if missing_shapes[tensor.shape] == 1}
-    pairs = ((name, file_tensors[name].shape) for name in matches.unexpected)
-    return {name: not_found[shape] for name, shape in pairs if shape in not_found and unexpected_shapes[shape] == 1}
+    missing_names = {
+        tensor.shape: name for name, tensor in matches.missing.items() if missing_shapes[tensor.shape] == 1
+    }
+    renamed = {}
+    for name in matches.unexpected:
+        shape = file_tensors[name].shape
+        if shape in missing_names and unexpected_shapes[shape] == 1:
+            renamed[name] = missing_names[shape]
+    return renamed

@@ -17,179 +17,119 @@ MTP_MARKS = {"eh_proj", "enorm", "hnorm"}  # a layer with one of these tensors i
 MTP_PLACES = {"mtp", "mtp_layers", "nextn"}  # modules that contain MTP layers
 MASK_AXES = 4  # axes of a causal mask, which has the name of a bias
 
-# (meaning, phrases): a phrase is one or more words between dots, anywhere in a name; ^ is the start of the name and # an index. A phrase of
-# one word may begin or end in *; it only applies to the last words, which are the module and the tensor. The first row with a matching
-# phrase wins. The last row of each meaning has GGUF's names.
+# (meaning, phrases): a phrase is one or more words between dots, anywhere in a name; ^ is the start of the name and #
+# an index. A phrase of one word may begin or end in *; it only applies to the last words, which are the module and the
+# tensor. The first row with a matching phrase decides. The last rows of each meaning have GGUF's names.
 MEANINGS: tuple[tuple[str, str], ...] = (
     # Never learned.
     ("router", "experts.e_score_correction_bias moe_statics"),
-    (
-        "buffer",
-        "e_score_correction_bias expert_bias gate.bias tid2eid balancing_biases final_logits_bias layer_scalar act_fn.beta act_fn.eps",
-    ),
-    (
-        "buffer",
-        "self_attn.diagonal_decay self_attn.key_decay self_attn.query_decay self_attn.slope_rate num_batches_tracked global_mean global_invstd",
-    ),
+    ("buffer", "e_score_correction_bias expert_bias gate.bias tid2eid"),
+    ("buffer", "balancing_biases final_logits_bias layer_scalar act_fn.beta"),
+    ("buffer", "act_fn.eps"),
+    ("buffer", "self_attn.diagonal_decay self_attn.key_decay self_attn.query_decay"),
+    ("buffer", "self_attn.slope_rate num_batches_tracked global_mean global_invstd"),
     ("buffer", "exp_probs_b rope_freqs rope_factors_long rope_factors_short layer_output_scale"),
-    (
-        "legacy_buffer",
-        "inv_freq attn.bias attn.masked_bias attention.bias attention.masked_bias causal_mask position_ids token_type_ids",
-    ),
+    ("legacy_buffer", "inv_freq attn.bias attn.masked_bias attention.bias"),
+    ("legacy_buffer", "attention.masked_bias causal_mask position_ids token_type_ids"),
     ("legacy_buffer", "attn_rot_embd"),
     # Encoders, and the projectors between them and the language model, which may be inside an encoder.
     ("vision", "img_processor.vision_model"),
-    (
-        "projector",
-        "multi_modal_projector mm_projector visual.merger deepstack_merger_list visual_projection vision_embed_tokens",
-    ),
-    (
-        "projector",
-        "projector vision_projector vision_projection connector aligner mlp1 patch_merge_mlp img_projection_up img_projection_down",
-    ),
-    (
-        "projector",
-        "sub_img_feature_extensor global_img_feature_extensor resampler vit_downsampler vit_downsampler2 vit_large_projector",
-    ),
+    ("projector", "multi_modal_projector mm_projector visual.merger"),
+    ("projector", "deepstack_merger_list visual_projection vision_embed_tokens"),
+    ("projector", "projector vision_projector vision_projection connector aligner mlp1"),
+    ("projector", "patch_merge_mlp img_projection_up img_projection_down"),
+    ("projector", "sub_img_feature_extensor global_img_feature_extensor resampler"),
+    ("projector", "vit_downsampler vit_downsampler2 vit_large_projector"),
     ("projector", "^.image_newline ^.view_seperator"),
     ("projector", "up_proj_for_speech down_proj_for_speech up_proj_for_vision_speech down_proj_for_vision_speech ^.mm"),
-    (
-        "vision",
-        "vision_model vision_tower vision_encoder visual image_encoder image_tower image_embed video_tower high_res_vision_model",
-    ),
+    ("vision", "vision_model vision_tower vision_encoder visual image_encoder"),
+    ("vision", "image_tower image_embed video_tower high_res_vision_model"),
     ("vision", "^.vision ^.vpm"),
     ("vision", "^.v.blk ^.v.patch_embd ^.v.position_embd ^.v.class_embd ^.v.pre_ln ^.v.post_ln"),
     ("audio", "audio_tower audio_encoder audio_embed acoustic_tokenizer_encoder semantic_tokenizer_encoder"),
     ("audio", "^.a.blk ^.a.conv1d ^.a.position_embd ^.a.pre_ln ^.a.post_ln"),
     # Modules inside other modules, or with their names.
-    (
-        "other",
-        "W_down W_up qk_norm.temp patcher.lm_head lm_head.dense predictions.dense transform.dense generator_predictions.dense vocab_transform pooler",
-    ),
-    (
-        "norm",
-        "*norm *LayerNorm *norm1 *norm2 *_norm_1 *_norm_2 norm_* layernorm_* layer_norm_emb ln ln_* ln1 ln2 pre_ln q_l2_clip rel_l2_clip",
-    ),
+    ("other", "W_down W_up qk_norm.temp patcher.lm_head lm_head.dense predictions.dense"),
+    ("other", "transform.dense generator_predictions.dense vocab_transform pooler"),
+    ("norm", "*norm *LayerNorm *norm1 *norm2 *_norm_1 *_norm_2 norm_* layernorm_*"),
+    ("norm", "layer_norm_emb ln ln_* ln1 ln2 pre_ln q_l2_clip rel_l2_clip"),
     ("norm", "*_norm_exps *_ln"),
     ("other", "indexer altup laurel altup_projections altup_unembed_projections attn_res hc_* eh_proj"),
     ("other", "altup_* laurel_* nextn.eh_proj"),
     # Embeddings and the head.
-    (
-        "position",
-        "embed_positions position_embeddings positions_embed wpe relative_attention_bias relative_pos_embeddings rel_logits_proj",
-    ),
+    ("position", "embed_positions position_embeddings positions_embed wpe"),
+    ("position", "relative_attention_bias relative_pos_embeddings rel_logits_proj"),
     ("position", "position_embd attn_rel_b cross_attn_rel_b"),
-    (
-        "other_embedding",
-        "token_type_embeddings embed_tokens_per_layer segment_embedding ngram_embeddings pronunciation_embed shape_embed mask_emb",
-    ),
+    ("other_embedding", "token_type_embeddings embed_tokens_per_layer segment_embedding"),
+    ("other_embedding", "ngram_embeddings pronunciation_embed shape_embed mask_emb"),
     ("other_embedding", "seg_embed patcher.embed_tokens encoder_hash_tok_embedding"),
     ("other_embedding", "token_types per_layer_token_embd"),
-    (
-        "embedding",
-        "embed_tokens word_embeddings tok_embeddings embed_in wte tokens_embed word_embedding input_embedding ^.shared model.shared",
-    ),
+    ("embedding", "embed_tokens word_embeddings tok_embeddings embed_in wte"),
+    ("embedding", "tokens_embed word_embedding input_embedding ^.shared model.shared"),
     ("embedding", "backbone.embeddings rwkv.embeddings transformer.embeddings transformer.w llm.embed"),
     ("embedding", "token_embd"),
-    (
-        "lm_head",
-        "lm_head embed_out generator_lm_head vocab_projector lm_loss unembed pred_layer shared_head.head output_layer ^.head ^.proj_out ^.output_projection",
-    ),
-    (
-        "lm_head",
-        "predictions.decoder cls.predictions.bias ^.predictions.bias ^.decoder.weight ^.decoder.bias ^.output.weight ^.output.bias language_model.output",
-    ),
+    ("lm_head", "lm_head embed_out generator_lm_head vocab_projector lm_loss unembed pred_layer"),
+    ("lm_head", "shared_head.head output_layer ^.head ^.proj_out ^.output_projection"),
+    ("lm_head", "predictions.decoder cls.predictions.bias ^.predictions.bias ^.decoder.weight"),
+    ("lm_head", "^.decoder.bias ^.output.weight ^.output.bias language_model.output"),
     ("lm_head", "shared_head_head"),
     # Mixers, some of whose names belong to attention elsewhere.
-    (
-        "mixer",
-        "linear_attn mamba mlstm_layer rg_lru A_log dt_bias mixer.in_proj mixer.out_proj mixer.x_proj mixer.dt_proj mixer.D blocks.#.attention",
-    ),
-    (
-        "mixer",
-        "conv.conv conv.in_proj conv.out_proj *conv1d *sconv conv_1d encoder.conv1 encoder.conv2 conv_qk_depthwise conv_qk_grouped",
-    ),
+    ("mixer", "linear_attn mamba mlstm_layer rg_lru A_log dt_bias mixer.in_proj"),
+    ("mixer", "mixer.out_proj mixer.x_proj mixer.dt_proj mixer.D blocks.#.attention"),
+    ("mixer", "conv.conv conv.in_proj conv.out_proj *conv1d *sconv conv_1d"),
+    ("mixer", "encoder.conv1 encoder.conv2 conv_qk_depthwise conv_qk_grouped"),
     ("mixer", "temporal_block.linear_x temporal_block.linear_y temporal_block.linear_out self_attn.output_gate"),
-    (
-        "mixer",
-        "self_attn.b_proj self_attn.f_a_proj self_attn.f_b_proj self_attn.g_a_proj self_attn.g_b_proj attention.b_proj attention.f_proj",
-    ),
+    ("mixer", "self_attn.b_proj self_attn.f_a_proj self_attn.f_b_proj"),
+    ("mixer", "self_attn.g_a_proj self_attn.g_b_proj attention.b_proj"),
+    ("mixer", "attention.f_proj"),
     ("mixer", "ssm_* shortconv"),
     # Experts before the MLP that contains them.
-    (
-        "router",
-        "shared_expert_gate router router_mlp mlp.gate block_sparse_moe.gate feed_forward.gate ffn.gate mixer.gate moe_block.gate moe.gate",
-    ),
+    ("router", "shared_expert_gate router router_mlp mlp.gate block_sparse_moe.gate"),
+    ("router", "feed_forward.gate ffn.gate mixer.gate moe_block.gate moe.gate"),
     ("router", "ffn_gate_inp ffn_gate_inp_shexp"),
     ("shared_experts", "share_expert shared_expert shared_experts shared_mlp"),
     ("shared_experts", "*_shexp"),
     ("output_projection", "self_attention.experts.output_linear self_attention.experts.bias"),
     ("qkv", "self_attention.experts.input_linear"),
-    (
-        "experts",
-        "experts block_sparse_moe.input_linear block_sparse_moe.output_linear mlp.input_linear mlp.output_linear mlp.bias",
-    ),
+    ("experts", "experts block_sparse_moe.input_linear"),
+    ("experts", "block_sparse_moe.output_linear mlp.input_linear"),
+    ("experts", "mlp.output_linear mlp.bias"),
     ("experts", "moe.gate_proj moe.up_proj moe.down_proj"),
     ("experts", "*_exps *_chexps"),
     # Attention and MLP.
-    (
-        "other",
-        "sinks attention_sink_bias learnable_sink_param softmax_offset attn_sink attn_sink_proj self_attn.A self_attn.dt_proj",
-    ),
-    (
-        "other",
-        "lambda_q1 lambda_k1 lambda_q2 lambda_k2 cross_attn_attn_gate cross_attn_mlp_gate act_fn.alpha_n act_fn.alpha_p",
-    ),
+    ("other", "sinks attention_sink_bias learnable_sink_param softmax_offset"),
+    ("other", "attn_sink attn_sink_proj self_attn.A self_attn.dt_proj"),
+    ("other", "lambda_q1 lambda_k1 lambda_q2 lambda_k2 cross_attn_attn_gate"),
+    ("other", "cross_attn_mlp_gate act_fn.alpha_n act_fn.alpha_p"),
     ("other", "attn_sinks"),
-    (
-        "output_projection",
-        "o_proj out_proj out_lin attn.c_proj attn.Wo attention.wo wo_a wo_b wo_ud attention_out rel_attn.o SelfAttention.o EncDecAttention.o",
-    ),
-    (
-        "output_projection",
-        "attention.dense self_attention.dense self_attn.dense multi_head_attention.dense attention.output self_attn.output",
-    ),
-    (
-        "output_projection",
-        "LocalSelfAttention.o TransientGlobalSelfAttention.o attention.dense_bias crossattention.output",
-    ),
+    ("output_projection", "o_proj out_proj out_lin attn.c_proj attn.Wo attention.wo wo_a wo_b wo_ud"),
+    ("output_projection", "attention_out rel_attn.o SelfAttention.o EncDecAttention.o"),
+    ("output_projection", "attention.dense self_attention.dense self_attn.dense"),
+    ("output_projection", "multi_head_attention.dense attention.output self_attn.output"),
+    ("output_projection", "LocalSelfAttention.o TransientGlobalSelfAttention.o"),
+    ("output_projection", "attention.dense_bias crossattention.output"),
     ("output_projection", "attn_output attn_o cross_attn_o attn_out"),
-    (
-        "qkv",
-        "q_proj k_proj v_proj qkv_proj query_proj key_proj value_proj kv_proj gqkv_proj r_proj q_lin k_lin v_lin query_key_value c_attn Wqkv wqkv W_pack",
-    ),
-    (
-        "qkv",
-        "q_a_proj q_b_proj kv_a_proj_with_mqa kv_b_proj project_q project_k project_v self.query self.key self.value attention.query attention.key",
-    ),
-    (
-        "qkv",
-        "attention.value Wq Wk Wv wq wk wv wq_a wq_b wkv wk_dv wq_du wr_du wv_dv self_attn.gate_proj self_attn.g_proj attention.g_proj self_attn.linear_gate",
-    ),
+    ("qkv", "q_proj k_proj v_proj qkv_proj query_proj key_proj value_proj kv_proj gqkv_proj"),
+    ("qkv", "r_proj q_lin k_lin v_lin query_key_value c_attn Wqkv wqkv W_pack"),
+    ("qkv", "q_a_proj q_b_proj kv_a_proj_with_mqa kv_b_proj project_q project_k"),
+    ("qkv", "project_v self.query self.key self.value attention.query attention.key"),
+    ("qkv", "attention.value Wq Wk Wv wq wk wv wq_a wq_b wkv wk_dv wq_du wr_du wv_dv"),
+    ("qkv", "self_attn.gate_proj self_attn.g_proj attention.g_proj self_attn.linear_gate"),
     ("qkv", "self_attention.query self_attention.key_value"),
-    (
-        "qkv",
-        "gate_attn gate_bias compressor rel_attn SelfAttention EncDecAttention LocalSelfAttention TransientGlobalSelfAttention",
-    ),
-    (
-        "qkv",
-        "attn_q attn_k attn_v attn_qkv attn_q_a attn_q_b attn_kv_a_mqa attn_kv_b attn_k_b attn_v_b attn_gate cross_attn_q cross_attn_k cross_attn_v",
-    ),
-    (
-        "mlp",
-        "mlp mlps residual_mlp feed_forward ffn ffn_output ffns ff DenseReluDense intermediate fc1 fc2 lin1 lin2 mlp_block block_sparse_moe",
-    ),
+    ("qkv", "gate_attn gate_bias compressor rel_attn SelfAttention"),
+    ("qkv", "EncDecAttention LocalSelfAttention TransientGlobalSelfAttention"),
+    ("qkv", "attn_q attn_k attn_v attn_qkv attn_q_a attn_q_b attn_kv_a_mqa attn_kv_b"),
+    ("qkv", "attn_k_b attn_v_b attn_gate cross_attn_q cross_attn_k cross_attn_v"),
+    ("mlp", "mlp mlps residual_mlp feed_forward ffn ffn_output ffns ff"),
+    ("mlp", "DenseReluDense intermediate fc1 fc2 lin1 lin2 mlp_block"),
+    ("mlp", "block_sparse_moe"),
     ("mlp", "adapter_modules w_in w_out up_proj down_proj gate_proj output.dense"),
     ("mlp", "ffn_gate ffn_up ffn_down channel_mix_*"),
     ("mixer", "time_mix_*"),
-    (
-        "other",
-        "embeddings_project map_inputs_layer embedding_hidden_mapping_in input_residual post_attention_residual patch_embedding_projection",
-    ),
-    (
-        "other",
-        "input_hidden_states_bias input_hidden_states_scale z_L_init per_layer_model_projection per_layer_input_gate per_layer_projection",
-    ),
+    ("other", "embeddings_project map_inputs_layer embedding_hidden_mapping_in"),
+    ("other", "input_residual post_attention_residual patch_embedding_projection"),
+    ("other", "input_hidden_states_bias input_hidden_states_scale z_L_init"),
+    ("other", "per_layer_model_projection per_layer_input_gate per_layer_projection"),
     ("other", "post_attention_residual_scale post_mlp_residual_scale #.linear mtp_layers.#.input_proj"),
     ("other", "per_layer_model_proj inp_gate blk.#.proj"),
 )
@@ -198,7 +138,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
 class Meanings(NamedTuple):
     """The meanings of the names in a checkpoint."""
 
-    what: Mapping[str, str]  # {tensor: component, buffer, legacy buffer or MTP layer}
+    components: Mapping[str, str]  # {tensor: component, buffer, legacy buffer or MTP layer}
     unrecognized: tuple[str, ...]  # names without a known meaning: `other`
     tables: tuple[str, ...]  # token embeddings, then heads
     stacks: Mapping[str, int]  # {name prefix of a stack: number of layers}, without MTP layers
@@ -224,47 +164,45 @@ def read_kind(words: tuple[str, ...]) -> Kind:
 def read_meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
     """The meanings of all names in a checkpoint. `shapes`: {name: shape, or None if unknown}.
 
-    >>> found = read_meanings({"wte.weight": (9, 4), "h.0.attn.bias": (1, 1, 6, 6), "h.0.mlp.c_fc.weight": (4, 16), "h.1.mlp.c_fc.weight": (4, 16)})
-    >>> list(found.what.values()), found.tables, found.stacks
-    (['embedding', 'legacy buffer', 'mlp', 'mlp'], ('wte.weight',), {'h': 2})
+    >>> shapes = {"wte.weight": (9, 4), "h.0.attn.bias": (1, 1, 6, 6), "h.0.mlp.c_fc.weight": (4, 16)}
+    >>> meanings = read_meanings(shapes)
+    >>> list(meanings.components.values()), meanings.tables, meanings.stacks
+    (['embedding', 'legacy buffer', 'mlp'], ('wte.weight',), {'h': 1})
     """
-    kinds: dict[
-        tuple[str, ...], Kind
-    ] = {}  # one object per pattern of names, however many layers and experts there are
-    split: list[tuple[Kind, Indices]] = []
+    kinds: dict[tuple[str, ...], Kind] = {}  # one object per pattern of names, however many layers and experts
+    names: list[tuple[Kind, Indices]] = []
     for name in shapes:
         words, indices = split_name(name)
         kind = kinds.get(words) or kinds.setdefault(words, read_kind(words))
-        split.append((kind, indices))
-    mtp_layers = {(kind.stack, indices[0]) for kind, indices in split if indices and kind.marks_mtp_layer}
-    what: dict[str, str] = {}
+        names.append((kind, indices))
+    mtp_layers = {(kind.stack, indices[0]) for kind, indices in names if indices and kind.marks_mtp_layer}
+    components: dict[str, str] = {}
     unrecognized = []
     stacks: dict[str, dict[int, None]] = {}
     experts: dict[str, set[int]] = {}
-    stacked = 0
-    for (name, shape), (kind, indices) in zip(shapes.items(), split):
+    stacked_experts = 0
+    for (name, shape), (kind, indices) in zip(shapes.items(), names):
         if kind.is_mtp or (mtp_layers and indices and (kind.stack, indices[0]) in mtp_layers):
-            what[name] = MTP_LAYER
+            components[name] = MTP_LAYER
             continue
-        found = kind.meaning
-        if found == "legacy_buffer" and name.endswith(".bias") and shape is not None and len(shape) < MASK_AXES:
-            found = None
-        if found is None:
+        meaning = kind.meaning
+        if meaning == "legacy_buffer" and name.endswith(".bias") and shape is not None and len(shape) < MASK_AXES:
+            meaning = None
+        if meaning is None:
             unrecognized.append(name)
-        what[name] = (found or "other").replace("_buffer", " buffer")
+        components[name] = (meaning or "other").replace("_buffer", " buffer")
         if indices:
             stacks.setdefault(kind.stack.rstrip("."), {})[indices[0]] = None
             if len(indices) > 1 and kind.has_experts:
                 experts.setdefault(kind.stack, set()).add(indices[1])
-        if found == "experts" and shape is not None and len(shape) > 2:
-            stacked = max(stacked, shape[0])
-    tables = tuple(name for component in ("embedding", "lm_head") for name in what if what[name] == component)
+        if meaning == "experts" and shape is not None and len(shape) > 2:
+            stacked_experts = max(stacked_experts, shape[0])
     return Meanings(
-        what,
+        components,
         tuple(unrecognized),
-        tables,
-        {name: len(layers) for name, layers in stacks.items()},
-        max([stacked, *map(len, experts.values())]),
+        tables=tuple(name for table in ("embedding", "lm_head") for name in components if components[name] == table),
+        stacks={name: len(layers) for name, layers in stacks.items()},
+        experts=max([stacked_experts, *map(len, experts.values())]),
     )
 
 
@@ -279,36 +217,37 @@ def find_mtp_marks(kind: str) -> tuple[bool, bool]:
 def find_meaning(kind: str) -> str | None:
     """The meaning of a name with # for each index: a component, `buffer` or `legacy_buffer`; None if unknown.
 
-    >>> find_meaning("h.#.attn.c_attn.weight"), find_meaning("blk.#.ffn_up_exps.weight"), find_meaning("h.#.attn.bias"), find_meaning("a.b")
-    ('qkv', 'experts', 'legacy_buffer', None)
+    >>> find_meaning("h.#.attn.c_attn.weight"), find_meaning("blk.#.ffn_up_exps.weight")
+    ('qkv', 'experts')
+    >>> find_meaning("h.#.attn.bias"), find_meaning("a.b")
+    ('legacy_buffer', None)
     """
     words = ("^", *kind.split(".")[: MOST_WORDS - 1])
-    phrases, beginnings, ends = parse_phrases()
-    found = [
-        rank
-        for at, word in enumerate(words)
-        for rank, others in phrases.get(word, ())
-        if words[at + 1 : at + 1 + len(others)] == others
-    ]
+    phrases, prefixes, suffixes = parse_phrases()
+    ranks = []
+    for at, word in enumerate(words):
+        for rank, others in phrases.get(word, ()):
+            if words[at + 1 : at + 1 + len(others)] == others:
+                ranks.append(rank)
     for word in words[-LAST_WORDS:]:
-        if word.startswith(tuple(beginnings)) or word.endswith(tuple(ends)):
-            found += [rank for text, rank in beginnings.items() if word.startswith(text)]
-            found += [rank for text, rank in ends.items() if word.endswith(text)]
-    return MEANINGS[min(found)][0] if found else None
+        if word.startswith(tuple(prefixes)) or word.endswith(tuple(suffixes)):
+            ranks += [rank for text, rank in prefixes.items() if word.startswith(text)]
+            ranks += [rank for text, rank in suffixes.items() if word.endswith(text)]
+    return MEANINGS[min(ranks)][0] if ranks else None
 
 
 @cache
 def parse_phrases() -> tuple[dict[str, list[tuple[int, tuple[str, ...]]]], dict[str, int], dict[str, int]]:
     """{first word: [(row, the words after it)]}, {prefix of a word: row}, {suffix: row}."""
     phrases: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
-    beginnings, ends = {}, {}
+    prefixes, suffixes = {}, {}
     for rank, (_, texts) in enumerate(MEANINGS):
         for text in texts.split():
             if text.startswith("*"):
-                ends[text[1:]] = rank
+                suffixes[text[1:]] = rank
             elif text.endswith("*"):
-                beginnings[text[:-1]] = rank
+                prefixes[text[:-1]] = rank
             else:
                 first, *others = text.split(".")
                 phrases.setdefault(first, []).append((rank, tuple(others)))
-    return phrases, beginnings, ends
+    return phrases, prefixes, suffixes

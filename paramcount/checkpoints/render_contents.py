@@ -9,7 +9,7 @@ from pathlib import Path
 
 from paramcount.checkpoints.classify import get_display_name
 from paramcount.checkpoints.contents import Copy, Pattern, StoredCount
-from paramcount.checkpoints.render_verification import format_bits, format_known_shape, format_not_included
+from paramcount.checkpoints.render_verification import format_bits, format_not_included
 from paramcount.counting.count import COMPONENTS
 from paramcount.errors import format_shape, make_printable
 from paramcount.output.numbers import format_bytes, format_count
@@ -21,44 +21,35 @@ MOST_LISTED = 4  # types, stacks, faults
 MOST_ROWS = 400  # of a text table
 
 
-def build_table(found: StoredCount) -> Table:
+def build_table(count: StoredCount) -> Table:
     """A row per component with parameters, without empty components."""
-    columns = [
-        Column("component", "component", right=False, show=format_component),
-        Column("tensors", "tensors", only="csv"),
-    ]
     tensors = Counter[str]()
-    for pattern in found.patterns:
+    for pattern in count.patterns:
         tensors[pattern.what] += pattern.tensors
-    if found.total is None:
-        rows = [[name, n] for name in (*COMPONENTS, *sorted({*tensors} - {*COMPONENTS})) if (n := tensors[name])]
-        columns[1] = Column("tensors", "tensors")
-        return Table(columns, rows, found.to_dict(), above=[format_headline(found)], below=list_details(found))
-    shapes = {name: format_shapes(found.shapes.get(name, {}), n) for name, n in found.components.items()}
-    rows = [
-        [name, tensors[name], n, format_share(n, found.total), shapes[name]]
-        for name, n in found.components.items()
-        if n
-    ]
-    columns += [
+    above, below = [format_headline(count)], list_details(count)
+    component = Column("component", "component", right=False, show=format_component)
+    if count.total is None:
+        labels = (*COMPONENTS, *sorted({*tensors} - {*COMPONENTS}))
+        rows = [[label, tensors[label]] for label in labels if tensors[label]]
+        return Table([component, Column("tensors", "tensors")], rows, count.to_dict(), above, below)
+    columns = [
+        component,
+        Column("tensors", "tensors", only="csv"),
         Column("parameters", "parameters"),
         Column("share", "share", only="text"),
         Column("shapes", "shapes", right=False, only="text"),
     ]
-    return Table(
-        columns,
-        rows,
-        found.to_dict(),
-        above=[format_headline(found)],
-        below=list_details(found),
-        headings=False,
-        wraps=True,
-    )
+    rows = []
+    for name, n in count.components.items():
+        if n:
+            shapes = format_shapes(count.shapes.get(name, {}), n)
+            rows.append([name, tensors[name], n, format_share(n, count.total), shapes])
+    return Table(columns, rows, count.to_dict(), above, below, headings=False, wraps=True)
 
 
-def build_tensor_table(found: StoredCount, *, full: bool) -> Table:
+def build_tensor_table(count: StoredCount, *, full: bool) -> Table:
     """A row per pattern of names, type and shape. `full`: without a limit on rows."""
-    rows = [build_row(pattern) for pattern in (found.patterns if full else found.patterns[:MOST_ROWS])]
+    rows = [build_row(pattern) for pattern in (count.patterns if full else count.patterns[:MOST_ROWS])]
     columns = [
         Column("name", "tensor", right=False),
         Column("dtype", "type", right=False),
@@ -67,12 +58,9 @@ def build_tensor_table(found: StoredCount, *, full: bool) -> Table:
         Column("parameters", "parameters"),
         Column("component", "component", right=False, show=format_component),
     ]
-    below = (
-        []
-        if len(rows) == len(found.patterns)
-        else [f"… and {len(found.patterns) - len(rows):,} more; --csv and --json list them all"]
-    )
-    return Table(columns, rows, found.to_dict(), above=[format_headline(found)], below=below)
+    more = len(count.patterns) - len(rows)
+    below = [f"… and {more:,} more; --csv and --json list them all"] if more else []
+    return Table(columns, rows, count.to_dict(), above=[format_headline(count)], below=below)
 
 
 def format_component(name: str) -> str:
@@ -80,19 +68,19 @@ def format_component(name: str) -> str:
 
 
 def build_row(pattern: Pattern) -> list[object]:
-    sizes = None if pattern.shape is None else format_shape(pattern.shape)
-    return [pattern.pattern, pattern.dtype, sizes, pattern.tensors, pattern.parameters, pattern.what]
+    shape = None if pattern.shape is None else format_shape(pattern.shape)
+    return [pattern.pattern, pattern.dtype, shape, pattern.tensors, pattern.parameters, pattern.what]
 
 
-def format_headline(found: StoredCount) -> str:
-    name = make_printable(Path(found.path).name or found.path)
-    counted = (
-        f"{found.total:,} parameters ({format_count(found.total)})"
-        if found.total is not None
-        else f"{found.tensors:,} tensors, shapes unknown"
-    )
-    models = f"   {'contains' if found.whole else 'lists'} the tensors of {', '.join(found.zoo)}" if found.zoo else ""
-    return f"{name}   {counted}{models}"
+def format_headline(count: StoredCount) -> str:
+    headline = f"{make_printable(Path(count.path).name or count.path)}   "
+    if count.total is None:
+        headline += f"{count.tensors:,} tensors, shapes unknown"
+    else:
+        headline += f"{count.total:,} parameters ({format_count(count.total)})"
+    if count.zoo:
+        headline += f"   {'contains' if count.whole else 'lists'} the tensors of {', '.join(count.zoo)}"
+    return headline
 
 
 def format_shapes(shapes: Mapping[tuple[int, ...], int], n: int) -> str:
@@ -101,64 +89,62 @@ def format_shapes(shapes: Mapping[tuple[int, ...], int], n: int) -> str:
     >>> format_shapes({(2304,): 12, (768, 2304): 12}, 21_261_312)
     '12 × [768, 2304] + 12 × [2304]'
     """
-    if sum(prod(sizes) * times for sizes, times in shapes.items()) != n:
+    if sum(prod(shape) * times for shape, times in shapes.items()) != n:
         return ""
     ordered = sorted(shapes.items(), key=lambda item: -prod(item[0]) * item[1])
     terms = [
-        f"{times:,} × {format_known_shape(sizes)}" if times > 1 else format_known_shape(sizes)
-        for sizes, times in ordered[:MOST_SHAPES]
+        f"{times:,} × {format_shape(shape)}" if times > 1 else format_shape(shape)
+        for shape, times in ordered[:MOST_SHAPES]
     ]
-    return " + ".join(
-        [*terms, *([f"{len(ordered) - MOST_SHAPES:,} more shapes"] if len(ordered) > MOST_SHAPES else [])]
-    )
+    if len(ordered) > MOST_SHAPES:
+        terms.append(f"{len(ordered) - MOST_SHAPES:,} more shapes")
+    return " + ".join(terms)
 
 
-def list_details(found: StoredCount) -> list[str]:
+def list_details(count: StoredCount) -> list[str]:
     """How the values are stored, what is outside the total, and problems of the files."""
-    lines = [" · ".join([*describe_storage(found), *describe_structure(found)])]
-    if found.beside:
-        lines.append(format_not_included(found.beside))
-    lines += [describe_copy(copy) for copy in found.copies]
-    if found.by == "names" or found.total is None:
-        unrecognized = (
-            f"; {found.untold:,} unrecognised tensor{'s' if found.untold > 1 else ''} counted as other"
-            if found.untold
-            else ""
-        )
-        lines.append(f"components inferred from tensor names{unrecognized}")
+    lines = [" · ".join([*describe_storage(count), *describe_structure(count)])]
+    if count.beside:
+        lines.append(format_not_included(count.beside))
+    lines += [describe_copy(copy) for copy in count.copies]
+    if count.by == "names" or count.total is None:
+        line = "components inferred from tensor names"
+        if count.untold:
+            line += f"; {count.untold:,} unrecognised tensor{'s' if count.untold > 1 else ''} counted as other"
+        lines.append(line)
     else:
-        lines.append(f"components from {found.zoo[0]}")
-    if found.nearest:
-        lines.append(f"nearest in the zoo: {found.nearest.id}, {found.nearest.differing:,} tensors differ")
-    return lines + shorten([f"problem: {fault}" for fault in found.faults])
+        lines.append(f"components from {count.zoo[0]}")
+    if count.nearest:
+        lines.append(f"nearest in the zoo: {count.nearest.id}, {count.nearest.differing:,} tensors differ")
+    return lines + shorten([f"problem: {fault}" for fault in count.faults])
 
 
-def describe_storage(found: StoredCount) -> list[str]:
+def describe_storage(count: StoredCount) -> list[str]:
     """Tensors, elements, bytes and types of a checkpoint."""
-    files = f" in {found.files:,} files" if found.files > 1 else ""
-    texts = [f"{found.tensors:,} tensors{files}"]
-    if found.elements is not None:
-        texts.append(f"{found.elements:,} elements")
-    if found.bytes is not None:
-        texts.append(f"{found.bytes:,} bytes ({format_bytes(found.bytes)})")
-    if found.scheme:
-        texts.append(found.scheme)
-    bytes = sum(type.bytes for type in found.types)
-    types = [
-        type.dtype if len(found.types) == 1 else f"{type.dtype} {format_share(type.bytes, bytes) or '0.0%'}"
-        for type in found.types
-    ]
-    texts += [", ".join(shorten(types))] if types else []
-    return texts + format_bits(found.bits)
+    files = f" in {count.files:,} files" if count.files > 1 else ""
+    texts = [f"{count.tensors:,} tensors{files}"]
+    if count.elements is not None:
+        texts.append(f"{count.elements:,} elements")
+    if count.bytes is not None:
+        texts.append(f"{count.bytes:,} bytes ({format_bytes(count.bytes)})")
+    if count.scheme:
+        texts.append(count.scheme)
+    if len(count.types) == 1:
+        texts.append(count.types[0].dtype)
+    elif count.types:
+        bytes = sum(type.bytes for type in count.types)
+        shares = [f"{type.dtype} {format_share(type.bytes, bytes) or '0.0%'}" for type in count.types]
+        texts.append(", ".join(shorten(shares)))
+    return texts + format_bits(count.bits)
 
 
-def describe_structure(found: StoredCount) -> list[str]:
+def describe_structure(count: StoredCount) -> list[str]:
     """Numbers of layers and experts."""
-    stacks = shorten([f"{n:,} in {make_printable(name, 40)}" for name, n in found.stacks.items() if n > 1])
-    return [
-        *([f"layers: {', '.join(stacks)}"] if stacks else []),
-        *([f"{found.experts:,} experts"] if found.experts else []),
-    ]
+    stacks = shorten([f"{n:,} in {make_printable(name, 40)}" for name, n in count.stacks.items() if n > 1])
+    texts = [f"layers: {', '.join(stacks)}"] if stacks else []
+    if count.experts:
+        texts.append(f"{count.experts:,} experts")
+    return texts
 
 
 def describe_copy(copy: Copy) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
@@ -79,34 +79,17 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """The verification as plain data for JSON."""
-        plain = (
-            "id",
-            "name",
-            "path",
-            "format",
-            "ok",
-            "files",
-            "tensors",
-            "scheme",
-            "shapes_checked",
-            "only_names",
-            "by_shape",
-            "beside",
-            "faults",
-            "remarks",
-        )
-        lines = [line.to_dict() for line in self.lines]
+        names = "id name path format ok files tensors scheme shapes_checked only_names by_shape beside faults remarks"
         counts = {"expected": dict(self.expected), "found": dict(self.found)}
-        totals = {f"{name}_total": sum(components.values()) for name, components in counts.items()}
-        sizes = {"size": self.size._asdict(), "totals": self.totals.to_dict()}
-        return (
-            {"schema_version": SCHEMA_VERSION}
-            | {name: getattr(self, name) for name in plain}
-            | counts
-            | totals
-            | sizes
-            | {"lines": lines}
-        )
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **{name: getattr(self, name) for name in names.split()},
+            **counts,
+            **{f"{name}_total": sum(components.values()) for name, components in counts.items()},
+            "size": self.size._asdict(),
+            "totals": self.totals.to_dict(),
+            "lines": [line.to_dict() for line in self.lines],
+        }
 
 
 @dataclass(frozen=True)
@@ -131,20 +114,11 @@ def compare_tensors(model: Model, checkpoint: Checkpoint, content: Unpacked | No
     except ParamcountError as error:
         raise error.add_location(make_printable(model.id)) from None
     matches = match_tensors(declared, content.tensors, count.sizes.not_saved)
-    notes += [
-        f"{make_printable(name)} is not in the file; the reference recomputes it"
-        for name in matches.optional
-        if name.endswith(count.sizes.not_saved)
-    ]
-    return Comparison(
-        checkpoint,
-        count,
-        content,
-        tensors,
-        matches,
-        collect_findings(matches, checkpoint, content, count),
-        tuple(notes),
-    )
+    for name in matches.optional:
+        if name.endswith(count.sizes.not_saved):
+            notes.append(f"{make_printable(name)} is not in the file; the reference recomputes it")
+    findings = collect_findings(matches, checkpoint, content, count)
+    return Comparison(checkpoint, count, content, tensors, matches, findings, tuple(notes))
 
 
 def verify_checkpoint(model: Model, checkpoint: Checkpoint) -> Verification:
@@ -152,11 +126,10 @@ def verify_checkpoint(model: Model, checkpoint: Checkpoint) -> Verification:
     return build_verification(model, compare_tensors(model, checkpoint))
 
 
-def build_verification(model: Model, found: Comparison) -> Verification:
+def build_verification(model: Model, comparison: Comparison) -> Verification:
     """The verification for a comparison of a model and a checkpoint."""
-    checkpoint, content, matches = found.checkpoint, found.content, found.matches
-    size = Size(predict_bytes(found), count_bytes(checkpoint))
-    faults, notes = [*checkpoint.faults, *content.faults], [*found.notes]
+    checkpoint, content, matches = comparison.checkpoint, comparison.content, comparison.matches
+    faults, notes = [*checkpoint.faults, *content.faults], [*comparison.notes]
     if matches.by_shape:
         notes.append(f"unfamiliar names: matched {len(matches.by_shape):,} tensors by shape alone")
     if checkpoint.has_only_names:
@@ -171,12 +144,12 @@ def build_verification(model: Model, found: Comparison) -> Verification:
         format=checkpoint.format,
         files=len(checkpoint.files),
         tensors=len(checkpoint.tensors),
-        expected=sum_declared(found.tensors),
-        found=sum_found(found),
-        lines=fold_findings(found.findings),
+        expected=sum_declared(comparison.tensors),
+        found=sum_matched(comparison),
+        lines=fold_findings(comparison.findings),
         faults=tuple(faults),
-        notes=(*checkpoint.remarks, *filter(None, notes)),
-        size=size,
+        notes=(*checkpoint.notes, *filter(None, notes)),
+        size=Size(predict_bytes(comparison), count_bytes(checkpoint)),
         totals=content.totals,
         scheme=content.scheme,
         shapes_checked=checkpoint.has_all_shapes,
@@ -193,55 +166,59 @@ def apply_writer_layout(checkpoint: Checkpoint, content: Unpacked, count: Count)
 
     parts = list_mmproj_parts(count.tensors)
     notes = [f"not checked: {', '.join(parts)} (in a separate mmproj file)"] if parts else []
+    architecture = checkpoint.metadata.get("general.architecture")
     try:
-        tensors = list_gguf_tensors(
-            count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count
-        )
+        tensors = list_gguf_tensors(count.tensors, content.tensors, architecture, count)
     except ParamcountError as error:
         raise error.add_location(make_printable(checkpoint.path)) from None
     return tensors, notes + describe_dropped_padding(count.tensors, tensors)
 
 
-def sum_declared(tensors: Sequence[Tensor]) -> dict[str, int]:
+def sum_declared(tensors: Iterable[Tensor]) -> dict[str, int]:
     """{component: parameters in the model}"""
-    found = dict.fromkeys(COMPONENTS, 0)
+    sums = dict.fromkeys(COMPONENTS, 0)
     for tensor in tensors:
-        if is_counted(tensor):
-            for component, n in split_by_component(tensor):
-                found[locate_component(tensor.part, component)[0]] += n * tensor.copies
-    return found
+        add_components(sums, tensor, tensor.copies)
+    return sums
 
 
-def sum_found(found: Comparison) -> dict[str, int]:
+def sum_matched(comparison: Comparison) -> dict[str, int]:
     """{component: parameters in the files}; if no shape is known, those of the named tensors."""
     sums = dict.fromkeys(COMPONENTS, 0)
-    matches, file_tensors, only_names = found.matches, found.content.tensors, found.checkpoint.has_only_names
+    matches, file_tensors = comparison.matches, comparison.content.tensors
+    only_names = comparison.checkpoint.has_only_names
     matching = {**matches.matching, **matches.by_shape}
     copies = Counter(tensor for name, tensor in matching.items() if only_names or file_tensors[name].shape is not None)
-    for tensor, times in copies.items():
-        if is_counted(tensor):
-            for component, n in split_by_component(tensor):
-                sums[locate_component(tensor.part, component)[0]] += n * times
+    for tensor, n in copies.items():
+        add_components(sums, tensor, n)
     for name, tensor in matches.wrong_shape.items():
         if is_counted(tensor):
             sums[locate_component(tensor.part, tensor.component)[0]] += prod(file_tensors[name].shape or ())
     return sums
 
 
-def predict_bytes(found: Comparison) -> int | None:
-    """Bytes of the model's tensors and other expected ones, each packed as in the file, or as similar tensors are if missing; None if
-    unknown."""
-    matches, file_tensors = found.matches, found.content.tensors
+def add_components(sums: dict[str, int], tensor: Tensor, copies: int) -> None:
+    """Add the values of copies of a tensor to the sums of its components, if they are in the total."""
+    if is_counted(tensor):
+        for component, n in split_by_component(tensor):
+            sums[locate_component(tensor.part, component)[0]] += n * copies
+
+
+def predict_bytes(comparison: Comparison) -> int | None:
+    """Bytes of the model's tensors and of expected extra ones; None if unknown.
+
+    Each tensor is packed as in the file; a missing one is packed like similar tensors.
+    """
+    matches, file_tensors = comparison.matches, comparison.content.tensors
     sizes = [
         file_tensors[name].compute_size(tensor.shape)
         for tensors in (matches.matching, matches.wrong_shape, matches.by_shape)
         for name, tensor in tensors.items()
     ]
-    sizes += [
-        file_tensors[name].compute_size(shape)
-        for name in matches.unexpected
-        if found.findings[name].ok and (shape := file_tensors[name].shape) is not None
-    ]
+    for name in matches.unexpected:
+        shape = file_tensors[name].shape
+        if comparison.findings[name].ok and shape is not None:
+            sizes.append(file_tensors[name].compute_size(shape))
     if matches.missing:
         by_pattern = {strip_indices(name): logical for name, logical in file_tensors.items()}
         largest = max(by_pattern.values(), key=lambda logical: prod(logical.shape or ()), default=None)

@@ -1,4 +1,4 @@
-"""Why a checkpoint holds as many values as it does: the model's total and named causes that explain the rest."""
+"""Why a checkpoint has as many values as it does: the model's total, and causes that explain the difference."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-from paramcount.checkpoints.checkpoint import Checkpoint, Type, sum_dtypes
+from paramcount.checkpoints.checkpoint import Checkpoint, DtypeTotals, sum_dtypes
 from paramcount.checkpoints.classify import get_display_name
 from paramcount.checkpoints.findings import BIAS_OF_PACKED
 from paramcount.checkpoints.folding import split_name
 from paramcount.checkpoints.matching import is_counted
+from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.checkpoints.verify import Comparison, Verification, build_verification, compare_tensors, sum_declared
 from paramcount.counting.arithmetic import format_arithmetic, format_sum
 from paramcount.counting.tensors import Tensor, locate_component
@@ -38,37 +39,30 @@ from paramcount.zoo import Model
 Shape: TypeAlias = tuple[int, ...]
 
 # The causes in order of display. Those of published figures too have the names in `causes`.
-LEFT_OUT, MISSING, MISSHAPEN = "omitted by the converter", "missing tensors", "tensors with another shape"
+OMITTED, MISSING, MISSHAPEN = "omitted by the converter", "missing tensors", "tensors with another shape"
 COPIES = "tied copies"
 SCALES, ZEROS, INDICES, ACTIVATIONS = "scales", "zero points", "group indices", "activation scales"
 BIASES, UNREAD, OTHERS = "zero biases of packed weights", "allocated but never used", "other buffers"
 PARTS, UNEXPECTED = "parts outside the total", "unexpected tensors"
 ORDER = (
-    LEFT_OUT, MISSING, MISSHAPEN, TIED_HEAD, COPIES, BUFFERS, LEGACY_BUFFERS, MTP_LAYER, SCALES, ZEROS, INDICES, ACTIVATIONS, BIASES,
-    UNREAD, OTHERS, PARTS, UNEXPECTED,
+    OMITTED, MISSING, MISSHAPEN, TIED_HEAD, COPIES, BUFFERS, LEGACY_BUFFERS, MTP_LAYER, SCALES, ZEROS, INDICES,
+    ACTIVATIONS, BIASES, UNREAD, OTHERS, PARTS, UNEXPECTED,
 )  # fmt: skip
 CAUSES_BY_CLASS = {
-    "scale": SCALES, "zero point": ZEROS, "group index": INDICES, "activation scale": ACTIVATIONS,
-    BIAS_OF_PACKED: BIASES, "never read": UNREAD, "buffer": OTHERS,
-}  # fmt: skip
-ITEMS = (
-    "",
-    "as stored",
-    "as expected",
-    OWN_TENSORS,
-    BUFFERS,
-    DUPLICATES,
-    MAIN_LAYERS,
-    MTP_LAYERS,
-)  # sorted before all others
-CAUSES_WITH_NOTE = (MTP_LAYER, LEFT_OUT, PARTS, UNEXPECTED)  # causes with their items as note
-MOST_SHAPES = 40  # of one sum
-METHODS = {
-    "fp8": "FP8 scales",
-    "fp4": "FP4 scales",
-    "mxfp4": "MXFP4 scales",
-    "gptq": "GPTQ scales",
-}  # by layout; AWQ for all others
+    "scale": SCALES,
+    "zero point": ZEROS,
+    "group index": INDICES,
+    "activation scale": ACTIVATIONS,
+    BIAS_OF_PACKED: BIASES,
+    "never read": UNREAD,
+    "buffer": OTHERS,
+}
+# Items that come before all others, in this order.
+ITEMS = ("", "as stored", "as expected", OWN_TENSORS, BUFFERS, DUPLICATES, MAIN_LAYERS, MTP_LAYERS)
+CAUSES_WITH_NOTE = (MTP_LAYER, OMITTED, PARTS, UNEXPECTED)  # the note lists their items
+MOST_SHAPES = 40  # in one sum
+AWQ_SCALES = "AWQ scales"
+SCALES_BY_LAYOUT = {"fp8": "FP8 scales", "fp4": "FP4 scales", "mxfp4": "MXFP4 scales", "gptq": "GPTQ scales"}
 
 
 class Part(NamedTuple):
@@ -91,20 +85,18 @@ class CheckpointExplanation:
     values: int | None  # in the file after unpacking, including scales; None if some shapes are unknown
     account: Account  # the total and its causes; if `values` is None, with declared shapes
     unknown: tuple[str, ...]  # causes with an unknown number of values
-    types: tuple[Type, ...]  # stored data types, largest first
+    types: tuple[DtypeTotals, ...]  # stored data types, largest first
     size: int | None  # bytes of all files; None if one is missing
     verification: Verification
 
     @property
     def display_account(self) -> Account:
         """The account with the display names of its items and notes."""
-        causes = [
-            cause._replace(
-                note=", ".join(map(get_display_name, cause.note.split(", "))),
-                items=tuple(item._replace(name=get_display_name(item.name)) for item in cause.items),
-            )
-            for cause in self.account.causes
-        ]
+        causes = []
+        for cause in self.account.causes:
+            note = ", ".join(map(get_display_name, cause.note.split(", ")))
+            items = tuple(item._replace(name=get_display_name(item.name)) for item in cause.items)
+            causes.append(cause._replace(note=note, items=items))
         return replace(self.account, causes=tuple(causes))
 
     @property
@@ -120,20 +112,20 @@ class CheckpointExplanation:
     @property
     def byte_sums(self) -> list[str]:
         """The arithmetic of the bytes of values and files."""
-        bytes = sum(type.bytes for type in self.types)
         if not self.types or self.values is None:
             return []
-        found = [f"bytes: {' + '.join(map(describe_dtype, self.types))} = {bytes:,}"]
-        return (
-            [*found, f"files: {self.size:,} bytes = values {bytes:,} + headers {self.size - bytes:,}"]
-            if self.size is not None
-            else found
-        )
+        bytes = sum(totals.bytes for totals in self.types)
+        sums = [f"bytes: {' + '.join(map(describe_dtype, self.types))} = {bytes:,}"]
+        if self.size is not None:
+            sums.append(f"files: {self.size:,} bytes = values {bytes:,} + headers {self.size - bytes:,}")
+        return sums
 
     @property
     def verdict(self) -> str:
         """The result for JSON and CSV, whose values are stable; see `summary` for text."""
-        return "not accounted for" if not self.ok else "names only" if self.values is None else "exact"
+        if not self.ok:
+            return "not accounted for"
+        return "names only" if self.values is None else "exact"
 
     @property
     def summary(self) -> str:
@@ -142,86 +134,81 @@ class CheckpointExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data for JSON."""
-        plain = {name: getattr(self, name) for name in ("id", "name", "path", "values", "verdict", "ok", "left_over")}
-        checked = {
-            name: to_plain(getattr(self.verification, name))
-            for name in ("format", "files", "tensors", "scheme", "faults", "remarks")
+        names = ("id", "name", "path", "values", "verdict", "ok", "left_over", "account", "unknown", "types", "size")
+        from_verification = ("format", "files", "tensors", "scheme", "faults", "remarks")
+        return {
+            **{name: to_plain(getattr(self, name)) for name in names},
+            "bytes": self.verification.size.found,
+            **{name: to_plain(getattr(self.verification, name)) for name in from_verification},
         }
-        own = {name: to_plain(getattr(self, name)) for name in ("account", "unknown", "types", "size")}
-        return plain | own | {"bytes": self.verification.size.found} | checked
 
 
-def describe_dtype(type: Type) -> str:
+def describe_dtype(totals: DtypeTotals) -> str:
     """The bytes of one data type: values × size, or blocks × size.
 
-    >>> describe_dtype(Type("BF16", 1, 4096, 8192)), describe_dtype(Type("Q4_K", 1, 4096, 2304)), describe_dtype(Type("F4", 1, 4096, 2048))
-    ('4,096 × 2 (BF16)', '16 × 144 (blocks of Q4_K)', '2,048 (F4)')
+    >>> describe_dtype(DtypeTotals("BF16", 1, 4096, 8192)), describe_dtype(DtypeTotals("F4", 1, 4096, 2048))
+    ('4,096 × 2 (BF16)', '2,048 (F4)')
+    >>> describe_dtype(DtypeTotals("Q4_K", 1, 4096, 2304))
+    '16 × 144 (blocks of Q4_K)'
     """
-    block = BLOCKS.get(type.dtype)
-    if type.elements and type.bytes % type.elements == 0:
-        return f"{type.elements:,} × {type.bytes // type.elements} ({type.dtype})"
+    block = BLOCKS.get(totals.dtype)
+    if totals.elements and totals.bytes % totals.elements == 0:
+        return f"{totals.elements:,} × {totals.bytes // totals.elements} ({totals.dtype})"
     if block and block.values > 1:
-        return f"{type.bytes // block.size:,} × {block.size} (blocks of {type.dtype})"
-    return f"{type.bytes:,} ({type.dtype})"
+        return f"{totals.bytes // block.size:,} × {block.size} (blocks of {totals.dtype})"
+    return f"{totals.bytes:,} ({totals.dtype})"
 
 
 def explain_checkpoint(model: Model, checkpoint: Checkpoint) -> CheckpointExplanation:
-    """Why a checkpoint holds as many values as it does: a model's total, and tensors that the file omits or adds.
+    """Why a checkpoint has as many values as it does: a model's total, and tensors that the file omits or adds.
 
     Units: values after unpacking; scales and zero points of a quantised file as stored.
     """
-    found = compare_tensors(model, checkpoint)
-    parts = list(iterate_parts(found))
-    causes = (*find_omitted(found), *build_causes(found, parts))
-    total = found.count.total
-    account = Account("total", total, causes, total + sum(cause.units for cause in causes), "exact")
-    unknown = dict.fromkeys(name_cause(found, part.cause) for part in parts if part.shape is None)
+    comparison = compare_tensors(model, checkpoint)
+    parts = list(iterate_parts(comparison))
+    causes = (*find_omitted(comparison), *build_causes(comparison, parts))
+    total = comparison.count.total
+    unknown = dict.fromkeys(name_cause(comparison, part.cause) for part in parts if part.shape is None)
     sizes = [file.size for file in checkpoint.files]
     return CheckpointExplanation(
         id=model.id,
         name=model.name,
         path=str(checkpoint.path),
-        values=count_values(found),
-        account=account,
+        values=count_values(comparison),
+        account=Account("total", total, causes, total + sum(cause.units for cause in causes), "exact"),
         unknown=tuple(unknown),
         types=sum_dtypes(checkpoint),
         size=None if None in sizes else sum(size or 0 for size in sizes),
-        verification=build_verification(model, found),
+        verification=build_verification(model, comparison),
     )
 
 
-def count_values(found: Comparison) -> int | None:
+def count_values(comparison: Comparison) -> int | None:
     """All values in the file; None if some shapes are unknown."""
-    shapes = [logical.shape for logical in found.content.tensors.values()]
-    shapes += [found.checkpoint.tensors[name].shape for name in found.content.auxiliary]
+    shapes = [logical.shape for logical in comparison.content.tensors.values()]
+    shapes += [comparison.checkpoint.tensors[name].shape for name in comparison.content.auxiliary]
     return None if None in shapes else sum(prod(shape or ()) for shape in shapes)
 
 
-def find_omitted(found: Comparison) -> Iterator[Cause]:
+def find_omitted(comparison: Comparison) -> Iterator[Cause]:
     """Components that files of this kind never contain, such as an encoder in a file of its own."""
-    written, declared = sum_declared(found.tensors), found.count.components
+    written, declared = sum_declared(comparison.tensors), comparison.count.components
     items = []
-    for name in declared:
-        if written[name] != declared[name]:
-            partly = f"{written[name]:,} − {declared[name]:,}"
-            items.append(
-                Item(
-                    name,
-                    written[name] - declared[name],
-                    partly if written[name] else format_arithmetic(found.count)[name],
-                )
-            )
+    for name, n in declared.items():
+        if written[name] != n:
+            arithmetic = f"{written[name]:,} − {n:,}" if written[name] else format_arithmetic(comparison.count)[name]
+            items.append(Item(name, written[name] - n, arithmetic))
     if items:
-        yield build_cause(LEFT_OUT, LEFT_OUT, items)
+        yield build_cause(OMITTED, OMITTED, items)
 
 
-def iterate_parts(found: Comparison) -> Iterator[Part]:
+def iterate_parts(comparison: Comparison) -> Iterator[Part]:
     """Every tensor that differs from the model's total, in the order of the model."""
-    matches, file_tensors = found.matches, found.content.tensors
+    matches, file_tensors = comparison.matches, comparison.content.tensors
     for name, tensor in matches.missing.items():
         if is_counted(tensor):
             yield Part(MISSING, locate_component(tensor.part, tensor.component)[0], -1, name, tensor.shape)
-    packed = {other: name for name, logical in file_tensors.items() for other in logical.file_names[1:]}
+    owners = {other: name for name, logical in file_tensors.items() for other in logical.file_names[1:]}
     declared = {**matches.matching, **matches.wrong_shape, **matches.by_shape}
     for name, tensor in declared.items():
         shape = file_tensors[name].shape
@@ -231,12 +218,12 @@ def iterate_parts(found: Comparison) -> Iterator[Part]:
             yield Part(MISSHAPEN, "as stored", 1, name, shape)
             yield Part(MISSHAPEN, "as expected", -1, name, tensor.shape)
         for other in file_tensors[name].file_names[1:]:
-            yield classify_packing(found, name, other, tensor)
-    for name in found.content.auxiliary:
-        if packed.get(name) not in declared:
-            yield classify_packing(found, packed.get(name), name, None)
+            yield build_auxiliary_part(comparison, other, tensor)
+    for name in comparison.content.auxiliary:
+        if owners.get(name) not in declared:
+            yield build_auxiliary_part(comparison, name, None)
     for name in matches.unexpected:
-        finding = found.findings[name]
+        finding = comparison.findings[name]
         cause = CAUSES_BY_CLASS.get(finding.what, PARTS) if finding.ok else UNEXPECTED
         yield Part(cause, finding.what if cause in CAUSES_WITH_NOTE else "", 1, name, file_tensors[name].shape)
 
@@ -244,25 +231,22 @@ def iterate_parts(found: Comparison) -> Iterator[Part]:
 def classify_uncounted(tensor: Tensor) -> tuple[str, str]:
     """The cause and item of a declared tensor that is not included in the total."""
     if tensor.part == "mtp":
-        return MTP_LAYER, DUPLICATES if tensor.tied_to else OWN_TENSORS if tensor.role == "parameter" else BUFFERS
+        if tensor.tied_to:
+            return MTP_LAYER, DUPLICATES
+        return MTP_LAYER, OWN_TENSORS if tensor.role == "parameter" else BUFFERS
     if tensor.tied_to:
         return TIED_HEAD if tensor.component == "lm_head" else COPIES, ""
     return LEGACY_BUFFERS if tensor.role == "legacy_buffer" else BUFFERS, ""
 
 
-def classify_packing(found: Comparison, name: str | None, other: str, tensor: Tensor | None) -> Part:
-    """A scale, zero point or other tensor that belongs to packed values."""
-    cause = CAUSES_BY_CLASS[found.content.auxiliary[other]]
-    return Part(
-        cause,
-        MTP_LAYERS if tensor and tensor.part == "mtp" else MAIN_LAYERS,
-        1,
-        other,
-        found.checkpoint.tensors[other].shape,
-    )
+def build_auxiliary_part(comparison: Comparison, name: str, tensor: Tensor | None) -> Part:
+    """A scale, zero point or other tensor that belongs to the packed values of `tensor`."""
+    cause = CAUSES_BY_CLASS[comparison.content.auxiliary[name]]
+    item = MTP_LAYERS if tensor and tensor.part == "mtp" else MAIN_LAYERS
+    return Part(cause, item, 1, name, comparison.checkpoint.tensors[name].shape)
 
 
-def build_causes(found: Comparison, parts: Sequence[Part]) -> Iterator[Cause]:
+def build_causes(comparison: Comparison, parts: Sequence[Part]) -> Iterator[Cause]:
     """The causes that the parts add up to."""
     causes: dict[str, dict[tuple[str, int], list[Part]]] = {}
     for part in parts:
@@ -270,43 +254,45 @@ def build_causes(found: Comparison, parts: Sequence[Part]) -> Iterator[Cause]:
             causes.setdefault(part.cause, {}).setdefault((part.item, part.sign), []).append(part)
     for cause in sorted(causes, key=ORDER.index):
         items = []
-        for (name, sign), group in sorted(
-            causes[cause].items(), key=lambda item: ITEMS.index(item[0][0]) if item[0][0] in ITEMS else len(ITEMS)
-        ):
+        for name, sign in sorted(causes[cause], key=lambda key: rank_item(key[0])):
+            group = causes[cause][name, sign]
             items.append(Item(name, sign * sum(prod(part.shape or ()) for part in group), format_parts(group)))
         if sum(item.units for item in items):
-            yield build_cause(cause, name_cause(found, cause), items)
+            yield build_cause(cause, name_cause(comparison, cause), items)
+
+
+def rank_item(name: str) -> int:
+    """The position of an item within its cause; all items that are not in ITEMS come last."""
+    return ITEMS.index(name) if name in ITEMS else len(ITEMS)
 
 
 def build_cause(cause: str, name: str, items: Sequence[Item]) -> Cause:
     """A cause with its items. `name`: its display name."""
     note = ", ".join(item.name for item in items) if cause in CAUSES_WITH_NOTE else ""
-    return Cause(
-        name,
-        sum(item.units for item in items),
-        note,
-        tuple(item if len(items) > 1 else item._replace(name="") for item in items),
-    )
+    units = sum(item.units for item in items)
+    return Cause(name, units, note, tuple(item if len(items) > 1 else item._replace(name="") for item in items))
 
 
-def name_cause(found: Comparison, cause: str) -> str:
+def name_cause(comparison: Comparison, cause: str) -> str:
     """The display name of a cause: scales by their method, MTP layers with their number."""
     if cause == MTP_LAYER:
-        return name_mtp_layers(
-            tensor for tensor in found.matches.matching.values() if tensor.part == "mtp" and is_own(tensor)
-        )
+        matching = comparison.matches.matching.values()
+        return name_mtp_layers(tensor for tensor in matching if tensor.part == "mtp" and is_own(tensor))
     if cause == SCALES:
-        layouts = {
-            logical.packing.layout
-            for logical in found.content.tensors.values()
-            if logical.packing and len(logical.file_names) > 1
-        }
-        scheme = re.match(r"\w+", found.content.scheme or "")  # if only names are known
-        return (
-            " and ".join(sorted({METHODS.get(layout, "AWQ scales") for layout in layouts}))
-            or f"{scheme[0] if scheme else ''} {SCALES}".lstrip()
-        )
+        return name_scales(comparison.content)
     return cause
+
+
+def name_scales(content: Unpacked) -> str:
+    """The display name of scales: by the packing of the tensors, or by the scheme if only names are known."""
+    layouts = set()
+    for logical in content.tensors.values():
+        if logical.packing and len(logical.file_names) > 1:
+            layouts.add(logical.packing.layout)
+    if layouts:
+        return " and ".join(sorted({SCALES_BY_LAYOUT.get(layout, AWQ_SCALES) for layout in layouts}))
+    scheme = re.match(r"\w+", content.scheme or "")
+    return f"{scheme[0]} {SCALES}" if scheme else SCALES
 
 
 def is_own(tensor: Tensor) -> bool:
@@ -315,11 +301,9 @@ def is_own(tensor: Tensor) -> bool:
 
 def format_parts(parts: Sequence[Part]) -> str:
     """The arithmetic of tensors; only their number if they have too many shapes."""
-    return (
-        f"{len(parts):,} tensors"
-        if len({part.shape for part in parts}) > MOST_SHAPES
-        else format_sum(rebuild_rows(parts))
-    )
+    if len({part.shape for part in parts}) > MOST_SHAPES:
+        return f"{len(parts):,} tensors"
+    return format_sum(rebuild_rows(parts))
 
 
 def rebuild_rows(parts: Iterable[Part]) -> Iterator[Tensor]:
@@ -329,12 +313,10 @@ def rebuild_rows(parts: Iterable[Part]) -> Iterator[Tensor]:
         words, indices = split_name(part.name)
         kinds.setdefault((words, part.shape or ()), []).append(indices)
     for (words, shape), places in kinds.items():
-        counts = [len(set(axis)) for axis in zip(*places)]
-        axes = (
-            [("layer" if i == 0 else "expert", n) for i, n in enumerate(counts)]
-            if prod(counts) == len(places)
-            else [("layer", len(places))]
-        )
-        yield Tensor(
-            "#".join(words), shape, "", "", "", tuple(Repeat(axis, n, n) for axis, n in axes if n > 1), (), None
-        )
+        sizes = [len(set(axis)) for axis in zip(*places)]
+        if prod(sizes) == len(places):  # every combination of the indices
+            axes = [("layer" if i == 0 else "expert", n) for i, n in enumerate(sizes)]
+        else:
+            axes = [("layer", len(places))]
+        repeats = tuple(Repeat(axis, n, n) for axis, n in axes if n > 1)
+        yield Tensor("#".join(words), shape, "", "", "", repeats, (), None)

@@ -37,7 +37,7 @@ class Source:
     format: str  # as in Checkpoint
     names: tuple[str, ...]
     index: Index | None = None
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def open_checkpoint(path: str | Path, watch: Watch | None = None) -> Checkpoint:
@@ -112,7 +112,7 @@ def _read_source(path: Path, source: Source, watch: Watch | None) -> Checkpoint:
         contents.tensors,
         contents.files,
         faults=(*contents.faults, *config_faults),
-        remarks=source.remarks,
+        notes=source.notes,
         total_size=index.total_size if index else None,
         metadata=contents.metadata,
         quantization_config=config,
@@ -171,7 +171,7 @@ def _locate_file(path: Path) -> Source:
         files_read = f"paramcount read all of them{listed}"
     else:
         files_read = f"paramcount read the {present:,} that are present" if present > 1 else "the others are missing"
-    return replace(source, remarks=(f"{make_printable(path.name)} is 1 of {n:,} files; {files_read}",))
+    return replace(source, notes=(f"{make_printable(path.name)} is 1 of {n:,} files; {files_read}",))
 
 
 def _locate_index_of_shard(path: Path, shard: ShardName, names: Sequence[str]) -> Source | None:

@@ -36,7 +36,7 @@ from paramcount.checkpoints.packed.shapes import (
 from paramcount.checkpoints.packed.unsupported import reject_unsupported
 from paramcount.counting.quantisation.configs import QuantizationScheme
 from paramcount.counting.quantisation.packing import FP8_BLOCK, WORDS, Packing, compute_bytes
-from paramcount.errors import ParamcountError, make_printable
+from paramcount.errors import ParamcountError, join_words, make_printable
 from paramcount.formats.gguf import BLOCKS
 
 MOST_FAULTS = 100  # lines
@@ -337,7 +337,7 @@ def _describe_fp8(blocks: Iterable[Block]) -> str:
 
 
 def _join_numbers(numbers: Iterable[int]) -> str:
-    return " and ".join(map(str, sorted(numbers)))
+    return join_words(sorted(numbers), "and")
 
 
 def _describe_gguf_scheme(tensors: Mapping[str, LogicalTensor]) -> str | None:
