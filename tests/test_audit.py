@@ -891,7 +891,7 @@ COLUMNS = (
         (b"\xff\xfem\0o\0", "f: is not text (expected a CSV or Markdown file in UTF-8)"),
         (
             b"version https://git-lfs.github.com/spec/v1\n",
-            "f: is a Git LFS pointer: the file itself was not fetched (expected a CSV or Markdown file)",
+            "f: is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a CSV or Markdown file)",
         ),
         (b"GGUF\3\0\0\0", "f: is a GGUF file (expected a CSV or Markdown file)"),
     ],

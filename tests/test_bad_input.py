@@ -112,9 +112,9 @@ def test_every_field_of_every_architecture_is_required_and_no_other_is_known(arc
     for name in fields:
         with pytest.raises(pc.ParamcountError) as caught:
             pc.load(make_entry(architecture, **{name: None}))
-        assert str(caught.value) == f"config.{name}: is missing (expected every field written out)"
+        assert str(caught.value) == f"config.{name}: is missing (expected a value for every field)"
     message = model_error(make_entry(architecture, n_layesr=3))
-    assert message.startswith("config.n_layesr: is not a field (expected n_layers, ")
+    assert message.startswith("config.n_layesr: unknown field (expected n_layers, ")
     assert f" or {len(fields) - 5} others); did you mean n_layers" in message
 
 
@@ -178,7 +178,7 @@ CONTRADICTIONS = [
     (make_entry("gpt_oss", n_layers=2, layer_types=["full_attention", "ful_attention"]), "config.layer_types.1 = the string 'ful_attention' (expected "
      "sliding_attention or full_attention); did you mean full_attention or sliding_attention?"),
     (make_entry("gpt_oss", n_layers=2, layer_types=["full_attention"]), "config.layer_types: has 1 items for n_layers = 2 (expected one per layer)"),
-    (make_entry("gpt_oss", layer_types=[""]), "config.layer_types.0 = the string '' (expected a string that is not empty)"),
+    (make_entry("gpt_oss", layer_types=[""]), "config.layer_types.0 = the string '' (expected a non-empty string)"),
     (make_entry("gpt_oss", layer_types=["x" * 41]), f"config.layer_types.0 = the string '{'x' * 41}' (expected a string of at most 40 characters)"),
 ]  # fmt: skip
 
@@ -226,10 +226,10 @@ def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"bogus": 1}, "bogus: is not a field (expected sources, notes, config, publisher, published or 12 others)"),
+        ({"bogus": 1}, "bogus: unknown field (expected sources, notes, config, publisher, published or 12 others)"),
         (
             {"famly": "llama"},
-            "famly: is not a field (expected family, name, claims, aliases, hf or 12 others); did you mean family?",
+            "famly: unknown field (expected family, name, claims, aliases, hf or 12 others); did you mean family?",
         ),
         ({"architecture": None}, f"architecture: is missing {ARCHITECTURE_OR_ESTIMATE}"),
         ({"config": None}, f"config: is missing {ARCHITECTURE_OR_ESTIMATE}"),
@@ -243,7 +243,7 @@ def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
         ({"estimate": True}, "config: is set in an estimate (expected claims only)"),
         ({"estimate": "yes"}, "estimate = the string 'yes' (expected true or false)"),
         ({"estimate": 1}, "estimate = 1 (expected true or false)"),
-        ({"id": ""}, "id = the string '' (expected a string that is not empty)"),
+        ({"id": ""}, "id = the string '' (expected a non-empty string)"),
         ({"id": 3}, "id = 3 (expected a string)"),
         ({"id": "a\x1b[31mb"}, r"id = the string 'a\x1b[31mb' (expected a string of printable characters)"),
         ({"name": "a\nb"}, r"name = the string 'a\nb' (expected a string of printable characters)"),
@@ -266,16 +266,16 @@ def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
         ({"sources": [{**PAPER, "kind": "memory"}]}, f"sources.0.kind = the string 'memory' (expected {KINDS})"),
         (
             {"sources": [{**PAPER, "accesed": 1}]},
-            "sources.0.accesed: is not a field (expected id, kind, ref or accessed); did you mean accessed?",
+            "sources.0.accesed: unknown field (expected id, kind, ref or accessed); did you mean accessed?",
         ),
-        ({"sources": [{"id": "paper"}]}, "sources.0.kind: is missing (expected every field written out)"),
+        ({"sources": [{"id": "paper"}]}, "sources.0.kind: is missing (expected a value for every field)"),
         ({"checked": "yes"}, "checked = the string 'yes' (expected a mapping or 'unverified')"),
         ({"checked": {"reference": "x", "total": 0}}, "checked.total = 0 (expected a positive integer)"),
         (
             {"checked": {"reference": "x", "totl": 1}},
-            "checked.totl: is not a field (expected reference or total); did you mean total?",
+            "checked.totl: unknown field (expected reference or total); did you mean total?",
         ),
-        ({"release": {}}, "release.legacy_buffers: is missing (expected every field written out)"),
+        ({"release": {}}, "release.legacy_buffers: is missing (expected a value for every field)"),
         ({"release": []}, "release = a list (expected a mapping)"),
         (publish_figure(1.5), "published.0.value = 1.5 (expected an integer or a string)"),
         (publish_figure(-5), "published.0.value = -5 (expected a positive integer or a string)"),
@@ -284,7 +284,7 @@ def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
             publish_figure("7B", "papre"),
             "published.0.source = the string 'papre' (expected paper); did you mean paper?",
         ),
-        ({"published": [{}]}, "published.0.what: is missing (expected every field written out)"),
+        ({"published": [{}]}, "published.0.what: is missing (expected a value for every field)"),
         ({"published": 7}, "published = 7 (expected a list)"),
         ({"notes": [None]}, "notes.0 = null (expected a string)"),
     ],
@@ -308,9 +308,9 @@ class Unprintable:
     [
         ({}, NEITHER),
         ({1: 2}, NEITHER),
-        (make_entry() | {1: 2}, "1: is not a field (expected names of fields)"),
-        (make_entry() | {None: 2}, "None: is not a field (expected names of fields)"),
-        ({"architecture": "llama", "config": LLAMA | {1: 2}}, "config.1: is not a field (expected names of fields)"),
+        (make_entry() | {1: 2}, "1: is not the name of a field (expected a string)"),
+        (make_entry() | {None: 2}, "None: is not the name of a field (expected a string)"),
+        ({"architecture": "llama", "config": LLAMA | {1: 2}}, "config.1: is not the name of a field (expected a string)"),
         (make_entry(n_heads=Unprintable()), "config.n_heads = a value of type Unprintable (expected an integer)"),
         (make_entry(n_heads={10**5000}), "config.n_heads = a value of type set (expected an integer)"),
         (make_entry("qwen3_moe", dense_layers=itertools.count()), "config.dense_layers = a value of type count (expected a list of at most 10,000 items)"),
@@ -328,7 +328,7 @@ def test_a_mapping_that_no_file_could_hold_is_refused(spec: object, message: str
 
 
 def test_a_number_of_too_many_digits_for_a_key_is_refused() -> None:
-    assert model_error(make_entry() | {10**5000: 1}).endswith("is not a field (expected names of fields)")
+    assert model_error(make_entry() | {10**5000: 1}).endswith("is not the name of a field (expected a string)")
 
 
 def test_the_middle_of_a_message_about_an_endless_name_is_cut() -> None:

@@ -514,30 +514,30 @@ def test_shards_may_lie_below_their_index(tmp_path: Path) -> None:
 ONE = '"weight_map": {"a": "m.safetensors"}'
 WRONG: list[tuple[str, str]] = [
     ('{"weight_map": {}}', "weight_map: is empty (expected a file for each tensor)"),
-    ('{"weight_map": {"a": 1}}', "is not JSON at character 21 (expected a text in quotes)"),
-    ('{"weight_map": {"a": ["m.safetensors"]}}', "is not JSON at character 21 (expected a text in quotes)"),
-    ('{"weight_map": {"a": "m.safetensors"', "ends in the middle (expected ,)"),
-    ("{" + ONE + "} x", "goes on at character 39 (expected blanks behind the JSON object)"),
-    ("{" + ONE + ", " + ONE + "}", "the name 'weight_map' a second time (expected every name once)"),
+    ('{"weight_map": {"a": 1}}', "invalid JSON at character 21 (expected a string in quotes)"),
+    ('{"weight_map": {"a": ["m.safetensors"]}}', "invalid JSON at character 21 (expected a string in quotes)"),
+    ('{"weight_map": {"a": "m.safetensors"', "invalid JSON: unexpected end of file (expected ,)"),
+    ("{" + ONE + "} x", "unexpected text at character 39 (expected nothing after the JSON object)"),
+    ("{" + ONE + ", " + ONE + "}", "duplicate name 'weight_map'"),
     (
         '{"weight_map": {"a": "m.safetensors", "a": "m.safetensors"}}',
-        "the name 'a' a second time (expected every name once)",
+        "duplicate name 'a'",
     ),
     (
         '{"weight_map": {"a": "m.safetensors", "\\u0061": "m.safetensors"}}',
-        "the name 'a' a second time (expected every name once)",
+        "duplicate name 'a'",
     ),
     (
         '{"weight_map": {"\\u001b[31m": "m.safetensors"}}',
-        r"the name '\x1b[31m' (expected names of printable characters)",
+        r"invalid name '\x1b[31m' (expected printable characters)",
     ),
-    ('{"weight_map": {"\\ud800": "m.safetensors"}}', r"'\ud800' holds half a character (expected Unicode)"),
+    ('{"weight_map": {"\\ud800": "m.safetensors"}}', r"'\ud800' contains a lone surrogate (expected valid Unicode)"),
     (
         '{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}',
         "weight_map: lists both safetensors files and pickles (expected files of one kind)",
     ),
-    ('{"metadata": [], ' + ONE + "}", "metadata: holds an array (expected a JSON object)"),
-    ('{"metadata": "x", ' + ONE + "}", "metadata: holds a text (expected a JSON object)"),
+    ('{"metadata": [], ' + ONE + "}", "metadata: contains a list (expected a JSON object)"),
+    ('{"metadata": "x", ' + ONE + "}", "metadata: contains the string 'x' (expected a JSON object)"),
     (
         '{"metadata": {"total_size": "120"}, ' + ONE + "}",
         "metadata.total_size = the string '120' (expected a number of bytes)",
@@ -551,12 +551,12 @@ WRONG: list[tuple[str, str]] = [
     ),
     (
         '{"metadata": {"total_size": 1e400}, ' + ONE + "}",
-        "metadata: 1e400 is too large for a number (expected a number)",
+        "metadata: 1e400 is too large (expected a finite number)",
     ),
-    ('{"metadata": {"total_size": NaN}, ' + ONE + "}", "metadata: NaN is no number (expected a number)"),
+    ('{"metadata": {"total_size": NaN}, ' + ONE + "}", "metadata: NaN is not allowed (expected a finite number)"),
     (
         '{"metadata": {"total_size": 1, "total_size": 1}, ' + ONE + "}",
-        "metadata: the key total_size a second time (expected every key once)",
+        "metadata: duplicate key 'total_size'",
     ),
     (
         '{"metadata": {"x": "' + "y" * 70_000 + '"}, ' + ONE + "}",
@@ -573,7 +573,7 @@ WRONG: list[tuple[str, str]] = [
     ('{"model_type": "llama"}', f"is neither a shard index nor a saved header {ACCEPTED}"),
     ("", f"is neither a shard index nor a saved header {ACCEPTED}"),
     ("[" * 100_000, f"is neither a shard index nor a saved header {ACCEPTED}"),
-    ("[" * 100_000 + '"weight_map": {', "is not JSON at character 0 (expected {)"),
+    ("[" * 100_000 + '"weight_map": {', "invalid JSON at character 0 (expected {)"),
 ]
 
 
@@ -618,7 +618,7 @@ def test_an_index_of_too_many_bytes_names_or_files_is_refused(tmp_path: Path, mo
         assert opening_error(path) == f"{path}: weight_map: lists more than 3 files (expected at most 3)"
     with monkeypatch.context() as patch:
         patch.setattr("paramcount.formats.piecewise_json.MOST_MEMBERS", 3)
-        assert opening_error(path) == f"{path}: more than 3 entries (expected at most 3)"
+        assert opening_error(path) == f"{path}: has too many entries (expected at most 3)"
 
 
 def test_all_files_together_hold_no_more_than_the_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -803,10 +803,10 @@ def test_a_config_that_cannot_be_read_is_a_fault_and_told_once(tmp_path: Path) -
     write_saved(tmp_path / "model.safetensors")
     config = tmp_path / "config.json"
     for text, message in (
-        ("{", "config.json: line 1 column 2: ends in the middle (expected a JSON object)"),
-        ("[" * 100_000, "config.json: is nested too deep (expected at most 100 levels)"),
+        ("{", "config.json: line 1 column 2: invalid JSON: unexpected end of file (expected a JSON object)"),
+        ("[" * 100_000, "config.json: is nested too deeply (expected at most 100 levels)"),
         ('{"quantization_config": 4}', "config.json: quantization_config = 4 (expected a mapping)"),
-        ('{"a": 1, "a": 1}', "config.json: the key a a second time (expected every key once)"),
+        ('{"a": 1, "a": 1}', "config.json: duplicate key 'a'"),
     ):
         config.write_text(text)
         (tmp_path / "quant_config.json").write_text(json.dumps(AWQ))
@@ -826,7 +826,7 @@ def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
     os.truncate(file, 1 << 40)
     assert (
         opening_error(file)
-        == f"{file}: says that its header has 0 bytes (expected a safetensors file, its header a JSON object)"
+        == f"{file}: declares a header of 0 bytes (expected a safetensors file with a JSON object as its header)"
     )
     file.unlink()
     os.mkfifo(file)
@@ -838,10 +838,10 @@ def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "archive").write_bytes(b"PK\3\4 and more of it")
     assert (
         opening_error(tmp_path / "archive")
-        == f"{tmp_path / 'archive'}: is a zip archive, as PyTorch writes checkpoints {ACCEPTED}"
+        == f"{tmp_path / 'archive'}: is a zip archive, probably a PyTorch checkpoint {ACCEPTED}"
     )
-    assert "no file can have this name" in opening_error(Path("a\0b.safetensors"))
-    assert "no file can have this name" in opening_error(Path("a\0-00001-of-00002.safetensors"))
+    assert "invalid file name" in opening_error(Path("a\0b.safetensors"))
+    assert "invalid file name" in opening_error(Path("a\0-00001-of-00002.safetensors"))
 
 
 def test_numbered_files_none_of_which_is_there_are_refused(tmp_path: Path) -> None:
@@ -875,7 +875,7 @@ def test_a_shard_that_is_no_file_or_damaged_is_refused(kind: str, tmp_path: Path
         "folder": "is not a file",
         "pipe": "is not a file",
         "empty": "is empty",
-        "cut": "its tensors end after",
+        "cut": "contains ",
     }
     assert expected[kind] in message
 
@@ -992,9 +992,7 @@ def test_a_file_that_is_another_by_now_is_not_compared(tmp_path: Path) -> None:
     found = open_pair(tmp_path, values, values)
     write_saved(tmp_path / SECOND, "b")
     for one, other in ("ab", "ba"):
-        with pytest.raises(
-            ParamcountError, match=rf"{SECOND}: is another file by now \(expected a file that stays as it is\)$"
-        ):
+        with pytest.raises(ParamcountError, match=rf"{SECOND}: changed while paramcount was reading it$"):
             have_same_samples(found, one, other)
     (tmp_path / FIRST).unlink()
     with pytest.raises(ParamcountError, match=rf"{FIRST}: cannot be read: No such file or directory$"):

@@ -18,7 +18,7 @@ import pytest
 
 from paramcount.errors import ParamcountError
 from paramcount.formats import gguf as gguf_files
-from paramcount.formats.gguf import BLOCKS, KINDS, REMOVED, Array, Split, read_gguf, values_size
+from paramcount.formats.gguf import BLOCKS, KINDS, REMOVED, Array, Split, compute_values_size, read_gguf
 from paramcount.formats.tensor_entries import LARGEST_HEADER, TensorEntry
 from tests.gguf_writing import finish_file
 from tests.refusing import error_of
@@ -105,7 +105,7 @@ def assert_read_alike(path: Path) -> None:
     header = read_gguf(path)
     tensors, single, arrays = read_with_package(path)
     assert {
-        name: (t.dtype, t.shape, header.begins + t.start, t.stop - t.start) for name, t in header.tensors.items()
+        name: (t.dtype, t.shape, header.values_start + t.start, t.stop - t.start) for name, t in header.tensors.items()
     } == tensors
     assert list(header.tensors) == list(tensors)
     assert list(map(repr, header.metadata.items())) == list(map(repr, single.items()))  # nan is nan, 1 is not True
@@ -198,7 +198,7 @@ def test_tensors_are_found_at_any_alignment(alignment: int, file: Path) -> None:
     write_with_package(file, fill)
     assert_read_alike(file)
     header = read_gguf(file)
-    assert (header.alignment, header.begins % alignment) == (alignment, 0)
+    assert (header.alignment, header.values_start % alignment) == (alignment, 0)
     assert header.tensors["t4"] == TensorEntry(
         "F16", (5, 3), sum(-(-6 * n // alignment) * alignment for n in range(1, 5)), header.tensors["t4"].start + 30
     )
@@ -281,7 +281,7 @@ def test_the_last_values_may_be_filled_up_or_not(file: Path) -> None:
     for data, end in ((make_start(0, 0), 24), (make_start(0, 0, bytes(5)), 29), (make_start(0, 0, bytes(8)), 32)):
         file.write_bytes(data)
         header = read_gguf(file)
-        assert (header.tensors, header.begins, header.state.size) == ({}, 32, end)
+        assert (header.tensors, header.values_start, header.state.size) == ({}, 32, end)
 
 
 VOCABULARY = b"".join(pack_string(b"word"[: n % 5] * (n % 4)) for n in range(150_000))
@@ -309,7 +309,7 @@ def test_a_vocabulary_is_passed_without_being_kept(file: Path) -> None:
         tracemalloc.stop()
     assert header.arrays == {f"tokenizer.ggml.{name}": Array(KINDS[kind], 150_000) for name, kind in zip(names, kinds)}
     assert header.metadata == {"tokenizer.ggml.eos_token_id": 2}
-    assert (header.begins, header.state.size) == (file.stat().st_size - 32, file.stat().st_size)
+    assert (header.values_start, header.state.size) == (file.stat().st_size - 32, file.stat().st_size)
 
 
 @pytest.mark.parametrize("window", [1, 7, 8, 9, 24, 100])
@@ -343,18 +343,16 @@ def test_a_header_is_read_without_numpy_and_the_package(file: Path) -> None:
 
 # ---- what is wrong
 
-FILE = "(expected a GGUF file, which begins with GGUF)"
-KIND = "(expected 0 UINT8, 1 INT8, 2 UINT16, 3 INT16, 4 UINT32, 5 INT32, 6 FLOAT32, 7 BOOL, 8 STRING, 9 ARRAY, 10 UINT64, 11 INT64, 12 FLOAT64)"
-TYPE = f"(expected {', '.join(f'{block.number} {name}' for name, block in sorted(BLOCKS.items(), key=lambda item: item[1].number))})"
-WHOLE = "(expected a whole file)"
+FILE = "(expected a GGUF file, which starts with GGUF)"
+KIND = "(expected a type from 0 to 12)"
+TYPE = "(expected a type from 0 to 42)"
+WHOLE = "(expected a complete file)"
 LARGE = "(expected a header of at most 33,554,432 bytes)"
-ONCE = "(expected every name once)"
 PRINTABLE = "(expected printable characters)"
 FEWER = "(expected fewer than 2^63 values)"
 POWER = "(expected a power of 2)"
 TYPED = "(expected UINT32)"
-END = "(expected there, or filled up to a multiple of 32)"
-GAP = "a multiple of 32, no gap, nothing twice)"
+END = "(expected the same byte, or padding to a multiple of 32)"
 MOST = 2**64 - 1
 X = pack_tensor_info("x", [8])
 ALIGNED = "general.alignment"
@@ -377,72 +375,72 @@ def make_part(no: int | None, files: int, tensors: int | None = 1) -> bytes:
 
 WRONG: list[tuple[bytes, str]] = [
     (b"", "is empty (expected a GGUF file)"),
-    (bytes(1), f"begins with the bytes 00 {FILE}"),
-    (bytes(100_000), f"begins with the bytes 00 00 00 00 {FILE}"),
-    (b"gguf" + make_start(0, 0)[4:], f"begins with the bytes 67 67 75 66 {FILE}"),
-    (b"\x1b[31m", f"begins with the bytes 1b 5b 33 31 {FILE}"),
-    (b"PK\3\4\0\0\x08\x08\0\0", f"is a zip archive, as PyTorch writes checkpoints {FILE}"),
+    (bytes(1), f"starts with the bytes 00 {FILE}"),
+    (bytes(100_000), f"starts with the bytes 00 00 00 00 {FILE}"),
+    (b"gguf" + make_start(0, 0)[4:], f"starts with the bytes 67 67 75 66 {FILE}"),
+    (b"\x1b[31m", f"starts with the bytes 1b 5b 33 31 {FILE}"),
+    (b"PK\3\4\0\0\x08\x08\0\0", f"is a zip archive, probably a PyTorch checkpoint {FILE}"),
     (b"\x80\x02}q\0(X\1\0", f"is a pickle {FILE}"),
-    (b"version https://git-lfs.github.com/spec/v1\n", f"is a Git LFS pointer: the file itself was not fetched {FILE}"),
+    (b"version https://git-lfs.github.com/spec/v1\n", f"is a Git LFS pointer; run `git lfs pull` to fetch the file {FILE}"),
     (struct.pack("<Q", 40) + b'{"x":{"dtype":"F32","shape":[2]', f"is a safetensors file {FILE}"),
-    (b"GGU", f"the file ends after 3 bytes, within its header {WHOLE}"),
-    (b"GGUF", f"the file ends after 4 bytes, within its header {WHOLE}"),
-    (make_start(0, 0)[:23], f"the file ends after 23 bytes, within its header {WHOLE}"),
-    (make_start(0, 0, version=0), "is of version 0 of GGUF (expected version 2 or 3)"),
-    (make_start(0, 0, version=1), "is of version 1 of GGUF (expected version 2 or 3)"),
-    (make_start(0, 0, version=4), "is of version 4 of GGUF (expected version 2 or 3)"),
-    (make_start(0, 0, version=1 << 24), "is of version 1 of GGUF (expected version 2 or 3)"),
-    (make_start(0, 0, version=0x03030303), "is of version 50,529,027 of GGUF (expected version 2 or 3)"),
-    (make_start(MOST, 0), "says that it has 18,446,744,073,709,551,615 tensors (expected at most 500,000)"),
-    (make_start(500_001, 0), "says that it has 500,001 tensors (expected at most 500,000)"),
-    (make_start(500_000, 0), f"tensor 1: its name: the file ends after 24 bytes, within its header {WHOLE}"),
-    (make_start(0, MOST), "says that it has 18,446,744,073,709,551,615 metadata (expected at most 65,536)"),
-    (make_start(0, 65_537), "says that it has 65,537 metadata (expected at most 65,536)"),
-    (make_start(0, 65_536), f"metadata 1: its name: the file ends after 24 bytes, within its header {WHOLE}"),
+    (b"GGU", f"the file ends inside its header, after 3 bytes {WHOLE}"),
+    (b"GGUF", f"the file ends inside its header, after 4 bytes {WHOLE}"),
+    (make_start(0, 0)[:23], f"the file ends inside its header, after 23 bytes {WHOLE}"),
+    (make_start(0, 0, version=0), "has GGUF version 0 (expected version 2 or 3)"),
+    (make_start(0, 0, version=1), "has GGUF version 1 (expected version 2 or 3)"),
+    (make_start(0, 0, version=4), "has GGUF version 4 (expected version 2 or 3)"),
+    (make_start(0, 0, version=1 << 24), "has GGUF version 1 (expected version 2 or 3)"),
+    (make_start(0, 0, version=0x03030303), "has GGUF version 50,529,027 (expected version 2 or 3)"),
+    (make_start(MOST, 0), "declares 18,446,744,073,709,551,615 tensors (expected at most 500,000)"),
+    (make_start(500_001, 0), "declares 500,001 tensors (expected at most 500,000)"),
+    (make_start(500_000, 0), f"tensor 1: name: the file ends inside its header, after 24 bytes {WHOLE}"),
+    (make_start(0, MOST), "declares 18,446,744,073,709,551,615 metadata entries (expected at most 65,536)"),
+    (make_start(0, 65_537), "declares 65,537 metadata entries (expected at most 65,536)"),
+    (make_start(0, 65_536), f"metadata 1: name: the file ends inside its header, after 24 bytes {WHOLE}"),
     # names of metadata
-    (make_file([pack_item(b"", UINT8, b"\0")]), f"metadata 1: its name = '' {PRINTABLE}"),
-    (make_file([pack_item("\x1b[31m", UINT8, b"\0")]), rf"metadata 1: its name = '\x1b[31m' {PRINTABLE}"),
-    (make_file([pack_item("a", UINT8, b"\0"), pack_item("a\u202eb", UINT8, b"\0")]), rf"metadata 2: its name = 'a\u202eb' {PRINTABLE}"),
-    (make_file([pack_item(b"a\xff", UINT8, b"\0")]), "metadata 1: its name: is not text at byte 1 (expected UTF-8)"),
-    (make_start(0, 1, pack_u64(MOST)), "metadata 1: its name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 65,535)"),
-    (make_start(0, 1, pack_u64(65_536) + bytes(70_000)), "metadata 1: its name: has 65,536 bytes (expected a string of at most 65,535)"),
-    (make_start(0, 1, pack_u64(65_535) + b"a" * 100), f"metadata 1: its name: the file ends after 132 bytes, within its header {WHOLE}"),
-    (make_file([pack_item("a", UINT8, b"\0"), pack_item("a", UINT8, b"\0")]), f"metadata a: stands a second time {ONCE}"),
-    (make_file([pack_array("a", UINT8, 0), pack_item("a", UINT8, b"\0")]), f"metadata a: stands a second time {ONCE}"),
+    (make_file([pack_item(b"", UINT8, b"\0")]), f"metadata 1: name = '' {PRINTABLE}"),
+    (make_file([pack_item("\x1b[31m", UINT8, b"\0")]), rf"metadata 1: name = '\x1b[31m' {PRINTABLE}"),
+    (make_file([pack_item("a", UINT8, b"\0"), pack_item("a\u202eb", UINT8, b"\0")]), rf"metadata 2: name = 'a\u202eb' {PRINTABLE}"),
+    (make_file([pack_item(b"a\xff", UINT8, b"\0")]), "metadata 1: name: is not text at byte 1 (expected UTF-8)"),
+    (make_start(0, 1, pack_u64(MOST)), "metadata 1: name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 65,535)"),
+    (make_start(0, 1, pack_u64(65_536) + bytes(70_000)), "metadata 1: name: has 65,536 bytes (expected a string of at most 65,535)"),
+    (make_start(0, 1, pack_u64(65_535) + b"a" * 100), f"metadata 1: name: the file ends inside its header, after 132 bytes {WHOLE}"),
+    (make_file([pack_item("a", UINT8, b"\0"), pack_item("a", UINT8, b"\0")]), "metadata a: duplicate key"),
+    (make_file([pack_array("a", UINT8, 0), pack_item("a", UINT8, b"\0")]), "metadata a: duplicate key"),
     # their values
-    (make_file([pack_item("a", 13, b"\0")]), f"metadata a: is of type 13 {KIND}"),
-    (make_file([pack_item("a", 2**32 - 1, b"\0")]), f"metadata a: is of type 4,294,967,295 {KIND}"),
-    (make_file([pack_item("a", BOOL, b"\2")]), "metadata a = 2 (expected 0 or 1, a truth value)"),
-    (make_file([pack_item("a", BOOL, b"\xff")]), "metadata a = 255 (expected 0 or 1, a truth value)"),
+    (make_file([pack_item("a", 13, b"\0")]), f"metadata a: has unknown type 13 {KIND}"),
+    (make_file([pack_item("a", 2**32 - 1, b"\0")]), f"metadata a: has unknown type 4,294,967,295 {KIND}"),
+    (make_file([pack_item("a", BOOL, b"\2")]), "metadata a = 2 (expected a boolean: 0 or 1)"),
+    (make_file([pack_item("a", BOOL, b"\xff")]), "metadata a = 255 (expected a boolean: 0 or 1)"),
     (make_file([pack_item("a", STRING, pack_string(b"abc\xed\xa0\x80"))]), "metadata a: is not text at byte 3 (expected UTF-8)"),
     (make_file([pack_item("a", STRING, pack_u64(MOST))]), "metadata a: has 18,446,744,073,709,551,615 bytes (expected a string of at most 1,048,576)"),
     (make_file([pack_item("a", STRING, pack_u64(2**20 + 1))]), "metadata a: has 1,048,577 bytes (expected a string of at most 1,048,576)"),
-    (make_start(0, 1, pack_item("a", STRING, pack_u64(2**20))), f"metadata a: the file ends after 45 bytes, within its header {WHOLE}"),
-    (make_start(0, 1, pack_item("a", UINT64, bytes(7))), f"metadata a: the file ends after 44 bytes, within its header {WHOLE}"),
+    (make_start(0, 1, pack_item("a", STRING, pack_u64(2**20))), f"metadata a: the file ends inside its header, after 45 bytes {WHOLE}"),
+    (make_start(0, 1, pack_item("a", UINT64, bytes(7))), f"metadata a: the file ends inside its header, after 44 bytes {WHOLE}"),
     # arrays
-    (make_file([pack_array("a", 13, 1)]), f"metadata a: is of type 13 {KIND}"),
-    (make_file([pack_array("a", ARRAY, 1, pack_u32(ARRAY) + pack_u64(1))]), "metadata a: is an array of arrays (expected an array of numbers, truth values or texts)"),
-    (make_file([pack_array("a", ARRAY, MOST, (pack_u32(ARRAY) + pack_u64(MOST)) * 100_000)]), "metadata a: is an array of arrays (expected an array of numbers, truth values or texts)"),
-    (make_file([pack_array("a", UINT8, MOST)]), f"metadata a: takes the header to byte 18,446,744,073,709,551,664 {LARGE}"),
-    (make_file([pack_array("a", FLOAT64, 2**61)]), f"metadata a: takes the header to byte 18,446,744,073,709,551,665 {LARGE}"),
-    (make_start(0, 1, pack_array("a", UINT8, 2**25 - 49)), f"metadata a: the file ends after 49 bytes, within its header {WHOLE}"),
-    (make_start(0, 1, pack_array("a", UINT16, 5, bytes(9))), f"metadata a: the file ends after 58 bytes, within its header {WHOLE}"),
-    (make_file([pack_array("a", STRING, MOST)]), f"metadata a: takes the header to byte 147,573,952,589,676,412,969 {LARGE}"),
-    (make_file([pack_array("a", STRING, 1, pack_u64(MOST))]), f"metadata a: takes the header to byte 18,446,744,073,709,551,672 {LARGE}"),
-    (make_file([pack_array("a", STRING, 2, pack_string("b") + pack_u64(2**63))]), f"metadata a: takes the header to byte 9,223,372,036,854,775,874 {LARGE}"),
-    (make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + pack_string("c")[:8])), f"metadata a: the file ends after 74 bytes, within its header {WHOLE}"),
-    (make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + bytes(7))), f"metadata a: the file ends after 73 bytes, within its header {WHOLE}"),
-    (make_start(0, 1, pack_array("a", STRING, 3, pack_string("b" * 9))), f"metadata a: the file ends after 66 bytes, within its header {WHOLE}"),
+    (make_file([pack_array("a", 13, 1)]), f"metadata a: has unknown type 13 {KIND}"),
+    (make_file([pack_array("a", ARRAY, 1, pack_u32(ARRAY) + pack_u64(1))]), "metadata a: is an array of arrays (expected an array of numbers, booleans or strings)"),
+    (make_file([pack_array("a", ARRAY, MOST, (pack_u32(ARRAY) + pack_u64(MOST)) * 100_000)]), "metadata a: is an array of arrays (expected an array of numbers, booleans or strings)"),
+    (make_file([pack_array("a", UINT8, MOST)]), f"metadata a: extends the header to byte 18,446,744,073,709,551,664 {LARGE}"),
+    (make_file([pack_array("a", FLOAT64, 2**61)]), f"metadata a: extends the header to byte 18,446,744,073,709,551,665 {LARGE}"),
+    (make_start(0, 1, pack_array("a", UINT8, 2**25 - 49)), f"metadata a: the file ends inside its header, after 49 bytes {WHOLE}"),
+    (make_start(0, 1, pack_array("a", UINT16, 5, bytes(9))), f"metadata a: the file ends inside its header, after 58 bytes {WHOLE}"),
+    (make_file([pack_array("a", STRING, MOST)]), f"metadata a: extends the header to byte 147,573,952,589,676,412,969 {LARGE}"),
+    (make_file([pack_array("a", STRING, 1, pack_u64(MOST))]), f"metadata a: extends the header to byte 18,446,744,073,709,551,672 {LARGE}"),
+    (make_file([pack_array("a", STRING, 2, pack_string("b") + pack_u64(2**63))]), f"metadata a: extends the header to byte 9,223,372,036,854,775,874 {LARGE}"),
+    (make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + pack_string("c")[:8])), f"metadata a: the file ends inside its header, after 74 bytes {WHOLE}"),
+    (make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + bytes(7))), f"metadata a: the file ends inside its header, after 73 bytes {WHOLE}"),
+    (make_start(0, 1, pack_array("a", STRING, 3, pack_string("b" * 9))), f"metadata a: the file ends inside its header, after 66 bytes {WHOLE}"),
     # the alignment, and parts
     (make_file([pack_item(ALIGNED, UINT32, pack_u32(0))], [X], 32), f"metadata general.alignment = 0 {POWER}"),
     (make_file([pack_item(ALIGNED, UINT32, pack_u32(24))], [X], 32), f"metadata general.alignment = 24 {POWER}"),
-    (make_file([pack_item(ALIGNED, INT32, b"\xe0\xff\xff\xff")], [X], 32), f"metadata general.alignment: is of type INT32 {TYPED}"),
-    (make_file([pack_item(ALIGNED, UINT64, pack_u64(2**32))], [X], 32), f"metadata general.alignment: is of type UINT64 {TYPED}"),
-    (make_file([pack_item(ALIGNED, FLOAT32, struct.pack("<f", 32))], [X], 32), f"metadata general.alignment: is of type FLOAT32 {TYPED}"),
-    (make_file([pack_item(ALIGNED, BOOL, b"\1")], [X], 32), f"metadata general.alignment: is of type BOOL {TYPED}"),
-    (make_file([pack_item(ALIGNED, STRING, pack_string("32"))], [X], 32), f"metadata general.alignment: is of type STRING {TYPED}"),
-    (make_file([pack_array(ALIGNED, UINT32, 1, pack_u32(32))], [X], 32), f"metadata general.alignment: is of type ARRAY {TYPED}"),
-    (make_file([pack_item(ALIGNED, UINT32, pack_u32(2**31))], [X], 32), "its tensors end at byte 2,147,483,680, the file at byte 128 (expected there, or filled up to a multiple of 2,147,483,648)"),
+    (make_file([pack_item(ALIGNED, INT32, b"\xe0\xff\xff\xff")], [X], 32), f"metadata general.alignment: has type INT32 {TYPED}"),
+    (make_file([pack_item(ALIGNED, UINT64, pack_u64(2**32))], [X], 32), f"metadata general.alignment: has type UINT64 {TYPED}"),
+    (make_file([pack_item(ALIGNED, FLOAT32, struct.pack("<f", 32))], [X], 32), f"metadata general.alignment: has type FLOAT32 {TYPED}"),
+    (make_file([pack_item(ALIGNED, BOOL, b"\1")], [X], 32), f"metadata general.alignment: has type BOOL {TYPED}"),
+    (make_file([pack_item(ALIGNED, STRING, pack_string("32"))], [X], 32), f"metadata general.alignment: has type STRING {TYPED}"),
+    (make_file([pack_array(ALIGNED, UINT32, 1, pack_u32(32))], [X], 32), f"metadata general.alignment: has type ARRAY {TYPED}"),
+    (make_file([pack_item(ALIGNED, UINT32, pack_u32(2**31))], [X], 32), "ends at byte 128, but its tensors end at byte 2,147,483,680 (expected the same byte, or padding to a multiple of 2,147,483,648)"),
     (make_part(3, 3), "metadata split.no = 3 (expected an integer from 0 to 2)"),
     (make_part(-1, 3), "metadata split.no = -1 (expected an integer from 0 to 2)"),
     (make_part(None, 3), "metadata split.no: is missing (expected an integer from 0 to 2)"),
@@ -451,43 +449,43 @@ WRONG: list[tuple[bytes, str]] = [
     (make_part(0, 3, None), "metadata split.tensors.count: is missing (expected a non-negative integer)"),
     (make_file([pack_item("split.count", STRING, pack_string("2"))]), "metadata split.count = the string '2' (expected a non-negative integer)"),
     # tensors
-    (make_file([], [pack_tensor_info("", [8])], 32), f"tensor 1: its name = '' {PRINTABLE}"),
-    (make_file([], [pack_tensor_info("\x1b]0;a\x07", [8])], 32), rf"tensor 1: its name = '\x1b]0;a\x07' {PRINTABLE}"),
-    (make_file([], [pack_tensor_info("a\nb", [8])], 32), rf"tensor 1: its name = 'a\nb' {PRINTABLE}"),
-    (make_file([], [pack_tensor_info("a\0", [8])], 32), rf"tensor 1: its name = 'a\x00' {PRINTABLE}"),
-    (make_file([], [X, pack_tensor_info(b"\xc3", [8], F32, 32)], 64), "tensor 2: its name: is not text at byte 0 (expected UTF-8)"),
-    (make_file([], [pack_tensor_info("a" * 65, [8])], 32), "tensor 1: its name: has 65 bytes (expected a string of at most 64)"),
-    (make_start(1, 0, pack_u64(MOST)), "tensor 1: its name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 64)"),
-    (make_file([], [X, pack_tensor_info("x", [8], F32, 32)], 64), f"tensor x: stands a second time {ONCE}"),
+    (make_file([], [pack_tensor_info("", [8])], 32), f"tensor 1: name = '' {PRINTABLE}"),
+    (make_file([], [pack_tensor_info("\x1b]0;a\x07", [8])], 32), rf"tensor 1: name = '\x1b]0;a\x07' {PRINTABLE}"),
+    (make_file([], [pack_tensor_info("a\nb", [8])], 32), rf"tensor 1: name = 'a\nb' {PRINTABLE}"),
+    (make_file([], [pack_tensor_info("a\0", [8])], 32), rf"tensor 1: name = 'a\x00' {PRINTABLE}"),
+    (make_file([], [X, pack_tensor_info(b"\xc3", [8], F32, 32)], 64), "tensor 2: name: is not text at byte 0 (expected UTF-8)"),
+    (make_file([], [pack_tensor_info("a" * 65, [8])], 32), "tensor 1: name: has 65 bytes (expected a string of at most 64)"),
+    (make_start(1, 0, pack_u64(MOST)), "tensor 1: name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 64)"),
+    (make_file([], [X, pack_tensor_info("x", [8], F32, 32)], 64), "tensor x: duplicate name"),
     (make_file([], [pack_tensor_info("x", [1] * 5)], 4), "tensor x: has 5 axes (expected at most 4)"),
     (make_start(1, 0, pack_string("x") + pack_u32(2**32 - 1)), "tensor x: has 4,294,967,295 axes (expected at most 4)"),
-    (make_start(1, 0, pack_tensor_info("x", [8])[:-1]), f"tensor x: the file ends after 56 bytes, within its header {WHOLE}"),
-    *((make_file([], [pack_tensor_info("x", [32], kind)], 32), f"tensor x: is of type {kind}, {name}, which GGUF has no more {TYPE}") for kind, name in REMOVED.items()),
-    (make_file([], [pack_tensor_info("x", [32], 43)], 32), f"tensor x: is of type 43 {TYPE}"),
-    (make_file([], [pack_tensor_info("x", [32], 2**32 - 1)], 32), f"tensor x: is of type 4,294,967,295 {TYPE}"),
-    (make_file([], [pack_tensor_info("x", [31], Q4_0)], 32), "tensor x: shape = [31] of Q4_0 (expected rows, the last number, of a multiple of 32 values)"),
-    (make_file([], [pack_tensor_info("x", [16, 2], Q8_0)], 64), "tensor x: shape = [2, 16] of Q8_0 (expected rows, the last number, of a multiple of 32 values)"),
-    (make_file([], [pack_tensor_info("x", [128, 4], Q4_K)], 64), "tensor x: shape = [4, 128] of Q4_K (expected rows, the last number, of a multiple of 256 values)"),
-    (make_file([], [pack_tensor_info("x", [], Q4_0)], 32), "tensor x: shape = [] of Q4_0 (expected rows, the last number, of a multiple of 32 values)"),
+    (make_start(1, 0, pack_tensor_info("x", [8])[:-1]), f"tensor x: the file ends inside its header, after 56 bytes {WHOLE}"),
+    *((make_file([], [pack_tensor_info("x", [32], kind)], 32), f"tensor x: has type {kind} ({name}), which GGUF no longer supports") for kind, name in REMOVED.items()),
+    (make_file([], [pack_tensor_info("x", [32], 43)], 32), f"tensor x: has unknown type 43 {TYPE}"),
+    (make_file([], [pack_tensor_info("x", [32], 2**32 - 1)], 32), f"tensor x: has unknown type 4,294,967,295 {TYPE}"),
+    (make_file([], [pack_tensor_info("x", [31], Q4_0)], 32), "tensor x: shape = [31] for Q4_0 (expected a last axis divisible by 32)"),
+    (make_file([], [pack_tensor_info("x", [16, 2], Q8_0)], 64), "tensor x: shape = [2, 16] for Q8_0 (expected a last axis divisible by 32)"),
+    (make_file([], [pack_tensor_info("x", [128, 4], Q4_K)], 64), "tensor x: shape = [4, 128] for Q4_K (expected a last axis divisible by 256)"),
+    (make_file([], [pack_tensor_info("x", [], Q4_0)], 32), "tensor x: shape = [] for Q4_0 (expected a last axis divisible by 32)"),
     (make_file([], [pack_tensor_info("x", [2**63])], 32), f"tensor x: shape = [9223372036854775808] {FEWER}"),
     (make_file([], [pack_tensor_info("x", [2**62, 2])], 32), f"tensor x: shape = [2, 4611686018427387904] {FEWER}"),
     (make_file([], [pack_tensor_info("x", [2**16] * 4)], 32), f"tensor x: shape = [65536, 65536, 65536, 65536] {FEWER}"),
     (make_file([], [pack_tensor_info("x", [0, MOST])], 32), f"tensor x: shape = [18446744073709551615, 0] {FEWER}"),
     # where their values are
-    (make_file([], [pack_tensor_info("x", [8], F32, 16)], 64), f"tensor x: its values begin at byte 16 (expected byte 0, at first: {GAP}"),
-    (make_file([], [pack_tensor_info("x", [8], F32, 32)], 64), f"tensor x: its values begin at byte 32 (expected byte 0, at first: {GAP}"),
-    (make_file([], [pack_tensor_info("x", [8], F32, MOST)], 64), f"tensor x: its values begin at byte 18,446,744,073,709,551,615 (expected byte 0, at first: {GAP}"),
-    (make_file([], [X, pack_tensor_info("y", [8])], 64), f"tensor y: its values begin at byte 0 (expected byte 32, behind 'x': {GAP}"),
-    (make_file([], [pack_tensor_info("x", [9]), pack_tensor_info("y", [8], F32, 32)], 96), f"tensor y: its values begin at byte 32 (expected byte 64, behind 'x': {GAP}"),
-    (make_file([], [pack_tensor_info("x", [9]), pack_tensor_info("y", [8], F32, 36)], 96), f"tensor y: its values begin at byte 36 (expected byte 64, behind 'x': {GAP}"),
-    (make_file([], [X, pack_tensor_info("y", [8], F32, 64)], 96), f"tensor y: its values begin at byte 64 (expected byte 32, behind 'x': {GAP}"),
-    (make_file([], [X, pack_tensor_info("y", [8], F32, 2**63)], 64), f"tensor y: its values begin at byte 9,223,372,036,854,775,808 (expected byte 32, behind 'x': {GAP}"),
-    (make_file([], [X], 31), f"its tensors end at byte 96, the file at byte 95 {END}"),
-    (make_file([], [X], 33), f"its tensors end at byte 96, the file at byte 97 {END}"),
-    (make_file([], [pack_tensor_info("x", [5])], 19), f"its tensors end at byte 84, the file at byte 83 {END}"),
-    (make_file([], [pack_tensor_info("x", [5])], 33), f"its tensors end at byte 84, the file at byte 97 {END}"),
-    (make_file([], [pack_tensor_info("x", [2**60])], 32), f"its tensors end at byte 4,611,686,018,427,387,968, the file at byte 96 {END}"),
-    (make_file([pack_item("a", UINT8, b"\0")], [], 1), f"its tensors end at byte 38, the file at byte 65 {END}"),
+    (make_file([], [pack_tensor_info("x", [8], F32, 16)], 64), "tensor x: its values start at byte 16 (expected byte 0)"),
+    (make_file([], [pack_tensor_info("x", [8], F32, 32)], 64), "tensor x: its values start at byte 32 (expected byte 0)"),
+    (make_file([], [pack_tensor_info("x", [8], F32, MOST)], 64), "tensor x: its values start at byte 18,446,744,073,709,551,615 (expected byte 0)"),
+    (make_file([], [X, pack_tensor_info("y", [8])], 64), "tensor y: its values start at byte 0 (expected byte 32, the first multiple of 32 after 'x')"),
+    (make_file([], [pack_tensor_info("x", [9]), pack_tensor_info("y", [8], F32, 32)], 96), "tensor y: its values start at byte 32 (expected byte 64, the first multiple of 32 after 'x')"),
+    (make_file([], [pack_tensor_info("x", [9]), pack_tensor_info("y", [8], F32, 36)], 96), "tensor y: its values start at byte 36 (expected byte 64, the first multiple of 32 after 'x')"),
+    (make_file([], [X, pack_tensor_info("y", [8], F32, 64)], 96), "tensor y: its values start at byte 64 (expected byte 32, the first multiple of 32 after 'x')"),
+    (make_file([], [X, pack_tensor_info("y", [8], F32, 2**63)], 64), "tensor y: its values start at byte 9,223,372,036,854,775,808 (expected byte 32, the first multiple of 32 after 'x')"),
+    (make_file([], [X], 31), f"ends at byte 95, but its tensors end at byte 96 {END}"),
+    (make_file([], [X], 33), f"ends at byte 97, but its tensors end at byte 96 {END}"),
+    (make_file([], [pack_tensor_info("x", [5])], 19), f"ends at byte 83, but its tensors end at byte 84 {END}"),
+    (make_file([], [pack_tensor_info("x", [5])], 33), f"ends at byte 97, but its tensors end at byte 84 {END}"),
+    (make_file([], [pack_tensor_info("x", [2**60])], 32), f"ends at byte 96, but its tensors end at byte 4,611,686,018,427,387,968 {END}"),
+    (make_file([pack_item("a", UINT8, b"\0")], [], 1), f"ends at byte 65, but its tensors end at byte 38 {END}"),
 ]  # fmt: skip
 
 
@@ -512,22 +510,22 @@ def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: 
         file.write_bytes(whole[:n])
         assert reading_error(file)
     file.write_bytes(whole + b"\0")
-    assert reading_error(file) == f"its tensors end at byte {len(whole) - 28}, the file at byte {len(whole) + 1} {END}"
+    assert reading_error(file) == f"ends at byte {len(whole) + 1}, but its tensors end at byte {len(whole) - 28} {END}"
 
 
 def test_a_header_may_have_so_many_bytes_and_not_one_more(file: Path) -> None:
     for n, kind, elements in ((2**25 - 49, UINT8, b""), (1, STRING, pack_u64(2**25 - 57))):
         file.write_bytes(make_start(0, 1, pack_array("a", kind, n, elements)))
         os.truncate(file, LARGEST_HEADER)
-        assert read_gguf(file).begins == LARGEST_HEADER
+        assert read_gguf(file).values_start == LARGEST_HEADER
         file.write_bytes(make_start(1, 1, pack_array("a", kind, n, elements)))
         os.truncate(file, 1 << 40)
-        assert reading_error(file) == f"tensor 1: its name: takes the header to byte 33,554,440 {LARGE}"
+        assert reading_error(file) == f"tensor 1: name: extends the header to byte 33,554,440 {LARGE}"
     with file.open("r+b") as opened:
         opened.write(make_start(1, 1, pack_array("a", UINT8, 2**25 - 49 - 32)))
         opened.seek(LARGEST_HEADER - 32)
         opened.write(pack_tensor_info("x", [8]))
-    assert reading_error(file) == f"tensor x: takes the header to byte 33,554,433 {LARGE}"
+    assert reading_error(file) == f"tensor x: extends the header to byte 33,554,433 {LARGE}"
 
 
 def test_more_tensors_and_metadata_than_the_most_are_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -538,9 +536,9 @@ def test_more_tensors_and_metadata_than_the_most_are_refused(file: Path, monkeyp
     file.write_bytes(make_file(items[:2], tensors[:3]))
     assert (len(read_gguf(file).tensors), len(read_gguf(file).metadata)) == (3, 2)
     file.write_bytes(make_file(items[:2], tensors))
-    assert reading_error(file) == "says that it has 4 tensors (expected at most 3)"
+    assert reading_error(file) == "declares 4 tensors (expected at most 3)"
     file.write_bytes(make_file(items, tensors[:3]))
-    assert reading_error(file) == "says that it has 3 metadata (expected at most 2)"
+    assert reading_error(file) == "declares 3 metadata entries (expected at most 2)"
 
 
 HOSTILE = {
@@ -569,10 +567,10 @@ def test_a_hostile_header_takes_little_more_memory_than_it_is_long(kind: str, fi
 def test_zeros_of_a_terabyte_are_refused_at_once(file: Path) -> None:
     file.touch()
     os.truncate(file, 1 << 40)
-    assert reading_error(file) == f"begins with the bytes 00 00 00 00 {FILE}"
+    assert reading_error(file) == f"starts with the bytes 00 00 00 00 {FILE}"
     file.write_bytes(make_start(500_000, 65_536))
     os.truncate(file, 1 << 40)
-    assert reading_error(file) == f"metadata 1: its name = '' {PRINTABLE}"
+    assert reading_error(file) == f"metadata 1: name = '' {PRINTABLE}"
 
 
 def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
@@ -598,15 +596,15 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(file: Path, mon
     file.write_bytes(make_start(0, 1, pack_string("a")))
     longer = os.stat_result([*file.stat()[:6], 1000, *file.stat()[7:]])
     monkeypatch.setattr(os, "fstat", lambda _: longer)
-    assert reading_error(file) == "metadata a: became shorter while it was read (expected a GGUF file)"
+    assert reading_error(file) == "metadata a: became shorter while paramcount was reading it (expected a GGUF file)"
 
 
 def test_rows_of_values_are_whole_blocks() -> None:
     for name, block in BLOCKS.items():
-        assert values_size(name, (7, 3 * block.values)) == 21 * block.size
+        assert compute_values_size(name, (7, 3 * block.values)) == 21 * block.size
         if block.values > 1:
             with pytest.raises(
                 ParamcountError,
-                match=f"^shape = .+ of {name} \\(expected rows, the last number, of a multiple of {block.values} values\\)$",
+                match=f"^shape = .+ for {name} \\(expected a last axis divisible by {block.values}\\)$",
             ):
-                values_size(name, (block.values, 3 * block.values - 1))
+                compute_values_size(name, (block.values, 3 * block.values - 1))

@@ -242,13 +242,13 @@ def split_step(pattern: str) -> dict[str, Any]:
 
 
 HOSTILE: list[tuple[dict[str, Any], str]] = [
-    ({"pre_tokenizer": split_step("(a+)+$")}, "refuses it: Onig: Regex search error: retry-limit-in-match over"),
-    ({"pre_tokenizer": split_step("(")}, "refuses it: "),
-    ({"pre_tokenizer": {"type": "Nonsense"}}, "refuses it: "),
-    ({"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "zz", "type_id": 0}}], "pair": [], "special_tokens": {}}}, "refuses it: "),
-    ({"model": {"type": "WordLevel", "unk_token": "none", "vocab": {"w0": 0}}}, "refuses it: WordLevel error: Missing [UNK] token from the vocabulary"),
-    ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 100}] * 6}}, "does not survive it: memory allocation of "),
-    ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA/////w=="}}, "does not survive it: memory allocation of "),
+    ({"pre_tokenizer": split_step("(a+)+$")}, "rejects it: Onig: Regex search error: retry-limit-in-match over"),
+    ({"pre_tokenizer": split_step("(")}, "rejects it: "),
+    ({"pre_tokenizer": {"type": "Nonsense"}}, "rejects it: "),
+    ({"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "zz", "type_id": 0}}], "pair": [], "special_tokens": {}}}, "rejects it: "),
+    ({"model": {"type": "WordLevel", "unk_token": "none", "vocab": {"w0": 0}}}, "rejects it: WordLevel error: Missing [UNK] token from the vocabulary"),
+    ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 100}] * 6}}, "crashed: memory allocation of "),
+    ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA/////w=="}}, "crashed: memory allocation of "),
 ]  # fmt: skip
 
 
@@ -262,7 +262,7 @@ def test_a_hostile_tokenizer_ends_another_process_and_is_one_line(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tokenizer_files, "MOST_MEMORY", 512 << 20)
+    monkeypatch.setattr(tokenizer_files, "MEMORY_LIMIT", 512 << 20)
     write_words(weights.parent / "tokenizer.json", **changes)
     message = running_error(weights, "a" * 50 + "b")
     assert message.startswith(f"tokenizer.json: the tokenizers library {said}")
@@ -273,16 +273,16 @@ def test_a_hostile_tokenizer_ends_another_process_and_is_one_line(
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "the tokenizers library refuses it: "),
-        (b"[" * 100_000, "the tokenizers library refuses it: "),
-        (b'{"a": \x1b[31m}', "the tokenizers library refuses it: "),
+        (b"", "the tokenizers library rejects it: "),
+        (b"[" * 100_000, "the tokenizers library rejects it: "),
+        (b'{"a": \x1b[31m}', "the tokenizers library rejects it: "),
         (b"\xff\xfe", "is not text (expected a tokenizer.json in UTF-8)"),
         (b"GGUF\3\0\0\0", "is a GGUF file (expected a tokenizer.json)"),
         (
             b"version https://git-lfs.github.com/spec/v1\n",
-            "is a Git LFS pointer: the file itself was not fetched (expected a tokenizer.json)",
+            "is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a tokenizer.json)",
         ),
-        (b'{"model_type": "gpt2"}', "the tokenizers library refuses it: "),
+        (b'{"model_type": "gpt2"}', "the tokenizers library rejects it: "),
     ],
 )
 def test_what_is_no_tokenizer_is_one_line(data: bytes, message: str, weights: Path) -> None:
@@ -295,21 +295,21 @@ def test_a_tokenizer_too_large_or_too_slow_is_one_line(weights: Path, monkeypatc
         patch.setattr(tokenizer_files, "LARGEST_FILE", 100)
         assert running_error(weights) == "tokenizer.json: is too large (expected a tokenizer.json of at most 100 bytes)"
     with monkeypatch.context() as patch:
-        patch.setattr(tokenizer_files, "PATIENCE", 0.001)
+        patch.setattr(tokenizer_files, "TIMEOUT", 0.001)
         assert (
             running_error(weights)
-            == "tokenizer.json: the tokenizers library takes longer than 0.001 seconds with it (expected a tokenizer.json)"
+            == "tokenizer.json: the tokenizers library took longer than 0.001 seconds (expected a tokenizer.json)"
         )
     with monkeypatch.context() as patch:
         patch.setattr(sys, "executable", str(weights.parent / "none"))
-        assert running_error(weights) == "tokenizers: a process of its own cannot be started: No such file or directory"
+        assert running_error(weights) == "tokenizers: cannot start a subprocess: No such file or directory"
 
 
 def test_without_the_library_the_extra_is_named(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     assert (
         running_error(weights)
-        == "a text needs the tokenizers library, which is not installed (expected pip install 'paramcount[tokenizers]')"
+        == "tokenizing a text requires the tokenizers library, which is not installed (expected pip install 'paramcount[tokenizers]')"
     )
 
 
@@ -319,8 +319,8 @@ def test_no_module_of_the_current_directory_or_beside_the_program_is_run(
     for name in ("tokenizers", "json", "resource"):
         (weights.parent / f"{name}.py").write_text("open('ran', 'w')", encoding="utf-8")
     child = weights.parent / "child.py"
-    child.write_bytes(tokenizer_files.CHILD.read_bytes())
-    monkeypatch.setattr(tokenizer_files, "CHILD", child)
+    child.write_bytes(tokenizer_files.SCRIPT.read_bytes())
+    monkeypatch.setattr(tokenizer_files, "SCRIPT", child)
     monkeypatch.chdir(weights.parent)
     monkeypatch.delenv("PYTHONPATH", raising=False)
     assert predict_next(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
@@ -340,10 +340,9 @@ def test_how_the_other_process_ended_is_said(
 ) -> None:
     child = weights.parent / "child.py"
     child.write_text(program, encoding="utf-8")
-    monkeypatch.setattr(tokenizer_files, "CHILD", child)
+    monkeypatch.setattr(tokenizer_files, "SCRIPT", child)
     assert (
-        running_error(weights)
-        == f"tokenizer.json: the tokenizers library does not survive it: {said} (expected a tokenizer.json)"
+        running_error(weights) == f"tokenizer.json: the tokenizers library crashed: {said} (expected a tokenizer.json)"
     )
 
 
@@ -357,10 +356,10 @@ def test_too_many_tokens_are_counted_and_not_listed(weights: Path) -> None:
     ("text", "message"),
     [
         ("", "text: is empty (expected a text of at least one token)"),
-        (" \n\t ", "text: gives no tokens (expected 1 to 11 tokens)"),
+        (" \n\t ", "text: has no tokens (expected 1 to 11 tokens)"),
         ("w1 " * 12, "text: 12 tokens (expected 1 to 11 tokens)"),
         ("w1 " * 20_000, "text: 20,000 tokens (expected 1 to 11 tokens)"),
-        ("w1 \udcff", "text: holds bytes that are no text (expected UTF-8)"),
+        ("w1 \udcff", "text: contains bytes that are not text (expected UTF-8)"),
         ("w" * (1 << 22) + "w", "text: has 4,194,305 characters (expected at most 4,194,304)"),
     ],
     ids=["empty", "blank", "one too many", "far too many", "no text", "too long"],
@@ -477,7 +476,7 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "cut").write_bytes(write_weights(tmp_path / "whole", make_frozen_weights()).read_bytes()[:-1])
     assert (
         running_error(tmp_path / "cut")
-        == "cut: its tensors end after 6,496 bytes of values, the file after 6,495 (expected as many as its tensors take)"
+        == "cut: contains 6,495 bytes of values (expected 6,496 bytes, the size of its tensors)"
     )
 
 
@@ -549,7 +548,7 @@ def test_a_config_that_asks_for_the_same_changes_nothing(weights: Path) -> None:
 
 def test_a_broken_config_beside_the_weights_is_one_line(weights: Path) -> None:
     (weights.parent / "config.json").write_text('{"model_type": "gpt2"', encoding="utf-8")
-    assert running_error(weights).startswith("config.json: line 1 column 22: ends in the middle")
+    assert running_error(weights).startswith("config.json: line 1 column 22: invalid JSON: unexpected end of file")
 
 
 # ---- what people and programs get

@@ -441,7 +441,7 @@ def test_more_tensors_than_any_checkpoint_has_are_refused_in_bounded_memory(fold
     assert (code, out, err) == (
         2,
         "",
-        "error: model.safetensors: header: more than 500,000 entries (expected at most 500,000)\n",
+        "error: model.safetensors: header: has too many entries (expected at most 500,000)\n",
     )
 
 

@@ -130,7 +130,7 @@ def find_error(stderr: str, address: str) -> str:
         ("broken", ""),
         ("html", ""),
         ("slow", ""),
-        ("page", "is not JSON"),
+        ("page", "invalid JSON"),
     ],
 )
 def test_what_the_hub_answers_badly_is_one_line(hub: str, tmp_path: Path, kind: str, problem: str) -> None:
@@ -138,7 +138,7 @@ def test_what_the_hub_answers_badly_is_one_line(hub: str, tmp_path: Path, kind: 
     assert (done.returncode, done.stdout) == (2, "")
     message = find_error(done.stderr, hub)
     assert problem in message
-    assert problem == "is not JSON" or f"{kind}/x on the Hub" in message
+    assert problem == "invalid JSON" or f"{kind}/x on the Hub" in message
 
 
 def test_a_missing_extra_is_named_with_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:

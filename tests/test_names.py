@@ -119,7 +119,7 @@ def test_a_name_with_control_characters_is_refused_in_printable_ones(
         (".", ".: has no config.json (expected the directory of a model)"),
         ("../x", "../x: cannot be read: No such file or directory"),
         ("..%2fx", "..%2fx: cannot be read: No such file or directory"),
-        ("/etc/passwd", "/etc/passwd: line 1 column 1: is not JSON: Expecting value (expected a JSON object)"),
+        ("/etc/passwd", "/etc/passwd: line 1 column 1: invalid JSON: Expecting value (expected a JSON object)"),
         ("gpt2-small/", "gpt2-small: cannot be read: No such file or directory"),
         ("../x.yaml", "../x.yaml: cannot be read: No such file or directory"),
         ("gpt2-small.yaml", "gpt2-small.yaml: cannot be read: No such file or directory"),

@@ -140,7 +140,7 @@ def test_a_type_that_numpy_has_not_is_refused_when_its_values_are_asked_for(dtyp
     header = read_header(file)
     with pytest.raises(
         ParamcountError,
-        match=f"model.safetensors: tensor x: its values are of type {dtype} \\(expected F64, F32, F16, BF16, I64, ",
+        match=f"model.safetensors: tensor x: values of dtype {dtype} are not supported \\(expected F64, F32, F16, BF16, I64, ",
     ):
         read_array(header, "x")
 
@@ -181,38 +181,35 @@ def test_a_header_is_read_without_numpy(file: Path) -> None:
 
 # ---- what is wrong
 
-TENSOR = (
-    'tensor a: is described by something else (expected {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]})'
-)
+TENSOR = 'tensor a: invalid entry (expected {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]})'
 KEYS = "(expected dtype, shape and data_offsets)"
 DTYPES = "(expected F32, F4, F6_E2M3, F6_E3M2, F8_E4M3 or 17 others)"
 SHAPE = "(expected a list of at most 32 non-negative integers)"
-OFFSETS = "(expected where its values begin and end, two non-negative integers)"
-SIZE = "(expected as many bytes as its values take)"
+OFFSETS = "(expected two non-negative integers in ascending order)"
 GAP = "no gap, nothing twice)"
 WRONG: list[tuple[object, int, str]] = [
-    ("[]", 0, "header: is not JSON at character 0 (expected {)"),
-    (" {}", 0, "header: is not JSON at character 0 (expected {)"),
-    ("\ufeff{}", 0, "header: is not JSON at character 0 (expected {)"),
-    ("{} x", 0, "header: goes on at character 3 (expected blanks behind the JSON object)"),
-    ("{}{}", 0, "header: goes on at character 2 (expected blanks behind the JSON object)"),
-    ("{}\0", 0, "header: goes on at character 2 (expected blanks behind the JSON object)"),
-    ('{"a"', 0, "header: ends in the middle (expected :)"),
+    ("[]", 0, "header: invalid JSON at character 0 (expected {)"),
+    (" {}", 0, "header: invalid JSON at character 0 (expected {)"),
+    ("\ufeff{}", 0, "header: invalid JSON at character 0 (expected {)"),
+    ("{} x", 0, "header: unexpected text at character 3 (expected nothing after the JSON object)"),
+    ("{}{}", 0, "header: unexpected text at character 2 (expected nothing after the JSON object)"),
+    ("{}\0", 0, "header: unexpected text at character 2 (expected nothing after the JSON object)"),
+    ('{"a"', 0, "header: invalid JSON: unexpected end of file (expected :)"),
     ('{"a":', 0, TENSOR),
-    ('{"a ', 0, "header: is not JSON at character 1 (expected a text in quotes)"),
-    ('{"a\n":{}}', 0, "header: is not JSON at character 3 (expected a text in quotes)"),
-    ("{a:1}", 0, "header: is not JSON at character 1 (expected a text in quotes)"),
-    ("{'a':1}", 0, "header: is not JSON at character 1 (expected a text in quotes)"),
-    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},}', 0, "header: is not JSON at character 53 (expected a text in quotes)"),
-    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]} "b"', 0, "header: is not JSON at character 53 (expected ,)"),
-    (b'{"\xff":1}', 0, "its header is not text at byte 2 (expected JSON in UTF-8)"),
+    ('{"a ', 0, "header: invalid JSON at character 1 (expected a string in quotes)"),
+    ('{"a\n":{}}', 0, "header: invalid JSON at character 3 (expected a string in quotes)"),
+    ("{a:1}", 0, "header: invalid JSON at character 1 (expected a string in quotes)"),
+    ("{'a':1}", 0, "header: invalid JSON at character 1 (expected a string in quotes)"),
+    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},}', 0, "header: invalid JSON at character 53 (expected a string in quotes)"),
+    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]} "b"', 0, "header: invalid JSON at character 53 (expected ,)"),
+    (b'{"\xff":1}', 0, "the header is not UTF-8 at byte 2 (expected JSON in UTF-8)"),
     ('{"a":1}', 0, TENSOR), ('{"a":null}', 0, TENSOR), ('{"a":["F32",[1],[0,4]]}', 4, TENSOR), ('{"a":{"dtype":{}}}', 0, TENSOR), ('{"a":{' + " " * 5000 + "}}", 0, TENSOR),
-    ('{"a":' + "[" * 100_000, 0, TENSOR), ('{"a":{"dtype":' + "[" * 3000 + "}}", 0, "tensor a: is nested too deep (expected at most 100 levels)"),
-    ('{"a":{dtype}}', 0, "tensor a: line 1 column 2: is not JSON: Expecting property name enclosed in double quotes (expected a JSON object)"),
+    ('{"a":' + "[" * 100_000, 0, TENSOR), ('{"a":{"dtype":' + "[" * 3000 + "}}", 0, "tensor a: is nested too deeply (expected at most 100 levels)"),
+    ('{"a":{dtype}}', 0, "tensor a: line 1 column 2: invalid JSON: Expecting property name enclosed in double quotes (expected a JSON object)"),
     ({"a": {}}, 0, f"tensor a: dtype: is missing {KEYS}"),
     ({"a": {"dtype": "F32", "shape": [1]}}, 4, f"tensor a: data_offsets: is missing {KEYS}"),
     ({"a": header_entry(0, 4) | {"Shape": [1]}}, 4, "tensor a: unknown key 'Shape' (expected dtype, shape or data_offsets); did you mean shape?"),
-    ('{"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "tensor a: the key dtype a second time (expected every key once)"),
+    ('{"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "tensor a: duplicate key 'dtype'"),
     ({"a": header_entry(0, 4, "F33")}, 4, f"tensor a: dtype = the string 'F33' {DTYPES}; did you mean F32?"),
     ({"a": header_entry(0, 4, shape=1)}, 4, f"tensor a: shape = 1 {SHAPE}"),
     ({"a": header_entry(0, 4, shape=[-1])}, 4, f"tensor a: shape = [-1] {SHAPE}"),
@@ -227,33 +224,33 @@ WRONG: list[tuple[object, int, str]] = [
     ({"a": header_entry(4, 0)}, 4, f"tensor a: data_offsets = [4, 0] {OFFSETS}"),
     ({"a": header_entry(-4, 0)}, 4, f"tensor a: data_offsets = [-4, 0] {OFFSETS}"),
     ({"a": header_entry(2**63, 2**63 + 4)}, 4, f"tensor a: data_offsets = [9223372036854775808, 9223372036854775812] {OFFSETS}"),
-    ({"a": header_entry(0, 4, shape=[2])}, 4, f"tensor a: F32 [2] takes 8 bytes, its offsets hold 4 {SIZE}"),
-    ({"a": header_entry(0, 4, "F16")}, 4, f"tensor a: F16 [1] takes 2 bytes, its offsets hold 4 {SIZE}"),
-    ({"a": header_entry(0, 1, "F4", [3])}, 1, f"tensor a: F4 [3] takes no whole number of bytes, its offsets hold 1 {SIZE}"),
+    ({"a": header_entry(0, 4, shape=[2])}, 4, "tensor a: data_offsets: spans 4 bytes (expected 8 bytes, the size of F32 [2])"),
+    ({"a": header_entry(0, 4, "F16")}, 4, "tensor a: data_offsets: spans 4 bytes (expected 2 bytes, the size of F16 [1])"),
+    ({"a": header_entry(0, 1, "F4", [3])}, 1, "tensor a: F4 [3] does not take a whole number of bytes"),
     ({"a": header_entry(0, 0, shape=[2**62, 2**62])}, 0, "tensor a: shape = [4611686018427387904, 4611686018427387904] of F32 (expected fewer than 2^63 bytes)"),
     ({"a": header_entry(0, 2**62 * 4 % 2**64, shape=[2**62])}, 0, "tensor a: shape = [4611686018427387904] of F32 (expected fewer than 2^63 bytes)"),
     ({"a": header_entry(0, 0, shape=[0, 10**17, 10**17])}, 0, "tensor a: shape = [0, 100000000000000000, 100000000000000000] of F32 (expected fewer than 2^63 bytes)"),
-    ({"__metadata__": header_entry(0, 4)}, 4, "header: is not JSON at character 43 (expected a text in quotes)"),
+    ({"__metadata__": header_entry(0, 4)}, 4, "header: invalid JSON at character 43 (expected a string in quotes)"),
     ({"a": header_entry(0, 0, "F33", [0])}, 0, f"tensor a: dtype = the string 'F33' {DTYPES}; did you mean F32?"),
     ({"a": header_entry(0, 0, shape=[2**62, 0])}, 0, "tensor a: shape = [4611686018427387904, 0] of F32 (expected fewer than 2^63 bytes)"),
-    ({"a": header_entry(0, 4), "b": header_entry(2, 6)}, 6, f"tensor b: its values begin at byte 2 (expected byte 4, behind 'a': {GAP}"),
-    ({"a": header_entry(0, 4), "b": header_entry(0, 4)}, 4, f"tensor b: its values begin at byte 0 (expected byte 4, behind 'a': {GAP}"),
-    ({"b": header_entry(5, 9), "a": header_entry(0, 4)}, 9, f"tensor b: its values begin at byte 5 (expected byte 4, behind 'a': {GAP}"),
-    ({"a": header_entry(4, 8)}, 8, f"tensor a: its values begin at byte 4 (expected byte 0, at first: {GAP}"),
-    ({"a": header_entry(0, 4)}, 3, "its tensors end after 4 bytes of values, the file after 3 (expected as many as its tensors take)"),
-    ({"a": header_entry(0, 4)}, 5, "its tensors end after 4 bytes of values, the file after 5 (expected as many as its tensors take)"),
-    ({"a": header_entry(0, 2**40, shape=[2**38])}, 4, "its tensors end after 1,099,511,627,776 bytes of values, the file after 4 (expected as many as its tensors take)"),
-    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"\\u0061":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}', 0, "header: the name 'a' a second time (expected every name once)"),
-    ('{"__metadata__":{},"__metadata__":{}}', 0, "header: the name '__metadata__' a second time (expected every name once)"),
-    ('{"__metadata__":{"a":"b","a":"b"}}', 0, "header: the name 'a' a second time (expected every name once)"),
-    ({"__metadata__": {"a": 1}}, 0, "header: is not JSON at character 23 (expected a text in quotes)"),
-    ({"__metadata__": {"a": {}}}, 0, "header: is not JSON at character 23 (expected a text in quotes)"),
-    ({"__metadata__": None}, 0, "header: is not JSON at character 17 (expected {)"),
-    ({"\x1b[31m": header_entry(0, 4)}, 4, r"header: the name '\x1b[31m' (expected names of printable characters)"),
-    ({"a\nb": header_entry(0, 4)}, 4, r"header: the name 'a\nb' (expected names of printable characters)"),
-    ({"a\u202eb": header_entry(0, 4)}, 4, r"header: the name 'a\u202eb' (expected names of printable characters)"),
-    ('{"\\ud800":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}', 0, r"header: '\ud800' holds half a character (expected Unicode)"),
-    ('{"__metadata__":{"a":"\\udfff"}}', 0, r"header: '\udfff' holds half a character (expected Unicode)"),
+    ({"a": header_entry(0, 4), "b": header_entry(2, 6)}, 6, "tensor b: its values start at byte 2 (expected byte 4, right after 'a')"),
+    ({"a": header_entry(0, 4), "b": header_entry(0, 4)}, 4, "tensor b: its values start at byte 0 (expected byte 4, right after 'a')"),
+    ({"b": header_entry(5, 9), "a": header_entry(0, 4)}, 9, "tensor b: its values start at byte 5 (expected byte 4, right after 'a')"),
+    ({"a": header_entry(4, 8)}, 8, "tensor a: its values start at byte 4 (expected byte 0)"),
+    ({"a": header_entry(0, 4)}, 3, "contains 3 bytes of values (expected 4 bytes, the size of its tensors)"),
+    ({"a": header_entry(0, 4)}, 5, "contains 5 bytes of values (expected 4 bytes, the size of its tensors)"),
+    ({"a": header_entry(0, 2**40, shape=[2**38])}, 4, "contains 4 bytes of values (expected 1,099,511,627,776 bytes, the size of its tensors)"),
+    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"\\u0061":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}', 0, "header: duplicate name 'a'"),
+    ('{"__metadata__":{},"__metadata__":{}}', 0, "header: duplicate name '__metadata__'"),
+    ('{"__metadata__":{"a":"b","a":"b"}}', 0, "header: duplicate name 'a'"),
+    ({"__metadata__": {"a": 1}}, 0, "header: invalid JSON at character 23 (expected a string in quotes)"),
+    ({"__metadata__": {"a": {}}}, 0, "header: invalid JSON at character 23 (expected a string in quotes)"),
+    ({"__metadata__": None}, 0, "header: invalid JSON at character 17 (expected {)"),
+    ({"\x1b[31m": header_entry(0, 4)}, 4, r"header: invalid name '\x1b[31m' (expected printable characters)"),
+    ({"a\nb": header_entry(0, 4)}, 4, r"header: invalid name 'a\nb' (expected printable characters)"),
+    ({"a\u202eb": header_entry(0, 4)}, 4, r"header: invalid name 'a\u202eb' (expected printable characters)"),
+    ('{"\\ud800":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}', 0, r"header: '\ud800' contains a lone surrogate (expected valid Unicode)"),
+    ('{"__metadata__":{"a":"\\udfff"}}', 0, r"header: '\udfff' contains a lone surrogate (expected valid Unicode)"),
 ]  # fmt: skip
 
 
@@ -265,23 +262,23 @@ def test_a_wrong_header_is_refused_in_one_line(header: object, n: int, message: 
     assert reading_error(file) == message
 
 
-HEADED = "(expected a safetensors file, its header of at most 33,554,432 bytes)"
+HEADED = "(expected a safetensors file with a header of at most 33,554,432 bytes)"
 BEGINNINGS: list[tuple[bytes, str]] = [
     (b"", "is empty (expected a safetensors file)"),
-    (b"\0", "ends after 1 bytes, within the length of its header (expected a safetensors file)"),
-    (bytes(7), "ends after 7 bytes, within the length of its header (expected a safetensors file)"),
-    (bytes(8), "says that its header has 0 bytes (expected a safetensors file, its header a JSON object)"),
-    (bytes(100_000), "says that its header has 0 bytes (expected a safetensors file, its header a JSON object)"),
-    (struct.pack("<Q", 1) + b"{", "says that its header has 1 bytes (expected a safetensors file, its header a JSON object)"),
-    (struct.pack("<Q", 3) + b"{}", "ends within its header, after 2 of 3 bytes (expected a whole file)"),
-    (struct.pack("<Q", 2**63) + b"{}", f"says that its header has 9,223,372,036,854,775,808 bytes {HEADED}"),
-    (struct.pack("<Q", 2**64 - 1) + b"{}", f"says that its header has 18,446,744,073,709,551,615 bytes {HEADED}"),
-    (struct.pack("<Q", LARGEST_HEADER + 1) + b"{}", f"says that its header has 33,554,433 bytes {HEADED}"),
-    (struct.pack("<Q", LARGEST_HEADER) + b"{}", "ends within its header, after 2 of 33,554,432 bytes (expected a whole file)"),
+    (b"\0", "has fewer than 8 bytes (expected a safetensors file)"),
+    (bytes(7), "has fewer than 8 bytes (expected a safetensors file)"),
+    (bytes(8), "declares a header of 0 bytes (expected a safetensors file with a JSON object as its header)"),
+    (bytes(100_000), "declares a header of 0 bytes (expected a safetensors file with a JSON object as its header)"),
+    (struct.pack("<Q", 1) + b"{", "declares a header of 1 bytes (expected a safetensors file with a JSON object as its header)"),
+    (struct.pack("<Q", 3) + b"{}", "ends inside its header, after 2 of 3 bytes (expected a complete file)"),
+    (struct.pack("<Q", 2**63) + b"{}", f"declares a header of 9,223,372,036,854,775,808 bytes {HEADED}"),
+    (struct.pack("<Q", 2**64 - 1) + b"{}", f"declares a header of 18,446,744,073,709,551,615 bytes {HEADED}"),
+    (struct.pack("<Q", LARGEST_HEADER + 1) + b"{}", f"declares a header of 33,554,433 bytes {HEADED}"),
+    (struct.pack("<Q", LARGEST_HEADER) + b"{}", "ends inside its header, after 2 of 33,554,432 bytes (expected a complete file)"),
     (b"GGUF\3\0\0\0\0\0", f"is a GGUF file {HEADED}"),
-    (b"PK\3\4\0\0\x08\x08\0\0", f"is a zip archive, as PyTorch writes checkpoints {HEADED}"),
+    (b"PK\3\4\0\0\x08\x08\0\0", f"is a zip archive, probably a PyTorch checkpoint {HEADED}"),
     (b"\x80\x02}q\0(X\1\0", f"is a pickle {HEADED}"),
-    (b"version https://git-lfs.github.com/spec/v1\n", f"is a Git LFS pointer: the file itself was not fetched {HEADED}"),
+    (b"version https://git-lfs.github.com/spec/v1\n", f"is a Git LFS pointer; run `git lfs pull` to fetch the file {HEADED}"),
 ]  # fmt: skip
 
 
@@ -299,10 +296,7 @@ def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: 
         file.write_bytes(whole[:n])
         assert reading_error(file)
     file.write_bytes(whole + b"\0")
-    assert (
-        reading_error(file)
-        == "its tensors end after 25 bytes of values, the file after 26 (expected as many as its tensors take)"
-    )
+    assert reading_error(file) == "contains 26 bytes of values (expected 25 bytes, the size of its tensors)"
     file.write_bytes(whole)
     assert set(read_header(file).tensors) == {"a", "b"}
 
@@ -318,7 +312,7 @@ def test_more_entries_than_the_most_are_refused(file: Path, monkeypatch: pytest.
             if fits:
                 assert len(read_header(file).tensors) in (0, n)
             else:
-                assert reading_error(file) == "header: more than 3 entries (expected at most 3)"
+                assert reading_error(file) == "header: has too many entries (expected at most 3)"
 
 
 HOSTILE = {
@@ -350,7 +344,7 @@ def test_zeros_of_a_terabyte_are_refused_at_once(file: Path) -> None:
     os.truncate(file, 1 << 40)
     assert (
         reading_error(file)
-        == "says that its header has 0 bytes (expected a safetensors file, its header a JSON object)"
+        == "declares a header of 0 bytes (expected a safetensors file with a JSON object as its header)"
     )
 
 
@@ -374,7 +368,7 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:
     (tmp_path / "c").symlink_to(tmp_path / "none")
     assert reading_error(tmp_path / "c") == "is a broken link"
     assert reading_error(tmp_path / "none") == "cannot be read: No such file or directory"
-    with pytest.raises(ParamcountError, match=r"^a\\x00b: cannot be read: no file can have this name$"):
+    with pytest.raises(ParamcountError, match=r"^a\\x00b: cannot be read: invalid file name$"):
         read_header(Path("a\0b"))
 
 
@@ -392,9 +386,7 @@ def test_a_file_that_is_another_by_now_is_not_read_by_an_old_header(how: str, fi
     os.utime(
         file, ns=(times[0], times[1] + (how == "written again"))
     )  # else nothing but the size or the file itself is another
-    with pytest.raises(
-        ParamcountError, match=r"model\.safetensors: is another file by now \(expected a file that stays as it is\)$"
-    ):
+    with pytest.raises(ParamcountError, match=r"model\.safetensors: changed while paramcount was reading it$"):
         read_array(header, "a")
     file.unlink()
     with pytest.raises(ParamcountError, match=r"model\.safetensors: cannot be read: No such file or directory$"):
@@ -404,4 +396,4 @@ def test_a_file_that_is_another_by_now_is_not_read_by_an_old_header(how: str, fi
 def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_bytes(make_file({"a": header_entry(0, 4)}, bytes(4)))
     monkeypatch.setattr(safetensors_files, "_header_length", lambda *_: 1000)
-    assert reading_error(file) == "became shorter while it was read (expected a safetensors file)"
+    assert reading_error(file) == "became shorter while paramcount was reading it (expected a safetensors file)"

@@ -53,7 +53,7 @@ def test_what_cannot_be_counted_is_listed_at_the_end_and_the_exit_code_is_1(run:
     assert done.code == 1
     assert done.out.splitlines()[2].split() == ["good", "124,439,808", "124,439,808", "249", "MB", "gpt2"]
     assert done.err.splitlines() == [
-        "warning: broken/config.json: line 1 column 2: ends in the middle (expected a JSON object)",
+        "warning: broken/config.json: line 1 column 2: invalid JSON: unexpected end of file (expected a JSON object)",
         "warning: gone/config.json: is a broken link",
         "warning: vae/config.json: is a diffusion pipeline's config (expected a model's config.json)",
         "warning: 3 of 4 configs could not be counted",
@@ -228,7 +228,7 @@ def test_a_hostile_directory_name_is_printed_in_printable_characters() -> None:
     write_config("s/\u202e/config.json", "[]")
     found = scan_folder(Path("s"), load_path)
     assert [row["id"] for row in found.rows] == [r"\x1b[31m"]
-    assert found.errors == [(r"\u202e", "holds an array (expected a JSON object)")]
+    assert found.errors == [(r"\u202e", "contains a list (expected a JSON object)")]
 
 
 def test_a_config_at_the_top_is_called_by_its_directory() -> None:

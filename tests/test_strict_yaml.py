@@ -18,9 +18,9 @@ from paramcount.formats.strict_yaml import parse_yaml, read_yaml
 from tests.refusing import assert_one_line, command_error, model_error
 
 PARSERS = [parser for parser in (getattr(yaml, "CLoader", None), yaml.Loader) if parser]
-WRITTEN_OUT = "an anchor or alias (expected every value written out)"
-TOO_DEEP = "nested too deep (expected at most 12 levels)"
-PRINTABLE = "(expected printable text)"
+WRITTEN_OUT = "anchors and aliases are not allowed"
+TOO_DEEP = "nested too deeply (expected at most 12 levels)"
+PRINTABLE = "(expected printable characters)"
 LAUGHS = "a: &a [x, x]\n" + "".join(
     f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
 )
@@ -71,18 +71,18 @@ def test_a_merge_key_is_a_key_like_any_other() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\na: 2", "line 2: the key a a second time (expected every key once)"),
-        ("a:\n  b: 1\n  'b': 1", "line 3: the key b a second time (expected every key once)"),
-        ("a: {b: 1, b: 2}", "line 1: the key b a second time (expected every key once)"),
-        ("\n1: a", "line 2: a key that is not a text (expected the name of a field)"),
-        ("null: a", "line 1: a key that is not a text (expected the name of a field)"),
-        ("'': a", "line 1: a key that is not a text (expected the name of a field)"),
-        ("? [a]\n: 1", "line 1: a key that is not a text (expected the name of a field)"),
-        ("a: !!int 12", "line 1: the tag tag:yaml.org,2002:int (expected no tags)"),
-        ("a: 1\nb: !x 12", "line 2: the tag !x (expected no tags)"),
-        ("!!map {a: 1}", "line 1: the tag tag:yaml.org,2002:map (expected no tags)"),
-        ("a: !!set {b}", "line 1: the tag tag:yaml.org,2002:set (expected no tags)"),
-        ("a: !!python/object/apply:os.system [id]", "line 1: the tag tag:yaml.org,2002:python/object/apply:os.system (expected no tags)"),
+        ("a: 1\na: 2", "line 2: duplicate key 'a'"),
+        ("a:\n  b: 1\n  'b': 1", "line 3: duplicate key 'b'"),
+        ("a: {b: 1, b: 2}", "line 1: duplicate key 'b'"),
+        ("\n1: a", "line 2: a key that is not a string (expected the name of a field)"),
+        ("null: a", "line 1: a key that is not a string (expected the name of a field)"),
+        ("'': a", "line 1: a key that is not a string (expected the name of a field)"),
+        ("? [a]\n: 1", "line 1: a key that is not a string (expected the name of a field)"),
+        ("a: !!int 12", "line 1: the tag tag:yaml.org,2002:int is not allowed"),
+        ("a: 1\nb: !x 12", "line 2: the tag !x is not allowed"),
+        ("!!map {a: 1}", "line 1: the tag tag:yaml.org,2002:map is not allowed"),
+        ("a: !!set {b}", "line 1: the tag tag:yaml.org,2002:set is not allowed"),
+        ("a: !!python/object/apply:os.system [id]", "line 1: the tag tag:yaml.org,2002:python/object/apply:os.system is not allowed"),
         ("a: &b 12", f"line 1: {WRITTEN_OUT}"),
         ("a: &b [1]", f"line 1: {WRITTEN_OUT}"),
         ("&b a: 1", f"line 1: {WRITTEN_OUT}"),
@@ -90,30 +90,30 @@ def test_a_merge_key_is_a_key_like_any_other() -> None:
         ("*b : 1", f"line 1: {WRITTEN_OUT}"),
         ("a: &b {c: *b}", f"line 1: {WRITTEN_OUT}"),
         (LAUGHS, f"line 1: {WRITTEN_OUT}"),
-        ("a: 1\n---\nb: 2", "line 2: a second document (expected one document a file)"),
-        ("", "is empty (expected a mapping of fields)"),
-        (" \n# nothing\n", "is empty (expected a mapping of fields)"),
-        ("---\n...\n", "is empty (expected a mapping of fields)"),
-        ("null", "is empty (expected a mapping of fields)"),
-        ("[a]", "holds no mapping (expected a mapping of fields)"),
-        ("gpt2-small", "holds no mapping (expected a mapping of fields)"),
-        ("12", "holds no mapping (expected a mapping of fields)"),
+        ("a: 1\n---\nb: 2", "line 2: a second document (expected one document per file)"),
+        ("", "is empty (expected a mapping)"),
+        (" \n# nothing\n", "is empty (expected a mapping)"),
+        ("---\n...\n", "is empty (expected a mapping)"),
+        ("null", "is empty (expected a mapping)"),
+        ("[a]", "contains a list (expected a mapping)"),
+        ("gpt2-small", "contains the string 'gpt2-small' (expected a mapping)"),
+        ("12", "contains 12 (expected a mapping)"),
         ("a: " + "1" * 1_000_000, "line 1: a number of 1,000,000 characters (expected at most 100)"),
         ("a: -" + "1" * 100_000, "line 1: a number of 100,001 characters (expected at most 100)"),
         ("a: 1\nb: 1." + "1" * 100_000, "line 2: a number of 100,002 characters (expected at most 100)"),
-        ("a: 1e999", "line 1: 1e999 is too large for a number (expected an integer)"),
+        ("a: 1e999", "line 1: 1e999 is too large (expected a finite number)"),
         ("[" * 10_000, f"line 1: {TOO_DEEP}"),
         ("a: " + "{a: " * 10_000, f"line 1: {TOO_DEEP}"),
         ("[" * 10_000 + "]" * 10_000, f"line 1: {TOO_DEEP}"),
         ("- " * 10_000, f"line 1: {TOO_DEEP}"),
         ("".join(f"{' ' * i}a:\n" for i in range(1000)), f"line 13: {TOO_DEEP}"),
         ("".join(f"{' ' * i}- \n" for i in range(1000)), f"line 13: {TOO_DEEP}"),
-        ("a: 1\nb: \0", rf"line 2: the character '\x00' {PRINTABLE}"),
-        ("a: \x1b[31m", rf"line 1: the character '\x1b' {PRINTABLE}"),
-        ("a: 1\n\n\x07: \x08", rf"line 3: the character '\x07' {PRINTABLE}"),
-        ("é: é\nb: \x7f", rf"line 2: the character '\x7f' {PRINTABLE}"),
-        ("a: \ud800", rf"line 1: the character '\ud800' {PRINTABLE}"),
-        ("a: \ufffe", rf"line 1: the character '\ufffe' {PRINTABLE}"),
+        ("a: 1\nb: \0", rf"line 2: invalid character '\x00' {PRINTABLE}"),
+        ("a: \x1b[31m", rf"line 1: invalid character '\x1b' {PRINTABLE}"),
+        ("a: 1\n\n\x07: \x08", rf"line 3: invalid character '\x07' {PRINTABLE}"),
+        ("é: é\nb: \x7f", rf"line 2: invalid character '\x7f' {PRINTABLE}"),
+        ("a: \ud800", rf"line 1: invalid character '\ud800' {PRINTABLE}"),
+        ("a: \ufffe", rf"line 1: invalid character '\ufffe' {PRINTABLE}"),
     ],
 )  # fmt: skip
 def test_what_is_no_plain_data_is_refused_where_it_stands(text: str, message: str) -> None:
@@ -140,8 +140,8 @@ def test_what_is_no_plain_data_is_refused_where_it_stands(text: str, message: st
 def test_what_is_not_yaml_is_refused_with_its_line(text: str) -> None:
     message = yaml_error(text)
     assert message.startswith("line ")
-    assert ": is not YAML: " in message
-    assert message.endswith("(expected a mapping of fields)")
+    assert ": invalid YAML: " in message
+    assert message.endswith("(expected a mapping)")
 
 
 @pytest.mark.usefixtures("_each_parser")
@@ -180,16 +180,16 @@ def test_a_key_of_a_megabyte_is_an_unknown_field(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is empty (expected a mapping of fields)"),
-        (b"\n\n", "is empty (expected a mapping of fields)"),
+        (b"", "is empty (expected a mapping)"),
+        (b"\n\n", "is empty (expected a mapping)"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is not text (expected a YAML file in UTF-8)"),
         (b"\x1f\x8b\x08\0\0\0\0\0", "is not text (expected a YAML file in UTF-8)"),
         (b"a: \xff", "is not text (expected a YAML file in UTF-8)"),
         (b"a: \xed\xa0\x80", "is not text (expected a YAML file in UTF-8)"),  # a surrogate
         ("a: 1".encode("utf-16"), "is not text (expected a YAML file in UTF-8)"),
-        ("a: 1".encode("utf-16-le"), rf"line 1: the character '\x00' {PRINTABLE}"),
-        (b"\x7fELF\x02\x01\x01\0", rf"line 1: the character '\x7f' {PRINTABLE}"),
-        (b"a: 1\na: 2\n", "line 2: the key a a second time (expected every key once)"),
+        ("a: 1".encode("utf-16-le"), rf"line 1: invalid character '\x00' {PRINTABLE}"),
+        (b"\x7fELF\x02\x01\x01\0", rf"line 1: invalid character '\x7f' {PRINTABLE}"),
+        (b"a: 1\na: 2\n", "line 2: duplicate key 'a'"),
         (b"#" * (2**20 + 1), "is too large (expected a YAML file of at most 1,048,576 bytes)"),
         (b"a: 1", "architecture: is missing (expected architecture and config, or estimate: true and claims)"),
     ],
@@ -273,8 +273,8 @@ def test_a_file_that_may_not_be_read_is_refused(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("x\0.yaml", r"x\x00.yaml: cannot be read: no file can have this name"),
-        ("\ud800.yaml", r"\ud800.yaml: cannot be read: no file can have this name"),
+        ("x\0.yaml", r"x\x00.yaml: cannot be read: invalid file name"),
+        ("\ud800.yaml", r"\ud800.yaml: cannot be read: invalid file name"),
         ("x" * 300 + ".yaml", f"{'x' * 99}…{'x' * 95}.yaml: cannot be read: File name too long"),
         ("x.yaml/y.yaml", "x.yaml/y.yaml: cannot be read: Not a directory"),
         ("~\0/x.yaml", r"~\x00/x.yaml: cannot be read: no such home directory"),

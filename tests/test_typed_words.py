@@ -133,19 +133,22 @@ def test_a_url_is_never_a_file_of_the_current_directory() -> None:
         ("https://huggingface.co.evil.org/a/b", "'https://huggingface.co.evil.org/a/b' is not on the Hugging Face Hub"),
         ("https://huggingface.co/datasets/a/b", "'https://huggingface.co/datasets/a/b' is a dataset, not a model"),
         ("https://huggingface.co/", "'https://huggingface.co/' is the Hub itself, not a model"),
-        ("https://hf.co/a/b/tree/main/unet", "'https://hf.co/a/b/tree/main/unet' is in a folder of the repository"),
+        (
+            "https://hf.co/a/b/tree/main/unet",
+            "'https://hf.co/a/b/tree/main/unet' points into a folder of the repository",
+        ),
         (
             "https://hf.co/a/b/blob/main/unet/config.json",
-            "'https://hf.co/a/b/blob/main/unet/config.json' is in a folder of the repository",
+            "'https://hf.co/a/b/blob/main/unet/config.json' points into a folder of the repository",
         ),
         (
             "https://hf.co/a/b/blob/../config.json",
-            "'https://hf.co/a/b/blob/../config.json' names no revision that paramcount can read",
+            "'https://hf.co/a/b/blob/../config.json' has an invalid revision",
         ),
-        ("https://hf.co/a/b/tree/..", "'https://hf.co/a/b/tree/..' names no revision that paramcount can read"),
+        ("https://hf.co/a/b/tree/..", "'https://hf.co/a/b/tree/..' has an invalid revision"),
         (
             "https://hf.co/a/b/blob/..%2f..%2fx/config.json",
-            "'https://hf.co/a/b/blob/..%2f..%2fx/config.json' names no revision that paramcount can read",
+            "'https://hf.co/a/b/blob/..%2f..%2fx/config.json' has an invalid revision",
         ),
         ("https://hf.co/../..", "unknown model '../..'"),
         ("https://hf.co/\x1b[2J", r"unknown model '\x1b[2J'"),

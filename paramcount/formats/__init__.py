@@ -1,5 +1,5 @@
 """Readers of file formats: JSON, YAML, safetensors, GGUF and tokenizer files.
 
-Every reader treats its file as hostile: it reads a limited amount, validates before use, runs no code and raises a
-`ParamcountError` of one line.
+Every reader treats its file as hostile: it limits how much it reads, validates before use, runs no code and raises a
+one-line `ParamcountError`.
 """

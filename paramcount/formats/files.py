@@ -1,4 +1,4 @@
-"""Reads of untrusted files: regular files only, limited in size, with errors of one line."""
+"""Safe reading of untrusted files: regular files only, up to a size limit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from paramcount.errors import ParamcountError, make_printable
 
 LFS = b"version https://git-lfs"
 
-# How files begin that are often taken for others.
-KNOWN = (
+# The first bytes of files that users often pass by mistake.
+SIGNATURES = (
     (b"GGUF", "a GGUF file"),
-    (b"PK\x03\x04", "a zip archive, as PyTorch writes checkpoints"),
+    (b"PK\x03\x04", "a zip archive, probably a PyTorch checkpoint"),
     *((bytes([0x80, protocol]), "a pickle") for protocol in (2, 3, 4, 5)),
-    (LFS, "a Git LFS pointer: the file itself was not fetched"),
+    (LFS, "a Git LFS pointer; run `git lfs pull` to fetch the file"),
 )
 
 
@@ -28,21 +28,19 @@ class FileState(NamedTuple):
     device: int
     inode: int
     size: int  # bytes
-    written: int  # nanoseconds
+    modified: int  # nanoseconds
 
 
 def get_file_state(file: BinaryIO) -> FileState:
     """The current state of an open file."""
-    found = os.fstat(file.fileno())
-    return FileState(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    status = os.fstat(file.fileno())
+    return FileState(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def check_unchanged(path: Path, file: BinaryIO, state: FileState) -> None:
     """Raises: ParamcountError if an open file differs from its earlier state."""
     if get_file_state(file) != state:
-        raise ParamcountError(
-            "is another file by now", where=make_printable(path), expected="a file that stays as it is"
-        )
+        raise ParamcountError("changed while paramcount was reading it", where=make_printable(path))
 
 
 @contextmanager
@@ -56,21 +54,23 @@ def open_regular(path: Path, what: str) -> Iterator[BinaryIO]:
         try:
             is_file = stat.S_ISREG(path.stat().st_mode)
         except ValueError:  # a NUL, a lone surrogate
-            raise ParamcountError("cannot be read: no file can have this name", where=place) from None
+            raise ParamcountError("cannot be read: invalid file name", where=place) from None
         if not is_file:  # a pipe may never end
             raise ParamcountError("is not a file", where=place, expected=what)
         with path.open("rb") as file:
             yield file
     except OSError as error:
-        missing = isinstance(error, FileNotFoundError) and path.is_symlink()
-        problem = "is a broken link" if missing else f"cannot be read: {error.strerror or type(error).__name__}"
+        if isinstance(error, FileNotFoundError) and path.is_symlink():
+            problem = "is a broken link"
+        else:
+            problem = f"cannot be read: {error.strerror or type(error).__name__}"
         raise ParamcountError(problem, where=place) from None
 
 
 def read_text(path: Path, what: str, most: int) -> str:
     """The text of a UTF-8 file. `what`: the expected kind of file, for errors. `most`: maximum size in bytes.
 
-    Raises: ParamcountError that names the file if it cannot be read, is not a regular file, too large or not text.
+    Raises: ParamcountError that names the file if it is unreadable, too large, not a regular file or not text.
     """
     with open_regular(path, what) as file:
         size = os.fstat(file.fileno()).st_size or most
@@ -82,9 +82,12 @@ def read_text(path: Path, what: str, most: int) -> str:
 
 
 def decode_text(data: bytes, what: str, most: int) -> str:
-    """Bytes as text; the error for a known binary format names it."""
-    for start, name in KNOWN:
-        if data.startswith(start):
+    """Bytes as text.
+
+    Raises: ParamcountError for a binary file, which it names if possible, and for more than `most` bytes.
+    """
+    for signature, name in SIGNATURES:
+        if data.startswith(signature):
             raise ParamcountError(f"is {name}", expected=what)
     if data[8:10] == b'{"' and len(data) > 10 and data[7] == 0:
         raise ParamcountError("is a safetensors file", expected=what)
@@ -99,7 +102,7 @@ def decode_text(data: bytes, what: str, most: int) -> str:
 def expand_home(path: str) -> Path:
     """A path with ~ expanded to the home directory.
 
-    Raises: ParamcountError if there is no such directory.
+    Raises: ParamcountError if the home directory is unknown.
     """
     try:
         return Path(path).expanduser()

@@ -43,15 +43,15 @@ def parse_hub_url(url: str) -> HubAddress:
     >>> parse_hub_url("https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json")
     HubAddress(repo='Qwen/Qwen3-8B', revision='main')
 
-    Raises: ParamcountError for another site, for what is not a model, and for a file in a folder of the repository.
+    Raises: ParamcountError for another site, for a page that is not a model, and for a file in a folder.
     """
-    found = HUB_URL.match(url)
-    if not found:
+    match = HUB_URL.match(url)
+    if not match:
         raise ParamcountError(
             f"{quote(url)} is not on the Hugging Face Hub",
             expected="https://huggingface.co/ORG/NAME, or the path of a file",
         )
-    words = [word for word in found[1].split("/") if word]
+    words = [word for word in match[1].split("/") if word]
     if words[:1] == ["models"]:
         words = words[1:]
     if not words or words[0] in NOT_MODELS:
@@ -63,11 +63,9 @@ def parse_hub_url(url: str) -> HubAddress:
     revision, *file = words[view + 1 :] or ["main"]
     if len(file) > 1 or (file and words[view] == "tree"):
         raise ParamcountError(
-            f"{quote(url)} is in a folder of the repository",
+            f"{quote(url)} points into a folder of the repository",
             expected="the repository, or the downloaded config.json as a file",
         )
     if not REVISION.fullmatch(revision):
-        raise ParamcountError(
-            f"{quote(url)} names no revision that paramcount can read", expected="a branch, a tag or a commit"
-        )
+        raise ParamcountError(f"{quote(url)} has an invalid revision", expected="a branch, a tag or a commit")
     return HubAddress("/".join(words[:view]), revision)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
-from paramcount.errors import ParamcountError, describe_integer, describe_value, find_nearest, list_names
+from paramcount.errors import ParamcountError, describe_integer, describe_value, find_nearest, join_words, list_names
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -19,21 +19,16 @@ def convert_validation_error(error: ValidationError, schema: type[BaseModel]) ->
     steps, known = _locate(first, schema)
     where = ".".join(steps)
     if first["type"] == "extra_forbidden":
-        return ParamcountError(
-            "is not a field", where=where, expected=list_names(known, steps[-1]), nearest=find_nearest(steps[-1], known)
-        )
+        expected, nearest = list_names(known, steps[-1]), find_nearest(steps[-1], known)
+        return ParamcountError("unknown field", where=where, expected=expected, nearest=nearest)
     if first["type"] == "missing":
-        return ParamcountError("is missing", where=where, expected="every field written out")
+        return ParamcountError("is missing", where=where, expected="a value for every field")
     if first["type"] == "invalid_key":
-        return ParamcountError("is not a field", where=where, expected="names of fields")
-    alike = [
-        e for e in errors if _locate(e, schema)[0] == steps
-    ]  # a field of several types has an error for each of them
-    return ParamcountError(
-        f"= {describe_value(first['input'])}",
-        where=where,
-        expected=" or ".join(dict.fromkeys(map(_describe_expected, alike))),
-    )
+        return ParamcountError("is not the name of a field", where=where, expected="a string")
+    # A field of several types has one error for each of them.
+    alternatives = [e for e in errors if _locate(e, schema)[0] == steps]
+    expected = join_words(dict.fromkeys(map(_describe_expected, alternatives)))
+    return ParamcountError(f"= {describe_value(first['input'])}", where=where, expected=expected)
 
 
 def _locate(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], list[str]]:
@@ -42,11 +37,8 @@ def _locate(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], li
     block, known = schema, list(schema.model_fields)
     for step in error["loc"]:
         known = list(block.model_fields)
-        if (
-            isinstance(step, int)
-            or step in block.model_fields
-            or (step == error["loc"][-1] and error["type"] in ("extra_forbidden", "invalid_key"))
-        ):
+        is_invalid_name = step == error["loc"][-1] and error["type"] in ("extra_forbidden", "invalid_key")
+        if isinstance(step, int) or step in block.model_fields or is_invalid_name:
             steps.append(str(step))
         if step in block.model_fields:
             annotation = block.model_fields[str(step)].annotation
@@ -73,11 +65,8 @@ def _describe_expected(error: ErrorDetails) -> str:
         case "string_unicode":
             return "a Unicode string"
         case "string_too_short":
-            return (
-                f"a string of at least {limits['min_length']} characters"
-                if limits["min_length"] > 1
-                else "a string that is not empty"
-            )
+            least = limits["min_length"]
+            return f"a string of at least {least} characters" if least > 1 else "a non-empty string"
         case "string_too_long":
             return f"a string of at most {limits['max_length']} characters"
         case "too_long":

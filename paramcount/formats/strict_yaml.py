@@ -9,12 +9,12 @@ from typing import Any
 
 import yaml
 
-from paramcount.errors import ParamcountError, make_printable, quote
+from paramcount.errors import ParamcountError, describe_value, make_printable, quote
 from paramcount.formats.files import read_text
 
-LARGEST_FILE = 1 << 20  # bytes: a zoo entry has two or three thousand
+LARGEST_FILE = 1 << 20  # bytes; a zoo entry has two or three thousand
 DEEPEST = 12
-LOADER = getattr(yaml, "CLoader", yaml.Loader)  # libyaml's parser where present; only its events are used
+LOADER = getattr(yaml, "CLoader", yaml.Loader)  # libyaml's parser if installed; only its events are used
 
 WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
@@ -41,63 +41,64 @@ def parse_yaml(text: str, until: str = "") -> dict[str, Any]:
     >>> parse_yaml("a: 012\\nb: no\\nc: 1e-5\\nd: [1, 2]")
     {'a': '012', 'b': 'no', 'c': 1e-05, 'd': [1, 2]}
     """
-    if strange := FORBIDDEN.search(text):
-        line = text.count("\n", 0, strange.start()) + 1
-        raise ParamcountError(f"the character {quote(strange[0])}", where=f"line {line}", expected="printable text")
+    if invalid := FORBIDDEN.search(text):
+        line = text.count("\n", 0, invalid.start()) + 1
+        raise ParamcountError(
+            f"invalid character {quote(invalid[0])}", where=f"line {line}", expected="printable characters"
+        )
     try:
-        found = _document(text, until)
+        document = _build_document(text, until)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or "is not YAML"
+        problem = getattr(error, "problem", None) or "syntax error"
         raise ParamcountError(
-            f"is not YAML: {make_printable(problem, 80)}", where=_line(mark), expected="a mapping of fields"
+            f"invalid YAML: {make_printable(problem, 80)}", where=_locate(mark), expected="a mapping"
         ) from None
-    if not isinstance(found, dict):
-        raise ParamcountError("is empty" if found is None else "holds no mapping", expected="a mapping of fields")
-    return found
+    if not isinstance(document, dict):
+        problem = "is empty" if document is None else f"contains {describe_value(document)}"
+        raise ParamcountError(problem, expected="a mapping")
+    return document
 
 
-def _line(mark: Any) -> str:
+def _locate(mark: yaml.Mark | None) -> str:
     return f"line {mark.line + 1}" if mark is not None else ""
 
 
-def _document(text: str, until: str) -> Any:
-    """Builds the mapping from parser events, so that errors have a line and nothing is ever expanded."""
+def _build_document(text: str, until: str) -> Any:
+    """The document, built from parser events, so that errors have a line and nothing is ever expanded."""
     root: list[Any] = []
-    open_: list[Any] = [root]  # the collections being filled
+    collections: list[Any] = [root]  # the open ones, innermost last
     keys: list[Any] = [None]  # the pending key of each open mapping
     documents = 0
     event: Any
     for event in yaml.parse(text, Loader=LOADER):
         kind = type(event).__name__
-        where = _line(event.start_mark)
+        where = _locate(event.start_mark)
         if kind == "DocumentStartEvent":
             documents += 1
             if documents > 1:
-                raise ParamcountError("a second document", where=where, expected="one document a file")
+                raise ParamcountError("a second document", where=where, expected="one document per file")
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
-            open_.pop()
+            collections.pop()
             keys.pop()
         elif getattr(event, "anchor", None):  # an alias has one too
-            raise ParamcountError("an anchor or alias", where=where, expected="every value written out")
+            raise ParamcountError("anchors and aliases are not allowed", where=where)
         elif getattr(event, "tag", None):
-            raise ParamcountError(f"the tag {make_printable(event.tag, 60)}", where=where, expected="no tags")
+            raise ParamcountError(f"the tag {make_printable(event.tag, 60)} is not allowed", where=where)
         elif kind in ("ScalarEvent", "MappingStartEvent", "SequenceStartEvent"):
             if kind == "ScalarEvent":
-                value: Any = _scalar(event.value, where) if event.implicit[0] else event.value
+                value: Any = _parse_scalar(event.value, where) if event.implicit[0] else event.value
             else:
                 value = {} if kind == "MappingStartEvent" else []
-            target = open_[-1]
+            target = collections[-1]
             if isinstance(target, list):
                 target.append(value)
             elif keys[-1] is None:
                 if not isinstance(value, str) or not value:
-                    raise ParamcountError("a key that is not a text", where=where, expected="the name of a field")
+                    raise ParamcountError("a key that is not a string", where=where, expected="the name of a field")
                 if value in target:
-                    raise ParamcountError(
-                        f"the key {make_printable(value, 60)} a second time", where=where, expected="every key once"
-                    )
-                if value == until and len(open_) == 2:
+                    raise ParamcountError(f"duplicate key {quote(value)}", where=where)
+                if value == until and len(collections) == 2:
                     break
                 keys[-1] = value
                 continue
@@ -105,14 +106,14 @@ def _document(text: str, until: str) -> Any:
                 target[keys[-1]] = value
                 keys[-1] = None
             if kind != "ScalarEvent":
-                if len(open_) > DEEPEST:
-                    raise ParamcountError("nested too deep", where=where, expected=f"at most {DEEPEST} levels")
-                open_.append(value)
+                if len(collections) > DEEPEST:
+                    raise ParamcountError("nested too deeply", where=where, expected=f"at most {DEEPEST} levels")
+                collections.append(value)
                 keys.append(None)
     return root[0] if root else None
 
 
-def _scalar(text: str, where: str) -> Any:
+def _parse_scalar(text: str, where: str) -> Any:
     if text in WORDS:
         return WORDS[text]
     if not NUMBER.fullmatch(text):
@@ -124,8 +125,8 @@ def _scalar(text: str, where: str) -> Any:
     if INTEGER.fullmatch(text):
         return int(text)
     if text.lstrip("+-").isdigit():
-        return text  # 012: ten to some readers, twelve to others
+        return text  # 012 is 10 in YAML 1.1 and 12 in YAML 1.2
     value = float(text)
     if isinf(value):
-        raise ParamcountError(f"{text} is too large for a number", where=where, expected="an integer")
+        raise ParamcountError(f"{text} is too large", where=where, expected="a finite number")
     return value

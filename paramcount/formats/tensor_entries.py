@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from paramcount.errors import ParamcountError, make_printable, quote
 
-LARGEST_HEADER = 32 << 20  # bytes; of a GGUF vocabulary of 262,144 tokens with its merges 16 million
+LARGEST_HEADER = 32 << 20  # bytes; a GGUF vocabulary of 262,144 tokens with its merges takes 16 million
 MOST_TENSORS = 500_000
-LARGEST_NUMBER = 2**63  # where int64 ends
+LARGEST_NUMBER = 2**63  # the first beyond int64
 
 
 class TensorEntry(NamedTuple):
@@ -17,30 +17,32 @@ class TensorEntry(NamedTuple):
 
     dtype: str  # in the notation of the file format
     shape: tuple[int, ...]  # outermost axis first
-    start: int  # bytes behind where the values begin
+    start: int  # bytes, relative to the first tensor's values
     stop: int
 
 
 def check_layout(tensors: Mapping[str, TensorEntry], alignment: int = 1) -> int:
-    """Total bytes of the values, which must be contiguous except for padding to `alignment`.
+    """The size of all values, which must be contiguous except for padding to `alignment`.
 
     Units: bytes
     Raises: ParamcountError that names the tensor at a gap or an overlap.
     """
-    end, before = 0, ""
-    for name, stored in sorted(tensors.items(), key=lambda item: item[1][2:]):
-        begins = -(-end // alignment) * alignment
-        if stored.start != begins:
-            behind = f"behind {quote(before)}" if before else "at first"
-            multiple = f"a multiple of {alignment:,}, " if alignment > 1 else ""
-            expected = f"byte {begins:,}, {behind}: {multiple}no gap, nothing twice"
+    end, previous = 0, ""
+    for name, entry in sorted(tensors.items(), key=lambda item: item[1][2:]):
+        start = -(-end // alignment) * alignment
+        if entry.start != start:
+            expected = f"byte {start:,}"
+            if previous and alignment > 1:
+                expected += f", the first multiple of {alignment:,} after {quote(previous)}"
+            elif previous:
+                expected += f", right after {quote(previous)}"
             raise ParamcountError(
-                f"its values begin at byte {stored.start:,}", where=name_tensor(name), expected=expected
+                f"its values start at byte {entry.start:,}", where=name_tensor(name), expected=expected
             )
-        end, before = stored.stop, name
+        end, previous = entry.stop, name
     return end
 
 
 def name_tensor(name: str) -> str:
-    """The location of an error about a tensor."""
+    """A tensor as the location of an error."""
     return f"tensor {make_printable(name, 100)}"

@@ -1,8 +1,8 @@
 """Tokens of a text, from a tokenizer.json and the tokenizers library in a subprocess.
 
-The subprocess costs 0.1 s (0.04 s of it Python's start, most of the rest importing tokenizers). It is needed because a
-tokenizer.json of a few hundred bytes can make the library abort the process or search for minutes: six successive `Replace`
-rules of 100 characters grow one letter to a terabyte, and no Python exception reports the failed allocation.
+The subprocess costs 0.1 s: 0.04 s to start Python, most of the rest to import tokenizers. It is necessary because a
+tokenizer.json of a few hundred bytes can make the library abort the process or search for minutes. For example, six
+`Replace` rules of 100 characters grow one letter to a terabyte, and no Python exception reports the failed allocation.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from paramcount.formats.files import read_text
 WHAT = "a tokenizer.json"
 LARGEST_FILE = 64 << 20  # bytes
 LARGEST_TEXT = 4 << 20  # characters
-PATIENCE = 60  # seconds
-MOST_MEMORY = 2 << 30  # bytes of address space of the subprocess
-CHILD = Path(__file__).with_name("tokenizer_process.py")
+TIMEOUT = 60  # seconds
+MEMORY_LIMIT = 2 << 30  # bytes of address space of the subprocess
+SCRIPT = Path(__file__).with_name("tokenizer_process.py")
 
 
 class Tokenized(NamedTuple):
@@ -32,7 +32,7 @@ class Tokenized(NamedTuple):
 
     ids: tuple[int, ...]
     tokens: tuple[str, ...]  # as text: " capital"
-    vocabulary: Mapping[int, str]  # {id: token as text} of the whole vocabulary
+    vocabulary: Mapping[int, str]  # {id: token as text}
 
 
 def tokenize_text(path: Path, text: str, *, most: int) -> Tokenized:
@@ -42,7 +42,7 @@ def tokenize_text(path: Path, text: str, *, most: int) -> Tokenized:
     """
     if find_spec("tokenizers") is None:
         raise ParamcountError(
-            "a text needs the tokenizers library, which is not installed",
+            "tokenizing a text requires the tokenizers library, which is not installed",
             expected="pip install 'paramcount[tokenizers]'",
         )
     if not text:
@@ -50,57 +50,48 @@ def tokenize_text(path: Path, text: str, *, most: int) -> Tokenized:
     if len(text) > LARGEST_TEXT:
         raise ParamcountError(f"has {len(text):,} characters", where="text", expected=f"at most {LARGEST_TEXT:,}")
     if any("\ud800" <= c <= "\udfff" for c in text):
-        raise ParamcountError("holds bytes that are no text", where="text", expected="UTF-8")
-    found = _run_tokenizer(
-        {"tokenizer": read_text(path, WHAT, LARGEST_FILE), "text": text, "most": most}, make_printable(path)
-    )
-    if "error" in found:
+        raise ParamcountError("contains bytes that are not text", where="text", expected="UTF-8")
+    place = make_printable(path)
+    answer = _run_tokenizer({"tokenizer": read_text(path, WHAT, LARGEST_FILE), "text": text, "most": most}, place)
+    if "error" in answer:
         raise ParamcountError(
-            f"the tokenizers library refuses it: {make_printable(found['error'], 200)}",
-            where=make_printable(path),
-            expected=WHAT,
+            f"the tokenizers library rejects it: {make_printable(answer['error'], 200)}", where=place, expected=WHAT
         )
-    n = found.get("n", len(found.get("ids", ())))
+    n = answer.get("n", len(answer.get("ids", ())))
     if not 1 <= n <= most:
-        raise ParamcountError(
-            f"{n:,} tokens" if n else "gives no tokens", where="text", expected=f"1 to {most:,} tokens"
-        )
-    show = decode_token if found["byte_level"] else str
-    vocabulary = {id: show(token) for token, id in found["vocabulary"].items()}
-    return Tokenized(tuple(found["ids"]), tuple(map(show, found["tokens"])), vocabulary)
+        raise ParamcountError(f"{n:,} tokens" if n else "has no tokens", where="text", expected=f"1 to {most:,} tokens")
+    decode = decode_token if answer["byte_level"] else str
+    vocabulary = {id: decode(token) for token, id in answer["vocabulary"].items()}
+    return Tokenized(tuple(answer["ids"]), tuple(map(decode, answer["tokens"])), vocabulary)
 
 
-def _run_tokenizer(asked: dict[str, Any], place: str) -> dict[str, Any]:
+def _run_tokenizer(request: dict[str, Any], place: str) -> dict[str, Any]:
     """The JSON answer of the subprocess."""
-    quietly = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
-    command = [
-        sys.executable,
-        "-P",
-        str(CHILD),
-        str(MOST_MEMORY),
-    ]  # -P: import nothing from this directory or the current one
+    environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
+    # -P: import nothing from this directory or the current one
+    command = [sys.executable, "-P", str(SCRIPT), str(MEMORY_LIMIT)]
     try:
-        ran = subprocess.run(  # noqa: S603 a file of this package
-            command, input=json.dumps(asked).encode(), capture_output=True, timeout=PATIENCE, env=quietly
+        process = subprocess.run(  # noqa: S603 a file of this package
+            command, input=json.dumps(request).encode(), capture_output=True, timeout=TIMEOUT, env=environment
         )
-        found: dict[str, Any] = json.loads(ran.stdout)
+        answer: dict[str, Any] = json.loads(process.stdout)
     except subprocess.TimeoutExpired:
         raise ParamcountError(
-            f"the tokenizers library takes longer than {PATIENCE} seconds with it", where=place, expected=WHAT
+            f"the tokenizers library took longer than {TIMEOUT} seconds", where=place, expected=WHAT
         ) from None
     except json.JSONDecodeError:
-        lines = ran.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {ran.returncode}"]
-        said = lines[-1 if lines[0].startswith("Traceback") else 0]
+        lines = process.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {process.returncode}"]
+        reason = lines[-1 if lines[0].startswith("Traceback") else 0]
         raise ParamcountError(
-            f"the tokenizers library does not survive it: {make_printable(said, 100)}", where=place, expected=WHAT
+            f"the tokenizers library crashed: {make_printable(reason, 100)}", where=place, expected=WHAT
         ) from None
     except OSError as error:
-        raise ParamcountError(f"a process of its own cannot be started: {error.strerror}", where="tokenizers") from None
-    return found
+        raise ParamcountError(f"cannot start a subprocess: {error.strerror}", where="tokenizers") from None
+    return answer
 
 
 def _map_bytes() -> dict[str, int]:
-    """{character: the byte it stands for} in byte-level tokens, which write each byte as a printable character.
+    """{character: byte} of byte-level tokens, which write each byte as a printable character.
 
     Source: openai/gpt-2, src/encoder.py, bytes_to_unicode.
     """
@@ -113,7 +104,7 @@ BYTES = _map_bytes()
 
 
 def decode_token(token: str) -> str:
-    r"""A byte-level token as text; incomplete characters as escaped bytes.
+    r"""A byte-level token as text. Bytes of incomplete characters are escaped.
 
     >>> decode_token("Ġcapital"), decode_token("Ċ"), decode_token("ðŁĺ")
     (' capital', '\n', '\\xf0\\x9f\\x98')

@@ -1,7 +1,7 @@
 """The subprocess of `tokenizer.py`: reads a request as JSON from stdin and writes the tokens as JSON to stdout.
 
-A hostile tokenizer.json can make the tokenizers library use all memory, search for minutes or abort the process, which no
-exception reports. Here memory is limited, and only this process dies.
+A hostile tokenizer.json can make the tokenizers library use all memory, search for minutes or abort the process, which
+no exception reports. This process limits its memory, and only it dies.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ import sys
 from typing import Any
 
 
-def tokenize(asked: dict[str, Any]) -> dict[str, Any]:
+def tokenize(request: dict[str, Any]) -> dict[str, Any]:
     """{ids, tokens, vocabulary: {token: id}, byte_level}, {n} if there are more than `most` tokens, or {error}."""
     try:
         from tokenizers import Tokenizer
 
-        tokenizer = Tokenizer.from_str(asked["tokenizer"])
+        tokenizer = Tokenizer.from_str(request["tokenizer"])
         tokenizer.no_padding()
-        tokenizer.no_truncation()  # the whole text or an error
+        tokenizer.no_truncation()  # encode the whole text or fail
         if getattr(tokenizer.model, "dropout", None):
             tokenizer.model.dropout = None  # random merges, meant for training
-        found = tokenizer.encode(asked["text"])
-        if len(found.ids) > asked["most"]:
-            return {"n": len(found.ids)}
+        encoding = tokenizer.encode(request["text"])
+        if len(encoding.ids) > request["most"]:
+            return {"n": len(encoding.ids)}
         byte_level = type(tokenizer.decoder).__name__ == "ByteLevel"
-        return {"ids": found.ids, "tokens": found.tokens, "vocabulary": tokenizer.get_vocab(), "byte_level": byte_level}
+        vocabulary = tokenizer.get_vocab()
+        return {"ids": encoding.ids, "tokens": encoding.tokens, "vocabulary": vocabulary, "byte_level": byte_level}
     except BaseException as error:  # the library's panics do not derive from Exception
         return {"error": str(error)[:2000]}
 

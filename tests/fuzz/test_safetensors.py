@@ -96,7 +96,7 @@ def compare_readers(data: bytes, file: Path) -> str:
     if header is None:
         return "refused"
     found = {
-        name: (t.dtype, t.shape, data[header.begins + t.start : header.begins + t.stop])
+        name: (t.dtype, t.shape, data[header.values_start + t.start : header.values_start + t.stop])
         for name, t in header.tensors.items()
     }
     assert found == read_with_library(data), data

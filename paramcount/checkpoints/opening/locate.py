@@ -15,7 +15,7 @@ from paramcount.checkpoints.opening.indices import LARGEST_INDEX, MOST_FILES, PI
 from paramcount.checkpoints.opening.shards import Watch, read_files, read_index_names
 from paramcount.checkpoints.packed.configs import find_quantization_config
 from paramcount.errors import ParamcountError, make_printable
-from paramcount.formats.files import KNOWN, expand_home, open_regular, read_text
+from paramcount.formats.files import SIGNATURES, expand_home, open_regular, read_text
 from paramcount.formats.safetensors import parse_tensors
 
 EXPECTED = "a .safetensors or .gguf file, a shard index, a saved header, or a directory with one of them"
@@ -190,7 +190,7 @@ def _detect_format(path: Path) -> str:
         data = file.read(32)
     if data.startswith(b"GGUF"):
         return "gguf"
-    for start, what in KNOWN:
+    for start, what in SIGNATURES:
         if data.startswith(start) and data[8:9] != b"{":
             raise ParamcountError(f"is {what}", expected=EXPECTED)
     if data[8:9] != b"{":

@@ -66,8 +66,10 @@ def read_files(folder: Path, names: Sequence[str], format: str, index: Index | N
                 if first is not None:
                     duplicates.setdefault((first.file, name), []).append(tensor)
                 if first is None or weight_map.get(tensor) == name:
-                    tensors[tensor] = FileTensor(name, at.dtype, at.shape, at.stop - at.start, header.begins + at.start)
-            header_bytes += header.begins
+                    tensors[tensor] = FileTensor(
+                        name, at.dtype, at.shape, at.stop - at.start, header.values_start + at.start
+                    )
+            header_bytes += header.values_start
             _check_limits(len(tensors), header_bytes)
             if isinstance(header, GgufHeader):
                 splits[name] = header.split
