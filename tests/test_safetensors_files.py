@@ -395,5 +395,5 @@ def test_a_file_that_is_another_by_now_is_not_read_by_an_old_header(how: str, fi
 
 def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_bytes(make_file({"a": header_entry(0, 4)}, bytes(4)))
-    monkeypatch.setattr(safetensors_files, "_header_length", lambda *_: 1000)
+    monkeypatch.setattr(safetensors_files, "_read_length", lambda *_: 1000)
     assert reading_error(file) == "became shorter while paramcount was reading it (expected a safetensors file)"
