@@ -20,10 +20,15 @@ COMPONENTS = {
     "mixer.out": "output projection", "mixer.convolution": "convolution",
 }  # fmt: skip
 EMBEDDINGS = {"vision": "patch embedding", "audio": "audio embedding"}  # {part: name of an embedding without a lookup}
+UNCHANGED_NAMES = (  # operations whose name needs no explanation
+    "activation", "silu", "gelu", "relu", "relu²", "relu2", "sigmoid", "tanh", "softplus", "exp", "xielu",
+    "swiglu-oai", "times √d_model", "times ½", "times 1/√2", "times 1/√d_model", "times √d_per_layer",
+    "times scale_emb", "times scale_depth / √n_layers", "times dim_model_base / d_model", "times embedding_scale",
+)  # fmt: skip
 
 NOT_DESCRIBED = "not described"
 
-# {operation: (name, what it does)}. An operation that is missing here is shown as "not described".
+# {operation: (name, explanation)}. An operation without an entry is shown as "not described".
 OPERATIONS = {
     # inputs
     "tokens": ("token ids", ""),
@@ -46,9 +51,9 @@ OPERATIONS = {
     "sines of places": ("sinusoidal positions", "fixed"),
     "sines of the distance": ("sinusoidal distances", "fixed"),
     "rope": ("rope", "rotary position embedding"),
-    "distances": ("relative positions", "of each pair of tokens"),
-    "relative positions": ("relative positions", "of each pair of positions"),
-    "distances and segments": ("relative positions and segments", "of each pair of tokens"),
+    "distances": ("relative positions", "for each pair of tokens"),
+    "relative positions": ("relative positions", "for each pair of positions"),
+    "distances and segments": ("relative positions and segments", "for each pair of tokens"),
     "class token": ("class token", "prepended"),
     "mask token": ("mask token", "replaces masked patches"),
     "insert": ("insert", "replaces the placeholder tokens"),
@@ -80,19 +85,15 @@ OPERATIONS = {
     "soft cap": ("soft cap", "smooth limit on the magnitude"),
     "largest of each patch": ("max pooling", "element-wise maximum over each patch"),
     "gelu of the largest": ("sparse gelu", "sets all but the largest values to 0"),
-    **{name: (name, "") for name in (
-        "activation", "silu", "gelu", "relu", "relu²", "relu2", "sigmoid", "tanh", "softplus", "exp", "xielu", "swiglu-oai",
-        "times √d_model", "times ½", "times 1/√2", "times 1/√d_model", "times √d_per_layer", "times scale_emb",
-        "times scale_depth / √n_layers", "times dim_model_base / d_model", "times embedding_scale",
-    )},
+    **{name: (name, "") for name in UNCHANGED_NAMES},
     "times a number": ("scale", "times a constant"),
     "times a number for each position": ("scale", "times a constant per position"),
     # shapes
     "split": ("split", ""),
-    "join": ("concat", "concatenated"),
-    "append": ("append", "concatenated"),
-    "beside": ("concat", "concatenated"),
-    "heads": ("concat heads", "concatenated"),
+    "join": ("concat", ""),
+    "append": ("append", ""),
+    "beside": ("concat", ""),
+    "heads": ("concat heads", ""),
     "to heads": ("reshape to heads", ""),
     "to every head": ("expand to heads", "shared by all heads"),
     "to groups": ("reshape to groups", ""),
@@ -150,7 +151,7 @@ OPERATIONS = {
     "to every stream": ("expand to streams", ""),
     "active stream": ("active stream", ""),
     "as long as the first": ("rescale streams", "to the magnitude of the first"),
-    "mixing weights": ("mixing weights", "how the streams are mixed"),
+    "mixing weights": ("mixing weights", "determine how the streams are mixed"),
     "mix streams": ("mix streams", "each stream becomes a weighted sum of all"),
     "collapse": ("collapse", "weighted sum of the streams"),
     "correct streams": ("update streams", "each stream gets its share of the update"),
@@ -161,7 +162,7 @@ OPERATIONS = {
 
 
 def name_operation(data: Data, components: tuple[str, ...], part: str) -> str:
-    """The name of an operation: of its weights if it has some, otherwise of what it does."""
+    """The name of an operation: that of its weights, or if it has none, its own."""
     op = data.op
     if op in ("linear", "split", "lookup", "convolve", "linear by head", "grouped linear") and components:
         names = list(dict.fromkeys(name_component(name, data, part) for name in components))
@@ -173,15 +174,15 @@ def name_component(component: str, data: Data, part: str) -> str:
     """The name of the weights of a component in an operation."""
     if component == "embedding" and data.op != "lookup":
         return EMBEDDINGS.get(part, "embedding projection")
-    if component == "position" and data.op == "lookup" and is_bias_of_pairs(data):
+    if component == "position" and data.op == "lookup" and is_pairwise_bias(data):
         return "relative position bias"
     return COMPONENTS.get(component, component.rpartition(".")[2].replace("_", " "))
 
 
-def is_bias_of_pairs(data: Data) -> bool:
-    """Whether a lookup gives one value per head for each pair of tokens: [n, n] becomes [n, n, heads]."""
-    given = data.inputs[0].shape if data.inputs else ()
-    return len(given) == 2 and len(data.shape) == 3
+def is_pairwise_bias(data: Data) -> bool:
+    """Whether a lookup returns one value per head for each pair of tokens: [n, n] becomes [n, n, heads]."""
+    indices = data.inputs[0].shape if data.inputs else ()
+    return len(indices) == 2 and len(data.shape) == 3
 
 
 def name_step(op: str) -> str:
@@ -190,12 +191,12 @@ def name_step(op: str) -> str:
 
 
 def describe_operation(op: str) -> str:
-    """What an operation does; "" if its name says it."""
+    """The explanation of an operation; "" if its name is enough."""
     return OPERATIONS[op][1] if op in OPERATIONS else NOT_DESCRIBED
 
 
 def describe_data(data: Data) -> str:
-    """What an operation does, if that depends on more than its name."""
+    """The explanation of an operation, which may depend on its weights and shapes."""
     if not data.inputs:
         return ""
     shape = data.weights[0].shape if data.weights else ()

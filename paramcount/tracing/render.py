@@ -18,7 +18,7 @@ MAX_STEPS = 100_000  # with every layer listed
 MAX_RUNS = 6  # runs of layer indices in a heading
 BF16_BYTES = 2
 # {CacheEntry.what: label}; all others are KV caches
-STATES = {"state": "recurrent state", "last inputs": "convolution state"}
+STATE_LABELS = {"state": "recurrent state", "last inputs": "convolution state"}
 CSV_COLUMNS = ("part", "op", "name", "copies", "heads", "left", "right", "product", "out", "note")
 
 
@@ -28,7 +28,8 @@ def format_product(product: Product) -> str:
     >>> format_product(Product((5, 768), (768, 64), (5, 64)))
     '[5, ‹768›] · [‹768›, 64] = [5, 64]'
     """
-    return f"{format_shape(product.left, -1)} · {format_shape(product.right, 0)} = {format_shape(product.out)}"
+    left, right = format_shape(product.left, -1), format_shape(product.right, 0)
+    return f"{left} · {right} = {format_shape(product.out)}"
 
 
 def describe_step(step: Step) -> str:
@@ -37,8 +38,9 @@ def describe_step(step: Step) -> str:
         shapes = format_product(step.product)
         if step.heads > 1:
             *rows, d_head = step.product.out
-            concatenated = (*rows, step.heads * d_head) if isinstance(d_head, int) else step.out
-            shapes = f"{step.heads} × {shapes} → {format_shape(step.out if step.op == 'QKᵀ' else concatenated)}"
+            is_concatenated = step.op != "QKᵀ" and isinstance(d_head, int)
+            out = (*rows, step.heads * d_head) if is_concatenated else step.out
+            shapes = f"{step.heads} × {shapes} → {format_shape(out)}"
     elif step.op == "lookup":
         shapes = f"{format_shape(step.inputs[0])} in {format_shape(step.weights[0].shape)} → {format_shape(step.out)}"
     elif step.inputs and step.inputs[0] != step.out:
@@ -55,9 +57,9 @@ def describe_scope(scope: Scope) -> tuple[str, str]:
         return f"{scope.active:,} of {scope.copies:,} experts", scope.name
     if scope.axis != "layer":
         return f"{scope.copies:,} × {scope.axis}", scope.name
-    what = f"{make_printable(describe_kind(scope.kind), 60)} layer".strip()
+    layer = f"{make_printable(describe_kind(scope.kind), 60)} layer".strip()
     runs = ", ".join(format_ranges(scope.runs[:MAX_RUNS])) + (", …" if len(scope.runs) > MAX_RUNS else "")
-    return f"{scope.copies:,} × {what}" if scope.copies > 1 else what, f"{scope.name}   {runs}"
+    return f"{scope.copies:,} × {layer}" if scope.copies > 1 else layer, f"{scope.name}   {runs}"
 
 
 def list_rows(steps: Sequence[Step]) -> Iterator[tuple[str, str, Step | None]]:
@@ -66,8 +68,8 @@ def list_rows(steps: Sequence[Step]) -> Iterator[tuple[str, str, Step | None]]:
     for step in steps:
         for depth, scope in enumerate(step.scopes):
             if current[depth : depth + 1] != (scope,):
-                what, where = describe_scope(scope)
-                yield "  " * depth + what, where, None
+                heading, module = describe_scope(scope)
+                yield "  " * depth + heading, module, None
                 current = (*step.scopes[:depth], scope)
         current = step.scopes
         yield "  " * len(step.scopes) + step.text, describe_step(step), step
@@ -75,13 +77,15 @@ def list_rows(steps: Sequence[Step]) -> Iterator[tuple[str, str, Step | None]]:
 
 def unfold_layers(steps: Iterable[Step], depth: int = 0) -> Iterator[Step]:
     """The steps of every layer, in the order they run."""
-    for stack, in_stack in groupby(
-        steps, key=lambda step: step.layers[depth].name if len(step.layers) > depth else None
-    ):
+
+    def get_stack(step: Step) -> str | None:
+        return step.layers[depth].name if len(step.layers) > depth else None
+
+    for stack, stack_steps in groupby(steps, key=get_stack):
         if stack is None:
-            yield from in_stack
+            yield from stack_steps
             continue
-        kinds = {scope: list(body) for scope, body in groupby(in_stack, key=lambda step: step.layers[depth])}
+        kinds = {scope: list(body) for scope, body in groupby(stack_steps, key=lambda step: step.layers[depth])}
         indices = sorted((first + i, scope) for scope in kinds for first, n in scope.runs for i in range(n))
         for index, scope in indices:
             yield from unfold_layers((select_layer(step, scope, index) for step in kinds[scope]), depth + 1)
@@ -100,14 +104,14 @@ def select_layer(step: Step, scope: Scope, index: int) -> Step:
 
 
 def with_every_layer(trace: Trace) -> Trace:
-    """The trace with the steps of every layer, which no longer say what they read.
+    """The trace with the steps of every layer. Their `reads` are empty.
 
     Raises: ParamcountError for more than MAX_STEPS steps.
     """
     n = sum(prod(scope.copies for scope in step.layers) for step in trace.steps)
     if n > MAX_STEPS:
-        expected = f"at most {MAX_STEPS:,}; omit --full to fold equal layers"
-        raise ParamcountError(f"{n:,} steps", where=f"{trace.id} --full", expected=expected)
+        expected = f"at most {MAX_STEPS:,}; omit --full to show identical layers once"
+        raise ParamcountError(f"--full lists {n:,} steps", where=trace.id, expected=expected)
     return trace._replace(steps=tuple(unfold_layers(trace.steps)))
 
 
@@ -122,9 +126,8 @@ def build_table(trace: Trace) -> Table:
     for name, shapes, step in list_rows(trace.steps):
         cells.append([name, shapes, *(list_csv_cells(step) if step else [None] * len(CSV_COLUMNS))])
     data = {"schema_version": SCHEMA_VERSION, **trace.to_dict()}
-    return Table(
-        columns, cells, data, above=[describe_input(trace)], below=list_footnotes(trace), headings=False, wraps=True
-    )
+    above, below = [describe_input(trace)], list_footnotes(trace)
+    return Table(columns, cells, data, above=above, below=below, headings=False, wraps=True)
 
 
 def list_csv_cells(step: Step) -> list[object]:
@@ -136,23 +139,23 @@ def list_csv_cells(step: Step) -> list[object]:
 
 def describe_input(trace: Trace) -> str:
     """The model and its input."""
-    what = f"{trace.tokens:,} token{'s' if trace.tokens != 1 else ''}"
+    text = f"{trace.tokens:,} token{'s' if trace.tokens != 1 else ''}"
     if trace.past is not None:
-        what += f" after {trace.past:,} in the KV cache"
+        text += f" after {trace.past:,} in the KV cache"
     if trace.pad is not None:
-        what += f", padded to {trace.pad:,} tokens"
+        text += f", padded to {trace.pad:,} tokens"
     if trace.batch is not None:
-        what += f", batch size {trace.batch:,}"
-    return f"{make_printable(trace.name)}   {what}"
+        text += f", batch size {trace.batch:,}"
+    return f"{make_printable(trace.name)}   {text}"
 
 
 def list_footnotes(trace: Trace) -> list[str]:
-    """Names of sizes that depend on the input, and the memory for attention scores, KV cache and recurrent state."""
+    """The named sizes, and the number of elements of attention scores, KV cache and recurrent state."""
     return [*describe_named_sizes(trace), *describe_scores(trace), *describe_cache(trace)]
 
 
 def describe_named_sizes(trace: Trace) -> Iterator[str]:
-    """Which sizes are names because they depend on the input."""
+    """The sizes that are names because they depend on the input."""
     shapes = [shape for step in trace.steps for shape in (*step.inputs, step.out)]
     names = dict.fromkeys(n for shape in shapes for n in shape if isinstance(n, str))
     if ROUTED in names:
@@ -162,7 +165,7 @@ def describe_named_sizes(trace: Trace) -> Iterator[str]:
 
 
 def describe_scores(trace: Trace) -> Iterator[str]:
-    """The elements of all attention scores."""
+    """The number of elements of all attention scores."""
     layers: dict[Shape, int] = {}
     for step in trace.steps:
         if step.op == "softmax" and len(step.out) > 1 and step.reads:
@@ -180,15 +183,17 @@ def describe_cache(trace: Trace) -> Iterator[str]:
         size = ""
         if entry.elements is not None:
             size = f" = {entry.elements:,} elements, {format_bytes(BF16_BYTES * entry.elements)} in BF16"
-        label = STATES.get(entry.what, "KV cache")
-        suffix = "" if entry.what in STATES else f" {entry.what}"
-        yield f"{label}: {entry.layers:,} × {shapes if len(entry.shapes) == 1 else f'({shapes})'}{suffix}{size}"
+        label = STATE_LABELS.get(entry.what, "KV cache")
+        suffix = "" if entry.what in STATE_LABELS else f" {entry.what}"
+        if len(entry.shapes) > 1:
+            shapes = f"({shapes})"
+        yield f"{label}: {entry.layers:,} × {shapes}{suffix}{size}"
 
 
 def merge_entries(cache: Iterable[CacheEntry]) -> list[CacheEntry]:
-    """Entries of equal shapes added up over all kinds of layers."""
+    """The cache of all kinds of layers: one entry for equal shapes."""
     layers: dict[CacheEntry, int] = {}
     for entry in cache:
-        one = entry._replace(layers=1)
-        layers[one] = layers.get(one, 0) + entry.layers
+        single = entry._replace(layers=1)
+        layers[single] = layers.get(single, 0) + entry.layers
     return [entry._replace(layers=n) for entry, n in layers.items()]

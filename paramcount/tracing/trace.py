@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-Shape: TypeAlias = tuple[int | str, ...]  # a name where the size depends on the input: ("patches", 1280)
+Shape: TypeAlias = tuple[int | str, ...]  # a size that depends on the input is a name: ("patches", 1280)
 ROUTED = "routed"  # the number of tokens routed to one expert
 
 
@@ -86,7 +86,7 @@ class Step(NamedTuple):
 
 
 class CacheEntry(NamedTuple):
-    """What the layers of one kind cache for later tokens."""
+    """The tensors that the layers of one kind cache for later tokens."""
 
     what: str  # keys and values | compressed KV latent | state | last inputs
     shapes: tuple[Shape, ...]  # per layer and sequence
@@ -118,7 +118,7 @@ class Trace(NamedTuple):
     steps: tuple[Step, ...]
     cache: tuple[CacheEntry, ...]  # after this pass
     attention_scores: int | None  # elements per sequence; None if a size depends on the input
-    warnings: tuple[str, ...] = ()  # why the trace may not be what was meant
+    warnings: tuple[str, ...] = ()  # why the trace may not show what the user meant
     notes: tuple[str, ...] = ()
 
     @property
@@ -138,7 +138,7 @@ class Trace(NamedTuple):
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data for JSON."""
+        """All fields and `cached_elements` as plain data for JSON."""
         plain = self._asdict() | {"cached_elements": self.cached_elements, "remarks": self.remarks}
         plain["pattern"] = plain.pop("attention_scores")
         return plain | {
