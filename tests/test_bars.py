@@ -385,8 +385,8 @@ def test_where_the_space_ends_an_older_picture_stays() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"format": "gif"}, r"^format = 'gif' \(expected svg, png, pdf\)$"),
-        ({"scale": "lgo"}, r"^scale = 'lgo' \(expected linear, log\); did you mean log\?$"),
+        ({"format": "gif"}, r"^format = 'gif' \(expected svg, png or pdf\)$"),
+        ({"scale": "lgo"}, r"^scale = 'lgo' \(expected linear or log\); did you mean log\?$"),
     ],
 )
 def test_a_wrong_word_from_python_is_refused(wrong: dict[str, Any], message: str) -> None:

@@ -63,9 +63,9 @@ def command(
     if scale and plot is None:
         raise ParamcountError("--scale requires --plot")
     if plot is not None:
-        from paramcount.drawing.bars import format_of, plot_rows
+        from paramcount.drawing.bars import choose_format, plot_rows
 
-        plot_format = format_of(plot)  # a wrong extension is an error before any file is read
+        plot_format = choose_format(plot)  # a wrong extension is an error before any file is read
     models = [apply_changes(model, changes) for model in select_models(names, estimates=estimates, download=download)]
     rows = make_rows(models)
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from paramcount.drawing.items import Item
-from paramcount.drawing.layout import lay_out, split_rows, spread_items
+from paramcount.drawing.layout import lay_out, shift_point, split_rows, spread_items
 from paramcount.drawing.sections import Band, Section, is_linked, make_heading
 from paramcount.drawing.shapes import Arrow, Frame, Group, Point, Text, text_width
 from paramcount.tracing.trace import Step
 
 PAD = 26.0  # inside a frame
-APART = 30.0  # between the rows of a section
-BETWEEN = 34.0  # between sections
+ROW_GAP = 30.0  # between the rows of a section
+SECTION_GAP = 34.0  # between sections
 CAPTION, HEADING = 11.0, 14.0
-TURN = 12.0  # distance between a line and what it goes around
+TURN = 12.0  # distance between a line and the row that it goes around
 
 
 class PlacedSection(NamedTuple):
@@ -29,12 +29,12 @@ class PlacedSection(NamedTuple):
 
 def make_row(band: Band, scale: float) -> tuple[Group, Point, Point]:
     """A row with its upper left corner at (0, 0), and the points where data enter and leave."""
-    inner = lay_out(band.items, scale)
-    left, top, _, _ = inner.group.box
+    layout = lay_out(band.items, scale)
+    left, top, _, _ = layout.group.box
     caption = Group(texts=(Text(0, CAPTION, band.name, CAPTION, "start", "caption"),)) if band.name else Group()
-    down = -top + (CAPTION + 12 if band.name else 0)
-    group = caption.combine(inner.group.move(-left, down))
-    return group, (inner.way_in[0] - left, inner.way_in[1] + down), (inner.way_out[0] - left, inner.way_out[1] + down)
+    y = -top + (CAPTION + 12 if band.name else 0)
+    group = caption.combine(layout.group.move(-left, y))
+    return group, shift_point(layout.way_in, -left, y), shift_point(layout.way_out, -left, y)
 
 
 def make_section(
@@ -46,41 +46,33 @@ def make_section(
         for band in bands
         for i, items in enumerate(split_rows(band.items, steps, scale))
     ]
-    framed = bool(section.layers)
+    has_frame = bool(section.layers)
     group, y = Group(), 0.0
     text = make_heading(section, steps, parts, layer)
-    if framed:
+    if has_frame:
         times = f"{section.times:,} ×" if layer is None else f"layer {layer:,}"
-        group = Group(
-            texts=(
-                Text(0, HEADING, times, 16, "start", "times"),
-                Text(14 + text_width(times, 16, bold=True), HEADING, text, 12, "start", "heading"),
-            )
-        )
+        times_text = Text(0, HEADING, times, 16, "start", "times")
+        heading = Text(14 + text_width(times, 16, bold=True), HEADING, text, 12, "start", "heading")
+        group = Group(texts=(times_text, heading))
         y = HEADING + 10 + PAD
     elif text:
         group = Group(texts=(Text(0, HEADING, text, 12, "start", "heading"),))
         y = HEADING + 10
-    left, right = PAD if framed else 0.0, 0.0
+    left, right = PAD if has_frame else 0.0, 0.0
     ways: list[tuple[Point, Point]] = []
     frame_top = HEADING + 10
     for row in rows:
-        one, way_in, way_out = make_row(row, scale)
-        here = one.move(left, y)
-        way_in, way_out = (way_in[0] + left, way_in[1] + y), (way_out[0] + left, way_out[1] + y)
+        row_group, way_in, way_out = make_row(row, scale)
+        row_group = row_group.move(left, y)
+        way_in, way_out = shift_point(way_in, left, y), shift_point(way_out, left, y)
         if ways:
-            group = group.combine(
-                Group(
-                    arrows=(
-                        make_return_arrow(ways[-1][1], way_in, right, y - APART / 2, left - TURN, row.items[0].step),
-                    )
-                )
-            )
-        group = group.combine(here)
+            arrow = make_return_arrow(ways[-1][1], way_in, right, y - ROW_GAP / 2, left - TURN, row.items[0].step)
+            group = group.combine(Group(arrows=(arrow,)))
+        group = group.combine(row_group)
         ways.append((way_in, way_out))
-        right = here.box[2]
-        y = here.box[3] + APART
-    if framed:
+        right = row_group.box[2]
+        y = row_group.box[3] + ROW_GAP
+    if has_frame:
         box = group.box
         frame = Frame(0, frame_top, box[2] + PAD, box[3] + PAD - frame_top, "layer")
         group = Group(frames=(frame,)).combine(group)
@@ -88,7 +80,7 @@ def make_section(
 
 
 def make_return_arrow(start: Point, end: Point, right: float, between: float, left: float, step: int) -> Arrow:
-    """A line from the end of a row to the start of the next."""
+    """A line from the end of a row to the start of the next row."""
     right += TURN
     return Arrow((start, (right, start[1]), (right, between), (left, between), (left, end[1]), end), step, step)
 
@@ -102,27 +94,24 @@ def assemble_sections(
 ) -> Group:
     """All sections, stacked."""
     group, y = Group(), 0.0
-    before: tuple[PlacedSection, float] | None = None
+    previous_place: tuple[PlacedSection, float] | None = None
     for (section, bands), previous in zip(sections, [None, *sections]):
-        one = make_section(section, bands, steps, scale, parts, layer)
+        placed = make_section(section, bands, steps, scale, parts, layer)
         left = 0.0 if section.layers else PAD
-        here = one.group.move(left, y)
-        if before and previous and is_linked(previous, bands, steps):
-            out = before[0].way_out
-            shift = 0.0 if before[0].group.frames and before[0].group.frames[0].role == "layer" else PAD
-            start = (out[0] + shift, out[1] + before[1])
-            end = (one.way_in[0] + left, one.way_in[1] + y)
-            arrow = make_return_arrow(
-                start, end, before[0].right + shift, y - BETWEEN / 2, -TURN, bands[0].items[0].step
-            )
+        section_group = placed.group.move(left, y)
+        if previous_place and previous and is_linked(previous, bands, steps):
+            above, above_y = previous_place
+            shift = 0.0 if above.group.frames and above.group.frames[0].role == "layer" else PAD
+            start, end = shift_point(above.way_out, shift, above_y), shift_point(placed.way_in, left, y)
+            step = bands[0].items[0].step
+            arrow = make_return_arrow(start, end, above.right + shift, y - SECTION_GAP / 2, -TURN, step)
             group = group.combine(Group(arrows=(arrow,)))
-        group = group.combine(here)
-        before = one, y
-        y = here.box[3] + BETWEEN
+        group = group.combine(section_group)
+        previous_place = placed, y
+        y = section_group.box[3] + SECTION_GAP
     width = max((frame.width for frame in group.frames if frame.role == "layer"), default=0.0)
-    return group._replace(
-        frames=tuple(frame._replace(width=width) if frame.role == "layer" else frame for frame in group.frames)
-    )
+    frames = [frame._replace(width=width) if frame.role == "layer" else frame for frame in group.frames]
+    return group._replace(frames=tuple(frames))
 
 
 def measure_width(sections: Sequence[tuple[Section, Sequence[Band]]], scale: float) -> float:
@@ -132,4 +121,4 @@ def measure_width(sections: Sequence[tuple[Section, Sequence[Band]]], scale: flo
 
 def list_all_items(items: Sequence[Item]) -> list[Item]:
     """All items, including those inside experts."""
-    return [one for item in items for one in (item, *list_all_items(item.body))]
+    return [each for item in items for each in (item, *list_all_items(item.body))]

@@ -36,7 +36,7 @@ class Item(NamedTuple):
     reads: tuple[int, ...]  # steps
     out: Matrix | None = None
     right: Matrix | None = None  # right operand of a product
-    weights: tuple[Matrix, ...] = ()  # what else is weight: biases, the vector of a norm
+    weights: tuple[Matrix, ...] = ()  # other weights: biases, the vector of a norm
     state: Matrix | None = None
     words: tuple[str, ...] = ()
     operand: int | None = None  # step that computes `right`, if that is data
@@ -72,30 +72,33 @@ class Reader:
 
     def read_items(self) -> tuple[Item, ...]:
         self.fused = {i: product for i in self.indices if (product := self.find_fused_product(i))}
-        turned = {
-            i: found for i in self.indices if self.steps[i].op == "join" and (found := self.find_partial_rotation(i))
-        }
-        self.rotations = {i: item for i, (item, _) in turned.items()}
-        done = {j for _, steps in turned.values() for j in steps}
-        for at, i in enumerate(self.indices):
+        joins = [i for i in self.indices if self.steps[i].op == "join"]
+        rotations = {i: rotation for i in joins if (rotation := self.find_partial_rotation(i))}
+        self.rotations = {i: item for i, (item, _) in rotations.items()}
+        done = {j for _, steps in rotations.values() for j in steps}
+        for position, i in enumerate(self.indices):
             if i in done:
                 continue
             if not self.inside and any(scope.axis == "expert" for scope in self.steps[i].scopes):
-                done |= self.add_experts(at)
+                done |= self.add_experts(position)
                 continue
-            for j in () if self.steps[i].op in FROM_LENGTHS else self.steps[i].reads:
-                if j not in self.within and self.find_source(j) not in self.owner:
-                    column = self.is_column(j)
-                    out = (
-                        make_data(self.steps[i].inputs[0], j, column=column)
-                        if self.inside
-                        else make_output(self.steps[j], j, column=column)
-                    )
-                    self.add(Item("source", j, (OUTSIDE,) if self.inside else (), out))
+            self.add_sources(i)
             self.add_step(i)
         items = name_operands(self.items, self.owner)
-        read = {step for item in items for step in item.reads}
-        return tuple(item for item in items if item.reads or item.kind != "source" or item.step in read)
+        needed = {step for item in items for step in item.reads}
+        return tuple(item for item in items if item.reads or item.kind != "source" or item.step in needed)
+
+    def add_sources(self, i: int) -> None:
+        """Add the data that a step reads from outside the section."""
+        step = self.steps[i]
+        for j in () if step.op in FROM_LENGTHS else step.reads:
+            if j in self.within or self.find_source(j) in self.owner:
+                continue
+            column = self.is_column(j)
+            if self.inside:
+                self.add(Item("source", j, (OUTSIDE,), make_data(step.inputs[0], j, column=column)))
+            else:
+                self.add(Item("source", j, (), make_output(self.steps[j], j, column=column)))
 
     def find_source(self, step: int) -> int:
         while step in self.alias_of:
@@ -115,12 +118,7 @@ class Reader:
     def add_step(self, i: int) -> None:
         """Add the item of a step, if it has one."""
         step = self.steps[i]
-        if i in self.fused or (
-            step.op in (*RESHAPES, "split")
-            and step.reads
-            and step.reads[0] not in self.fused
-            and has_equal_rows(step.inputs[0], step.out)
-        ):
+        if i in self.fused or self.is_reshape(step):
             self.alias_of[i] = step.reads[0]
         elif step.op == "split" and step.reads[0] in self.fused:
             self.add_slice(i, self.fused[step.reads[0]])
@@ -131,16 +129,8 @@ class Reader:
         elif step.weights and (step.op == "linear" or is_patch_embedding(step)):
             self.add_product(i)
         elif step.op == "lookup" and step.weights:
-            self.add(
-                Item(
-                    "lookup",
-                    i,
-                    step.reads,
-                    make_output(step, i),
-                    make_weight(step.weights[0], i, step.op, step.text),
-                    note=describe_tie(step),
-                )
-            )
+            table = make_weight(step.weights[0], i, step.op, step.text)
+            self.add(Item("lookup", i, step.reads, make_output(step, i), table, note=describe_tie(step)))
         elif step.op == "mask":
             self.add(Item("words", i, step.reads, words=("mask",)))
         elif step.op == "softmax" and self.is_after_mask(i):
@@ -152,49 +142,44 @@ class Reader:
         else:
             self.add_operation(i)
 
+    def is_reshape(self, step: Step) -> bool:
+        """Whether a step passes on its input with equal rows, so that nothing is drawn."""
+        if step.op not in (*RESHAPES, "split") or not step.reads or step.reads[0] in self.fused:
+            return False
+        return has_equal_rows(step.inputs[0], step.out)
+
     def add_operation(self, i: int) -> None:
         """Add an operation without a form of its own; as words if it keeps the shape."""
         step = self.steps[i]
         weights = tuple(make_weight(weight, i, step.op) for weight in step.weights)
         reads = () if step.op in FROM_LENGTHS else step.reads
-        keeps = bool(reads) and bool(step.inputs) and has_equal_rows(step.inputs[0], step.out)
+        keeps_shape = bool(reads) and bool(step.inputs) and has_equal_rows(step.inputs[0], step.out)
         text = () if step.op == "split" else (step.text,)
-        out = None if keeps else make_data(step.out, i, column=self.is_column(i))
+        out = None if keeps_shape else make_data(step.out, i, column=self.is_column(i))
         state = make_state(self.states[i], i) if i in self.states else None
         if weights or state:
             out = make_data(step.out, i, flat=True) if state and out is None else out
             self.add(Item("operation", i, reads, out, weights=weights, state=state, words=text))
         elif out is not None:
-            joined = step.op in CONCATENATIONS
-            label = "" if joined else " ".join(text)
-            self.add(
-                Item(
-                    "box" if step.reads else "source",
-                    i,
-                    reads,
-                    out._replace(label=label),
-                    words=("‖",) if joined else (),
-                )
-            )
+            is_concatenation = step.op in CONCATENATIONS
+            kind = "box" if step.reads else "source"
+            label, words = ("", ("‖",)) if is_concatenation else (" ".join(text), ())
+            self.add(Item(kind, i, reads, out._replace(label=label), words=words))
         else:
             self.add_words(i, text)
 
     def add_words(self, i: int, words: tuple[str, ...]) -> None:
         """Add words on the line, merged with the preceding words if nothing else reads those."""
         reads = self.steps[i].reads
-        before = self.find_source(reads[0])
-        at = self.owner.get(before)
-        if (
-            at is not None
-            and len(reads) == 1
-            and self.items[at].kind == "words"
-            and self.count_readers(before) == 1
-            and len(self.items[at].words) < 3
-        ):
-            self.items[at] = self.items[at]._replace(words=(*self.items[at].words, *words))
-            self.alias_of[i] = before
-        else:
-            self.add(Item("words", i, reads, words=words))
+        source = self.find_source(reads[0])
+        at = self.owner.get(source)
+        if at is not None and len(reads) == 1 and self.count_readers(source) == 1:
+            item = self.items[at]
+            if item.kind == "words" and len(item.words) < 3:
+                self.items[at] = item._replace(words=(*item.words, *words))
+                self.alias_of[i] = source
+                return
+        self.add(Item("words", i, reads, words=words))
 
     def count_readers(self, step: int) -> int:
         """Number of steps that read its output, reshaped or not."""
@@ -209,9 +194,8 @@ class Reader:
         out = make_data(step.out, i)
         if step.product:
             shape = step.product.right if step.heads > 1 else weight.shape
-            right = make_stack(step.heads, shape, "weight", i, step.text, weight.name)._replace(
-                tied=weight.tied_to is not None
-            )
+            right = make_stack(step.heads, shape, "weight", i, step.text, weight.name)
+            right = right._replace(tied=weight.tied_to is not None)
             biases, left = tuple(make_bias(bias, right) for bias in others), format_shape(step.product.left)
         else:
             right, left = make_weight(weight, i, step.op, step.text), format_shape(step.inputs[0])
@@ -236,31 +220,20 @@ class Reader:
         text = share.text if share.text != share.op else ""
         right = make_stack(int(heads), (product.right[0], cols), "weight", share.reads[0], text, weight.name)
         biases = tuple(make_bias(bias, right) for bias in others)
-        self.add(
-            Item(
-                "product",
-                i,
-                whole.reads,
-                make_data(share.out, i),
-                right,
-                biases,
-                words=(whole.text,),
-                left=format_shape(product.left),
-            )
-        )
+        out, left = make_data(share.out, i), format_shape(product.left)
+        self.add(Item("product", i, whole.reads, out, right, biases, words=(whole.text,), left=left))
 
     def add_attention_product(self, i: int, product: Product) -> None:
         """Add queries times keys, or attention weights times values."""
         step = self.steps[i]
-        given = step.inputs[-1]
-        copies = given[-2] if len(given) > 2 and isinstance(given[-2], int) else 1
-        scores = step.op == "QKᵀ"
-        right = make_stack(copies, product.right, "data", i, "Kᵀ" if scores else "V")
-        out = (
-            make_stack(step.heads, product.out, "data", i, "attention scores")
-            if scores
-            else make_data(step.out, i, flat=True)
-        )
+        operand = step.inputs[-1]
+        copies = operand[-2] if len(operand) > 2 and isinstance(operand[-2], int) else 1
+        if step.op == "QKᵀ":
+            right = make_stack(copies, product.right, "data", i, "Kᵀ")
+            out = make_stack(step.heads, product.out, "data", i, "attention scores")
+        else:
+            right = make_stack(copies, product.right, "data", i, "V")
+            out = make_data(step.out, i, flat=True)
         self.add(Item("product", i, step.reads, out, right, operand=step.reads[-1], left=format_shape(product.left)))
 
     # ---- softmax, state, experts
@@ -269,17 +242,16 @@ class Reader:
         return self.steps[self.steps[i].reads[0]].op == "mask" and self.steps[i].reads[0] in self.within
 
     def add_softmax(self, i: int) -> None:
-        """Add the attention weights that the mask leaves: a triangle, or a band of it."""
+        """Add the unmasked attention weights: a triangle, or a band of it."""
         step = self.steps[i]
-        masking = self.steps[step.reads[0]]
-        before = self.owner[step.reads[0]]
+        mask = self.steps[step.reads[0]].mask
+        at = self.owner[step.reads[0]]
         weights = tuple(make_weight(weight, i, step.op) for weight in step.weights)
-        self.items[before] = self.items[before]._replace(
-            kind="operation" if weights else "words", words=("mask", "softmax"), weights=weights
-        )
+        kind = "operation" if weights else "words"
+        self.items[at] = self.items[at]._replace(kind=kind, words=("mask", "softmax"), weights=weights)
         out = make_stack(step.heads, step.out[-2:], "data", i, "attention weights")
-        if masking.mask:
-            causal, window = masking.mask
+        if mask:
+            causal, window = mask
             out = out._replace(mask="causal" if causal else "near", window=window)
             if window is not None and isinstance(out.cols, int) and window < out.cols:
                 out = out._replace(label=f"attention weights, window {window:,}")
@@ -287,23 +259,22 @@ class Reader:
 
     def find_partial_rotation(self, i: int) -> tuple[Item, list[int]] | None:
         """(item, steps) if a join only undoes a split after one part was rotated: partial rotary position embedding."""
-        passed, rotated, sources = [], [], set()
+        splits, rotations, sources = [], [], set()
         for j in self.steps[i].reads:
             while self.is_elementwise(j):
-                rotated.append(j)
+                rotations.append(j)
                 j = self.steps[j].reads[0]
             if j not in self.within or self.steps[j].op != "split" or len(self.readers[j]) != 1:
                 return None
-            passed.append(j)
+            splits.append(j)
             sources.add(self.steps[j].reads[0])
-        if (
-            len(sources) != 1
-            or len(rotated) != 1
-            or not has_equal_rows(self.steps[min(sources)].out, self.steps[i].out)
-        ):
+        if len(sources) != 1 or len(rotations) != 1:
             return None
-        words = (f"{self.steps[rotated[0]].text} {self.steps[rotated[0]].out[-1]}", f"of {self.steps[i].out[-1]}")
-        return Item("words", i, (min(sources),), words=words), [*passed, *rotated]
+        (source,), (rotation,) = sources, rotations
+        if not has_equal_rows(self.steps[source].out, self.steps[i].out):
+            return None
+        words = (f"{self.steps[rotation].text} {self.steps[rotation].out[-1]}", f"of {self.steps[i].out[-1]}")
+        return Item("words", i, (source,), words=words), [*splits, rotation]
 
     def is_elementwise(self, i: int) -> bool:
         """Whether it is an element-wise operation without weights."""
@@ -316,10 +287,10 @@ class Reader:
             and has_equal_rows(step.inputs[0], step.out)
         )
 
-    def add_experts(self, at: int) -> set[int]:
+    def add_experts(self, position: int) -> set[int]:
         """Add all steps of one expert as one item, and return the steps."""
-        scope = next(scope for scope in self.steps[self.indices[at]].scopes if scope.axis == "expert")
-        indices = list(takewhile(lambda i: scope in self.steps[i].scopes, self.indices[at:]))
+        scope = next(scope for scope in self.steps[self.indices[position]].scopes if scope.axis == "expert")
+        indices = list(takewhile(lambda i: scope in self.steps[i].scopes, self.indices[position:]))
         body = list_items(self.steps, indices, states=self.states, inside=True)
         reads = tuple(dict.fromkeys(j for i in indices for j in self.steps[i].reads if j not in indices))
         self.add(Item("experts", indices[-1], reads, body=body, experts=(scope.active, scope.copies)))
@@ -337,26 +308,30 @@ def describe_tie(step: Step) -> str:
 
 
 def name_operands(items: Sequence[Item], owner: dict[int, int]) -> tuple[Item, ...]:
-    """Items with Q, K and V on the operands of attention; unnamed parts of fused matrices get the name of the whole."""
-    found = list(items)
+    """The items with Q, K and V as labels of the operands of attention. Unnamed parts of fused matrices are named after
+    the whole matrix."""
+    labelled = list(items)
     for item in items:
-        if item.kind == "product" and item.operand is not None and item.right is not None:
-            letters = (
-                zip((item.reads[0], item.operand), ("Q", "K")) if item.right.label == "Kᵀ" else ((item.operand, "V"),)
-            )
-            for step, letter in letters:
-                at = find_maker(items, owner, step)
-                if at is not None:
-                    found[at] = add_letter(found[at], letter)
-    return tuple(
-        item._replace(right=item.right._replace(label=item.words[0]))
-        if item.kind == "product" and item.right and item.words and not item.right.label
-        else item
-        for item in found
-    )
+        if item.kind != "product" or item.operand is None or item.right is None:
+            continue
+        letters = [(item.operand, "V")]
+        if item.right.label == "Kᵀ":
+            letters = [(item.reads[0], "Q"), (item.operand, "K")]
+        for step, letter in letters:
+            at = find_producer(items, owner, step)
+            if at is not None:
+                labelled[at] = add_letter(labelled[at], letter)
+    return tuple(map(name_part, labelled))
 
 
-def find_maker(items: Sequence[Item], owner: dict[int, int], step: int) -> int | None:
+def name_part(item: Item) -> Item:
+    """The item; an unnamed part of a fused matrix with the name of the whole."""
+    if item.kind == "product" and item.right and item.words and not item.right.label:
+        return item._replace(right=item.right._replace(label=item.words[0]))
+    return item
+
+
+def find_producer(items: Sequence[Item], owner: dict[int, int], step: int) -> int | None:
     """Index of the item that draws the output of a step, before element-wise operations."""
     at = owner.get(step)
     while at is not None and items[at].out is None:

@@ -11,7 +11,7 @@ from paramcount.tracing.trace import Shape, Step, WeightUse
 
 
 class Matrix(NamedTuple):
-    """The content of a rectangle. Fields as in `shapes.Rectangle`."""
+    """The content of a rectangle. Its fields are those of `shapes.Rectangle`."""
 
     rows: int | str
     cols: int | str
@@ -26,19 +26,19 @@ class Matrix(NamedTuple):
     window: int | None = None
     tied: bool = False
 
-    def times(self, one: str) -> str:
-        """The shape of all copies from the shape of one."""
-        return f"{self.copies} × {one}" if self.copies > 1 else one
+    def repeat_shape(self, shape: str) -> str:
+        """The shape of all copies, from the shape of a single one."""
+        return f"{self.copies} × {shape}" if self.copies > 1 else shape
 
 
 def multiply_sizes(sizes: Sequence[int | str]) -> int | str:
-    """A product of sizes; of named sizes, their names."""
-    words = [n for n in sizes if isinstance(n, str)]
-    return " × ".join(words) if words else prod(n for n in sizes if isinstance(n, int))
+    """The product of sizes; if some are names, the names."""
+    names = [n for n in sizes if isinstance(n, str)]
+    return " × ".join(names) if names else prod(n for n in sizes if isinstance(n, int))
 
 
 def make_data(shape: Shape, step: int, *, flat: bool = False, column: bool = False, label: str = "") -> Matrix:
-    """Data with one row per token; heads stacked, or concatenated if `flat`. `column`: one element per token."""
+    """Data with one row per token. Heads are stacked, or with `flat` concatenated. `column`: one element per token."""
     if len(shape) == 3 and isinstance(shape[1], int) and flat:
         text = f"[{shape[0]}, {shape[1]} · {shape[2]}]" if shape[1] > 1 else f"[{shape[0]}, {shape[2]}]"
         return Matrix(shape[0], multiply_sizes(shape[1:]), "data", text, step, label, beside=shape[1])
@@ -59,12 +59,12 @@ def make_output(step: Step, index: int, *, column: bool = False, label: str = ""
 
 def make_stack(copies: int, shape: Shape, role: str, step: int, label: str = "", name: str = "") -> Matrix:
     """Stacked matrices of equal shape."""
-    one = Matrix(shape[0], shape[1], role, "", step, label, name, copies)
-    return one._replace(shape=one.times(format_shape(shape)))
+    stack = Matrix(shape[0], shape[1], role, "", step, label, name, copies)
+    return stack._replace(shape=stack.repeat_shape(format_shape(shape)))
 
 
 def make_state(shape: Shape, step: int) -> Matrix:
-    """A recurrent state; the first of three axes is heads."""
+    """A recurrent state. The first of three axes is the heads."""
     while len(shape) > 2 and shape[0] == 1:
         shape = shape[1:]
     if len(shape) == 3 and isinstance(shape[0], int):
@@ -73,24 +73,21 @@ def make_state(shape: Shape, step: int) -> Matrix:
 
 
 def make_weight(weight: WeightUse, step: int, op: str, label: str = "") -> Matrix:
-    """A weight: a vector is a column, further axes are flattened into the second."""
+    """A weight as a matrix: a vector becomes a column, and further axes are flattened into the second."""
     shape = weight.shape
     tied = weight.tied_to is not None
     while len(shape) > 1 and shape[0] == 1:
         shape = shape[1:]
     if len(shape) == 3 and op == "linear by head" and isinstance(shape[0], int):
         return make_stack(shape[0], shape[1:], "weight", step, label, weight.name)._replace(tied=tied)
-    rows = shape[0] if shape else 1
-    return Matrix(
-        rows, multiply_sizes(shape[1:]), "weight", format_shape(weight.shape), step, label, weight.name, tied=tied
-    )
+    rows, cols = shape[0] if shape else 1, multiply_sizes(shape[1:])
+    return Matrix(rows, cols, "weight", format_shape(weight.shape), step, label, weight.name, tied=tied)
 
 
 def make_bias(weight: WeightUse, right: Matrix) -> Matrix:
     """A bias, as wide as its matrix."""
-    return make_stack(right.copies, (1, right.cols), "weight", right.step, name=weight.name)._replace(
-        shape=right.times(f"[{right.cols}]")
-    )
+    bias = make_stack(right.copies, (1, right.cols), "weight", right.step, name=weight.name)
+    return bias._replace(shape=right.repeat_shape(f"[{right.cols}]"))
 
 
 def has_equal_rows(a: Shape, b: Shape) -> bool:

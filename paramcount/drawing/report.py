@@ -6,9 +6,9 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount import __version__
 from paramcount.counting.count import Count
@@ -37,21 +37,22 @@ TEMPLATE = Path(__file__).with_name("report.html.jinja")
 ENDINGS = (".html", ".htm")
 TOKENS = 5  # in each trace
 FAR_APART = 30  # ratio of the largest to the smallest total above which bars use a log scale
-MOST = 200  # models in one report
+MAX_MODELS = 200  # in one report
 LONGEST = 4000  # characters of one text
+BARS_LABEL = "Bar chart: total and active parameters of each model by component; the table lists the same numbers"
 
 
 class Stretch(NamedTuple):
     """Consecutive steps of a trace in the same layers or experts."""
 
-    headings: tuple[tuple[int, str, str], ...]  # of the blocks that begin here: (depth, copies, module)
+    headings: tuple[tuple[int, str, str], ...]  # of the blocks that begin here: (depth, number and kind, module)
     depth: int
-    steps: tuple[tuple[Step, str], ...]  # each with its shapes
+    steps: tuple[tuple[Step, str], ...]  # with their shapes as text
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """The content of the page for one model."""
+    """The section of the page about one model."""
 
     anchor: str
     model: Model
@@ -60,14 +61,14 @@ class Chapter:
     proof: str = ""
     changes: Sequence[str] = ()
     overview: Table | None = None
-    beside: Sequence[str] = ()
+    footnotes: Sequence[str] = ()
     drawing: Markup | None = None
     drawing_width: str = ""  # in pixels
-    undrawn: str = ""  # why there is no drawing
+    drawing_error: str = ""  # why there is no drawing
     explanation: Explanation | None = None
     trace: Trace | None = None
-    untraced: str = ""  # why there is no trace
-    published: Sequence[tuple[Check, str]] = ()  # each with an explanation of the difference
+    trace_error: str = ""  # why there is no trace
+    published: Sequence[tuple[Check, str]] = ()  # with an explanation of the difference
 
 
 def check_ending(path: str) -> None:
@@ -82,8 +83,8 @@ def render_page(models: Sequence[Model]) -> str:
     """The report on loaded models as HTML."""
     if not models:
         raise ParamcountError("no models to report on", expected="at least one")
-    if len(models) > MOST:
-        raise ParamcountError(f"{len(models):,} models in one report", expected=f"at most {MOST}")
+    if len(models) > MAX_MODELS:
+        raise ParamcountError(f"{len(models):,} models in one report", expected=f"at most {MAX_MODELS}")
     try:
         import jinja2
         from markupsafe import Markup
@@ -101,8 +102,6 @@ def render_page(models: Sequence[Model]) -> str:
         "inner": lambda text: _mark_inner(text, Markup),
         "stretches": split_trace,
         "footnotes": list_footnotes,
-    }
-    environment.filters |= {
         "labels": list_labels,
         "expert_heading": describe_experts,
         "expert_sums": list_expert_sums,
@@ -120,36 +119,37 @@ def render_page(models: Sequence[Model]) -> str:
 
 
 def make_chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Chapter:
-    """The content for one model. `safe` marks the drawing as trusted markup."""
+    """The section about one model. `safe` marks the drawing as trusted markup."""
     from paramcount.drawing.pictures import draw_model
 
     if model.estimate:
         return Chapter(anchor, model, None)
     count = count_model(model)
-    what = "parameters of the language model" if count.scope == "language_model" else "parameters"
-    found = Chapter(
+    unit = "parameters of the language model" if count.scope == "language_model" else "parameters"
+    chapter = Chapter(
         anchor=anchor,
         model=model,
         count=count,
-        headline=f"{what} ({format_count(count.total)})",
+        headline=f"{unit} ({format_count(count.total)})",
         proof="" if model.original else summarize_checks(model, count),
         changes=describe_changes(model),
         overview=build_model_table(model, count),
-        beside=describe_count(count),
+        footnotes=describe_count(count),
         explanation=explain_model(model),
         published=list_published(model, count),
     )
     try:
         drawing = draw_model(model)
-        found = replace(found, drawing=safe(drawing.svg(id=f"{anchor}-drawing")), drawing_width=f"{drawing.width:.0f}")
+        svg = safe(drawing.svg(id=f"{anchor}-drawing"))
+        chapter = replace(chapter, drawing=svg, drawing_width=f"{drawing.width:.0f}")
     except ParamcountError as error:
-        found = replace(found, undrawn=f"No drawing: {error}")
+        chapter = replace(chapter, drawing_error=f"No drawing: {error}")
     try:
         n_positions = getattr(model.sizes, "n_positions", None)
         tokens = min(TOKENS, n_positions) if type(n_positions) is int else TOKENS
-        return replace(found, trace=trace_model(model, TraceOptions(tokens)))
+        return replace(chapter, trace=trace_model(model, TraceOptions(tokens)))
     except ParamcountError as error:
-        return replace(found, untraced=f"No trace: {error}")
+        return replace(chapter, trace_error=f"No trace: {error}")
 
 
 def list_published(model: Model, count: Count) -> list[tuple[Check, str]]:
@@ -172,19 +172,17 @@ def describe_reason(why: Why) -> str:
 
 def split_trace(steps: Sequence[Step]) -> Iterator[Stretch]:
     """The steps of a trace, grouped by layers and experts."""
-    standing: tuple[Scope, ...] = ()
-    for under, inside in groupby(steps, key=lambda step: step.scopes):
-        shared = sum(1 for _ in _common_scopes(standing, under))
-        headings = tuple((depth, *describe_scope(each)) for depth, each in enumerate(under) if depth >= shared)
-        yield Stretch(headings, len(under), tuple((step, describe_step(step)) for step in inside))
-        standing = under
+    previous: tuple[Scope, ...] = ()
+    for scopes, group in groupby(steps, key=lambda step: step.scopes):
+        first = _count_common_scopes(previous, scopes)
+        headings = tuple((depth, *describe_scope(scope)) for depth, scope in enumerate(scopes) if depth >= first)
+        yield Stretch(headings, len(scopes), tuple((step, describe_step(step)) for step in group))
+        previous = scopes
 
 
-def _common_scopes(a: Sequence[Scope], b: Sequence[Scope]) -> Iterator[Scope]:
-    for one, other in zip(a, b):
-        if one != other:
-            return
-        yield one
+def _count_common_scopes(a: Sequence[Scope], b: Sequence[Scope]) -> int:
+    """The number of leading scopes that are equal."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b)))
 
 
 def _finalize(value: Any, safe: type[Markup]) -> Any:
@@ -206,10 +204,10 @@ def _mark_inner(text: str, safe: type[Markup]) -> Markup:
 
 def _draw_bars(rows: Sequence[dict[str, Any]], safe: Callable[[str], Markup]) -> Markup:
     """The bar chart of all models as an SVG element without namespaces and styles."""
-    from paramcount.drawing.bars import plot_rows
+    from paramcount.drawing.bars import Scale, plot_rows
 
     totals = [row["total"] for row in rows if not row["estimate"]]
-    scale: Literal["linear", "log"] = "log" if max(totals) > FAR_APART * min(totals) else "linear"
+    scale: Scale = "log" if max(totals) > FAR_APART * min(totals) else "linear"
     root = ET.fromstring(plot_rows(rows, scale=scale, paper=False))  # noqa: S314 our own SVG
     for element in list(root.iter()):
         element.tag = element.tag.rpartition("}")[2]
@@ -218,8 +216,5 @@ def _draw_bars(rows: Sequence[dict[str, Any]], safe: Callable[[str], Markup]) ->
         for child in list(parent):
             if child.tag in ("metadata", "style", "title"):
                 parent.remove(child)
-    root.attrib |= {
-        "role": "img",
-        "aria-label": "Bar chart: total and active parameters of each model by component; the table lists the same numbers",
-    }
+    root.attrib |= {"role": "img", "aria-label": BARS_LABEL}
     return safe(ET.tostring(root, encoding="unicode"))
