@@ -32,43 +32,14 @@ from paramcount.zoo.what_if import describe_changes
 DEFAULT_TOKENS = 1024  # so that data and weights are of similar size
 WIDEST = 1300.0  # a wider drawing may get a coarser scale
 SCALES = (
-    1 / 32,
-    1 / 16,
-    1 / 8,
-    1 / 4,
-    1 / 2,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    8,
-    10,
-    12,
-    16,
-    20,
-    24,
-    32,
-    40,
-    48,
-    64,
-    80,
-    96,
-    128,
-    160,
-    192,
-    256,
-    320,
-    384,
-    512,
-    768,
-    1024,
-)
-COARSER, WORTH = 3, 0.92  # try up to 3 coarser scales, as long as each makes the drawing at least 8% narrower
-MARGIN, ABOVE = 28.0, 30.0  # around the drawing, and between the title and the drawing
-MOST = 100  # sections in one drawing
-COLOURS = 12  # of edges; no model has more inner dimensions
+    1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128,
+    160, 192, 256, 320, 384, 512, 768, 1024,
+)  # fmt: skip
+# Try up to 3 coarser scales, as long as each makes the drawing at least 8 % narrower
+MAX_COARSER, MIN_GAIN = 3, 0.92
+MARGIN, TITLE_GAP = 28.0, 30.0  # around the drawing; between the title and the drawing
+MAX_SECTIONS = 100  # in one drawing
+MAX_COLOURS = 12  # of edges; no model has more inner dimensions
 SWATCHES = 130.0  # width of the legend's symbols
 
 
@@ -81,18 +52,16 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
         raise ParamcountError(f"= {describe_value(layer)}", where="layer", expected="a non-negative integer")
     n = choose_tokens(model) if tokens is None else tokens
     trace = trace_model(model, TraceOptions(n, source=n if has_encoder_input(model) else None))
-    found = list_sections(trace)
-    if layer is None and len(found) > MOST:
-        raise ParamcountError(
-            f"{len(found):,} kinds of layers do not fit in one drawing",
-            where=model.id,
-            expected=f"at most {MOST}; select one layer",
-        )
-    rows = list_rows(trace, found, found if layer is None else select_layer(found, layer, model.id), layer)
-    parts = count_parts(found)
+    sections = list_sections(trace)
+    if layer is None and len(sections) > MAX_SECTIONS:
+        problem = f"{len(sections):,} kinds of layers do not fit in one drawing"
+        raise ParamcountError(problem, where=model.id, expected=f"at most {MAX_SECTIONS}; select one layer")
+    selected = sections if layer is None else select_layer(sections, layer, model.id)
+    rows = list_rows(trace, sections, selected, layer)
+    parts = count_parts(sections)
     scale = choose_scale(rows)
-    items = [item for _, in_section in rows for band in in_section for item in list_all_items(band.items)]
-    colours = {n: i for i, n in enumerate(list_inner_sizes(items)[:COLOURS])}
+    items = [item for _, bands in rows for band in bands for item in list_all_items(band.items)]
+    colours = {n: i for i, n in enumerate(list_inner_sizes(items)[:MAX_COLOURS])}
     body = assemble_sections(rows, trace.steps, scale, parts, layer)
     whole = place_below(make_header(model, trace), make_legend(body, scale, bool(colours)), body)
     left, top, right, bottom = whole.box
@@ -111,26 +80,22 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
     )
 
 
-def list_rows(trace: Trace, found: Sequence[Section], chosen: Sequence[Section], layer: int | None) -> Rows:
+def list_rows(trace: Trace, sections: Sequence[Section], selected: Sequence[Section], layer: int | None) -> Rows:
     """The selected, nonempty sections with their bands. A section without an outgoing arrow ends with data."""
     rows: Rows = []
-    carried = find_states(trace)
-    for section, before in zip(chosen, [None, *chosen]):
-        known = describe_origins(found, trace.steps, section, before)
-        if layer and layer > min(first for other in found if other.part == section.part for first, _ in other.runs):
-            known |= dict.fromkeys(trace.steps[section.indices[0]].reads[:1], f"from layer {layer - 1:,}")
-        rows.append((section, list_bands(trace, section, carried, known, layers=section.times if layer is None else 1)))
-    rows = [(section, in_section) for section, in_section in rows if in_section]
-    following = [in_section for _, in_section in rows[1:]]
-    return [
-        (
-            section,
-            in_section
-            if after and is_linked((section, in_section), after, trace.steps)
-            else end_with_data(in_section, trace.steps),
-        )
-        for (section, in_section), after in zip(rows, [*following, None])
-    ]
+    states = find_states(trace)
+    for section, previous in zip(selected, [None, *selected]):
+        origins = describe_origins(sections, trace.steps, section, previous)
+        if layer and layer > min(first for other in sections if other.part == section.part for first, _ in other.runs):
+            origins |= dict.fromkeys(trace.steps[section.indices[0]].reads[:1], f"from layer {layer - 1:,}")
+        times = section.times if layer is None else 1
+        rows.append((section, list_bands(trace, section, states, origins, layers=times)))
+    rows = [(section, bands) for section, bands in rows if bands]
+    ended: Rows = []
+    for (section, bands), next_bands in zip(rows, [*(bands for _, bands in rows[1:]), None]):
+        has_arrow = next_bands is not None and is_linked((section, bands), next_bands, trace.steps)
+        ended.append((section, bands if has_arrow else end_with_data(bands, trace.steps)))
+    return ended
 
 
 def choose_tokens(model: Model) -> int:
@@ -141,34 +106,24 @@ def choose_tokens(model: Model) -> int:
 
 def choose_scale(rows: Rows) -> float:
     """The finest scale that truncates no matrix of a layer, or a coarser one if that is much narrower."""
-    most = find_longest_side(rows)
-    scale, *coarser = [scale for scale in SCALES if most / scale <= LONGEST] or SCALES[-1:]
-    wide = measure_width(rows, scale)
-    for other in coarser[:COARSER]:
-        if wide <= WIDEST or (less := measure_width(rows, other)) > WORTH * wide:
+    side = find_longest_side(rows)
+    scale, *coarser = [scale for scale in SCALES if side / scale <= LONGEST] or SCALES[-1:]
+    width = measure_width(rows, scale)
+    for coarser_scale in coarser[:MAX_COARSER]:
+        if width <= WIDEST or (coarser_width := measure_width(rows, coarser_scale)) > MIN_GAIN * width:
             break
-        scale, wide = other, less
+        scale, width = coarser_scale, coarser_width
     return scale
 
 
 def find_longest_side(rows: Rows) -> int:
     """The longest side of a weight in a layer, or of any weight if there are no layers."""
-    for layers in (True, False):
-        items = [
-            item
-            for section, found in rows
-            if bool(section.layers) == layers
-            for band in found
-            for item in list_all_items(band.items)
-        ]
-        matrices = [
-            m
-            for item in items
-            if item.kind != "lookup"
-            for m in (item.right, *item.weights)
-            if m is not None and m.role == "weight"
-        ]
-        sides = [n for m in matrices for n in (m.rows, m.cols) if isinstance(n, int)]
+    for in_layers in (True, False):
+        bands = [band for section, bands in rows if bool(section.layers) == in_layers for band in bands]
+        items = [item for band in bands for item in list_all_items(band.items) if item.kind != "lookup"]
+        matrices = [matrix for item in items for matrix in (item.right, *item.weights) if matrix is not None]
+        weights = [matrix for matrix in matrices if matrix.role == "weight"]
+        sides = [n for weight in weights for n in (weight.rows, weight.cols) if isinstance(n, int)]
         if sides:
             return max(sides)
     return 1
@@ -176,8 +131,8 @@ def find_longest_side(rows: Rows) -> int:
 
 def list_inner_sizes(items: Sequence[Item]) -> list[int]:
     """The inner dimensions of matrix products, in order."""
-    found = [item.right.rows for item in items if item.kind == "product" and item.right]
-    return [n for n in dict.fromkeys(found) if isinstance(n, int) and n > 1]
+    sizes = [item.right.rows for item in items if item.kind == "product" and item.right]
+    return [n for n in dict.fromkeys(sizes) if isinstance(n, int) and n > 1]
 
 
 def describe_products(items: Sequence[Item]) -> Iterator[str]:
@@ -185,7 +140,8 @@ def describe_products(items: Sequence[Item]) -> Iterator[str]:
     for item in items:
         if item.kind in ("product", "lookup") and item.right and item.out:
             name = f"{item.right.label}: " if item.right.label else ""
-            yield f"{name}{f'{item.left} ·' if item.kind == 'product' else 'row lookup in'} {item.right.shape} = {item.out.shape}"
+            operation = f"{item.left} ·" if item.kind == "product" else "row lookup in"
+            yield f"{name}{operation} {item.right.shape} = {item.out.shape}"
 
 
 # ---- title and legend
@@ -194,22 +150,19 @@ def describe_products(items: Sequence[Item]) -> Iterator[str]:
 def make_header(model: Model, trace: Trace) -> Group:
     """The title: model, number of tokens and parameters, changes and warnings."""
     count = count_model(model)
-    what = "parameters of the language model" if count.scope == "language_model" else "parameters"
+    unit = "parameters of the language model" if count.scope == "language_model" else "parameters"
     lines = [
-        f"{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}",
+        f"{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {unit}",
         *describe_changes(model),
         *trace.warnings,
     ]
-    title = Text(0, 20, make_printable(model.name, 80), 22, "start", "title")
-    return Group(
-        texts=(
-            title,
-            *(Text(0, 42 + 16 * i, make_printable(line, 160), 12, "start", "line") for i, line in enumerate(lines)),
-        )
-    )
+    texts = [Text(0, 20, make_printable(model.name, 80), 22, "start", "title")]
+    for i, line in enumerate(lines):
+        texts.append(Text(0, 42 + 16 * i, make_printable(line, 160), 12, "start", "line"))
+    return Group(texts=tuple(texts))
 
 
-def make_legend(body: Group, scale: float, coloured: bool) -> Group:
+def make_legend(body: Group, scale: float, has_colours: bool) -> Group:
     """The legend: colours, marks and the scale."""
     n = next((n for k in range(12) for n in (10**k, 2 * 10**k, 5 * 10**k) if n / scale >= 60), 1)
     per = f"1 px = {scale:g} element{'s' if scale > 1 else ''}" if scale >= 1 else f"{1 / scale:g} px = 1 element"
@@ -218,7 +171,7 @@ def make_legend(body: Group, scale: float, coloured: bool) -> Group:
         ("data", 16.0, "data", True),
         ("weight", 16.0, "weights", True),
         ("rule", snap(n / scale), f"{n:,} elements ({per})", True),
-        ("edges", 16.0, "same colour = same dimension", coloured),
+        ("edges", 16.0, "same colour = same dimension", has_colours),
         ("break", 20.0, "truncated", any(r.broken for r in marks)),
         ("thin", THINNEST, f"under {THINNEST:g} px, drawn as {THINNEST:g} px", any(r.thin for r in marks)),
         ("unknown", 16.0, "size depends on the input", any(r.unknown for r in marks)),
@@ -227,29 +180,28 @@ def make_legend(body: Group, scale: float, coloured: bool) -> Group:
     frames, texts = [], []
     for i, (role, width, text, _) in enumerate(entry for entry in entries if entry[-1]):
         y = 18.0 * i
-        frames.append(
-            Frame(SWATCHES - width, y - (10 if role != "rule" else 7), width, 12 if role != "rule" else 6, role)
-        )
+        offset, height = (7, 6) if role == "rule" else (10, 12)
+        frames.append(Frame(SWATCHES - width, y - offset, width, height, role))
         texts.append(Text(SWATCHES + 8, y, text, 11, "start", "legend"))
     return Group(texts=tuple(texts), frames=tuple(frames))
 
 
-def place_below(head: Group, key: Group, body: Group) -> Group:
+def place_below(header: Group, legend: Group, body: Group) -> Group:
     """The drawing below its title, with the legend at the right, next to the first section if there is room."""
     _, top, right, _ = body.box
-    key = key.move(max(right - key.box[2], head.box[2] + 2 * ABOVE), 4)
-    down = head.box[3] + ABOVE - top
-    if any(is_near(key.box, box) for box in list_boxes(body.move(0, down))):
-        down = max(down, key.box[3] + ABOVE - top)
-    return head.combine(key, body.move(0, down))
+    legend = legend.move(max(right - legend.box[2], header.box[2] + 2 * TITLE_GAP), 4)
+    y = header.box[3] + TITLE_GAP - top
+    if any(is_near(legend.box, box) for box in list_boxes(body.move(0, y))):
+        y = max(y, legend.box[3] + TITLE_GAP - top)
+    return header.combine(legend, body.move(0, y))
 
 
 def list_boxes(group: Group) -> list[Box]:
     """The areas of all shapes in a group and of each segment of its arrows."""
-    found = group.boxes
+    boxes = group.boxes
     for arrow in group.arrows:
-        found += [(min(a, c), min(b, d), max(a, c), max(b, d)) for (a, b), (c, d) in pairwise(arrow.points)]
-    return found
+        boxes += [(min(a, c), min(b, d), max(a, c), max(b, d)) for (a, b), (c, d) in pairwise(arrow.points)]
+    return boxes
 
 
 def is_near(a: Box, b: Box) -> bool:
