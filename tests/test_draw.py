@@ -674,7 +674,7 @@ def test_a_png_without_the_extra_names_what_to_install(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     message = command_error(capsys, "draw", "gpt2-small", "-o", "x.png")
-    assert message == "a PNG needs the [plot] extra (expected pip install 'paramcount[plot]', or an .svg)"
+    assert message == "a PNG needs the [plot] extra (expected pip install 'paramcount[plot]', or an .svg file)"
 
 
 @pytest.mark.parametrize("layer", [True, 1.0, "1", -1, 10**40])

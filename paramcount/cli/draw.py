@@ -44,9 +44,9 @@ def command(
     Data is blue, weights are grey. Identical layers are drawn once. Same colour = same dimension.
     """
     from paramcount.drawing.pictures import draw_model
-    from paramcount.drawing.render import file_of, format_of
+    from paramcount.drawing.render import choose_format, render_file
 
-    format = "svg" if output is None or output == "-" or is_folder(output) else format_of(output)
+    format = "svg" if output is None or output == "-" or is_folder(output) else choose_format(output)
     model = load_model(name, changes, download)
     print_messages(collect_messages([name], [model]))
-    write_named(output, [model], ".svg", file_of(draw_model(model, tokens=tokens, layer=layer), format))
+    write_named(output, [model], ".svg", render_file(draw_model(model, tokens=tokens, layer=layer), format))

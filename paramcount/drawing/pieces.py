@@ -8,16 +8,16 @@ from paramcount.drawing.items import Item
 from paramcount.drawing.matrices import Matrix
 from paramcount.drawing.shapes import Arrow, Group, Point, Rectangle, Sign, Text, snap, text_width
 
-LONGEST = 340.0  # longer matrices are drawn broken
-BROKEN = 210.0  # length of a broken matrix
+LONGEST = 340.0  # longer matrices are truncated
+BROKEN = 210.0  # length of a truncated matrix
 THINNEST = 2.0  # smallest thickness
 UNKNOWN = 26.0  # length of a size that depends on the input
 CARDS, DEPTH = 12, 26.0  # most cards in a stack, and its depth in pixels
 SMALL, NAME = 10.0, 11.0  # font sizes
 LINE = 12.0  # line height
-NEAR = 4.0  # between a rectangle and its text
+TEXT_GAP = 4.0  # between a rectangle and its text
 JOINT = 8.0  # radius of a sign
-RESULT = 22.0  # from words to the data that follow
+RESULT_GAP = 22.0  # from words to the data that follow
 WRAP = 64.0  # labels may be as wide as their rectangle, or this wide
 
 
@@ -41,18 +41,18 @@ def choose_length(n: int | str, scale: float) -> tuple[float, str]:
     """
     if isinstance(n, str):
         return UNKNOWN, "unknown"
-    drawn = snap(n / scale)
-    return (BROKEN, "broken") if drawn > LONGEST else (THINNEST, "thin") if drawn < THINNEST else (drawn, "")
+    length = snap(n / scale)
+    if length > LONGEST:
+        return BROKEN, "broken"
+    return (THINNEST, "thin") if length < THINNEST else (length, "")
 
 
 def make_rectangle(matrix: Matrix, scale: float) -> Rectangle:
     """A matrix as a rectangle centred at (0, 0)."""
-    (height, of_rows), (width, of_cols) = choose_length(matrix.rows, scale), choose_length(matrix.cols, scale)
+    (height, row_mark), (width, col_mark) = choose_length(matrix.rows, scale), choose_length(matrix.cols, scale)
     cards = min(matrix.copies, CARDS)
-    marks = {
-        mark: tuple(axis for axis, found in (("rows", of_rows), ("cols", of_cols)) if found == mark)
-        for mark in ("broken", "thin", "unknown")
-    }
+    axis_marks = (("rows", row_mark), ("cols", col_mark))
+    marks = {name: tuple(axis for axis, mark in axis_marks if mark == name) for name in ("broken", "thin", "unknown")}
     return Rectangle(
         -width / 2,
         -height / 2,
@@ -91,8 +91,8 @@ def split_shape(shape: str, room: float) -> list[str]:
     """A shape in one line, or with the number of copies on a line of its own."""
     if text_width(shape, SMALL) <= max(room, WRAP) or " × [" not in shape:
         return [shape] if shape else []
-    copies, _, one = shape.partition(" × ")
-    return [f"{copies} ×", one]
+    copies, _, single_shape = shape.partition(" × ")
+    return [f"{copies} ×", single_shape]
 
 
 def make_cell(
@@ -103,35 +103,25 @@ def make_cell(
     strips, bottom = [], front.y + front.height
     for vector in biases:
         strip = make_rectangle(vector, scale)
-        strips.append(
-            strip._replace(
-                x=front.x,
-                y=bottom + 3,
-                cards=1,
-                offset=0.0,
-                width=front.width if strip.copies == front.copies else strip.width,
-            )
-        )
+        width = front.width if strip.copies == front.copies else strip.width
+        strips.append(strip._replace(x=front.x, y=bottom + 3, cards=1, offset=0.0, width=width))
         bottom += 3 + strip.height
     left, top, right, _ = front.box
     middle, room = (left + right) / 2, right - left
-    names, shapes = wrap_text(matrix.label, max(room, WRAP), NAME), split_shape(matrix.shape, room)
-    notes = wrap_text(note, max(room, 96.0), SMALL)
+    names = [(line, NAME, "name") for line in wrap_text(matrix.label, max(room, WRAP), NAME)]
+    shapes = [(line, SMALL, "shape") for line in split_shape(matrix.shape, room)]
+    notes = [(line, SMALL, "note") for line in wrap_text(note, max(room, 96.0), SMALL)]
+    above, below = ([*names, *shapes], notes) if all_above else (names, [*shapes, *notes])
     texts = []
-    above = [
-        *((line, NAME, "name") for line in names),
-        *((line, SMALL, "shape") for line in (shapes if all_above else ())),
-    ]
     for i, (line, size, role) in enumerate(reversed(above)):
-        texts.append(Text(middle, top - NEAR - 2 - i * LINE, line, size, role=role))
-    lines = [*((line, "shape") for line in (() if all_above else shapes)), *((line, "note") for line in notes)]
-    for i, (line, role) in enumerate(lines):
-        texts.append(Text(middle, bottom + NEAR + 8 + i * LINE, line, SMALL, role=role))
+        texts.append(Text(middle, top - TEXT_GAP - 2 - i * LINE, line, size, role=role))
+    for i, (line, size, role) in enumerate(below):
+        texts.append(Text(middle, bottom + TEXT_GAP + 8 + i * LINE, line, size, role=role))
     return Group(rectangles=(front, *strips), texts=tuple(texts))
 
 
 class Row:
-    """Groups side by side on the axis."""
+    """Groups next to each other on the axis."""
 
     def __init__(self) -> None:
         self.group, self.x = Group(), 0.0
@@ -173,35 +163,35 @@ def finish_row(item: Item, row: Row, operand: Point | None = None) -> Piece:
 def make_product(item: Item, matrix: Matrix, out: Matrix, scale: float) -> Piece:
     """The input times a matrix: · weight = data."""
     row = Row()
-    given = item.operand is not None
+    has_data_operand = item.operand is not None
     if item.kind == "product":
         row.add_sign("·")
     biases = tuple(m for m in item.weights if m.rows == 1)
-    right = make_cell(matrix, scale, all_above=given, biases=biases, note=item.note)
-    at = row.put(right)
+    right = make_cell(matrix, scale, all_above=has_data_operand, biases=biases, note=item.note)
+    x = row.put(right)
     for other in item.weights:
         if other not in biases:
             row.put(make_cell(other, scale), 4)
     row.add_sign("=" if item.kind == "product" else "→")
     row.put(make_cell(out, scale))
     front = right.rectangles[0]
-    return finish_row(item, row, (at, front.y + front.height) if given else None)
+    return finish_row(item, row, (x, front.y + front.height) if has_data_operand else None)
 
 
 def make_box(item: Item, out: Matrix, scale: float) -> Piece:
-    """Data, after a joint if several inputs meet."""
+    """Data, after a joint if there are several inputs."""
     row = Row()
     if len(item.reads) > 1:
         joint = Sign(JOINT, 0, item.words[0] if item.words else "", item.step)
         line = Arrow(((2 * JOINT, 0), (2 * JOINT + 8, 0)), item.step, item.step, head=False)
         row.put(Group(signs=(joint,), arrows=(line,)))
-        at = row.put(make_cell(out, scale))
-        line = Arrow(((2 * JOINT, 0), (at + make_rectangle(out, scale).x, 0)), item.step, item.step, head=False)
+        x = row.put(make_cell(out, scale))
+        line = Arrow(((2 * JOINT, 0), (x + make_rectangle(out, scale).x, 0)), item.step, item.step, head=False)
         row.group = row.group._replace(arrows=(line,))
         return finish_row(item, row)
     row.put(make_cell(out, scale))
-    done = finish_row(item, row)
-    return done._replace(way_in=(done.group.rectangles[0].x, 0))
+    piece = finish_row(item, row)
+    return piece._replace(way_in=(piece.group.rectangles[0].x, 0))
 
 
 def make_words(item: Item) -> Piece:
@@ -215,17 +205,18 @@ def make_words(item: Item) -> Piece:
     return Piece(item, row.group, row.x, (0, 0), (row.x, 0), joint=row.x / 2)
 
 
-def add_result(done: Piece, scale: float) -> Piece:
-    """Words or a sign with the data that follow, if they are drawn."""
-    out = done.item.out
+def add_result(piece: Piece, scale: float) -> Piece:
+    """Words or a sign with the data that follow, if those are drawn."""
+    out = piece.item.out
     if out is None:
-        return done
+        return piece
     row = Row()
-    row.put(done.group)
-    at = row.put(make_cell(out, scale), RESULT)
+    row.put(piece.group)
+    x = row.put(make_cell(out, scale), RESULT_GAP)
     front = make_rectangle(out, scale)
-    arrow = Arrow((done.way_out, (at + front.x, 0.0)), done.item.step, done.item.step)
-    return done._replace(group=row.group.combine(Group(arrows=(arrow,))), width=row.x, way_out=(at + front.box[2], 0.0))
+    arrow = Arrow((piece.way_out, (x + front.x, 0.0)), piece.item.step, piece.item.step)
+    group = row.group.combine(Group(arrows=(arrow,)))
+    return piece._replace(group=group, width=row.x, way_out=(x + front.box[2], 0.0))
 
 
 def make_sign(item: Item) -> Piece:
@@ -243,13 +234,11 @@ def make_operation(item: Item, scale: float) -> Piece:
     box = row.group.box
     middle, room = (box[0] + box[2]) / 2, max(box[2] - box[0], WRAP)
     lines = [line for word in item.words for line in wrap_text(word, room, NAME)]
-    texts = tuple(
-        Text(middle, box[1] - NEAR - 1 - (len(lines) - 1 - i) * LINE, line, NAME, role="name")
-        for i, line in enumerate(lines)
-    )
-    named = row.group.combine(Group(texts=texts))
+    baseline, last = box[1] - TEXT_GAP - 1, len(lines) - 1
+    texts = tuple(Text(middle, baseline - (last - i) * LINE, line, NAME, role="name") for i, line in enumerate(lines))
+    group = row.group.combine(Group(texts=texts))
     row = Row()
-    row.put(named)
+    row.put(group)
     if item.out:
         row.add_sign("→")
         row.put(make_cell(item.out, scale))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from paramcount.drawing.shapes import CARD, Arrow, Drawing, Frame, Rectangle, Text, snap
+from paramcount.drawing.shapes import CARD, Arrow, Drawing, Frame, Point, Rectangle, Text, snap
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.files import choose_by_extension
 
@@ -15,60 +15,61 @@ FONTS = "'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 LIGHT: dict[str, str | tuple[str, ...]] = {
     "paper": "#ffffff", "ink": "#1f2328", "soft": "#59636e", "line": "#848d97", "frame": "#d0d7de", "inside": "#fafbfc",
     "data": "#9cc3ee", "data-edge": "#2b6cb0", "weight": "#cfd4da", "weight-edge": "#6b7480",
-    "k": ("#b4500b", "#7b3fb8", "#0b7a55", "#b3256b", "#856600", "#0a7688", "#c02b2b", "#4f6d00", "#4a55c9", "#80502f", "#1f2328", "#9c4dcc"),
+    "k": (
+        "#b4500b", "#7b3fb8", "#0b7a55", "#b3256b", "#856600", "#0a7688",
+        "#c02b2b", "#4f6d00", "#4a55c9", "#80502f", "#1f2328", "#9c4dcc",
+    ),
 }  # fmt: skip
 DARK: dict[str, str | tuple[str, ...]] = {
     "paper": "#0f1318", "ink": "#e6edf3", "soft": "#9aa4af", "line": "#6e7781", "frame": "#30363d", "inside": "#141a21",
     "data": "#2a568c", "data-edge": "#78aef0", "weight": "#474f59", "weight-edge": "#98a2ad",
-    "k": ("#f2a25c", "#c79bf2", "#5fd0a3", "#f28ab8", "#e0c04a", "#5cc9d9", "#ff8f85", "#b5d15c", "#a6b1ff", "#d6a583", "#e6edf3", "#e0b3ff"),
+    "k": (
+        "#f2a25c", "#c79bf2", "#5fd0a3", "#f28ab8", "#e0c04a", "#5cc9d9",
+        "#ff8f85", "#b5d15c", "#a6b1ff", "#d6a583", "#e6edf3", "#e0b3ff",
+    ),
 }  # fmt: skip
+AXIS_SIZE = re.compile(r"(?<=[\[ ])(?<!· )\d+(?=[,\]])")  # in a shape; no number of heads
 ENDINGS = {".svg": "svg", ".html": "html", ".htm": "html", ".png": "png"}
-MOST_PIXELS = 8000  # on the longer side of a PNG, unless the drawing itself is larger
-SIZES = {
-    "shape": 10,
-    "name": 11,
-    "note": 10,
-    "sign": 18,
-    "caption": 11,
-    "heading": 12,
-    "times": 16,
-    "title": 22,
-    "line": 12,
-    "legend": 11,
-}
+MAX_PIXELS = 8000  # on the longer side of a PNG, unless the drawing itself is larger
+FONT_SIZES = {
+    "shape": 10, "name": 11, "note": 10, "sign": 18, "caption": 11, "heading": 12, "times": 16, "title": 22,
+    "line": 12, "legend": 11,
+}  # fmt: skip
 
 
-def list_color_rules(of: dict[str, str | tuple[str, ...]], root: str) -> str:
-    """CSS rules for one colour scheme."""
+def list_colour_rules(colours: dict[str, str | tuple[str, ...]], root: str) -> str:
+    """The CSS rules of one colour scheme."""
     rules = [
-        f".paper{{fill:{of['paper']}}}",
-        f"text{{fill:{of['ink']}}}",
-        f".note,.line,.caption,.legend{{fill:{of['soft']}}}",
-        f".flow path{{stroke:{of['line']}}}",
-        f".head{{fill:{of['line']}}}",
-        f".joint{{fill:{of['paper']};stroke:{of['line']}}}",
-        f".layer,.expert{{fill:{of['inside']};stroke:{of['frame']}}}",
-        f".active{{fill:{of['inside']};stroke:{of['weight-edge']}}}",
-        f".rule{{stroke:{of['ink']}}}",
+        f".paper{{fill:{colours['paper']}}}",
+        f"text{{fill:{colours['ink']}}}",
+        f".note,.line,.caption,.legend{{fill:{colours['soft']}}}",
+        f".flow path{{stroke:{colours['line']}}}",
+        f".head{{fill:{colours['line']}}}",
+        f".joint{{fill:{colours['paper']};stroke:{colours['line']}}}",
+        f".layer,.expert{{fill:{colours['inside']};stroke:{colours['frame']}}}",
+        f".active{{fill:{colours['inside']};stroke:{colours['weight-edge']}}}",
+        f".rule{{stroke:{colours['ink']}}}",
     ]
     for role in ("data", "weight"):
-        rules.append(f".{role}{{fill:{of[role]};stroke:{of[f'{role}-edge']}}}")
-        rules.append(f".{role}-off{{fill:{of['paper']};stroke:{of[f'{role}-edge']}}}")
-        rules.append(f".{role}-line{{stroke:{of[f'{role}-edge']}}}")
-    rules += [f".k{i}{{fill:{c}}}.e{i}{{stroke:{c}}}" for i, c in enumerate(of["k"])]
+        rules.append(f".{role}{{fill:{colours[role]};stroke:{colours[f'{role}-edge']}}}")
+        rules.append(f".{role}-off{{fill:{colours['paper']};stroke:{colours[f'{role}-edge']}}}")
+        rules.append(f".{role}-line{{stroke:{colours[f'{role}-edge']}}}")
+    rules += [f".k{i}{{fill:{c}}}.e{i}{{stroke:{c}}}" for i, c in enumerate(colours["k"])]
     return "".join(f"{root} {rule}".replace("}.", f"}}{root} .").replace(",.", f",{root} .") for rule in rules)
 
 
 def make_style() -> str:
     root = ".paramcount-drawing"
-    sizes = "".join(f"{root} .{role}{{font-size:{size}px}}" for role, size in SIZES.items())
+    sizes = "".join(f"{root} .{role}{{font-size:{size}px}}" for role, size in FONT_SIZES.items())
     plain = (
         f"{root} text{{font-family:{FONTS};text-anchor:middle}}{sizes}"
         f"{root} .title,{root} .heading,{root} .times{{font-weight:bold}}{root} .caption{{letter-spacing:.02em}}"
         f"{root} .start{{text-anchor:start}}{root} .end{{text-anchor:end}}"
         f"{root} path{{fill:none}}{root} .edge{{stroke-width:2}}{root} .unknown{{stroke-dasharray:3 2}}"
     )
-    return f"{plain}{list_color_rules(LIGHT, root)}@media (prefers-color-scheme:dark){{{list_color_rules(DARK, root)}}}"
+    return (
+        f"{plain}{list_colour_rules(LIGHT, root)}@media (prefers-color-scheme:dark){{{list_colour_rules(DARK, root)}}}"
+    )
 
 
 def fmt(value: float) -> str:
@@ -90,15 +91,16 @@ def render_svg(drawing: Drawing, id: str = "drawing") -> str:
     """The drawing as one SVG element."""
     width, height = fmt(drawing.width), fmt(drawing.height)
     name = re.sub(r"[^A-Za-z0-9_-]", "-", id)
-    about = f"{len(drawing.rectangles)} matrices, drawn to scale. {'; '.join(drawing.words)}"
+    title = f"{escape_text(drawing.title)}: forward pass of {drawing.tokens:,} tokens, drawn to scale"
+    description = f"{len(drawing.rectangles)} matrices, drawn to scale. {'; '.join(drawing.words)}"
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="paramcount-drawing" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
-        f'aria-labelledby="{name}-title {name}-desc">',
-        f'<title id="{name}-title">{escape_text(drawing.title)}: forward pass of {drawing.tokens:,} tokens, drawn to scale</title>',
-        f'<desc id="{name}-desc">{escape_text(about, 20000)}</desc>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="paramcount-drawing" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" role="img" aria-labelledby="{name}-title {name}-desc">',
+        f'<title id="{name}-title">{title}</title>',
+        f'<desc id="{name}-desc">{escape_text(description, 20000)}</desc>',
         f"<style>{make_style()}</style>",
-        f'<defs><marker id="{name}-head" viewBox="0 0 6 6" refX="5.6" refY="3" markerWidth="6" markerHeight="6" orient="auto">'
-        '<path class="head" d="M0 0L6 3L0 6Z"/></marker></defs>',
+        f'<defs><marker id="{name}-head" viewBox="0 0 6 6" refX="5.6" refY="3" markerWidth="6" markerHeight="6" '
+        'orient="auto"><path class="head" d="M0 0L6 3L0 6Z"/></marker></defs>',
         f'<rect class="paper" width="{width}" height="{height}"/>',
     ]
     for frame in drawing.frames:
@@ -123,8 +125,10 @@ def draw_frame(frame: Frame) -> Iterator[str]:
     sample = Rectangle(x, y, width, height, 0, 1, "weight", "", "", 0)
     match frame.role:
         case "rule":
-            middle, right, bottom = fmt(y + height / 2), fmt(x + width), fmt(y + height)
-            yield f'<path class="rule" d="M{fmt(x)} {fmt(y)}V{bottom}M{fmt(x)} {middle}H{right}M{right} {fmt(y)}V{bottom}"/>'
+            left, right = fmt(x), fmt(x + width)
+            top, middle, bottom = fmt(y), fmt(y + height / 2), fmt(y + height)
+            outline = f"M{left} {top}V{bottom}M{left} {middle}H{right}M{right} {top}V{bottom}"
+            yield f'<path class="rule" d="{outline}"/>'
         case "break":
             yield from draw_rectangle(sample._replace(broken=("cols",)), {})
         case "thin":
@@ -137,10 +141,11 @@ def draw_frame(frame: Frame) -> Iterator[str]:
         case "stack":
             yield from draw_rectangle(sample._replace(x=x - 4, y=y + 4, width=10, height=8, cards=4, offset=2.5), {})
         case _:
+            corners = ' rx="6"' if frame.role in ("layer", "expert") else ""
+            size = f'width="{fmt(width)}" height="{fmt(height)}"{corners}'
             for i in range(frame.cards, -1, -1):
                 role = "active" if frame.role == "expert" and i <= frame.active else frame.role
-                round = ' rx="6"' if frame.role in ("layer", "expert") else ""
-                yield f'<rect class="{role}" x="{fmt(x + CARD * i)}" y="{fmt(y - CARD * i)}" width="{fmt(width)}" height="{fmt(height)}"{round}/>'
+                yield f'<rect class="{role}" x="{fmt(x + CARD * i)}" y="{fmt(y - CARD * i)}" {size}/>'
 
 
 def draw_arrow(arrow: Arrow, name: str) -> str:
@@ -156,9 +161,8 @@ def trace_outline(r: Rectangle) -> str:
     """The outline of a rectangle and its cards; one outline per card if they do not overlap."""
     x, y, w, h, o, behind = r.x, r.y, r.width, r.height, r.offset, r.cards - 1
     if behind and (w <= o or h <= o):
-        return "".join(
-            f"M{fmt(x + o * i)} {fmt(y - o * i)}h{fmt(w)}v{fmt(h)}h{fmt(-w)}z" for i in range(behind, -1, -1)
-        )
+        card = f"h{fmt(w)}v{fmt(h)}h{fmt(-w)}z"
+        return "".join(f"M{fmt(x + o * i)} {fmt(y - o * i)}{card}" for i in range(behind, -1, -1))
     up = f"h{fmt(o)}v{fmt(-o)}" * behind
     down = f"h{fmt(-o)}v{fmt(o)}" * behind
     return f"M{fmt(x)} {fmt(y)}{up}h{fmt(w)}v{fmt(h)}{down}h{fmt(-w)}z"
@@ -179,28 +183,33 @@ def trace_inner_lines(r: Rectangle) -> str:
 def trace_mask(r: Rectangle) -> str:
     """The unmasked area: below the diagonal, within the window."""
     x, y, w, h = r.x, r.y, r.width, r.height
-    known = isinstance(r.cols, int) and isinstance(r.rows, int)
-    back = min(1.0, r.window / r.cols) if r.window is not None and known and isinstance(r.cols, int) else 1.0
-    dx, dy = snap(w * back), snap(h * back)
+    share = 1.0  # of a row that the window covers
+    if r.window is not None and isinstance(r.cols, int) and isinstance(r.rows, int):
+        share = min(1.0, r.window / r.cols)
+    dx, dy = snap(w * share), snap(h * share)
     points = [(x, y), (x + w, y + h), (x + w - dx, y + h), (x, y + dy)]
     if r.mask == "near":
         points = [(x, y), (x + dx, y), (x + w, y + h - dy), (x + w, y + h), *points[2:]]
-    return "M" + "L".join(f"{fmt(a)} {fmt(b)}" for a, b in points) + "z"
+    return f"{trace_polyline(points)}z"
 
 
 def trace_break(r: Rectangle, axis: str) -> tuple[str, str]:
-    """(white gap, two ragged edges) of a broken rectangle."""
-    upright = axis == "cols"  # the break runs from top to bottom
+    """(white gap, two ragged edges) of a truncated rectangle."""
+    is_vertical = axis == "cols"  # the break runs from top to bottom
     left, top, right, bottom = r.box
-    start, end = (top - 3, bottom + 3) if upright else (left - 3, right + 3)
-    middle = (r.x + r.width / 2) if upright else (r.y + r.height / 2)
+    start, end = (top - 3, bottom + 3) if is_vertical else (left - 3, right + 3)
+    middle = (r.x + r.width / 2) if is_vertical else (r.y + r.height / 2)
     n = max(2, round((end - start) / 7))
-    along = [start + snap((end - start) * i / n) for i in range(n + 1)]
-    ragged = [[(middle + shift + (2.5 if i % 2 else -2.5), t) for i, t in enumerate(along)] for shift in (-3.0, 3.0)]
-    edges = ragged if upright else [[(b, a) for a, b in edge] for edge in ragged]
-    lines = ["M" + "L".join(f"{fmt(a)} {fmt(b)}" for a, b in edge) for edge in edges]
-    around = [*edges[0], *reversed(edges[1])]
-    return "M" + "L".join(f"{fmt(a)} {fmt(b)}" for a, b in around) + "z", "".join(lines)
+    positions = [start + snap((end - start) * i / n) for i in range(n + 1)]
+    edges = []
+    for shift in (-3.0, 3.0):
+        edge = [(middle + shift + (2.5 if i % 2 else -2.5), position) for i, position in enumerate(positions)]
+        edges.append(edge if is_vertical else [(b, a) for a, b in edge])
+    return f"{trace_polyline([*edges[0], *reversed(edges[1])])}z", "".join(map(trace_polyline, edges))
+
+
+def trace_polyline(points: Sequence[Point]) -> str:
+    return "M" + "L".join(f"{fmt(x)} {fmt(y)}" for x, y in points)
 
 
 def draw_rectangle(r: Rectangle, colours: dict[int, int]) -> Iterator[str]:
@@ -225,25 +234,24 @@ def draw_rectangle(r: Rectangle, colours: dict[int, int]) -> Iterator[str]:
 
 
 def draw_text(text: Text, colours: dict[int, int]) -> str:
-    size = "" if SIZES.get(text.role) == text.size else f' style="font-size:{fmt(text.size)}px"'
+    size = "" if FONT_SIZES.get(text.role) == text.size else f' style="font-size:{fmt(text.size)}px"'
     side = "" if text.anchor == "middle" else f" {text.anchor}"
     content = escape_text(text.text)
     if text.role == "shape":
-        content = re.sub(
-            r"(?<=[\[ ])(?<!· )\d+(?=[,\]])", lambda m: color_number(m[0], colours), content
-        )  # sizes of axes, not numbers of heads
+        content = AXIS_SIZE.sub(lambda size: colour_number(size[0], colours), content)
     content = content.replace("ᵀ", '<tspan dy="-4" style="font-size:75%">T</tspan>')  # few fonts have this letter
     return f'<text class="{text.role}{side}" x="{fmt(text.x)}" y="{fmt(text.y)}"{size}>{content}</text>'
 
 
-def color_number(n: str, colours: dict[int, int]) -> str:
+def colour_number(n: str, colours: dict[int, int]) -> str:
     return f'<tspan class="k{colours[int(n)]}">{n}</tspan>' if int(n) in colours else n
 
 
 def render_html(drawing: Drawing) -> str:
     """An HTML page that shows the drawing and scrolls it if it is too wide."""
     page = (
-        f"body{{margin:0;background:{LIGHT['paper']};color:{LIGHT['ink']};font:15px/1.5 {FONTS}}}details{{padding:1em 28px}}"
+        f"body{{margin:0;background:{LIGHT['paper']};color:{LIGHT['ink']};font:15px/1.5 {FONTS}}}"
+        "details{padding:1em 28px}"
         f"@media (prefers-color-scheme:dark){{body{{background:{DARK['paper']};color:{DARK['ink']}}}}}"
         ".wide{overflow-x:auto}.wide svg{display:block;margin:auto}"
     )
@@ -274,32 +282,29 @@ def render_png(drawing: Drawing) -> bytes:
     try:
         import resvg_py
     except ImportError:
-        raise ParamcountError(
-            "a PNG needs the [plot] extra", expected="pip install 'paramcount[plot]', or an .svg"
-        ) from None
-    zoom = max(1, min(2, int(MOST_PIXELS // max(drawing.width, drawing.height))))
-    return bytes(
-        resvg_py.svg_to_bytes(
-            svg_string=render_svg(drawing), zoom=zoom, font_files=find_fonts(), sans_serif_family="DejaVu Sans"
-        )
-    )
+        expected = "pip install 'paramcount[plot]', or an .svg file"
+        raise ParamcountError("a PNG needs the [plot] extra", expected=expected) from None
+    zoom = max(1, min(2, int(MAX_PIXELS // max(drawing.width, drawing.height))))
+    svg, fonts = render_svg(drawing), find_fonts()
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=zoom, font_files=fonts, sans_serif_family="DejaVu Sans"))
 
 
 def find_fonts() -> list[str]:
     """Fonts that come with matplotlib, for systems without fonts."""
     from importlib.util import find_spec
 
-    found = find_spec("matplotlib")
-    folder = Path(found.origin).parent / "mpl-data" / "fonts" / "ttf" if found and found.origin else None
-    return [
-        str(path) for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf") if folder and (path := folder / name).is_file()
-    ]
+    spec = find_spec("matplotlib")
+    if spec is None or spec.origin is None:
+        return []
+    folder = Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf"
+    paths = [folder / name for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")]
+    return [str(path) for path in paths if path.is_file()]
 
 
-def format_of(path: str) -> str:
+def choose_format(path: str) -> str:
     """The format for a file extension.
 
-    >>> format_of("gpt2.SVG"), format_of("block.htm")
+    >>> choose_format("gpt2.SVG"), choose_format("block.htm")
     ('svg', 'html')
 
     Raises: ParamcountError for any other extension.
@@ -307,6 +312,7 @@ def format_of(path: str) -> str:
     return choose_by_extension(path, ENDINGS)
 
 
-def file_of(drawing: Drawing, format: str) -> str | bytes:
+def render_file(drawing: Drawing, format: str) -> str | bytes:
     """The content of a file in this format."""
-    return render_png(drawing) if format == "png" else render_html(drawing) if format == "html" else render_svg(drawing)
+    renderers: dict[str, Callable[[Drawing], str | bytes]] = {"png": render_png, "html": render_html}
+    return renderers.get(format, render_svg)(drawing)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -24,25 +26,25 @@ def snap(length: float) -> float:
 
 
 class Rectangle(NamedTuple):
-    """A matrix to scale, except on the axes listed in `broken`, `thin` and `unknown`."""
+    """A matrix, drawn to scale except on the axes in `broken`, `thin` and `unknown`."""
 
     x: float
     y: float
     width: float
     height: float
-    rows: int | str  # a name where the size depends on the input
+    rows: int | str  # a size that depends on the input is a name
     cols: int | str
     role: str  # data | weight
     label: str  # "queries", "Kᵀ"; may be empty
-    shape: str  # as printed: "12 × [768, 64]"
-    step: int  # index in Trace.steps of the operation that computes it or uses it
+    shape: str  # as text: "12 × [768, 64]"
+    step: int  # index in Trace.steps of the operation that computes or uses it
     name: str = ""  # tensor name of a weight in the checkpoint
-    copies: int = 1  # stacked behind one another
+    copies: int = 1  # in a stack
     cards: int = 1  # number of copies drawn
     offset: float = 0  # between two cards, to the right and up
-    beside: int = 1  # heads concatenated in it
-    broken: tuple[str, ...] = ()  # axes ("rows", "cols") that are longer than drawn
-    thin: tuple[str, ...] = ()  # axes that are thinner than drawn
+    beside: int = 1  # number of heads concatenated in it
+    broken: tuple[str, ...] = ()  # axes ("rows", "cols") that are truncated
+    thin: tuple[str, ...] = ()  # axes whose size is too small to draw to scale
     unknown: tuple[str, ...] = ()  # axes whose size depends on the input
     mask: str = ""  # causal | near: which elements are not masked
     window: int | None = None  # attention window of a masked matrix
@@ -153,14 +155,14 @@ class Drawing(NamedTuple):
 
         Raises: ParamcountError for another extension, and if the file cannot be written.
         """
-        from paramcount.drawing.render import ENDINGS, file_of
+        from paramcount.drawing.render import ENDINGS, render_file
         from paramcount.output.files import choose_by_extension, write_atomically
 
         format = choose_by_extension(str(path), ENDINGS, where="save")
-        write_atomically(str(path), file_of(self, format), "save")
+        write_atomically(str(path), render_file(self, format), "save")
 
     def _repr_svg_(self) -> str:
-        """The drawing, for notebooks. Its id is made of what it shows, so that several fit on one page."""
+        """The drawing, for notebooks. Its id contains the model, tokens and layer, so that it is unique on a page."""
         return self.svg(f"drawing-{self.id}-{self.tokens}-{'all' if self.layer is None else self.layer}")
 
 
@@ -187,22 +189,19 @@ class Group(NamedTuple):
         """One group with the shapes of all."""
         groups = (self, *others)
         return Group(
-            tuple(one for group in groups for one in group.rectangles),
-            tuple(one for group in groups for one in group.arrows),
-            tuple(one for group in groups for one in group.texts),
-            tuple(one for group in groups for one in group.signs),
-            tuple(one for group in groups for one in group.frames),
+            tuple(chain.from_iterable(group.rectangles for group in groups)),
+            tuple(chain.from_iterable(group.arrows for group in groups)),
+            tuple(chain.from_iterable(group.texts for group in groups)),
+            tuple(chain.from_iterable(group.signs for group in groups)),
+            tuple(chain.from_iterable(group.frames for group in groups)),
         )
 
     @property
     def boxes(self) -> list[Box]:
         """The areas of its shapes, except arrows."""
-        return [
-            *(one.box for one in self.rectangles),
-            *(one.box for one in self.texts),
-            *(one.box for one in self.signs),
-            *(one.box for one in self.frames),
-        ]
+        shapes: Iterable[Rectangle | Text | Sign | Frame]
+        shapes = chain(self.rectangles, self.texts, self.signs, self.frames)
+        return [shape.box for shape in shapes]
 
     @property
     def box(self) -> Box:
@@ -230,7 +229,12 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     >>> text_width("[768, 64]", 10)
     49.703125
     """
-    hundredths = sum(
-        LETTERS.get(c) or (FOREIGN if ord(c) > 0x2200 else CAPITAL if c.isupper() else OTHER) for c in text
-    )
+    hundredths = sum(map(letter_width, text))
     return snap(hundredths * size * (112 if bold else 100) / 10_000)
+
+
+def letter_width(c: str) -> int:
+    """The width of a letter in hundredths of an em."""
+    if ord(c) > 0x2200:
+        return LETTERS.get(c, FOREIGN)
+    return LETTERS.get(c, CAPITAL if c.isupper() else OTHER)
