@@ -93,7 +93,9 @@ def test_layers_of_several_kinds_run_in_their_order_too() -> None:
 def test_too_many_layers_to_be_told_one_by_one_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 2**31}), encoding="utf-8")
-    assert "at most 100,000; omit --full to show identical layers once" in command_error(capsys, "trace", str(path), "--full")
+    assert "at most 100,000; omit --full to show identical layers once" in command_error(
+        capsys, "trace", str(path), "--full"
+    )
 
 
 def test_csv_has_a_row_for_each_step_and_heading(run: Runner) -> None:

@@ -8,11 +8,11 @@ from typing import NamedTuple, TypeAlias
 
 from paramcount.drawing.shapes import Arrow, Box, Group, Point
 
-STEP = 6.0  # between two parallel lines
-OUT = 9.0  # distance before the first turn
+LINE_GAP = 6.0  # between two parallel lines
+TURN = 9.0  # distance before the first turn
 TRACKS, NEAREST = 5, 12  # channels to try: above and below everything, and near the endpoints
-BLOCKED, ALONG, ACROSS = 100.0, 30.0, 4.0  # costs of crossing a shape, overlapping a line, crossing a line
-CLEAR = 9.0  # a path whose extra cost is below this is good enough
+BLOCKED, OVERLAP, CROSSING = 100.0, 30.0, 4.0  # costs of crossing a shape, overlapping a line, crossing a line
+CLEAR = 9.0  # a path with a lower extra cost is good enough
 SLACK = 0.5  # tolerance
 
 
@@ -44,62 +44,56 @@ class Lines:
 
     def draw(self, start: Point, ports: Sequence[Port], step: int, end: int, head: bool) -> None:
         """Add an arrow to the port with the cheapest path: direct if nothing is in the way, else along a channel."""
-        least, best = float("inf"), tuple[Point, ...]((start,))
-        for around in (False, True):
+        lowest_cost, best = float("inf"), tuple[Point, ...]((start,))
+        for allows_detours in (False, True):
             for rank, port in enumerate(ports):
-                for points in (
-                    list_detours(start, port, self.channels(start, port)) if around else list_direct_paths(start, port)
-                ):
-                    cost = self.cost(points, step, least - rank / 2) + rank / 2
-                    if cost < least:
-                        least, best = cost, points
-            if least < measure_path(best) + CLEAR:
+                paths = list_direct_paths(start, port)
+                if allows_detours:
+                    paths = list_detours(start, port, self.list_channels(start, port))
+                for points in paths:
+                    cost = self.compute_cost(points, step, lowest_cost - rank / 2) + rank / 2
+                    if cost < lowest_cost:
+                        lowest_cost, best = cost, points
+            if lowest_cost < measure_path(best) + CLEAR:
                 break
         points = simplify_path(best)
         for a, b in pairwise(points):
-            upright = a[0] == b[0]
-            low, high = sorted((a[upright], b[upright]))
-            self.used[upright].append((a[1 - upright], low, high, step))
+            is_vertical = a[0] == b[0]
+            low, high = sorted((a[is_vertical], b[is_vertical]))
+            self.used[is_vertical].append((a[1 - is_vertical], low, high, step))
         self.arrows.append(Arrow(points, step, end, head))
 
-    def channels(self, start: Point, port: Port) -> list[float]:
+    def list_channels(self, start: Point, port: Port) -> list[float]:
         """y positions for long lines: above and below everything, and right above and below single shapes."""
-        between = {
-            y
-            for left, top, right, bottom in self.boxes
-            if right > start[0] and left < port.x
-            for y in (top - 7, bottom + 7)
-        }
-        near = sorted(between, key=lambda y: (abs(y - port.y) + abs(y - start[1]), y))[:NEAREST]
-        return [
-            *(self.top - OUT - i * STEP for i in range(TRACKS)),
-            *near,
-            *(self.bottom + OUT + i * STEP for i in range(TRACKS)),
-        ]
+        boxes = [box for box in self.boxes if box[2] > start[0] and box[0] < port.x]
+        edges = {y for _, top, _, bottom in boxes for y in (top - 7, bottom + 7)}
+        near = sorted(edges, key=lambda y: (abs(y - port.y) + abs(y - start[1]), y))[:NEAREST]
+        above = [self.top - TURN - i * LINE_GAP for i in range(TRACKS)]
+        below = [self.bottom + TURN + i * LINE_GAP for i in range(TRACKS)]
+        return [*above, *near, *below]
 
-    def cost(self, points: Sequence[Point], step: int, most: float) -> float:
-        """The cost of a path: length, corners, crossed shapes and lines. Stops once it exceeds `most`."""
-        found = measure_path(points)
+    def compute_cost(self, points: Sequence[Point], step: int, limit: float) -> float:
+        """The cost of a path: length, corners, crossed shapes and lines. A path over `limit` is not finished."""
+        cost = measure_path(points)
         for a, b in pairwise(points):
-            if found >= most:
-                return found
-            upright = a[0] == b[0]
-            at = a[1 - upright]
-            low, high = (a[upright], b[upright]) if a[upright] <= b[upright] else (b[upright], a[upright])
-            if upright:
-                found += BLOCKED * sum(1 for x, y, x2, y2 in self.boxes if x < at < x2 and low < y2 and y < high)
+            if cost >= limit:
+                return cost
+            is_vertical = a[0] == b[0]
+            at = a[1 - is_vertical]
+            low, high = a[is_vertical], b[is_vertical]
+            if low > high:
+                low, high = high, low
+            if is_vertical:
+                cost += BLOCKED * sum(1 for x, y, x2, y2 in self.boxes if x < at < x2 and low < y2 and y < high)
             else:
-                found += BLOCKED * sum(1 for x, y, x2, y2 in self.boxes if y < at < y2 and low < x2 and x < high)
-            along, across = self.used[upright], self.used[not upright]
-            found += ALONG * sum(
-                1
-                for other, start, end, begun in along
-                if abs(at - other) < STEP - 1 and low < end and start < high and begun != step
-            )
-            found += ACROSS * sum(
-                1 for other, start, end, begun in across if low < other < high and start < at < end and begun != step
-            )
-        return found
+                cost += BLOCKED * sum(1 for x, y, x2, y2 in self.boxes if y < at < y2 and low < x2 and x < high)
+            for other, start, end, other_step in self.used[is_vertical]:
+                if abs(at - other) < LINE_GAP - 1 and low < end and start < high and other_step != step:
+                    cost += OVERLAP
+            for other, start, end, other_step in self.used[not is_vertical]:
+                if low < other < high and start < at < end and other_step != step:
+                    cost += CROSSING
+        return cost
 
 
 def measure_path(points: Sequence[Point]) -> float:
@@ -116,7 +110,7 @@ def list_direct_paths(start: Point, port: Port) -> Iterator[tuple[Point, ...]]:
         return
     if abs(y - port.y) < 0.01:
         yield start, end
-    for at in (port.x - OUT, *(x + OUT + i * STEP for i in range(3))):
+    for at in (port.x - TURN, *(x + TURN + i * LINE_GAP for i in range(3))):
         if x < at < port.x:
             yield start, (at, y), (at, port.y), end
 
@@ -126,20 +120,20 @@ def list_detours(start: Point, port: Port, channels: Sequence[float]) -> Iterato
     (x, y), end = start, (port.x, port.y)
     for c in channels:
         for i in range(2):
-            first = x + OUT + i * STEP
+            first = x + TURN + i * LINE_GAP
             if port.side == "left":
-                yield start, (first, y), (first, c), (port.x - OUT, c), (port.x - OUT, port.y), end
+                yield start, (first, y), (first, c), (port.x - TURN, c), (port.x - TURN, port.y), end
             elif (c > port.y + 4) if port.side == "below" else (c < port.y - 4):
                 yield start, (first, y), (first, c), (port.x, c), end
 
 
 def simplify_path(points: Sequence[Point]) -> tuple[Point, ...]:
     """The path without redundant points."""
-    found = [points[0]]
+    path = [points[0]]
     for point in points[1:]:
-        if point == found[-1]:
+        if point == path[-1]:
             continue
-        if len(found) > 1 and (found[-2][0] == found[-1][0] == point[0] or found[-2][1] == found[-1][1] == point[1]):
-            found.pop()
-        found.append(point)
-    return tuple(found)
+        if len(path) > 1 and (path[-2][0] == path[-1][0] == point[0] or path[-2][1] == path[-1][1] == point[1]):
+            path.pop()
+        path.append(point)
+    return tuple(path)

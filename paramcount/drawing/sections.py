@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from math import prod
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ class Section(NamedTuple):
     part: str
     layers: tuple[Scope, ...]  # one for each nested stack
     indices: tuple[int, ...]  # of the steps that are drawn
-    covers: tuple[range, ...]  # all steps that it represents
+    covers: tuple[range, ...]  # all steps that the section represents
     times: int  # number of equal layers
     kinds: tuple[str, ...]
     runs: tuple[tuple[int, int], ...]
@@ -37,32 +37,30 @@ class Section(NamedTuple):
 
 def list_sections(trace: Trace) -> list[Section]:
     """The sections of a trace in order. Kinds of layers with equal steps share a section."""
-    found: list[Section] = []
-    alike: dict[Hashable, int] = {}
+    sections: list[Section] = []
+    section_of: dict[Hashable, int] = {}  # {signature: index of the section}
     for _, group in groupby(range(len(trace.steps)), key=lambda i: find_place(trace.steps[i])):
         indices = tuple(group)
         layers, part = trace.steps[indices[0]].layers, trace.steps[indices[0]].part
         covers = (range(indices[0], indices[-1] + 1),)
         if not layers:
-            found.append(Section(part, (), indices, covers, 1, (), ()))
+            sections.append(Section(part, (), indices, covers, 1, (), ()))
             continue
         last = layers[-1]
         times = prod(scope.copies for scope in layers)
         key = (part, layers[:-1], last.name.partition("{layer}")[0], tuple(make_signature(trace.steps, indices)))
-        if key in alike:
-            before = found[alike[key]]
-            runs = join_ranges((*before.runs, *last.runs))
-            more = before._replace(
-                covers=(*before.covers, *covers),
-                times=before.times + times,
-                kinds=(*before.kinds, last.kind),
-                runs=runs,
+        if key in section_of:
+            section = sections[section_of[key]]
+            sections[section_of[key]] = section._replace(
+                covers=(*section.covers, *covers),
+                times=section.times + times,
+                kinds=(*section.kinds, last.kind),
+                runs=join_ranges((*section.runs, *last.runs)),
             )
-            found[alike[key]] = more
         else:
-            alike[key] = len(found)
-            found.append(Section(part, layers, indices, covers, times, (last.kind,), join_ranges(last.runs)))
-    return found
+            section_of[key] = len(sections)
+            sections.append(Section(part, layers, indices, covers, times, (last.kind,), join_ranges(last.runs)))
+    return sections
 
 
 def find_place(step: Step) -> Hashable:
@@ -70,53 +68,45 @@ def find_place(step: Step) -> Hashable:
 
 
 def make_signature(steps: Sequence[Step], indices: Sequence[int]) -> Iterator[Hashable]:
-    """What must be equal for two kinds of layers to share a section."""
+    """The properties of each step that are equal if two kinds of layers share a section."""
     first = indices[0]
     for i in indices:
         step = steps[i]
         reads = tuple(i - j if j >= first else steps[j].out for j in step.reads)
         note = "" if step.weights and step.weights[0].tied_to else step.note
-        under = tuple((u.axis, u.copies, u.active) for u in step.scopes if u.axis != "layer")
-        yield (
-            step.op,
-            step.text,
-            step.inputs,
-            step.out,
-            step.heads,
-            note,
-            reads,
-            under,
-            tuple((held.shape, held.component) for held in step.weights),
-        )
+        scopes = tuple((scope.axis, scope.copies, scope.active) for scope in step.scopes if scope.axis != "layer")
+        weights = tuple((weight.shape, weight.component) for weight in step.weights)
+        yield step.op, step.text, step.inputs, step.out, step.heads, note, reads, scopes, weights
 
 
-def select_layer(found: Sequence[Section], layer: int, where: str) -> list[Section]:
+def select_layer(sections: Sequence[Section], layer: int, where: str) -> list[Section]:
     """The sections that contain the layer, in the decoder if there are several stacks.
 
     Raises: ParamcountError if there is no such layer.
     """
-    stacks = [section for section in found if section.layers]
-    own = [section for section in stacks if section.part == "decoder"] or stacks
-    if not own:
+    stacks = [section for section in sections if section.layers]
+    candidates = [section for section in stacks if section.part == "decoder"] or stacks
+    if not candidates:
         raise ParamcountError("has no layers", where=where)
-    chosen = [section for section in own if any(first <= layer < first + length for first, length in section.runs)]
-    if not chosen:
-        last = max(first + length for section in own for first, length in section.runs) - 1
-        first = min(first for section in own for first, _ in section.runs)
-        raise ParamcountError(f"layer {layer:,} does not exist", where=where, expected=f"{first}–{last:,}")
-    return chosen
+    runs = {section: [range(first, first + length) for first, length in section.runs] for section in candidates}
+    selected = [section for section in candidates if any(layer in run for run in runs[section])]
+    if not selected:
+        indices = [index for run in chain.from_iterable(runs.values()) for index in (run[0], run[-1])]
+        expected = f"{min(indices)}–{max(indices):,}"
+        raise ParamcountError(f"layer {layer:,} does not exist", where=where, expected=expected)
+    return selected
 
 
 def make_heading(section: Section, steps: Sequence[Step], parts: int, layer: int | None) -> str:
     """The heading of a section. `parts`: number of stacks in the model. `layer`: the selected layer, if any."""
-    words = [name_section(section, steps, parts)] if not section.layers or parts > 1 else []
+    phrases = [name_section(section, steps, parts)] if not section.layers or parts > 1 else []
     kinds = dict.fromkeys(map(describe_kind, section.kinds))
-    words += kinds if len(kinds) == 1 else []
+    phrases += kinds if len(kinds) == 1 else []
     if section.layers and layer is None:
-        words.append(describe_runs(section.runs))
+        phrases.append(describe_runs(section.runs))
     elif section.layers and section.times > 1:
-        words.append(f"{section.times:,} equal layers: {describe_runs(section.runs)}")
-    return " · ".join(filter(None, words))
+        phrases.append(f"{section.times:,} identical layers: {describe_runs(section.runs)}")
+    return " · ".join(filter(None, phrases))
 
 
 def name_section(section: Section, steps: Sequence[Step], parts: int = 1) -> str:
@@ -125,15 +115,19 @@ def name_section(section: Section, steps: Sequence[Step], parts: int = 1) -> str
     if section.layers or section.part not in ("decoder", "encoder"):
         return name
     ops = {steps[i].op for i in section.indices}
-    held = {weight.component for i in section.indices for weight in steps[i].weights}
-    purpose = "output" if "lm_head" in held or "last row" in ops else "embedding" if "lookup" in ops else ""
+    components = {weight.component for i in section.indices for weight in steps[i].weights}
+    purpose = ""
+    if "lm_head" in components or "last row" in ops:
+        purpose = "output"
+    elif "lookup" in ops:
+        purpose = "embedding"
     if parts == 1:
         return purpose
     return f"{name} {purpose}".strip()
 
 
 def describe_runs(runs: Sequence[tuple[int, int]]) -> str:
-    """Runs of layers for people.
+    """Runs of layers as text.
 
     >>> describe_runs(((0, 12),)), describe_runs(((3, 1), (7, 1))), describe_runs(((0, 1),))
     ('layers 0–11', 'layers 3, 7', 'layer 0')
@@ -145,30 +139,30 @@ def describe_runs(runs: Sequence[tuple[int, int]]) -> str:
 
 
 def find_states(trace: Trace) -> dict[int, Shape]:
-    """What the scans and delta rules of a trace carry from token to token: {step: shape}."""
+    """The recurrent states of the scans and delta rules in a trace: {step: shape}."""
     return {i: step.state[0] for i, step in enumerate(trace.steps) if step.state and step.op in ("scan", "delta rule")}
 
 
 # ---- bands
 
 
-def is_linked(before: tuple[Section, Sequence[Band]], after: Sequence[Band], steps: Sequence[Step]) -> bool:
-    """Whether the data with which a section ends are those with which the next begins."""
-    section, bands = before
-    first = after[0].items[0]
-    given = first.kind == "source" and bool(
-        steps[first.step].reads or steps[first.step].weights
-    )  # no input of the model
-    return given and first.step in (bands[-1].items[-1].step, *section.ends)
+def is_linked(previous: tuple[Section, Sequence[Band]], bands: Sequence[Band], steps: Sequence[Step]) -> bool:
+    """Whether a section begins with the data at the end of the previous section."""
+    previous_section, previous_bands = previous
+    first = bands[0].items[0]
+    is_model_input = not steps[first.step].reads and not steps[first.step].weights
+    if first.kind != "source" or is_model_input:
+        return False
+    return first.step in (previous_bands[-1].items[-1].step, *previous_section.ends)
 
 
 def end_with_data(bands: Sequence[Band], steps: Sequence[Step]) -> list[Band]:
-    """Bands the last of which ends in data that are drawn, if they were not."""
+    """The bands, with the data at the end of the last one drawn."""
     *others, last = bands
-    item = last.items[-1]
+    *items, item = last.items
     if item.out is None and item.kind in ("words", "sign", "operation"):
-        last = last._replace(items=(*last.items[:-1], item._replace(out=make_output(steps[item.step], item.step))))
-    return [*others, last]
+        item = item._replace(out=make_output(steps[item.step], item.step))
+    return [*others, last._replace(items=(*items, item))]
 
 
 class Band(NamedTuple):
@@ -179,63 +173,58 @@ class Band(NamedTuple):
 
 
 def list_bands(
-    trace: Trace, section: Section, carried: Mapping[int, Shape], origins: Mapping[int, str], *, layers: int = 1
+    trace: Trace, section: Section, states: Mapping[int, Shape], origins: Mapping[int, str], *, layers: int = 1
 ) -> list[Band]:
-    """The bands of a section: a new one after each residual sum.
+    """The bands of a section. Each residual sum ends a band.
 
     `origins`: labels of data from other sections. `layers`: number of layers that the section represents.
     """
     items = [
         label_source(item, trace.steps, origins)._replace(layers=layers)
-        for item in list_items(trace.steps, section.indices, states=carried)
+        for item in list_items(trace.steps, section.indices, states=states)
     ]
-    found: list[list[Item]] = [[]]
+    bands: list[list[Item]] = [[]]
     for i, item in enumerate(items):
-        found[-1].append(item)
-        if (
-            item.kind == "sign"
-            and item.words == ("+",)
-            and has_matrices(found[-1])
-            and has_matrices(items[i + 1 :])
-            and is_bottleneck(items, i)
-        ):
-            found.append([Item("source", item.step, (), make_output(trace.steps[item.step], item.step))])
-    return [Band(name_band(band, trace.steps), tuple(band)) for band in found if band]
+        bands[-1].append(item)
+        is_sum = item.kind == "sign" and item.words == ("+",)
+        has_both_sides = has_matrices(bands[-1]) and has_matrices(items[i + 1 :])
+        if is_sum and has_both_sides and is_bottleneck(items, i):
+            bands.append([Item("source", item.step, (), make_output(trace.steps[item.step], item.step))])
+    return [Band(name_band(band, trace.steps), tuple(band)) for band in bands if band]
 
 
 def label_source(item: Item, steps: Sequence[Step], origins: Mapping[int, str]) -> Item:
-    """A source with a label: what it is or where it comes from."""
+    """A source with a label: its name, or where it comes from."""
     if item.kind != "source" or item.out is None or item.reads:
         return item
     step = steps[item.step]
-    label = steps[item.step].text if not step.reads and not step.weights else origins.get(item.step, "")
+    label = step.text if not step.reads and not step.weights else origins.get(item.step, "")
     return item._replace(out=item.out._replace(label=label))
 
 
 def describe_origins(
-    found: Sequence[Section], steps: Sequence[Step], section: Section, before: Section | None
+    sections: Sequence[Section], steps: Sequence[Step], section: Section, previous: Section | None
 ) -> dict[int, str]:
-    """{step: label} of data from other sections, except the preceding one, which has an arrow."""
+    """{step: label} of data from other sections, except from the previous one if an arrow comes from it."""
     first = steps[section.indices[0]].reads[:1]
-    known = before.ends if before and set(first) & set(before.ends) else ()
-    parts = count_parts(found)
-    return {
-        i: f"from {name_origin(other, steps, section, parts)}"
-        for other in found
-        if other is not section
-        for covered in other.covers
-        for i in covered
-        if i not in known
-    }
+    has_arrow = previous is not None and bool(set(first) & set(previous.ends))
+    arrow_starts = previous.ends if previous and has_arrow else ()
+    parts = count_parts(sections)
+    labels: dict[int, str] = {}
+    for other in sections:
+        if other is not section:
+            label = f"from {name_origin(other, steps, section, parts)}"
+            labels |= dict.fromkeys(chain.from_iterable(other.covers), label)
+    return {step: label for step, label in labels.items() if step not in arrow_starts}
 
 
-def count_parts(found: Sequence[Section]) -> int:
+def count_parts(sections: Sequence[Section]) -> int:
     """The number of separate stacks in a model, such as an encoder and a decoder."""
-    return len({section.part for section in found if section.layers and section.part != "cross_attention"})
+    return len({section.part for section in sections if section.layers and section.part != "cross_attention"})
 
 
 def name_origin(other: Section, steps: Sequence[Step], section: Section, parts: int) -> str:
-    """How another section that reads from this one calls it."""
+    """The name of a section in the labels of `section`, which reads from it."""
     if other.layers and other.part == section.part:
         return "other layers" if section.layers else f"layer {sum(other.runs[-1]) - 1:,}"
     return f"the {name_section(other, steps, parts) or name_section(other, steps, 2)}"
@@ -246,31 +235,27 @@ def has_matrices(items: Sequence[Item]) -> bool:
 
 
 def is_bottleneck(items: Sequence[Item], i: int) -> bool:
-    """Whether all data that later items read go through this item."""
-    before = {item.step for item in items[:i] if item.kind != "source"}
-    first = {item.step for item in items[:i] if item.kind == "source"}
-    return not any(step in before or step in first for item in items[i + 1 :] for step in item.reads)
+    """Whether later items read no item before this one."""
+    earlier = {item.step for item in items[:i]}
+    return earlier.isdisjoint(step for item in items[i + 1 :] for step in item.reads)
 
 
 def name_band(items: Sequence[Item], steps: Sequence[Step]) -> str:
     """The name of a band, from its operations."""
-    found = []
-    ops = {steps[item.step].op for item in items if item.kind != "source"}
-    held = {
-        weight.component.partition(".")[0]
-        for item in items
-        if item.kind != "source"
-        for weight in steps[item.step].weights
-    }
-    if "QKᵀ" in ops or any(item.operand is not None for item in items):
-        crossing = any(steps[item.step].part == "cross_attention" for item in items if item.operand is not None)
-        found.append("cross-attention" if crossing else "attention")
-    if ops & {"scan"}:
-        found.append("state space model")
-    if ops & {"delta rule"}:
-        found.append("linear attention")
+    drawn_steps = [steps[item.step] for item in items if item.kind != "source"]
+    ops = {step.op for step in drawn_steps}
+    components = {weight.component.partition(".")[0] for step in drawn_steps for weight in step.weights}
+    attentions = [steps[item.step] for item in items if item.operand is not None]
+    names = []
+    if "QKᵀ" in ops or attentions:
+        is_cross = any(step.part == "cross_attention" for step in attentions)
+        names.append("cross-attention" if is_cross else "attention")
+    if "scan" in ops:
+        names.append("state space model")
+    if "delta rule" in ops:
+        names.append("linear attention")
     if any(item.kind == "experts" for item in items):
-        found.append("mixture of experts")
-    elif "mlp" in held:
-        found.append("feed-forward")
-    return ", ".join(found)
+        names.append("mixture of experts")
+    elif "mlp" in components:
+        names.append("feed-forward")
+    return ", ".join(names)
