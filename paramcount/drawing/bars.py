@@ -12,7 +12,7 @@ from paramcount.counting.count import COMPONENTS
 from paramcount.errors import ParamcountError, find_nearest, make_printable
 from paramcount.output.files import choose_by_extension
 from paramcount.output.numbers import format_count
-from paramcount.views.compare import UNVERIFIED, describe_row_changes, is_unverified
+from paramcount.views.compare import UNVERIFIED, Row, describe_row_changes, is_unverified
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ AXIS_HEIGHT, TOP_AXIS_HEIGHT, NOTE_HEIGHT = 0.42, 0.2, 0.14
 FONT_SIZE = 8.0  # points
 MANY = 12  # with more models, the scale is repeated at the top
 DPI = 150
-STYLE: Any = {
+STYLE: Any = {  # matplotlib types the keys, not the values
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans", "Verdana"],  # the first comes with matplotlib, the second is as wide
     "font.size": FONT_SIZE,
@@ -51,7 +51,7 @@ STYLE: Any = {
 }
 
 TITLE = "Parameters by component"
-METADATA: dict[Format, dict[str, Any]] = {  # reproducible: no dates
+METADATA: dict[Format, dict[str, str | None]] = {  # reproducible: no dates
     "svg": {"Date": None, "Creator": None, "Title": TITLE},
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None, "Title": TITLE},
@@ -90,9 +90,7 @@ def choose_format(path: str) -> Format:
     return choose_by_extension(path, ENDINGS, where="--plot")
 
 
-def plot_rows(
-    rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scale: Scale = "linear", paper: bool = True
-) -> bytes:
+def plot_rows(rows: Sequence[Row], *, format: Format = "svg", scale: Scale = "linear", paper: bool = True) -> bytes:
     """The bar chart of rows from `views.compare.make_rows`. `paper`: white background, otherwise transparent."""
     for option, value, choices in (("format", format, ENDINGS.values()), ("scale", scale, ("linear", "log"))):
         if value not in choices:
@@ -124,7 +122,7 @@ def plot_rows(
     return content.getvalue()
 
 
-def place_bars(rows: Sequence[Mapping[str, Any]]) -> tuple[list[Line], list[Bar], float]:
+def place_bars(rows: Sequence[Row]) -> tuple[list[Line], list[Bar], float]:
     """(rows, bars, height) of the plot, from top to bottom.
 
     >>> from paramcount.views.compare import make_rows
@@ -221,7 +219,7 @@ def format_tick(n: int) -> str:
     return f"{whole:,}{'.' if decimals else ''}{decimals} {unit}".rstrip()
 
 
-def _make_figure(rows: Sequence[Mapping[str, Any]], scale: Scale, *, has_outlines: bool) -> Figure:
+def _make_figure(rows: Sequence[Row], scale: Scale, *, has_outlines: bool) -> Figure:
     """The plot. `has_outlines`: text becomes outlines, so letters that the font lacks are escaped."""
     from matplotlib.figure import Figure
 
@@ -232,8 +230,8 @@ def _make_figure(rows: Sequence[Mapping[str, Any]], scale: Scale, *, has_outline
     names = [line.name for line in lines]
     left = min(max(map(_measure_name, names)) + 2 * MARGIN, WIDTH / 2)
     components = [name for name in COMPONENTS if any(bar.components[name] for bar in bars)]
-    legend = LEGEND_ROW * math.ceil(len(components) / LEGEND_COLUMNS) + 2 * MARGIN
-    above = legend + (TOP_AXIS_HEIGHT if len(rows) > MANY else 0)
+    legend_height = LEGEND_ROW * math.ceil(len(components) / LEGEND_COLUMNS) + 2 * MARGIN
+    above = legend_height + (TOP_AXIS_HEIGHT if len(rows) > MANY else 0)
     notes = [axis.label, *(make_printable(line, 110) for line in describe_row_changes(rows))]
     notes += [UNVERIFIED] if any(is_unverified(row) for row in rows) else []
     below = AXIS_HEIGHT + NOTE_HEIGHT * "\n".join(notes).count("\n")
@@ -259,8 +257,10 @@ def _make_figure(rows: Sequence[Mapping[str, Any]], scale: Scale, *, has_outline
         from matplotlib.patches import Patch
 
         handles = [Patch(facecolor=COLOURS[name], label=name) for name in components]
-        style: dict[str, Any] = {"frameon": False, "borderaxespad": 0.4, "handlelength": 1.2}
-        figure.legend(handles=handles, loc="upper left", ncols=LEGEND_COLUMNS, **style)
+        legend = figure.legend(
+            handles=handles, loc="upper left", ncols=LEGEND_COLUMNS, borderaxespad=0.4, handlelength=1.2
+        )
+        legend.set_frame_on(False)
     return figure
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from paramcount import __version__
 from paramcount.counting.count import Count
@@ -24,7 +24,7 @@ from paramcount.tracing.render import describe_scope, describe_step, list_footno
 from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Scope, Step, Trace
 from paramcount.tracing.walk import TraceOptions
-from paramcount.views.compare import build_comparison_table, make_rows
+from paramcount.views.compare import Row, build_comparison_table, make_rows
 from paramcount.views.model import build_model_table, describe_count
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import Check, run_checks, summarize_checks
@@ -185,7 +185,7 @@ def _count_common_scopes(a: Sequence[Scope], b: Sequence[Scope]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b)))
 
 
-def _finalize(value: Any, safe: type[Markup]) -> Any:
+def _finalize(value: object, safe: type[Markup]) -> Markup | str:
     """A value as the template prints it: grouped digits, no control characters. Jinja escapes it afterwards."""
     if isinstance(value, safe):
         return value
@@ -202,7 +202,7 @@ def _mark_inner(text: str, safe: type[Markup]) -> Markup:
     return safe("").join(pieces)
 
 
-def _draw_bars(rows: Sequence[dict[str, Any]], safe: Callable[[str], Markup]) -> Markup:
+def _draw_bars(rows: Sequence[Row], safe: Callable[[str], Markup]) -> Markup:
     """The bar chart of all models as an SVG element without namespaces and styles."""
     from paramcount.drawing.bars import Scale, plot_rows
 
