@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from tests.batches import in_batches
 from tests.model_types import default_document
 from tests.refusing import error_of
 
@@ -39,8 +40,11 @@ def count_row(row: dict[str, str]) -> pc.Count:
 VALUED = [row for row in load_rows() if row["value"]]
 
 
-@pytest.mark.parametrize(
-    "row", [row for row in VALUED if row["total"] != "refused"], ids=lambda row: f"{row['model_type']}-{row['alias']}"
+@in_batches(
+    "row",
+    [row for row in VALUED if row["total"] != "refused"],
+    ids=lambda row: f"{row['model_type']}-{row['alias']}",
+    size=60,
 )
 def test_an_alias_counts_as_the_reference_builds_it(row: dict[str, str]) -> None:
     count = count_row(row)

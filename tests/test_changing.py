@@ -21,6 +21,7 @@ from paramcount.cli.commands import COMMANDS
 from paramcount.sizes import get_key, inner_configs
 from paramcount.sizes.values import format_size, parse_settings
 from paramcount.zoo.what_if import changes_to_dict, describe_changes, get_size
+from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line, command_error
 from tests.running import Runner
@@ -73,7 +74,7 @@ def test_eight_layers_more_cost_eight_layers() -> None:
     assert pc.count(pc.what_if("llama-3.1-8b", n_layers=40)).total == 8_030_261_248 + 8 * LLAMA_LAYER
 
 
-@pytest.mark.parametrize("id", OTHERS)
+@in_batches("id", OTHERS, size=50)
 def test_three_layers_more_cost_three_times_the_last_one(id: str) -> None:
     """The last layer's weights are read off the tensors of the unchanged model, one by one."""
     sizes: Any = zoo.load_entry(id).sizes
@@ -87,7 +88,7 @@ def test_three_layers_more_cost_three_times_the_last_one(id: str) -> None:
     assert pc.count(pc.what_if(id, n_layers=n + 3)).total == pc.count(id).total + 3 * last
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=50)
 def test_a_what_if_is_the_entry_with_that_size_written_in_it(id: str) -> None:
     model = zoo.load_entry(id)
     config = model.sizes.model_dump()
@@ -110,7 +111,7 @@ def test_a_what_if_is_the_entry_with_that_size_written_in_it(id: str) -> None:
                 )
 
 
-@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+@in_batches("name", sorted(MODEL_TYPES), size=50)
 def test_of_a_config_json_it_is_the_one_with_another_key_but_for_what_is_noted(name: str) -> None:
     """Every number of every architecture doubled, here and in its config.json."""
     document = default_config(name)
@@ -134,7 +135,7 @@ def test_of_a_config_json_it_is_the_one_with_another_key_but_for_what_is_noted(n
                 ]
 
 
-@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+@in_batches("name", sorted(MODEL_TYPES), size=50)
 def test_one_layer_more_costs_something_or_is_refused(name: str) -> None:
     """No list of layers is left at its old length in silence."""
     model = pc.load(default_config(name))

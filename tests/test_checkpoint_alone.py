@@ -32,6 +32,7 @@ from paramcount.checkpoints.writers.gguf_names import list_gguf_tensors
 from paramcount.counting.count import COMPONENTS, Count
 from paramcount.counting.tensors import Tensor, locate_component
 from paramcount.zoo import count_model
+from tests.batches import in_batches
 from tests.comparison import expect_names, load_reference, load_reference_names
 from tests.gguf_writing import finish_file
 from tests.headers import NAMES, Tensors, assign_shards, load_saved, write_file, write_header, write_shards
@@ -297,8 +298,10 @@ def make_checkpoint(count: Count) -> Checkpoint:
     return Checkpoint(Path("x.json"), "safetensors", held, (File("x.json", Path("x.json"), None),))
 
 
-@pytest.mark.parametrize(
-    "id", [id for id, found in load_reference().items() if MANY or sum(found["shapes"].values()) < SMALL]
+@in_batches(
+    "id",
+    [id for id, found in load_reference().items() if MANY or sum(found["shapes"].values()) < SMALL],
+    size=20,
 )
 def test_every_model_of_the_zoo_is_named_by_its_own_tensors(id: str) -> None:
     count = pc.count(id)

@@ -18,6 +18,7 @@ from paramcount import __version__, zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.cli.commands import COMMANDS
 from paramcount.cli.docs import render_markdown
+from tests.batches import in_batches
 from tests.running import Run, Runner
 
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
@@ -76,7 +77,7 @@ def test_an_entry_nobody_checked_says_so(run: Runner) -> None:
 
 
 @pytest.mark.parametrize("id", IDS)
-@pytest.mark.parametrize("width", [80, 120])
+@in_batches("width", [80, 120], size=50)
 def test_every_model_is_readable_within_the_width(
     run: Runner, id: str, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from paramcount.counting.count import count_sizes
 from paramcount.flow import given, sum_parameters
 from paramcount.sizes import Sizes
 from paramcount.sizes.rules import validate_sizes
+from tests.batches import in_batches
 from tests.symbolic import make_symbolic, replace_sizes
 
 DATA = Path(__file__).parent / "data"
@@ -511,7 +512,7 @@ def test_every_mixture_and_nothing_else_has_a_closed_form_of_what_is_not_visited
     assert set(UNVISITED) == {name for name in TOTAL if "n_active_experts" in architecture(name).model_fields}
 
 
-@pytest.mark.parametrize("id", ENTRIES)
+@in_batches("id", ENTRIES, size=80)
 def test_every_entry_of_the_zoo_equals_its_closed_form(id: str) -> None:
     model = zoo.load_entry(id)
     name, c, count = str(model.architecture), model.sizes, paramcount.count(id)
@@ -551,7 +552,7 @@ STRUCTURES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "structure"), STRUCTURES)
+@in_batches(("name", "structure"), STRUCTURES, size=40)
 def test_a_declaration_and_its_closed_form_are_the_same_polynomial(name: str, structure: dict[str, Any]) -> None:
     cls = architecture(name)
     c, _ = make_symbolic(example_sizes(name).model_copy(update=structure))
@@ -560,7 +561,7 @@ def test_a_declaration_and_its_closed_form_are_the_same_polynomial(name: str, st
     assert sum_parameters(out, active=True) == active_parameters(name, c)
 
 
-@pytest.mark.parametrize(("name", "structure"), STRUCTURES)
+@in_batches(("name", "structure"), STRUCTURES, size=40)
 def test_a_declaration_and_its_closed_form_agree_on_every_point_of_a_sweep(
     name: str, structure: dict[str, Any]
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import main
+from tests.batches import in_batches
 from tests.refusing import error_of, model_error
 from tests.test_config_files import QWEN, TOTAL
 
@@ -570,7 +571,7 @@ KNOWN_WARNINGS = {
 }
 
 
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+@in_batches("path", REAL, ids=lambda path: path.stem, size=80)
 def test_a_released_config_has_no_warnings(path: Path) -> None:
     config = json.loads(path.read_text(encoding="utf-8"))["config"]
     assert pc.load(config).reading.warnings == tuple(text for name, text in KNOWN_WARNINGS.items() if name == path.stem)

@@ -17,6 +17,7 @@ from paramcount.counting.arithmetic import format_arithmetic
 from paramcount.counting.count import COMPONENTS, PARTS, count_sizes
 from paramcount.sizes import Sizes
 from paramcount.sizes.rules import validate_sizes
+from tests.batches import in_batches
 
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 MIXTURES = [id for id in IDS if hasattr(zoo.load_entry(id).sizes, "n_routed_experts")]
@@ -28,7 +29,7 @@ def resize_model(id: str, **changes: Any) -> Sizes:
     return validate_sizes(type(sizes), sizes.model_dump() | changes)
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=80)
 def test_components_parts_details_and_tensors_all_sum_to_the_total(id: str) -> None:
     count = pc.count(id)
     assert sum(count.components.values()) == count.total
@@ -41,7 +42,7 @@ def test_components_parts_details_and_tensors_all_sum_to_the_total(id: str) -> N
         assert opened == count.components[name]
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=80)
 def test_all_names_of_the_conventions_are_there_zeros_too(id: str) -> None:
     count = pc.count(id)
     assert tuple(count.components) == COMPONENTS
@@ -49,7 +50,7 @@ def test_all_names_of_the_conventions_are_there_zeros_too(id: str) -> None:
     assert all(type(n) is int for n in (*count.components.values(), *count.details.values(), count.total, count.active))
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=80)
 def test_words_mean_what_the_conventions_say(id: str) -> None:
     count, c = pc.count(id), pc.count(id).components
     tables = c["embedding"] + c["other_embedding"] + c["position"] + c["lm_head"]
@@ -62,14 +63,14 @@ def test_words_mean_what_the_conventions_say(id: str) -> None:
     assert (count.bytes_fp32, count.bytes_bf16) == (4 * count.total, 2 * count.total)
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=80)
 def test_active_is_at_most_the_total_and_equal_when_dense(id: str) -> None:
     count = pc.count(id)
     assert (count.active < count.total) == (id in MIXTURES)
     assert count.active == count.total - count.components["experts"] + count.active_components["experts"]
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=80)
 def test_the_printed_arithmetic_of_each_component_gives_its_count(id: str) -> None:
     count = pc.count(id)
     for name, written in format_arithmetic(count).items():
@@ -79,7 +80,7 @@ def test_the_printed_arithmetic_of_each_component_gives_its_count(id: str) -> No
             assert count.components[name] == 0 if written.startswith("tied to") else name == "vision"
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=80)
 def test_what_is_tied_has_the_shape_of_what_it_is_tied_to(id: str) -> None:
     shapes = {tensor.name: tensor.shape for tensor in pc.count(id).tensors}
     assert [

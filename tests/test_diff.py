@@ -18,6 +18,7 @@ from paramcount.api import what_if
 from paramcount.cli.diff import add_brackets, render_arithmetic
 from paramcount.counting.tensors import qualify_component
 from paramcount.views.diff import diff_models
+from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
 from tests.refusing import command_error
 from tests.running import Run, Runner
@@ -82,7 +83,7 @@ def test_two_llamas_differ_in_three_sizes_and_four_components() -> None:
     assert (found.difference, found.active_difference) == (8_030_261_248 - 6_738_415_616, 8_030_261_248 - 6_738_415_616)
 
 
-@pytest.mark.parametrize(("a", "b"), [*NEIGHBOURS, *FAR])
+@in_batches(("a", "b"), [*NEIGHBOURS, *FAR], size=50)
 def test_the_components_sum_to_the_difference_the_largest_first(a: str, b: str) -> None:
     found = pc.diff(a, b)
     assert sum(c.difference for c in found.components) == found.difference == pc.count(b).total - pc.count(a).total
@@ -101,7 +102,7 @@ def test_the_components_sum_to_the_difference_the_largest_first(a: str, b: str) 
     }
 
 
-@pytest.mark.parametrize(("a", "b"), [*NEIGHBOURS, *FAR])
+@in_batches(("a", "b"), [*NEIGHBOURS, *FAR], size=50)
 def test_every_printed_difference_is_what_its_arithmetic_gives(a: str, b: str) -> None:
     for c in pc.diff(a, b).components:
         printed = re.sub(r"\(tied to \w+\)|,", "", render_arithmetic(c)).replace("×", "*").replace("−", "-")
@@ -109,7 +110,7 @@ def test_every_printed_difference_is_what_its_arithmetic_gives(a: str, b: str) -
         assert eval(printed) == c.difference  # noqa: S307
 
 
-@pytest.mark.parametrize(("a", "b"), [*NEIGHBOURS, *FAR])
+@in_batches(("a", "b"), [*NEIGHBOURS, *FAR], size=50)
 def test_the_other_way_round_it_is_the_same_with_the_other_sign(a: str, b: str) -> None:
     there, back = pc.diff(a, b), pc.diff(b, a)
     assert {c.component: c.difference for c in there.components} == {
@@ -119,7 +120,7 @@ def test_the_other_way_round_it_is_the_same_with_the_other_sign(a: str, b: str) 
     assert {size.only for size in there.sizes} | {size.only for size in back.sizes} <= {"", "a", "b"}
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=80)
 def test_a_model_does_not_differ_from_itself(id: str) -> None:
     found = pc.diff(id, id)
     assert (found.difference, found.active_difference, found.sizes, found.components, found.beside) == (
@@ -206,7 +207,7 @@ def test_two_models_by_name_print_sizes_then_components_then_the_total(run: Runn
     assert run("diff", "llama-2-7b", "meta-llama/Llama-3.1-8B") == Run(0, LLAMAS, "")
 
 
-@pytest.mark.parametrize(("a", "b"), [*NEIGHBOURS, *FAR])
+@in_batches(("a", "b"), [*NEIGHBOURS, *FAR], size=50)
 def test_it_reads_within_80_columns(run: Runner, a: str, b: str) -> None:
     done = run("diff", a, b)
     assert (done.code, done.err) == (0, "")

@@ -21,6 +21,7 @@ from paramcount.drawing.shapes import BOLD, Drawing, Rectangle, Text
 from paramcount.loading import load
 from paramcount.tracing.trace import Shape, Step
 from paramcount.zoo import Model
+from tests.batches import in_batches
 from tests.drawings import (
     SVG,
     assert_all_inside,
@@ -280,7 +281,7 @@ def step_shapes(step: Step) -> tuple[str, tuple[Shape, ...]]:
     return step.op, tuple(weight.shape for weight in step.weights)
 
 
-@pytest.mark.parametrize("name", [*pick_structures(), *sorted(MODEL_TYPES)])
+@in_batches("name", [*pick_structures(), *sorted(MODEL_TYPES)], size=8)
 def test_every_model_is_drawn_to_scale_without_anything_on_anything_else(name: str) -> None:
     drawing = draw_layer(name)
     trace = trace_drawing(load_model(name), drawing)
@@ -324,7 +325,7 @@ def test_what_is_grey_sums_to_the_parameters(name: str) -> None:
     assert total == count.total
 
 
-@pytest.mark.parametrize("name", [*pick_structures(), *sorted(MODEL_TYPES)])
+@in_batches("name", [*pick_structures(), *sorted(MODEL_TYPES)], size=20)
 def test_a_block_is_a_small_file(name: str) -> None:
     """A block is smaller than the whole model with its repeats folded; where that is large, blocks are looked at."""
     if len(draw_layer(name).svg().encode()) >= LARGEST:

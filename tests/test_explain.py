@@ -26,6 +26,7 @@ from paramcount.explaining.pieces import evaluate, walk_model
 from paramcount.explaining.render_text import render_latex, render_text
 from paramcount.zoo import count_model
 from tests import test_mutants
+from tests.batches import in_batches
 from tests.cases import load_cases
 from tests.golden import assert_golden
 from tests.printed import evaluate_latex, evaluate_text, parse_page
@@ -59,7 +60,7 @@ def load_case(id: str) -> zoo.Model:
 # ---- every model, every architecture
 
 
-@pytest.mark.parametrize("id", MORE)
+@in_batches("id", MORE, size=30)
 def test_each_printed_value_equals_its_printed_formula_and_arithmetic(id: str) -> None:
     explanation = explain_case(id)
     page = parse_page(render_text(explanation, 80))
@@ -71,7 +72,7 @@ def test_each_printed_value_equals_its_printed_formula_and_arithmetic(id: str) -
         assert evaluate_text(sum_, {}) == value, what
 
 
-@pytest.mark.parametrize("id", EVERY)
+@in_batches("id", EVERY, size=60)
 def test_each_value_equals_its_latex_formula(id: str) -> None:
     explanation = explain_case(id)
     sizes = {size.name: size.value for size in explanation.sizes}
@@ -80,7 +81,7 @@ def test_each_value_equals_its_latex_formula(id: str) -> None:
             assert evaluate_latex(line.latex, sizes) == evaluate_latex(line.latex_numbers, {}) == line.value
 
 
-@pytest.mark.parametrize("id", EVERY)
+@in_batches("id", EVERY, size=60)
 def test_components_sum_to_the_total_and_inactive_experts_explain_the_active_count(id: str) -> None:
     loaded = load_case(id)
     explanation, count = explain_case(id), count_model(loaded)
@@ -104,7 +105,7 @@ def test_components_sum_to_the_total_and_inactive_experts_explain_the_active_cou
     }
 
 
-@pytest.mark.parametrize("id", EVERY)
+@in_batches("id", EVERY, size=60)
 def test_a_page_fits_80_columns_except_for_tensor_names(id: str) -> None:
     explanation = explain_case(id)
     names = tuple(line.detail for line in explanation.lines if "." in line.detail)
@@ -112,7 +113,7 @@ def test_a_page_fits_80_columns_except_for_tensor_names(id: str) -> None:
         assert len(row) <= 80 or row.strip().startswith(names)
 
 
-@pytest.mark.parametrize("id", EVERY)
+@in_batches("id", EVERY, size=30)
 def test_layers_and_weights_outside_layers_sum_to_the_total(id: str) -> None:
     loaded = load_case(id)
     found = walk_model(loaded.sizes, loaded.reading.head)
@@ -135,7 +136,7 @@ def test_the_name_of_a_stack_is_the_prefix_of_its_tensors() -> None:
             ] == []
 
 
-@pytest.mark.parametrize("id", EVERY)
+@in_batches("id", EVERY, size=40)
 def test_heads_and_shared_weights_sum_to_the_attention_of_a_layer(id: str) -> None:
     loaded = load_case(id)
     found = walk_model(loaded.sizes, loaded.reading.head)

@@ -17,6 +17,7 @@ from paramcount.huggingface.multimodal import ENCODERS
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
 from paramcount.zoo import count_model
+from tests.batches import in_batches
 from tests.cases import load_cases
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line
@@ -81,7 +82,7 @@ def test_the_formulas_of_components_details_and_parts_evaluate_to_their_counts(i
     assert sorted(COUNTS) == sorted({of for of in COUNTS if isinstance(getattr(count, of), int)})
 
 
-@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+@in_batches("name", sorted(MODEL_TYPES), size=30)
 def test_the_formulas_of_a_config_json_evaluate_to_its_count(name: str) -> None:
     for config in CASES[name][-1:]:
         model = pc.load(config)
@@ -192,7 +193,7 @@ NOT_OF_A_MODEL = {name for name in ARCHITECTURES if name.endswith("ForTokenClass
 ZIPPED = {"nemotron-nas"}  # several lists per layer, each required once another is given
 
 
-@pytest.mark.parametrize("name", sorted(set(ARCHITECTURES) - NOT_OF_A_MODEL))
+@in_batches("name", sorted(set(ARCHITECTURES) - NOT_OF_A_MODEL), size=12)
 def test_an_architecture_with_its_required_flags_evaluates_to_the_count(name: str) -> None:
     model = load_models()[name]
     structure, errors = supply_structure(name, model.sizes)

@@ -15,6 +15,7 @@ import paramcount
 from paramcount import formulas, zoo
 from paramcount.errors import ParamcountError
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
+from tests.batches import in_batches
 
 LARGEST = 2**63 - 1
 HUGE = 10**12
@@ -335,8 +336,8 @@ WRONG: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "size"), EACH_SIZE)
 @pytest.mark.parametrize("wrong", WRONG)
+@in_batches(("name", "size"), EACH_SIZE, size=80)
 def test_a_wrong_size_is_one_line_that_names_it(name: str, size: str, wrong: str) -> None:
     value, said = WRONG[wrong]
     sizes, flags = sample_arguments(name)

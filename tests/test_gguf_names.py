@@ -23,6 +23,7 @@ from paramcount.checkpoints.writers.gguf_tables import ROBERTA, ROPE_FACTORS, WI
 from paramcount.counting.tensors import TOWERS, Tensor
 from paramcount.loading import load
 from paramcount.zoo import count_model
+from tests.batches import in_batches
 from tests.gguf_writing import LAYOUTS, Layout, Shapes
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line
@@ -55,7 +56,7 @@ def omit_added(layout: Layout) -> Shapes:
 # ---- names and shapes
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@in_batches("name", LAYOUTS, size=80)
 def test_every_tensor_has_the_name_and_shape_that_the_converter_gives_it(name: str) -> None:
     layout = LAYOUTS[name]
     assert expect_shapes(layout, known=True) == omit_added(layout)
@@ -85,7 +86,7 @@ def test_architectures_that_users_have_are_known() -> None:
     assert len(KNOWN) > 120
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@in_batches("name", KNOWN, size=80)
 def test_each_is_held_against_the_converter_or_shares_its_names_with_one_that_is(name: str) -> None:
     """Another config of the same modules, or another head; by hand where the converter of today fails."""
     assert {layout.config["model_type"] for layout in LAYOUTS.values()} & {name, *ALIKE.get(name, "").split()}
@@ -204,7 +205,7 @@ def find_disagreements(tensors: list[Tensor], layout: str) -> Iterator[tuple[str
             yield tensor.name, ours, theirs
 
 
-@pytest.mark.parametrize(("name", "config"), list(list_configs()))
+@in_batches(("name", "config"), list(list_configs()), size=80)
 def test_names_are_those_of_the_packages_own_table(name: str, config: dict[str, Any]) -> None:
     tensors = [
         tensor for tensor in count(config).tensors if tensor.part not in TOWERS and tensor.role != "legacy_buffer"
@@ -339,7 +340,7 @@ UNWRITTEN = {
 }  # see gguf_tables.DROPPED and HEADLESS
 
 
-@pytest.mark.parametrize("name", sorted({layout.config["model_type"] for layout in LAYOUTS.values()} - UNWRITTEN))
+@in_batches("name", sorted({layout.config["model_type"] for layout in LAYOUTS.values()} - UNWRITTEN), size=60)
 def test_every_parameter_of_a_small_model_is_in_its_file(name: str) -> None:
     for layout in LAYOUTS.values():
         if layout.config["model_type"] == name:

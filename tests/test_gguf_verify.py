@@ -15,6 +15,7 @@ from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.checkpoints.writers.gguf_tables import ROBERTA, ROPE_FACTORS, WITHOUT_PADDING
 from paramcount.loading import load
+from tests.batches import in_batches
 from tests.damaging import DAMAGES, DamagedCheckpoint, Finding, list_complaints, list_findings, sample_names
 from tests.gguf_writing import LAYOUTS, Layout, Shapes, write_gguf
 from tests.refusing import command_error
@@ -30,7 +31,7 @@ VARIED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@in_batches("name", LAYOUTS, size=24)
 def test_a_file_as_the_converter_lays_it_out_verifies_with_nothing_left_over(name: str, tmp_path: Path) -> None:
     layout = LAYOUTS[name]
     found = verify(layout.config, write_gguf(tmp_path / "m.gguf", layout))

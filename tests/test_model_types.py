@@ -10,6 +10,7 @@ import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.sum_weights import cached_sums, sum_weights
 from paramcount.huggingface.config import read_config
+from tests.batches import in_batches
 from tests.cases import hash_shapes, load_cases
 from tests.model_types import MODEL_TYPES, default_document
 from tests.oracle.differential import count_document
@@ -25,7 +26,7 @@ def test_every_architecture_has_a_line_of_truth() -> None:
     assert len(MODEL_TYPES) >= 130
 
 
-@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+@in_batches("name", sorted(MODEL_TYPES), size=60)
 def test_the_default_config_has_the_total_of_the_reference(name: str) -> None:
     facts = MODEL_TYPES[name]
     count = pc.count(default_document(name))
@@ -33,9 +34,10 @@ def test_the_default_config_has_the_total_of_the_reference(name: str) -> None:
     assert count.reference == facts.cls
 
 
-@pytest.mark.parametrize(
+@in_batches(
     ("name", "case"),
     [pytest.param(name, case, id=f"{name}-{i}") for name, cases in CASES.items() for i, case in enumerate(cases)],
+    size=60,
 )
 def test_a_config_is_counted_as_the_reference_built_it_or_refused_as_it_refused(
     name: str, case: dict[str, Any]
@@ -55,7 +57,7 @@ def test_a_config_is_counted_as_the_reference_built_it_or_refused_as_it_refused(
     )
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
+@in_batches("name", sorted(CASES), size=40)
 def test_sums_from_the_polynomials_of_a_structure_equal_those_of_a_walk(name: str) -> None:
     """The third time a structure comes, and ever after."""
     for case in CASES[name]:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from tests.batches import in_batches
 
 ROOT = Path(pc.__file__).parent
 
@@ -62,7 +63,7 @@ def list_imports(path: Path) -> Iterator[str]:
             yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("paramcount."))
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+@in_batches("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)), size=60)
 def test_imports_point_down_only(path: Path) -> None:
     own = path.relative_to(ROOT).parts[0].removesuffix(".py")
     for target in list_imports(path):

@@ -19,6 +19,7 @@ from paramcount import flow, zoo
 from paramcount.errors import ParamcountError
 from paramcount.flow import sum_parameters
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
+from tests.batches import in_batches
 from tests.printed import evaluate_latex, evaluate_text
 from tests.symbolic import make_symbolic
 
@@ -378,7 +379,7 @@ def test_a_symbol_equals_nothing_that_is_no_number_or_symbol(other: object) -> N
 # ---- declarations on symbols
 
 
-@pytest.mark.parametrize("id", ENTRIES)
+@in_batches("id", ENTRIES, size=80)
 def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: str) -> None:
     sizes, count = zoo.load_entry(id).sizes, paramcount.count(id)
     c, values = make_symbolic(sizes)

@@ -27,6 +27,7 @@ from paramcount.errors import ParamcountError
 from paramcount.formats.gguf import BLOCKS
 from paramcount.formats.safetensors import BITS
 from paramcount.zoo import list_ids
+from tests.batches import in_batches
 from tests.refusing import assert_one_line
 
 Layer = dict[str, tuple[str, tuple[int, ...]]]  # {what the name ends in: (type, shape)}
@@ -446,7 +447,7 @@ def test_a_gguf_of_halves_is_not_quantised() -> None:
 # ---- what is not quantised, and what only an index names
 
 
-@pytest.mark.parametrize("id", sorted(list_ids()))
+@in_batches("id", sorted(list_ids()), size=80)
 def test_no_model_of_the_zoo_is_taken_for_a_quantised_one(id: str) -> None:
     try:
         tensors: Layer = {tensor.name.format(layer=0, expert=0): ("BF16", tensor.shape) for tensor in count(id).tensors}

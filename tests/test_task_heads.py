@@ -12,6 +12,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.architectures.task_heads import DECLARED, task_heads
+from tests.batches import in_batches
 from tests.cases import hash_shapes
 from tests.oracle.differential import count_document
 from tests.refusing import model_error
@@ -59,7 +60,7 @@ def test_frozen_cases_are_of_every_class() -> None:
     assert [name for name, cases in CASES.items() if not cases] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@in_batches("name", NAMES, size=60)
 def test_a_class_with_another_head_is_counted_as_the_reference_built_it(name: str) -> None:
     for case in CASES[name]:
         count, parameters, buffers = count_document(case["config"])

@@ -16,6 +16,7 @@ from paramcount import zoo
 from paramcount.api import trace
 from paramcount.tracing.render import build_table, with_every_layer
 from paramcount.zoo import count_model
+from tests.batches import in_batches
 from tests.golden import assert_golden
 from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, make_frozen_weights, write_weights, write_words
 from tests.refusing import command_error
@@ -50,7 +51,7 @@ def test_the_walk_through_gpt2_is_that_of_the_paper(run: Runner) -> None:
         assert line in out
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=80)
 def test_widths_that_are_marked_alike_are_equal(id: str) -> None:
     told = "\n".join(row[1] for row in build_table(trace(id)).rows)
     marked = re.findall(r"‹(\w+)›\] · \[‹(\w+)›", told)
@@ -58,7 +59,7 @@ def test_widths_that_are_marked_alike_are_equal(id: str) -> None:
     assert [pair for pair in marked if pair[0] != pair[1]] == []
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=40)
 def test_with_every_layer_each_tensor_outside_the_experts_is_met_under_its_own_name(id: str) -> None:
     met = [
         (held.name, held.stored)
@@ -135,7 +136,7 @@ def test_a_cache_of_a_long_text_has_the_size_that_people_work_out_by_hand() -> N
     assert trace("gpt-3", tokens=2048).cached_elements == 2048 * 2 * 96 * 12288
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=80)
 def test_numbers_in_the_patterns_sum_up(id: str) -> None:
     found = trace(id, tokens=7)
     shapes = [

@@ -22,6 +22,7 @@ from paramcount.tracing.trace import Shape, Step, Trace
 from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import count_model
 from tests import cases
+from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
 from tests.structures import pick_structures
 
@@ -79,7 +80,7 @@ def count_elements(shape: Shape) -> int | None:
     return None if any(isinstance(n, str) for n in shape) else prod(n for n in shape if isinstance(n, int))
 
 
-@pytest.mark.parametrize("model", MODELS)
+@in_batches("model", MODELS, size=20)
 def test_in_every_product_the_inner_widths_are_equal(model: zoo.Model) -> None:
     for found in list_traces(model):
         for step in found.steps:
@@ -99,7 +100,7 @@ def nesting_depth(step: Step) -> int:
     return sum(scope.axis != "layer" for scope in step.scopes)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@in_batches("model", MODELS, size=20)
 def test_what_goes_into_a_step_is_what_the_steps_that_it_reads_have_given(model: zoo.Model) -> None:
     for found in list_traces(model):
         for i, step in enumerate(found.steps):
@@ -117,7 +118,7 @@ def test_what_goes_into_a_step_is_what_the_steps_that_it_reads_have_given(model:
             assert [shape for shape in taken if shape not in given] == []
 
 
-@pytest.mark.parametrize("model", MODELS)
+@in_batches("model", MODELS, size=20)
 def test_nothing_but_the_last_row_goes_on_behind_it(model: zoo.Model) -> None:
     for found in list_traces(model):
         behind: set[int] = set()
@@ -128,7 +129,7 @@ def test_nothing_but_the_last_row_goes_on_behind_it(model: zoo.Model) -> None:
                 behind.add(i)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@in_batches("model", MODELS, size=20)
 def test_several_texts_have_the_same_steps_with_an_axis_in_front(model: zoo.Model) -> None:
     one, three = trace_model(model, TraceOptions(5)), trace_model(model, TraceOptions(5, batch=3))
     assert [(step.op, step.name, step.reads) for step in three.steps] == [
@@ -147,7 +148,7 @@ def test_several_texts_have_the_same_steps_with_an_axis_in_front(model: zoo.Mode
     assert (three.cache, three.attention_scores) == (one.cache, one.attention_scores)  # of one text
 
 
-@pytest.mark.parametrize("model", MODELS)
+@in_batches("model", MODELS, size=20)
 def test_a_token_behind_a_cache_meets_the_weights_that_a_text_meets(model: zoo.Model) -> None:
     """But those of what went in before: another text, a picture."""
     try:
@@ -166,7 +167,7 @@ def test_a_token_behind_a_cache_meets_the_weights_that_a_text_meets(model: zoo.M
     assert crossed == []
 
 
-@pytest.mark.parametrize("model", MODELS)
+@in_batches("model", MODELS, size=20)
 def test_what_is_kept_of_a_text_is_what_the_next_token_finds(model: zoo.Model) -> None:
     longest = 100  # more than any text here
     source = longest if has_encoder_input(model) else None
@@ -192,7 +193,7 @@ def test_what_is_kept_of_a_text_is_what_the_next_token_finds(model: zoo.Model) -
     assert found == expected
 
 
-@pytest.mark.parametrize("model", MODELS)
+@in_batches("model", MODELS, size=40)
 def test_every_declared_weight_stands_in_one_step(model: zoo.Model) -> None:
     out, part = next(iter(list_flows(model.sizes, model.reading.head)))
     declared = Counter(record.name for record in list_weights(out, part))
@@ -200,7 +201,7 @@ def test_every_declared_weight_stands_in_one_step(model: zoo.Model) -> None:
     assert Counter(held.name for step in found.steps for held in step.weights) == declared
 
 
-@pytest.mark.parametrize("model", MODELS)
+@in_batches("model", MODELS, size=40)
 def test_what_the_steps_hold_sums_to_the_total(model: zoo.Model) -> None:
     total = 0
     for step in trace_model(model, TraceOptions(5)).steps:
@@ -211,7 +212,7 @@ def test_what_the_steps_hold_sums_to_the_total(model: zoo.Model) -> None:
     assert total == count_model(model).total
 
 
-@pytest.mark.parametrize("model", MODELS)
+@in_batches("model", MODELS, size=40)
 def test_a_weight_is_stored_in_a_trace_as_in_the_tensors_of_the_count(model: zoo.Model) -> None:
     """Also if the experts' matrices are one tensor: [experts, in, out], [experts, out, in] or, in DBRX, [experts * d_ff, d_model]."""
     declared = Counter[tuple[str, Shape]]((tensor.name, tensor.shape) for tensor in count_model(model).tensors)
@@ -224,7 +225,7 @@ def test_a_weight_is_stored_in_a_trace_as_in_the_tensors_of_the_count(model: zoo
     assert found - declared == Counter()
 
 
-@pytest.mark.parametrize("model", MODELS)
+@in_batches("model", MODELS, size=40)
 def test_what_is_multiplied_is_what_is_stored_of_one_expert(model: zoo.Model) -> None:
     for step in trace_model(model, TraceOptions(5)).steps:
         for held in step.weights:

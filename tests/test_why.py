@@ -16,7 +16,8 @@ from paramcount.counting.quantisation.scales import SCHEMES
 from paramcount.explaining.causes import are_compatible, find_candidates
 from paramcount.explaining.why import Account, Why, format_causes
 from paramcount.output.numbers import match_figure, parse_figure
-from tests.model_types import MODEL_TYPES, ModelType
+from tests.batches import in_batches
+from tests.model_types import MODEL_TYPES
 from tests.refusing import command_error
 from tests.running import Runner
 
@@ -425,7 +426,7 @@ def test_at_most_three_causes_explain_a_figure() -> None:
 # ---- every model
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=50)
 def test_every_published_figure_has_an_answer_that_adds_up(id: str) -> None:
     model = zoo.load_entry(id)
     answers = pc.why(id)
@@ -448,10 +449,11 @@ def test_every_published_figure_has_an_answer_that_adds_up(id: str) -> None:
         json.dumps(answer.to_dict())
 
 
-@pytest.mark.parametrize(("name", "truth"), MODEL_TYPES.items(), ids=list(MODEL_TYPES))
-def test_every_architecture_explains_its_total_with_and_without_the_embedding(name: str, truth: ModelType) -> None:
+@in_batches("name", MODEL_TYPES, size=30)
+def test_every_architecture_explains_its_total_with_and_without_the_embedding(name: str) -> None:
     model_type, _, cls = name.partition(".")
-    document = {"model_type": model_type, **({"architectures": [cls]} if cls else {}), **(truth.vary.get("=") or {})}
+    required = MODEL_TYPES[name].vary.get("=") or {}
+    document = {"model_type": model_type, **({"architectures": [cls]} if cls else {}), **required}
     model = pc.load(document)
     count = pc.count(model)
     answer = explain_one(model, count.total)
@@ -653,7 +655,7 @@ def test_every_answer_has_every_format(run: Runner, args: list[str], format: str
     assert (done.code in (0, 1), done.err, bool(done.out)) == (True, "", True)
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=50)
 def test_every_answer_is_readable_in_80_columns(run: Runner, id: str) -> None:
     lines = run("why", id).out.splitlines() + run("why", id, "1.7B").out.splitlines()
     assert max(map(len, lines)) <= 80

@@ -19,6 +19,7 @@ from paramcount.huggingface.fields import read_values
 from paramcount.sizes.rules import validate_sizes
 from paramcount.zoo import catalog, names
 from paramcount.zoo.checks import run_checks
+from tests.batches import in_batches
 from tests.comparison import count_shapes, find_differences
 from tests.refusing import command_error
 
@@ -74,7 +75,7 @@ def load_truth(name: str) -> dict[str, Any]:
     return facts
 
 
-@pytest.mark.parametrize("id", sorted(set(IDS) - UNVERIFIED))
+@in_batches("id", sorted(set(IDS) - UNVERIFIED), size=80)
 def test_an_entry_equals_the_reference_in_every_total_and_every_tensor_shape(id: str) -> None:
     assert find_differences(id) == []
 
@@ -113,7 +114,7 @@ def test_the_zoo_holds_more_than_a_hundred_models_and_every_architecture() -> No
     assert {zoo.load_entry(id).architecture for id in IDS} <= set(ARCHITECTURES)
 
 
-@pytest.mark.parametrize("path", sorted(zoo.CONFIGS.glob("*/*.yaml")), ids=lambda path: path.stem)
+@in_batches("path", sorted(zoo.CONFIGS.glob("*/*.yaml")), ids=lambda path: path.stem, size=80)
 def test_every_field_is_written_out_in_schema_order(path: Path) -> None:
     document = read_yaml(path)
     assert tuple(document) == (ESTIMATE_FIELDS if document.get("estimate") else FIELDS)
@@ -124,7 +125,7 @@ def test_every_field_is_written_out_in_schema_order(path: Path) -> None:
         assert "config" in [source["id"] for source in document["sources"]]
 
 
-@pytest.mark.parametrize("id", list(zoo.list_ids()))
+@in_batches("id", list(zoo.list_ids()), size=80)
 def test_every_source_is_used_and_every_entry_has_one(id: str) -> None:
     model = zoo.load_entry(id)
     used = {figure.source for figure in model.published} | {claim.source for claim in model.claims}
@@ -138,7 +139,7 @@ def test_every_source_is_used_and_every_entry_has_one(id: str) -> None:
     assert spare == set()
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=80)
 def test_published_figures_fit_the_count_or_are_listed_as_misfits(id: str) -> None:
     model = zoo.load_entry(id)
     wrong = {(id, check.what, check.text) for check in run_checks(model, pc.count(id)) if check.ok is False}
