@@ -161,7 +161,7 @@ def test_heads_and_shared_weights_sum_to_the_attention_of_a_layer(id: str) -> No
             for matrix in list_matrices(other)
         }
         each = sum(
-            found.evaluate(matrix.each) * (1 if matrix.heads is None else found.evaluate(matrix.heads))
+            found.evaluate(matrix.per_head) * (1 if matrix.heads is None else found.evaluate(matrix.heads))
             for matrix in matrices.values()
         )
         assert each == sum(found.evaluate(piece.one) for piece in attention_pieces)

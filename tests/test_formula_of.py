@@ -40,8 +40,8 @@ def list_values(sizes: Sizes, prefix: str = "") -> dict[str, Any]:
 
 
 def evaluate_at(formula: Polynomial, sizes: Sizes) -> int:
-    known = list_values(sizes)
-    n: int = formula.evaluate(**{name: known[name] for name in formula.names})
+    values = list_values(sizes)
+    n: int = formula.evaluate(**{name: values[name] for name in formula.names})
     return n
 
 
@@ -144,13 +144,13 @@ def user_value(value: Any) -> Any:
 
 def requested_structure(error: pc.ParamcountError, cls: type[Sizes], sizes: Sizes) -> dict[str, Any]:
     """The values of these sizes for the flags that an error requires."""
-    known = list_values(sizes)
+    values = list_values(sizes)
     found: dict[str, Any] = {}
     for piece in error.expected.split("; "):
         path, _, how = piece.partition(": ")
-        if path not in known:  # in a part that these sizes lack
+        if path not in values:  # in a part that these sizes lack
             continue
-        value = known[path]
+        value = values[path]
         if isinstance(value, Sizes):
             found[path] = True if how.startswith("None") else architecture_name(type(value))
         else:
@@ -201,12 +201,12 @@ def test_an_architecture_with_its_required_flags_evaluates_to_the_count(name: st
         errors <= 1 + ("language" in structure) or name in ZIPPED
     )  # one error names them all; those of a language model that is named, another
     cls, count = architecture(name), count_sizes(model.sizes)
-    known = check_structure(cls, structure)
-    sums = sum_architecture(cls, known)
+    values = check_structure(cls, structure)
+    sums = sum_architecture(cls, values)
     for of in ("total", "active", "active_min", "buffers", "mtp"):
-        assert evaluate_at(select_count(sums, SymbolicSizes(cls, known), cls, of), model.sizes) == getattr(count, of), (
-            of
-        )
+        assert evaluate_at(select_count(sums, SymbolicSizes(cls, values).as_sizes(), cls, of), model.sizes) == getattr(
+            count, of
+        ), of
 
 
 @pytest.mark.parametrize(

@@ -535,8 +535,8 @@ def test_an_unexplained_figure_shows_the_unexplained_difference(run: Runner) -> 
     lines = run("why", "qwen2-7b", "5.98B").out.splitlines()  # compared with the count that its source names
     assert lines[:3] == [
         "5.98 B: not reproducible, 546 M unexplained",
-        "published                             5,980,000,000",
-        "total without embeddings and LM head  6,525,621,760",
+        "published                                  5,980,000,000",
+        "parameters without embeddings and LM head  6,525,621,760",
     ]
 
 

@@ -63,8 +63,8 @@ def merge_heading_lines(upper: Sequence[Heading], texts: Sequence[str]) -> tuple
         if not any(map(str.isalpha, text)):
             merged.append(above)
             continue
-        together = parse_heading(f"{text} {group}")
-        merged.append((below if together.kind is None else together)._replace(text=f"{group} {below.text}".strip()))
+        combined = parse_heading(f"{text} {group}")
+        merged.append((below if combined.kind is None else combined)._replace(text=f"{group} {below.text}".strip()))
         n_recognized += merged[-1].kind is not None
     return tuple(merged) if n_recognized >= MIN_RECOGNIZED else ()
 

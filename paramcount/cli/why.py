@@ -37,10 +37,13 @@ if TYPE_CHECKING:
 
 FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no model name begins like this
 MAX_ITEMS = 5  # alternative explanations of one figure; findings in a file
-WHAT = {  # what a source counts, if its field name does not read well
+WHAT = {  # {name of a count: how a sentence names it}
+    "total": "all parameters",
+    "active": "active parameters",
+    "language_model": "the parameters of the language model",
     "active_without_input_embedding": "active parameters without the input embedding",
     "active_non_embedding": "active parameters without embeddings and LM head",
-    "non_embedding": "total without embeddings and LM head",
+    "non_embedding": "parameters without embeddings and LM head",
     "checkpoint": "the values in the released files",
 }
 VERDICTS = {"rounded": "matches when rounded"}  # other verdicts are printed as they are

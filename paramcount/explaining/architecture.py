@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import FunctionType, MethodType, SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from paramcount.architectures import architecture
 from paramcount.counting.sum_weights import Sums, sum_weights
@@ -58,6 +58,10 @@ class SymbolicSizes:
     ) -> None:
         self._cls, self._values, self._prefix = cls, values, prefix
         self.fields: dict[str, Kind] = {} if fields is None else fields
+
+    def as_sizes(self) -> Sizes:
+        """This object where sizes are expected: it has all attributes that a forward pass reads."""
+        return cast("Sizes", self)
 
     def __getattr__(self, name: str) -> Any:
         path, cls, values = self._prefix + name, self._cls, self._values
@@ -223,7 +227,7 @@ def try_values(cls: type[Sizes], values: Values) -> Trial:
     while True:
         c = SymbolicSizes(cls, {**values, **numbers})
         try:
-            sums = sum_weights(c, True)  # type: ignore[arg-type]
+            sums = sum_weights(c.as_sizes(), True)
         except WALK_ERRORS as error:
             size = find_required_number(cls, {**values, **numbers})
             if not size:
@@ -241,7 +245,7 @@ def find_required_number(cls: type[Sizes], values: Values) -> str:
     for path in sorted(paths, key=lambda path: not path.rpartition(".")[2].startswith("n_")):
         try:
             trial = SymbolicSizes(cls, {**values, path: get_default_number(cls, path)})
-            sum_weights(trial, True)  # type: ignore[arg-type]
+            sum_weights(trial.as_sizes(), True)
         except WALK_ERRORS:
             continue
         return path

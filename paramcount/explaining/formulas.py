@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 from types import SimpleNamespace
-from typing import Any
 
 from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES, architecture
@@ -39,7 +38,7 @@ def build_architecture_formula(name: str, of: str, structure: Mapping[str, objec
         sums = sum_architecture(cls, values)
     except ParamcountError as error:
         raise error.add_location(make_printable(name, 60)) from None
-    return select_count(sums, SymbolicSizes(cls, values), cls, of)
+    return select_count(sums, SymbolicSizes(cls, values).as_sizes(), cls, of)
 
 
 def find_architecture(spec: object) -> str | None:
@@ -75,7 +74,7 @@ def build_model_formula(model: Model, of: str, structure: Mapping[str, object]) 
     return select_count(sum_weights(walk.c, model.reading.head), walk.c, type(model.sizes), of, model.sizes)
 
 
-def select_count(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | None = None) -> Polynomial:
+def select_count(sums: Sums, c: Sizes, cls: type[Sizes], of: str, sizes: Sizes | None = None) -> Polynomial:
     """The count that `of` names."""
     if not isinstance(of, str):
         raise ParamcountError(f"= {describe_value(of)}", where="of", expected="a string: total, active, qkv, qkv.q, …")
@@ -103,7 +102,7 @@ def select_count(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | N
 NO_LEGACY = SimpleNamespace(legacy_buffers=tuple)
 
 
-def sum_legacy_buffers(c: Any, cls: type[Sizes], sizes: Sizes | None) -> Polynomial:
+def sum_legacy_buffers(c: Sizes, cls: type[Sizes], sizes: Sizes | None) -> Polynomial:
     """The buffers that only older files contain; a plain number if their shapes are not polynomials in the sizes."""
     try:
         rows = cls.legacy_buffers(c)

@@ -35,7 +35,7 @@ class Matrix(NamedTuple):
 
     weight: Weight
     component: str  # "qkv.q"
-    each: Size  # parameters of one head; of the whole weight if all heads share it
+    per_head: Size  # parameters of one head; of the whole weight if all heads share it
     heads: Size | None  # number of heads with their own parameters; None if all heads share the weight
 
 
@@ -48,7 +48,7 @@ def explain_head(model: Model, walk: Walk, layer: int | str | None) -> Explanati
     attention, stack, index, kind = find_attention(model, stacks, attentions, layer)
     check_not_routed(model, walk, attention)
     heads = walk.evaluate(attention.scores.inputs[0].shape[1])
-    matrices = [matrix for matrix in list_matrices(attention) if walk.evaluate(matrix.each)]
+    matrices = [matrix for matrix in list_matrices(attention) if walk.evaluate(matrix.per_head)]
     own: list[Line] = []
     biases: list[Line] = []
     shared: list[Line] = []
@@ -56,14 +56,14 @@ def explain_head(model: Model, walk: Walk, layer: int | str | None) -> Explanati
     for matrix in matrices:
         is_bias = matrix.weight.name.rpartition(".")[2].endswith("bias")
         name = "W" + matrix.component.removeprefix("qkv.").replace(OUTPUT, "o")
-        n = to_polynomial(matrix.each)
+        n = to_polynomial(matrix.per_head)
         of = "biases" if is_bias else "weights"
         line = make_line(Share("", n, n, walk.values), name, "", attention.part, of)
         (shared if matrix.heads is None else biases if is_bias else own).append(line)
         if matrix.heads is not None and walk.evaluate(matrix.heads) != heads and not is_bias:
             groups.setdefault(walk.evaluate(matrix.heads), []).append(name)
     pieces = [
-        Piece("", matrix.component, attention.part, "parameter", None, (), matrix.each, "", None, None)
+        Piece("", matrix.component, attention.part, "parameter", None, (), matrix.per_head, "", None, None)
         for matrix in matrices
     ]
     total = sum(line.value for line in own)
@@ -170,8 +170,8 @@ def list_matrices(attention: Attention) -> Iterator[Matrix]:
         heads, d_v = data.inputs[0].shape[1], scores.shape[-1]
         for weight in data.weights:
             if weight.component == OUTPUT:
-                each = d_v * multiply(data.shape[1:]) if len(weight.shape) > 1 else 0
-                yield make_matrix(weight, OUTPUT, multiply(weight.shape), each, heads)
+                per_head = d_v * multiply(data.shape[1:]) if len(weight.shape) > 1 else 0
+                yield make_matrix(weight, OUTPUT, multiply(weight.shape), per_head, heads)
 
 
 def list_shares(data: Data, splits: list[Data], n_heads: Size) -> Iterator[Matrix]:
@@ -195,11 +195,11 @@ def list_shares(data: Data, splits: list[Data], n_heads: Size) -> Iterator[Matri
             yield make_matrix(weight, name, others * size, columns * d_head, heads)
 
 
-def make_matrix(weight: Weight, component: str, whole: Size, each: Size, heads: Size) -> Matrix:
+def make_matrix(weight: Weight, component: str, total: Size, per_head: Size, heads: Size) -> Matrix:
     """A weight that is split between the heads, has one element per head, or is shared by all heads."""
-    if to_polynomial(each) * heads == whole:
-        return Matrix(weight, component, each, heads)
-    return Matrix(weight, component, 1, heads) if whole == heads else Matrix(weight, component, whole, None)
+    if to_polynomial(per_head) * heads == total:
+        return Matrix(weight, component, per_head, heads)
+    return Matrix(weight, component, 1, heads) if total == heads else Matrix(weight, component, total, None)
 
 
 def find_sources(inputs: Sequence[Data]) -> dict[int, Data]:

@@ -163,16 +163,17 @@ def format_layers(n: int, words: str) -> str:
     return " ".join(filter(None, [group_digits(n), words, "layer" if n == 1 else "layers"]))
 
 
-def find_common_words(some: Sequence[Hashable], every: Sequence[Hashable]) -> str:
-    """The words that some kinds of layers have in common and the other kinds lack; "" for all kinds.
+def find_common_words(kinds: Sequence[Hashable], all_kinds: Sequence[Hashable]) -> str:
+    """The words that `kinds` of layers have in common and the other kinds lack; "" for all kinds.
 
-    >>> every = [("mamba", "moe"), ("mamba", "dense"), ("attention", "moe")]
-    >>> find_common_words(every[:2], every), find_common_words(every[2:], every), find_common_words(every, every)
+    >>> kinds = [("mamba", "moe"), ("mamba", "dense"), ("attention", "moe")]
+    >>> find_common_words(kinds[:2], kinds), find_common_words(kinds[2:], kinds), find_common_words(kinds, kinds)
     ('mamba', 'attention', '')
     """
-    if len(some) == len(every):
+    if len(kinds) == len(all_kinds):
         return ""
-    rows, others = [split_kind(kind) for kind in some], [split_kind(kind) for kind in every if kind not in some]
+    rows = [split_kind(kind) for kind in kinds]
+    others = [split_kind(kind) for kind in all_kinds if kind not in kinds]
     first = rows[0]
     shared = [i for i, word in enumerate(first) if word and all(row[i : i + 1] == (word,) for row in rows)]
     differing = [i for i in shared if any(row[i : i + 1] != (first[i],) for row in others)]

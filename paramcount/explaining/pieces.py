@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, make_symbolic
 from paramcount.flow import Repeat, Size, list_steps, list_weights
@@ -58,7 +58,7 @@ class Walk(NamedTuple):
     pieces: tuple[Piece, ...]
     values: Mapping[str, int]
     fixed: Mapping[str, int]
-    c: Any  # the symbolic stand-in for the sizes
+    c: Sizes  # a stand-in with symbols as sizes
 
     def evaluate(self, size: Size) -> int:
         """The value of a number or polynomial."""
@@ -85,11 +85,11 @@ def list_numbers(sizes: Sizes, prefix: str = "") -> dict[str, int]:
     return numbers
 
 
-def walk_model(sizes: Sizes, head: bool = True, given: frozenset[str] = frozenset()) -> Walk:
-    """All weights, with as many symbolic sizes as the structure allows. `given`: sizes to keep as numbers."""
+def walk_model(sizes: Sizes, head: bool = True, numeric: frozenset[str] = frozenset()) -> Walk:
+    """All weights, with as many symbolic sizes as the structure allows. `numeric`: sizes to keep as numbers."""
     values = list_numbers(sizes)
     expected = list_pieces(sizes, head)
-    for fixed in choose_fixed(values, given):
+    for fixed in choose_fixed(values, numeric):
         c = make_symbolic(sizes, False, concrete=fixed)
         try:
             pieces = list_pieces(c, head)
@@ -101,13 +101,13 @@ def walk_model(sizes: Sizes, head: bool = True, given: frozenset[str] = frozense
     raise AssertionError("with numbers only, the weights equal the expected ones")
 
 
-def choose_fixed(values: Mapping[str, int], given: frozenset[str]) -> Iterator[frozenset[str]]:
+def choose_fixed(values: Mapping[str, int], numeric: frozenset[str]) -> Iterator[frozenset[str]]:
     """Sets of sizes to keep as numbers: none, each one, all counts (`n_*`), then one more at a time."""
     names = sorted(values, key=lambda name: not is_count(name))
-    yield given
-    yield from (given | {name} for name in names)
-    yield given | {name for name in values if is_count(name)}
-    yield from (given | set(names[: i + 1]) for i in range(len(names)))
+    yield numeric
+    yield from (numeric | {name} for name in names)
+    yield numeric | {name for name in values if is_count(name)}
+    yield from (numeric | set(names[: i + 1]) for i in range(len(names)))
 
 
 def is_count(name: str) -> bool:
@@ -127,7 +127,7 @@ def evaluate_all(piece: Piece, values: Mapping[str, int]) -> list[int]:
     return [evaluate(n, values) for n in (*piece.shape, piece.each, piece.active, piece.layers)]
 
 
-def list_pieces(c: Any, head: bool) -> list[Piece]:
+def list_pieces(c: Sizes, head: bool) -> list[Piece]:
     """The weights in the order of the forward pass."""
     pieces: list[Piece] = []
     for out, part in list_flows(c, head):

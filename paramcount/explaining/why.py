@@ -94,8 +94,8 @@ def render_equation(account: Account) -> str:
 def explain_figures(model: Model, numbers: Iterable[str | int] = ()) -> tuple[Why, ...]:
     """An explanation of each figure; by default, of each figure that the zoo entry lists as published."""
     count = count_model(model)
-    given = [(number, find_published(model, number)) for number in numbers]
-    figures = given or [(figure.value, (figure,)) for figure in model.published]
+    questions = [(number, find_published(model, number)) for number in numbers]
+    figures = questions or [(figure.value, (figure,)) for figure in model.published]
     return tuple(explain_figure(model, count, number, published) for number, published in figures)
 
 
@@ -113,7 +113,7 @@ def find_published(model: Model, number: str | int) -> tuple[Published, ...]:
 def explain_figure(model: Model, count: Count, number: str | int, published: tuple[Published, ...]) -> Why:
     """The explanation of a figure. `published`: the same figure in the zoo entry, once per source."""
     figure = parse_figure(number)
-    entry = min(published, key=lambda one: rank_fit(get_stated_count(one.what, count), figure), default=None)
+    entry = min(published, key=lambda entry: rank_fit(get_stated_count(entry.what, count), figure), default=None)
     what = entry.what if entry else None
     stated = get_stated_count(what, count)
     counts = list_base_counts(count, what)
