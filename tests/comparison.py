@@ -1,4 +1,6 @@
-"""A zoo entry against the reference implementation, as tests/data/reference.json and named_shapes.json have frozen it."""
+"""A zoo entry against the reference implementation, as tests/data/reference.json and named_shapes.json have
+frozen it.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,10 @@ def rename_as_released(architecture: str, name: str) -> str:
 
 
 def expect_names(id: str) -> Named:
-    """The reference's tensors; stacked and fused experts one by one, as released files hold them (gpt-oss's stay stacked)."""
+    """The reference's tensors.
+
+    Stacked and fused experts one by one, as released files hold them (gpt-oss's stay stacked).
+    """
     architecture = str(zoo.load_entry(id).architecture)
     found: Named = {}
     for name, (shape, copies) in load_reference_names()[id].items():
@@ -101,7 +106,10 @@ def expect_names(id: str) -> Named:
 
 
 def find_misnamed(id: str) -> list[str]:
-    """Tensors of a zoo entry that differ from its reference's of the same name; empty where all are equal or none are recorded."""
+    """Tensors of a zoo entry that differ from its reference's of the same name.
+
+    Empty where all are equal or none are recorded.
+    """
     if id not in load_reference_names():
         return []
     has: Named = {}

@@ -11,7 +11,8 @@ import pytest
 from paramcount.cli import main
 from tests.running import Run, Runner
 
-# A shell that starts the tests in the background ignores SIGINT, and every process that a test starts would inherit that.
+# A shell that starts the tests in the background ignores SIGINT, and every process that a test starts would inherit
+# that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

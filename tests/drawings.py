@@ -63,7 +63,9 @@ def drawn_shape(r: Rectangle) -> tuple[int, ...]:
 
 
 def printed_shape(r: Rectangle) -> tuple[int, ...]:
-    """Where a side is a product of what is printed, such as heads side by side: the printed shape if it multiplies to the same."""
+    """Where a side is a product of what is printed, such as heads side by side: the printed shape if it multiplies to
+    the same.
+    """
     found = parse_shape(r)
     words = [n for n in (r.rows, r.cols) if isinstance(n, str)]
     return found if words or prod(found) == prod(drawn_shape(r)) else ()
@@ -89,7 +91,10 @@ def find_overlaps(drawing: Drawing) -> Iterator[tuple[object, object]]:
 
 
 def assert_on_grid(drawing: Drawing) -> None:
-    """Every coordinate is a small binary fraction. Sums of such floats are exact, so that none depends on how it was added up."""
+    """Every coordinate is a small binary fraction.
+
+    Sums of such floats are exact, so that none depends on how it was added up.
+    """
     points = [point for arrow in drawing.arrows for point in arrow.points]
     boxes = [box for box, _ in list_items(drawing)] + [frame.box for frame in drawing.frames]
     for n in [drawing.width, drawing.height, *(n for place in (*points, *boxes) for n in place)]:

@@ -1,8 +1,8 @@
 """What llama.cpp's converter writes of small models: tests/data/gguf_layouts.json.
 
-`python -m tests.oracle.gguf_layouts` wrote it with the converter of llama.cpp that llama-cpp-python 0.3.36 carries, torch 2.13.0 and
-transformers 5.23.0. An entry holds a config, the class that the converter took it for, options of its command line, and the tensors as it
-hands them to the writer, names by shape, outermost axis first.
+`python -m tests.oracle.gguf_layouts` wrote it with the converter of llama.cpp that llama-cpp-python 0.3.36 carries,
+torch 2.13.0 and transformers 5.23.0. An entry holds a config, the class that the converter took it for, options of its
+command line, and the tensors as it hands them to the writer, names by shape, outermost axis first.
 """
 
 from __future__ import annotations

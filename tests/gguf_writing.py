@@ -1,6 +1,8 @@
-"""GGUF files in tests, written by the gguf package: small models as llama.cpp's converter lays them out, today and in older versions.
+"""GGUF files in tests, written by the gguf package: small models as llama.cpp's converter lays them out, today and in
+older versions.
 
-`LAYOUTS` holds what the converter wrote (tests/gguf_layouts.py) and what older ones wrote, by hand from their code. `write` makes a file of one:
+`LAYOUTS` holds what the converter wrote (tests/gguf_layouts.py) and what older ones wrote, by hand from their code.
+`write` makes a file of one:
 
     write(tmp_path / "m.gguf", LAYOUTS["mixtral-llama"], types="Q8_0")
 """
@@ -42,7 +44,9 @@ def split_experts(tensors: Shapes) -> Shapes:
 
 
 def join_latent(tensors: Shapes) -> Shapes:
-    """The up-projection of latent attention as files before April 2025 have it: heads × (keys, then values) over the latent."""
+    """The up-projection of latent attention as files before April 2025 have it: heads × (keys, then values) over the
+    latent.
+    """
     found: Shapes = {}
     for name, shape in tensors.items():
         if name.endswith("attn_k_b.weight"):
@@ -97,12 +101,14 @@ WIDE = Layout(
         f"blk.{i}.{name}.weight": shape
         for i in range(2)
         for name, shape in {
-            "attn_norm": (256,), "attn_q": (256, 256), "attn_k": (128, 256), "attn_v": (128, 256), "attn_output": (256, 256),
+            "attn_norm": (256,), "attn_q": (256, 256), "attn_k": (128, 256), "attn_v": (128, 256),
+            "attn_output": (256, 256),
             "ffn_norm": (256,), "ffn_gate": (512, 256), "ffn_up": (512, 256), "ffn_down": (256, 512),
         }.items()
     },
 )  # fmt: skip
-# Baichuan: W_pack [3 · 32, 32] is cut into three (BaichuanModel.modify_tensors). The converter of today runs into its own recursion there.
+# Baichuan: W_pack [3 · 32, 32] is cut into three (BaichuanModel.modify_tensors). The converter of today runs into its
+# own recursion there.
 BAICHUAN = Layout(
     {
         "model_type": "baichuan",
@@ -123,7 +129,8 @@ BAICHUAN = Layout(
     }
     | {"blk.0.ffn_down.weight": (32, 48)},
 )
-# StableLM 2 12B: norms of each head, one under the other (StableLMModel._stack_qk_norm, whose result the converter of today drops).
+# StableLM 2 12B: norms of each head, one under the other (StableLMModel._stack_qk_norm, whose result the converter of
+# today drops).
 STABLELM = Layout(
     {
         "model_type": "stablelm",
@@ -188,7 +195,8 @@ def write_gguf(
 ) -> Path:
     """A GGUF file, or with `per_file` the first of several, of random values.
 
-    `types`: of all matrices, or by name; what is no matrix, and what has no whole blocks, stays F32. `copies`: {name: whose values it has}.
+    `types`: of all matrices, or by name; what is no matrix, and what has no whole blocks, stays F32. `copies`: {name:
+    whose values it has}.
     """
     writer = gguf.GGUFWriter(path, layout.architecture, split_max_tensors=per_file)
     for key, value in (metadata or {}).items():

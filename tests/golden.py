@@ -9,7 +9,9 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def assert_golden(name: str, text: str) -> None:
-    """`text` is what the file tests/golden/`name` holds; with UPDATE_GOLDEN=1 in the environment it is written there."""
+    """`text` is what the file tests/golden/`name` holds; with UPDATE_GOLDEN=1 in the environment it is written
+    there.
+    """
     path = GOLDEN / name
     if os.environ.get("UPDATE_GOLDEN"):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,8 @@
-"""Headers of safetensors files in tests: those of tiny models in tests/data/headers, and files of any header, whose values are holes.
+"""Headers of safetensors files in tests: those of tiny models in tests/data/headers, and files of any header, whose
+values are holes.
 
-`python -m tests.oracle.checkpoints` writes tests/data/headers: what the reference implementation saves, each with its config.json.
+`python -m tests.oracle.checkpoints` writes tests/data/headers: what the reference implementation saves, each with its
+config.json.
 """
 
 from __future__ import annotations

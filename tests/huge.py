@@ -26,13 +26,16 @@ def write_deepseek(folder: Path) -> Tensors:
 
 
 LLAMA = {
-    "model_type": "llama", "vocab_size": 150_000, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "model_type": "llama", "vocab_size": 150_000, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2,
     "intermediate_size": 48, "tie_word_embeddings": True,
 }  # fmt: skip
 
 
 def write_llama(folder: Path) -> Path:
-    """A small Llama with a vocabulary of 150,000 tokens and as many merges, written by the gguf package, beside its config.json."""
+    """A small Llama with a vocabulary of 150,000 tokens and as many merges, written by the gguf package, beside its
+    config.json.
+    """
     (folder / "config.json").write_text(json.dumps(LLAMA), encoding="utf-8")
     n, d, ff = 150_000, 32, 48
     writer = gguf.GGUFWriter(folder / "model.gguf", "llama")

@@ -1,8 +1,9 @@
 """The same small models in the forms in which files hold them: names and shapes, by hand.
 
-Sources: of Meta's names and Mistral's transformers, models/mistral/convert_mistral_weights_to_hf.py and models/mistral3/convert_mistral3_weights_to_hf.py;
-of MLX's ml-explore/mlx-lm, mlx_lm/models; of nanoGPT's karpathy/nanoGPT, model.py; of towers the indices of released models and transformers 5.23,
-conversion_mapping.py; of Qwen3-VL-MoE both ways the same file, `check_dims`.
+Sources: of Meta's names and Mistral's transformers, models/mistral/convert_mistral_weights_to_hf.py and
+models/mistral3/convert_mistral3_weights_to_hf.py; of MLX's ml-explore/mlx-lm, mlx_lm/models; of nanoGPT's
+karpathy/nanoGPT, model.py; of towers the indices of released models and transformers 5.23, conversion_mapping.py; of
+Qwen3-VL-MoE both ways the same file, `check_dims`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ QWEN3_MOE: Config = {
 }
 GPT2: Config = {"model_type": "gpt2", "n_embd": 8, "n_layer": 2, "n_head": 2, "vocab_size": 16, "n_positions": 10}
 BERT: Config = {
-    "model_type": "bert", "architectures": ["BertForMaskedLM"], **SIZES, "intermediate_size": 12, "max_position_embeddings": 10, "type_vocab_size": 2,
+    "model_type": "bert", "architectures": ["BertForMaskedLM"], **SIZES, "intermediate_size": 12,
+    "max_position_embeddings": 10, "type_vocab_size": 2,
 }  # fmt: skip
 # Towers of two layers, width 4, MLP 6, four patches of 2 × 2.
 EYES: Config = {
@@ -63,7 +65,8 @@ LLAVA: Config = {
 HEADLESS: Config = {"model_type": "siglip_vision_model", **EYES, "vision_use_head": False}
 GEMMA: Config = {**SIZES, "head_dim": 2, "intermediate_size": 12}
 PALIGEMMA: Config = {
-    "model_type": "paligemma", "text_config": {"model_type": "gemma", **GEMMA}, "vision_config": HEADLESS, "projection_dim": 8,
+    "model_type": "paligemma", "text_config": {"model_type": "gemma", **GEMMA}, "vision_config": HEADLESS,
+    "projection_dim": 8,
 }  # fmt: skip
 GEMMA3: Config = {
     "model_type": "gemma3",
@@ -76,9 +79,12 @@ MISTRAL3: Config = {
     "vision_config": {"model_type": "pixtral", **EYES}, "spatial_merge_size": 2, "tie_word_embeddings": False,
 }  # fmt: skip
 QWEN3_VL_MOE: Config = {
-    "model_type": "qwen3_vl_moe", "text_config": {**QWEN3_MOE, "model_type": "qwen3_vl_moe_text", "tie_word_embeddings": False}, "tie_word_embeddings": False,
+    "model_type": "qwen3_vl_moe",
+    "text_config": {**QWEN3_MOE, "model_type": "qwen3_vl_moe_text", "tie_word_embeddings": False},
+    "tie_word_embeddings": False,
     "vision_config": {
-        "depth": 2, "hidden_size": 4, "intermediate_size": 6, "num_heads": 2, "out_hidden_size": 8, "patch_size": 2, "num_position_embeddings": 9,
+        "depth": 2, "hidden_size": 4, "intermediate_size": 6, "num_heads": 2, "out_hidden_size": 8, "patch_size": 2,
+        "num_position_embeddings": 9,
         "deepstack_visual_indexes": [0],
     },
 }  # fmt: skip
@@ -100,8 +106,10 @@ TOGETHER: Shapes = {
 }
 QK_NORMS: Shapes = {"self_attn.q_norm.weight": (2,), "self_attn.k_norm.weight": (2,)}
 GPT2_LAYER: Shapes = {
-    "ln_1.weight": (8,), "ln_1.bias": (8,), "attn.c_attn.weight": (8, 24), "attn.c_attn.bias": (24,), "attn.c_proj.weight": (8, 8), "attn.c_proj.bias": (8,),
-    "ln_2.weight": (8,), "ln_2.bias": (8,), "mlp.c_fc.weight": (8, 32), "mlp.c_fc.bias": (32,), "mlp.c_proj.weight": (32, 8), "mlp.c_proj.bias": (8,),
+    "ln_1.weight": (8,), "ln_1.bias": (8,), "attn.c_attn.weight": (8, 24), "attn.c_attn.bias": (24,),
+    "attn.c_proj.weight": (8, 8), "attn.c_proj.bias": (8,),
+    "ln_2.weight": (8,), "ln_2.bias": (8,), "mlp.c_fc.weight": (8, 32), "mlp.c_fc.bias": (32,),
+    "mlp.c_proj.weight": (32, 8), "mlp.c_proj.bias": (8,),
 }  # fmt: skip
 GPT2_TABLES: Shapes = {"wte.weight": (16, 8), "wpe.weight": (10, 8), "ln_f.weight": (8,), "ln_f.bias": (8,)}
 
@@ -155,8 +163,10 @@ MIXTRAL_FILE = (
     | repeat_layers(repeat_experts({"block_sparse_moe.experts.*.w2.weight": (8, 12)}))
 )
 BERT_LAYER = add_biases({
-    "attention.self.query": (8, 8), "attention.self.key": (8, 8), "attention.self.value": (8, 8), "attention.output.dense": (8, 8),
-    "attention.output.LayerNorm": (8,), "intermediate.dense": (12, 8), "output.dense": (8, 12), "output.LayerNorm": (8,),
+    "attention.self.query": (8, 8), "attention.self.key": (8, 8), "attention.self.value": (8, 8),
+    "attention.output.dense": (8, 8),
+    "attention.output.LayerNorm": (8,), "intermediate.dense": (12, 8), "output.dense": (8, 12),
+    "output.LayerNorm": (8,),
 })  # fmt: skip
 BERT_FILE = (
     {
@@ -175,7 +185,8 @@ BERT_FILE = (
 )
 # As released: under vision_model., as CLIP and SigLIP have it of their own.
 SEEING = add_biases({
-    "self_attn.q_proj": (4, 4), "self_attn.k_proj": (4, 4), "self_attn.v_proj": (4, 4), "self_attn.out_proj": (4, 4), "layer_norm1": (4,), "layer_norm2": (4,),
+    "self_attn.q_proj": (4, 4), "self_attn.k_proj": (4, 4), "self_attn.v_proj": (4, 4), "self_attn.out_proj": (4, 4),
+    "layer_norm1": (4,), "layer_norm2": (4,),
     "mlp.fc1": (6, 4), "mlp.fc2": (4, 6),
 })  # fmt: skip
 TOWER = "vision_tower.vision_model."
@@ -216,8 +227,10 @@ COMPOSITE = (
     (r"^(vision_tower|multi_modal_projector)\.", r"model.\1."),
 )
 PIXTRAL: Shapes = {
-    "attention.q_proj.weight": (4, 4), "attention.k_proj.weight": (4, 4), "attention.v_proj.weight": (4, 4), "attention.o_proj.weight": (4, 4),
-    "feed_forward.gate_proj.weight": (6, 4), "feed_forward.up_proj.weight": (6, 4), "feed_forward.down_proj.weight": (4, 6),
+    "attention.q_proj.weight": (4, 4), "attention.k_proj.weight": (4, 4), "attention.v_proj.weight": (4, 4),
+    "attention.o_proj.weight": (4, 4),
+    "feed_forward.gate_proj.weight": (6, 4), "feed_forward.up_proj.weight": (6, 4),
+    "feed_forward.down_proj.weight": (4, 6),
     "attention_norm.weight": (4,), "ffn_norm.weight": (4,),
 }  # fmt: skip
 MISTRAL3_FILE = (

@@ -1,11 +1,13 @@
-"""Every model type of six mappings of transformers 5.23.0 and what paramcount makes of its class: tests/data/mappings.csv.
+"""Every model type of six mappings of transformers 5.23.0 and what paramcount makes of its class:
+tests/data/mappings.csv.
 
-`python -m tests.mapping_states` works out the states again from what is supported; tests/oracle/test_mappings.py holds the rows against
-transformers.
+`python -m tests.mapping_states` works out the states again from what is supported; tests/oracle/test_mappings.py holds
+the rows against transformers.
 
-exact: the total is the class's own, tensor by tensor; unreachable: the same, but for parameters that no forward pass reads, which are
-reported apart; language model only: the other parts are not declared; without its head: the class's own head is not declared; refused:
-the reference itself cannot build the class from its default config; unsupported: an error, for the reason given.
+exact: the total is the class's own, tensor by tensor; unreachable: the same, but for parameters that no forward pass
+reads, which are reported apart; language model only: the other parts are not declared; without its head: the class's
+own head is not declared; refused: the reference itself cannot build the class from its default config; unsupported: an
+error, for the reason given.
 """
 
 from __future__ import annotations

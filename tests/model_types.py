@@ -1,8 +1,9 @@
 """The line of truth of every supported architecture: tests/data/model_types.csv.
 
-`total` is what the reference implementation builds from the default config. `vary`: values of config.json keys, as JSON, that the
-differential test draws besides its usual ones; a key with + before it is read by no field but by a derivation ("absent" leaves it out).
-A key with ! before it is always given. Under "=" stand keys without which the default config could never run.
+`total` is what the reference implementation builds from the default config. `vary`: values of config.json keys, as
+JSON, that the differential test draws besides its usual ones; a key with + before it is read by no field but by a
+derivation ("absent" leaves it out). A key with ! before it is always given. Under "=" stand keys without which the
+default config could never run.
 """
 
 from __future__ import annotations

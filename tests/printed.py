@@ -1,4 +1,6 @@
-"""Reads what an explanation prints and works it out anew, with nothing of the package: formulas as text and in LaTeX, rows of a terminal."""
+"""Reads what an explanation prints and works it out anew, with nothing of the package: formulas as text and in LaTeX,
+rows of a terminal.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,9 @@ def read_or_none(read: Callable[..., Read], *given: Any) -> Read | None:
 
 
 def command_error(capsys: pytest.CaptureFixture[str], *args: str) -> str:
-    """The message with which the command line refuses: exit code 2, one line on stderr, nothing on stdout, nothing written."""
+    """The message with which the command line refuses: exit code 2, one line on stderr, nothing on stdout, nothing
+    written.
+    """
     before = list_directory()
     with pytest.raises(SystemExit) as leaving:
         main(list(args))
@@ -61,7 +63,9 @@ def command_error(capsys: pytest.CaptureFixture[str], *args: str) -> str:
 
 
 def assert_one_line(message: str) -> None:
-    """Printable: no line break, no escape, nothing that turns the direction of the text; and short enough to be read."""
+    """Printable: no line break, no escape, nothing that turns the direction of the text; and short enough to be
+    read.
+    """
     assert message
     assert message.isprintable()
     assert len(message) <= 800

@@ -1,8 +1,10 @@
-"""The tensors of released files, written out by hand from a config.json: names, types and shapes as their indices list them.
+"""The tensors of released files, written out by hand from a config.json: names, types and shapes as their indices list
+them.
 
-Sources: the modules of transformers before version 5, under whose names these files were saved; of DeepSeek-V3 its README_WEIGHTS.md, for
-the layer of multi-token prediction and the FP8 scales; of gpt-oss github openai/gpt-oss, gpt_oss/torch/weights.py. What else a release
-holds, a stored copy of a tied head, causal masks, rotary frequencies, is in tests/data/published_totals.csv.
+Sources: the modules of transformers before version 5, under whose names these files were saved; of DeepSeek-V3 its
+README_WEIGHTS.md, for the layer of multi-token prediction and the FP8 scales; of gpt-oss github openai/gpt-oss,
+gpt_oss/torch/weights.py. What else a release holds, a stored copy of a tied head, causal masks, rotary frequencies, is
+in tests/data/published_totals.csv.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The default run tries one zoo model of each architecture; the others, whose structure is the same, are tried under -m exhaustive."""
+"""The default run tries one zoo model of each architecture.
+
+The others, whose structure is the same, are tried under -m exhaustive.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sizes of an architecture with symbols or arrays in the place of numbers, as a declaration called unbound takes them."""
+"""Sizes of an architecture with symbols or arrays in the place of numbers, as a declaration called unbound takes
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Every alias of the reference's `attribute_map` is read as the key that it stands for: tests/data/aliases.csv.
 
-A row: model type, alias, key, a value that is not the default, and how many parameters the reference allocates then, unreachable ones included.
-`refused` if the reference refuses every value tried; without a value the key holds no number and no total depends on it.
+A row: model type, alias, key, a value that is not the default, and how many parameters the reference allocates then,
+unreachable ones included. `refused` if the reference refuses every value tried; without a value the key holds no number
+and no total depends on it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Bad sizes, fields and mappings: each is refused in one line that names the place, and nothing is printed or written."""
+"""Bad sizes, fields and mappings: each is refused in one line that names the place, and nothing is printed or
+written.
+"""
 
 from __future__ import annotations
 

@@ -184,8 +184,10 @@ def test_the_module_is_the_command() -> None:
 @pytest.mark.parametrize(
     ("name", "column"),
     [
-        ("num_hidden_layers", "n_layers"), ("hidden_size", "d_model"), ("n_embd", "d_model"), ("KV heads", "n_kv_heads"), ("layers", "n_layers"), ("Total", "total"),
-        ("num_local_experts", "n_routed_experts"), ("max_position_embeddings", "context_length"), ("tie_word_embeddings", "tied"), ("BF16", "bytes_bf16"),
+        ("num_hidden_layers", "n_layers"), ("hidden_size", "d_model"), ("n_embd", "d_model"),
+        ("KV heads", "n_kv_heads"), ("layers", "n_layers"), ("Total", "total"),
+        ("num_local_experts", "n_routed_experts"), ("max_position_embeddings", "context_length"),
+        ("tie_word_embeddings", "tied"), ("BF16", "bytes_bf16"),
     ],
 )  # fmt: skip
 def test_a_key_of_config_json_and_a_heading_name_a_column(

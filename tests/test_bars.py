@@ -195,7 +195,8 @@ def test_sizes_beyond_every_unit_are_drawn(scale: Any) -> None:
 
 # ---- colours
 
-# Machado, Oliveira and Fernandes 2009, "A physiologically-based model for simulation of color vision deficiency", severity 1.0.
+# Machado, Oliveira and Fernandes 2009, "A physiologically-based model for simulation of color vision deficiency",
+# severity 1.0.
 VISION = {
     "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),

@@ -318,9 +318,11 @@ def test_an_unknown_size_is_refused_with_the_one_that_is_meant(spec: object, nam
 @pytest.mark.parametrize(
     ("id", "name", "size"),
     [
-        ("llama-3.1-8b", "num_hidden_layers", "n_layers"), ("llama-3.1-8b", "hidden_size", "d_model"), ("llama-3.1-8b", "KV heads", "n_kv_heads"),
+        ("llama-3.1-8b", "num_hidden_layers", "n_layers"), ("llama-3.1-8b", "hidden_size", "d_model"),
+        ("llama-3.1-8b", "KV heads", "n_kv_heads"),
         ("mixtral-8x7b", "intermediate_size", "d_expert"),  # as that architecture reads it
-        ("mixtral-8x7b", "num_local_experts", "n_routed_experts"), ("gpt2-small", "n_embd", "d_model"), ("gpt2-small", "hidden_size", "d_model"),
+        ("mixtral-8x7b", "num_local_experts", "n_routed_experts"), ("gpt2-small", "n_embd", "d_model"),
+        ("gpt2-small", "hidden_size", "d_model"),
         ("gpt2-small", "layers", "n_layers"), ("llama-3.2-11b-vision", "vision.hidden_size", "vision.d_model"),
     ],
 )  # fmt: skip

@@ -1,4 +1,6 @@
-"""A checkpoint without a model: what it stores by component, tied copies, the models of the zoo whose tensors it holds, names folded into patterns."""
+"""A checkpoint without a model: what it stores by component, tied copies, the models of the zoo whose tensors it holds,
+names folded into patterns.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +152,9 @@ def name_kind(name: str) -> str:
 
 @cache
 def find_disagreements() -> tuple[int, dict[str, set[str]]]:
-    """How many tensors all models declare, those alike in layers and experts once, and the names that mean something else than declared."""
+    """How many tensors all models declare, those alike in layers and experts once, and the names that mean something
+    else than declared.
+    """
     n, found = 0, dict[str, set[str]]()
     for model, count in list_models():
         for tensor in count.tensors:
@@ -181,8 +185,10 @@ def test_names_that_the_reference_saves_sum_to_the_components_of_its_config(name
 @pytest.mark.parametrize(
     ("id", "architecture"),
     [
-        ("llama-3.1-8b", "llama"), ("qwen2.5-7b", "qwen2"), ("qwen3-30b-a3b", "qwen3moe"), ("deepseek-v3", "deepseek2"), ("mixtral-8x7b", "llama"),
-        ("gemma-3-1b", "gemma3"), ("phi-4", "phi3"), ("gpt2-small", "gpt2"), ("gpt-oss-20b", "gpt-oss"), ("deepseek-v2-lite", "deepseek2"),
+        ("llama-3.1-8b", "llama"), ("qwen2.5-7b", "qwen2"), ("qwen3-30b-a3b", "qwen3moe"),
+        ("deepseek-v3", "deepseek2"), ("mixtral-8x7b", "llama"),
+        ("gemma-3-1b", "gemma3"), ("phi-4", "phi3"), ("gpt2-small", "gpt2"), ("gpt-oss-20b", "gpt-oss"),
+        ("deepseek-v2-lite", "deepseek2"),
     ],
 )  # fmt: skip
 def test_names_of_gguf_mean_the_same(id: str, architecture: str) -> None:
@@ -218,7 +224,8 @@ def test_a_bias_is_no_mask() -> None:
 # ---- what is stored
 
 GPT2 = {
-    "embedding": 50_257 * 768, "position": 1024 * 768, "qkv": 12 * (768 * 2304 + 2304), "output_projection": 12 * (768 * 768 + 768),
+    "embedding": 50_257 * 768, "position": 1024 * 768, "qkv": 12 * (768 * 2304 + 2304),
+    "output_projection": 12 * (768 * 768 + 768),
     "mlp": 12 * (2 * 768 * 3072 + 3072 + 768), "norm": 12 * 4 * 768 + 2 * 768,
 }  # fmt: skip
 MASKS = {f"h.{layer}.attn.bias": ("F32", (1, 1, 1024, 1024)) for layer in range(12)}

@@ -1,4 +1,6 @@
-"""Headers of tiny models as the reference implementation saved them: nothing is left over, and every damage is found and named."""
+"""Headers of tiny models as the reference implementation saved them: nothing is left over, and every damage is found
+and named.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What writers do to names and shapes is undone, and nothing more: the same model in the forms in which files hold it."""
+"""What writers do to names and shapes is undone, and nothing more: the same model in the forms in which files
+hold it.
+"""
 
 from __future__ import annotations
 
@@ -325,8 +327,10 @@ def test_t5_s_table_may_stand_under_any_of_its_names() -> None:
 
 
 MARIAN = {
-    "model_type": "marian", "d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 12, "decoder_ffn_dim": 12, "vocab_size": 16, "decoder_vocab_size": 16, "pad_token_id": 15, "max_position_embeddings": 10,
+    "model_type": "marian", "d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 12, "decoder_ffn_dim": 12, "vocab_size": 16, "decoder_vocab_size": 16, "pad_token_id": 15,
+    "max_position_embeddings": 10,
 }  # fmt: skip
 
 

@@ -265,11 +265,16 @@ def test_each_file_read_is_told(tmp_path: Path) -> None:
 
 
 LOOKS: list[tuple[str, str | None, bool]] = [
-    ("model.safetensors", None, True), ("MODEL.SAFETENSORS", None, True), ("m.gguf", None, True), ("pytorch_model.bin", None, True), ("x.pth", None, True),
-    (INDEX, None, True), ("pytorch_model.bin.index.json", None, True), ("model.safetensors.index.fp16.json", None, True),
-    ("config.json", None, False), ("x.yaml", None, False), ("gpt2", None, False), ("-", None, False), ("a\0.json", None, False),
-    ("config.json", '{"model_type": "llama", "torch_dtype": "bfloat16", "dtype": "float16"}', False), ("header.json", '{"a": {"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', True),
-    ("header.json", '{"__metadata__": {}, "a": {"data_offsets" : [0, 4]', True), ("i.json", '{"metadata": {}, "weight_map" : {', True), ("w.json", '{"weight_map": 1}', False),
+    ("model.safetensors", None, True), ("MODEL.SAFETENSORS", None, True), ("m.gguf", None, True),
+    ("pytorch_model.bin", None, True), ("x.pth", None, True),
+    (INDEX, None, True), ("pytorch_model.bin.index.json", None, True),
+    ("model.safetensors.index.fp16.json", None, True),
+    ("config.json", None, False), ("x.yaml", None, False), ("gpt2", None, False), ("-", None, False),
+    ("a\0.json", None, False),
+    ("config.json", '{"model_type": "llama", "torch_dtype": "bfloat16", "dtype": "float16"}', False),
+    ("header.json", '{"a": {"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', True),
+    ("header.json", '{"__metadata__": {}, "a": {"data_offsets" : [0, 4]', True),
+    ("i.json", '{"metadata": {}, "weight_map" : {', True), ("w.json", '{"weight_map": 1}', False),
     ("other.json", "\xff\x00", False), ("empty.json", "", False),
 ]  # fmt: skip
 
@@ -485,8 +490,10 @@ def test_an_index_need_not_say_a_size(said: object, tmp_path: Path) -> None:
 
 SHARDS = "(expected a .safetensors or .bin file in the directory of the index)"
 NAMES = [
-    "../model.safetensors", "..", "/etc/model.safetensors", "a/../../model.safetensors", "..\\model.safetensors", "a\\b.safetensors", "C:model.safetensors",
-    "c:/model.safetensors", "\\\\host\\model.safetensors", "a\0.safetensors", "\x1b[31m.safetensors", "", ".", "./model.safetensors", "a//b.safetensors", "/", "a/",
+    "../model.safetensors", "..", "/etc/model.safetensors", "a/../../model.safetensors", "..\\model.safetensors",
+    "a\\b.safetensors", "C:model.safetensors",
+    "c:/model.safetensors", "\\\\host\\model.safetensors", "a\0.safetensors", "\x1b[31m.safetensors", "", ".",
+    "./model.safetensors", "a//b.safetensors", "/", "a/",
     "model.json", "model.gguf", "config", "\u202emodel.safetensors",
 ]  # fmt: skip
 

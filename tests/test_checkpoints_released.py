@@ -1,5 +1,6 @@
-"""Released checkpoints in their real sizes: their headers, written out by hand or from the reference's names, hold what was published as
-their total, and the zoo's models with nothing left over."""
+"""Released checkpoints in their real sizes: their headers, written out by hand or from the reference's names, hold what
+was published as their total, and the zoo's models with nothing left over.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ BESIDE = {
 }  # fmt: skip
 # What a cause of published_totals.csv is.
 KINDS = {
-    "e_score_correction_bias": "buffer", "multi-token-prediction layer, its own|copies of embedding and head": "MTP layer", "scales": "scale",
+    "e_score_correction_bias": "buffer",
+    "multi-token-prediction layer, its own|copies of embedding and head": "MTP layer", "scales": "scale",
     "mask buffers|inv_freq": "legacy buffer", "copy of the tied head": "tied duplicate",
 }  # fmt: skip
 BIG = 20_000  # tensors: those of DeepSeek-V3 with its scales are 91,991
@@ -83,7 +85,9 @@ def published_checkpoints(id: str) -> list[int]:
 
 
 def published_extras() -> dict[str, dict[str, int]]:
-    """{zoo id: {what a release holds beside its parameters: how many values}}, as tests/data/published_totals.csv itemises it."""
+    """{zoo id: {what a release holds beside its parameters: how many values}}, as tests/data/published_totals.csv
+    itemises it.
+    """
     found: dict[str, dict[str, int]] = {}
     with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

@@ -12,10 +12,13 @@ from paramcount.architectures.classes import SHARED, model_types
 from tests.model_types import MODEL_TYPES
 from tests.refusing import model_error
 
-# MiniCPM3-4B as released: auto_map and architectures, but no model_type. Source: github OpenBMB/MiniCPM, openbmb/MiniCPM3-4B config.json.
+# MiniCPM3-4B as released: auto_map and architectures, but no model_type. Source: github OpenBMB/MiniCPM,
+# openbmb/MiniCPM3-4B config.json.
 MINICPM3 = {
-    "architectures": ["MiniCPM3ForCausalLM"], "auto_map": {"AutoConfig": "configuration_minicpm.MiniCPM3Config"}, "hidden_size": 2560,
-    "intermediate_size": 6400, "num_attention_heads": 40, "num_hidden_layers": 62, "num_key_value_heads": 40, "kv_lora_rank": 256,
+    "architectures": ["MiniCPM3ForCausalLM"], "auto_map": {"AutoConfig": "configuration_minicpm.MiniCPM3Config"},
+    "hidden_size": 2560,
+    "intermediate_size": 6400, "num_attention_heads": 40, "num_hidden_layers": 62, "num_key_value_heads": 40,
+    "kv_lora_rank": 256,
     "q_lora_rank": 768, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "vocab_size": 73448,
 }  # fmt: skip
 

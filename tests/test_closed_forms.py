@@ -1,7 +1,8 @@
-"""The second derivation: closed forms typed from papers and modelling code, against the counts of every entry of the zoo.
+"""The second derivation: closed forms typed from papers and modelling code, against the counts of every entry of the
+zoo.
 
-Nothing here reads a declaration. A form is plain arithmetic on named sizes, so it also runs on symbols, and there the declaration
-has to be the same polynomial: equal for all sizes, not only for those of the zoo.
+Nothing here reads a declaration. A form is plain arithmetic on named sizes, so it also runs on symbols, and there the
+declaration has to be the same polynomial: equal for all sizes, not only for those of the zoo.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ def swiglu_parameters(d: Any, width: Any) -> Any:
 
 
 def grouped_attention(c: Any) -> Any:
-    """W_q and W_o over all heads, W_k and W_v over the groups (arXiv:1706.03762, section 3.2.2; arXiv:2305.13245, section 2.2)."""
+    """W_q and W_o over all heads, W_k and W_v over the groups (arXiv:1706.03762, section 3.2.2.
+
+    ArXiv:2305.13245, section 2.2).
+    """
     return 2 * c.d_model * c.n_heads * c.d_head + 2 * c.d_model * c.n_kv_heads * c.d_head
 
 
@@ -55,7 +59,9 @@ def qkv_biases(c: Any) -> Any:
 
 
 def gpt2(c: Any) -> Any:
-    """Radford et al. 2019, section 2.3: GPT-1's block, norms moved to its input and one more after the last; GPT-3 is the same (arXiv:2005.14165, 2.1).
+    """Radford et al. 2019, section 2.3: GPT-1's block, norms moved to its input and one more after the last.
+
+    GPT-3 is the same (arXiv:2005.14165, 2.1).
 
     GPT2LMHeadModel: Conv1D with biases in c_attn, c_proj, c_fc, c_proj.
     """
@@ -65,14 +71,19 @@ def gpt2(c: Any) -> Any:
 
 
 def openai_gpt(c: Any) -> Any:
-    """Radford et al. 2018, section 4.1: 12 blocks, learned positions, norms behind each half. OpenAIGPTLMHeadModel: no norm after the last."""
+    """Radford et al. 2018, section 4.1: 12 blocks, learned positions, norms behind each half.
+
+    OpenAIGPTLMHeadModel: no norm after the last.
+    """
     d, width, f = c.d_model, c.n_heads * c.d_head, c.d_ff
     block = 4 * d * width + 3 * width + d + 2 * d * f + f + d + 4 * d
     return c.vocab_size * d + c.n_positions * d + c.n_layers * block + lm_head_parameters(c)
 
 
 def llama(c: Any) -> Any:
-    """arXiv:2302.13971, section 2.2 (RMSNorm before, SwiGLU, RoPE); arXiv:2307.09288, 2.2 (grouped queries). LlamaForCausalLM for the flags."""
+    """arXiv:2302.13971, section 2.2 (RMSNorm before, SwiGLU, RoPE); arXiv:2307.09288, 2.2 (grouped queries).
+    LlamaForCausalLM for the flags.
+    """
     d, f = c.d_model, c.d_ff
     block = grouped_attention(c) + swiglu_parameters(d, f) + 2 * d
     if c.attention_bias:
@@ -83,7 +94,9 @@ def llama(c: Any) -> Any:
 
 
 def mllama(c: Any) -> Any:
-    """arXiv:2407.21783, section 7.1 to 7.3; MllamaForConditionalGeneration. 8 rows of the token table have no row in the head."""
+    """arXiv:2407.21783, section 7.1 to 7.3; MllamaForConditionalGeneration. 8 rows of the token table have no row in
+    the head.
+    """
     d = c.d_model
     layer = grouped_attention(c) + swiglu_parameters(d, c.d_ff) + 2 * d
     gated_cross_attention = layer + 2 * c.d_head + 2  # a norm of q and of k; a gate for each half
@@ -140,7 +153,9 @@ def mixtral_unvisited(c: Any) -> Any:
 
 
 def qwen(c: Any) -> Any:
-    """arXiv:2309.16609, section 2.3: untied, RMSNorm, SwiGLU, biases on q, k, v alone. QWenLMHeadModel: d_ff is half of its intermediate_size."""
+    """arXiv:2309.16609, section 2.3: untied, RMSNorm, SwiGLU, biases on q, k, v alone. QWenLMHeadModel: d_ff is half of
+    its intermediate_size.
+    """
     d, width = c.d_model, c.n_heads * c.d_head
     block = d * 3 * width + 3 * width + width * d + swiglu_parameters(d, c.d_ff) + 2 * d
     return c.vocab_size * d + c.n_layers * block + d + lm_head_parameters(c)
@@ -179,7 +194,9 @@ def qwen2_moe(c: Any) -> Any:
 
 
 def qwen2_moe_unvisited(c: Any) -> Any:
-    """Qwen2MoeTopKRouter, Qwen3MoeTopKRouter and Qwen3NextTopKRouter: num_experts_per_tok of num_experts, in layers that are no MLP."""
+    """Qwen2MoeTopKRouter, Qwen3MoeTopKRouter and Qwen3NextTopKRouter: num_experts_per_tok of num_experts, in layers
+    that are no MLP.
+    """
     return (
         (c.n_layers - len(c.dense_layers))
         * (c.n_routed_experts - c.n_active_experts)
@@ -188,7 +205,9 @@ def qwen2_moe_unvisited(c: Any) -> Any:
 
 
 def qwen3(c: Any) -> Any:
-    """arXiv:2505.09388, section 2: QKV bias removed, QK-norm brought in. Qwen3Attention: over d_head, one for all heads."""
+    """arXiv:2505.09388, section 2: QKV bias removed, QK-norm brought in. Qwen3Attention: over d_head, one for all
+    heads.
+    """
     d = c.d_model
     block = grouped_attention(c) + 2 * c.d_head + swiglu_parameters(d, c.d_ff) + 2 * d
     if c.attention_bias:
@@ -213,7 +232,9 @@ def qwen3_moe(c: Any) -> Any:
 
 
 def shared_and_routed(c: Any) -> Any:
-    """One layer's router, routed experts and shared ones, which are stored as one wide expert (arXiv:2401.06066, section 3)."""
+    """One layer's router, routed experts and shared ones, which are stored as one wide expert (arXiv:2401.06066,
+    section 3).
+    """
     return (
         c.d_model * c.n_routed_experts
         + c.n_routed_experts * swiglu_parameters(c.d_model, c.d_expert)
@@ -222,7 +243,9 @@ def shared_and_routed(c: Any) -> Any:
 
 
 def deepseek(c: Any) -> Any:
-    """arXiv:2401.06066, section 3.2 and 5.1.2: the first layer is dense, the rest hold shared and routed experts. DeepseekForCausalLM."""
+    """arXiv:2401.06066, section 3.2 and 5.1.2: the first layer is dense, the rest hold shared and routed experts.
+    DeepseekForCausalLM.
+    """
     d = c.d_model
     attention = grouped_attention(c) + (qkv_biases(c) + d if c.attention_bias else 0) + 2 * d
     feed_forward = c.n_dense_layers * swiglu_parameters(d, c.d_ff) + (
@@ -241,7 +264,9 @@ def deepseek_unvisited(c: Any) -> Any:
 
 
 def latent_attention(c: Any) -> Any:
-    """arXiv:2405.04434, section 2.1.2, 2.1.3 and equations 37 to 47; norms on both latents. DeepseekV2Attention for the flag and absent q latents."""
+    """arXiv:2405.04434, section 2.1.2, 2.1.3 and equations 37 to 47; norms on both latents. DeepseekV2Attention for the
+    flag and absent q latents.
+    """
     d, h, qk = c.d_model, c.n_heads, c.d_nope + c.d_rope
     queries = d * h * qk if c.d_q_lora is None else d * c.d_q_lora + c.d_q_lora + c.d_q_lora * h * qk
     keys_and_values = d * (c.d_kv_lora + c.d_rope) + c.d_kv_lora + c.d_kv_lora * h * (c.d_nope + c.d_v)
@@ -252,7 +277,9 @@ def latent_attention(c: Any) -> Any:
 
 
 def deepseek_v2(c: Any) -> Any:
-    """arXiv:2405.04434, section 2. DeepseekV2MLP takes `mlp_bias` into dense layers and shared experts, not into routed ones."""
+    """arXiv:2405.04434, section 2. DeepseekV2MLP takes `mlp_bias` into dense layers and shared experts, not into routed
+    ones.
+    """
     d, n_mixtures = c.d_model, c.n_layers - c.n_dense_layers
     feed_forward = c.n_dense_layers * swiglu_parameters(d, c.d_ff) + n_mixtures * shared_and_routed(c)
     if c.mlp_bias:
@@ -263,7 +290,9 @@ def deepseek_v2(c: Any) -> Any:
 
 
 def deepseek_v3(c: Any) -> Any:
-    """arXiv:2412.19437, section 2.1: V2's layers, the router's correction bias a buffer. DeepseekV3ForCausalLM has no MTP layers."""
+    """arXiv:2412.19437, section 2.1: V2's layers, the router's correction bias a buffer. DeepseekV3ForCausalLM has no
+    MTP layers.
+    """
     d = c.d_model
     feed_forward = c.n_dense_layers * swiglu_parameters(d, c.d_ff) + (
         c.n_layers - c.n_dense_layers
@@ -278,7 +307,9 @@ def deepseek_v3_mtp(c: Any) -> Any:
 
 
 def gpt_oss(c: Any) -> Any:
-    """arXiv:2508.10925, section 2.1 and 2.2. GptOssExperts and GptOssTopKRouter have biases; GptOssAttention a sink for each head, biases by the flag."""
+    """arXiv:2508.10925, section 2.1 and 2.2. GptOssExperts and GptOssTopKRouter have biases; GptOssAttention a sink for
+    each head, biases by the flag.
+    """
     d, n, f = c.d_model, c.n_routed_experts, c.d_expert
     attention = grouped_attention(c) + (qkv_biases(c) + d if c.attention_bias else 0) + c.n_heads
     mixture = d * n + n + n * (swiglu_parameters(d, f) + 2 * f + d)
@@ -295,12 +326,16 @@ def gpt_oss_unvisited(c: Any) -> Any:
 
 
 def glm4_moe_attention(c: Any) -> Any:
-    """arXiv:2508.06471, section 2.1: grouped queries, QK-norm in the larger model. Glm4MoeAttention: no bias on the output; norms over d_head."""
+    """arXiv:2508.06471, section 2.1: grouped queries, QK-norm in the larger model. Glm4MoeAttention: no bias on the
+    output; norms over d_head.
+    """
     return grouped_attention(c) + (qkv_biases(c) if c.attention_bias else 0) + (2 * c.d_head if c.qk_norm else 0)
 
 
 def glm4_moe(c: Any) -> Any:
-    """arXiv:2508.06471, section 2.1: DeepSeek-V3's shared and routed experts behind that attention. Glm4MoeForCausalLM has no MTP layers."""
+    """arXiv:2508.06471, section 2.1: DeepSeek-V3's shared and routed experts behind that attention. Glm4MoeForCausalLM
+    has no MTP layers.
+    """
     d = c.d_model
     feed_forward = c.n_dense_layers * swiglu_parameters(d, c.d_ff) + (
         c.n_layers - c.n_dense_layers
@@ -320,8 +355,10 @@ def count_layers(c: Any, *words: str) -> int:
 
 
 def selective_scan(c: Any) -> Any:
-    """arXiv:2312.00752, section 3.4 and Figure 3: x and z out of one matrix, a convolution for each channel, step, B and C out of x, the step
-    through its rank, A and D. JambaMambaMixer: a bias on the step and by flags; norms on step, B and C (arXiv:2403.19887, section 6.4)."""
+    """arXiv:2312.00752, section 3.4 and Figure 3: x and z out of one matrix, a convolution for each channel, step, B
+    and C out of x, the step through its rank, A and D. JambaMambaMixer: a bias on the step and by flags; norms on
+    step, B and C (arXiv:2403.19887, section 6.4).
+    """
     d, inner, rank, n = c.d_model, c.d_inner, c.dt_rank, c.d_state
     convolution = inner * c.d_conv + (inner if c.conv_bias else 0)
     inside = inner * (rank + 2 * n) + rank * inner + inner + inner * n + inner + (rank + 2 * n)
@@ -329,7 +366,9 @@ def selective_scan(c: Any) -> Any:
 
 
 def jamba(c: Any) -> Any:
-    """arXiv:2403.19887, section 3.1: attention without positions or Mamba, then an MLP or experts, RMSNorm before each. JambaForCausalLM."""
+    """arXiv:2403.19887, section 3.1: attention without positions or Mamba, then an MLP or experts, RMSNorm before each.
+    JambaForCausalLM.
+    """
     d, n_attention, n_dense = c.d_model, count_layers(c, "attention"), len(c.dense_layers)
     mixers = n_attention * grouped_attention(c) + (c.n_layers - n_attention) * selective_scan(c)
     mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu_parameters(d, c.d_expert)
@@ -347,8 +386,10 @@ def jamba_unvisited(c: Any) -> Any:
 
 
 def gated_delta_rule(c: Any) -> Any:
-    """arXiv:2412.06464, section 3.4: q, k, v through a convolution, a gate as wide as v, two numbers a head (decay and writing strength), a norm
-    for each head. Qwen3NextGatedDeltaNet: A_log and dt_bias for the decay, the convolution without bias."""
+    """arXiv:2412.06464, section 3.4: q, k, v through a convolution, a gate as wide as v, two numbers a head (decay and
+    writing strength), a norm for each head. Qwen3NextGatedDeltaNet: A_log and dt_bias for the decay, the convolution
+    without bias.
+    """
     d, k, v = c.d_model, c.n_linear_k_heads * c.d_linear_k, c.n_linear_v_heads * c.d_linear_v
     return (
         d * (2 * k + 2 * v)
@@ -361,14 +402,19 @@ def gated_delta_rule(c: Any) -> Any:
 
 
 def gated_attention(c: Any) -> Any:
-    """arXiv:2505.06708, section 2.2: grouped queries with a gate for each value of each head, out of x. Qwen3NextAttention: norms over d_head."""
+    """arXiv:2505.06708, section 2.2: grouped queries with a gate for each value of each head, out of x.
+    Qwen3NextAttention: norms over d_head.
+    """
     gate = c.d_model * c.n_heads * c.d_head
     biases = qkv_biases(c) + c.n_heads * c.d_head + c.d_model if c.attention_bias else 0
     return grouped_attention(c) + gate + 2 * c.d_head + biases
 
 
 def qwen3_next(c: Any) -> Any:
-    """Model card of Qwen3-Next-80B-A3B: 12 · (3 · (Gated DeltaNet → MoE) → 1 · (Gated Attention → MoE)). Qwen3NextForCausalLM: experts as Qwen 2's."""
+    """Model card of Qwen3-Next-80B-A3B: 12 · (3 · (Gated DeltaNet → MoE) → 1 · (Gated Attention → MoE)).
+
+    Qwen3NextForCausalLM: experts as Qwen 2's.
+    """
     d, n_dense = c.d_model, len(c.dense_layers)
     n_attention = count_layers(c, "full_attention", "attention")
     mixers = n_attention * gated_attention(c) + (c.n_layers - n_attention) * gated_delta_rule(c)
@@ -390,7 +436,9 @@ def qwen3_next(c: Any) -> Any:
 
 
 def phi3(c: Any) -> Any:
-    """arXiv:2404.14219, section 2: Llama 2's block. Phi3ForCausalLM: no biases; q, k, v in one matrix, gate and up in another."""
+    """arXiv:2404.14219, section 2: Llama 2's block. Phi3ForCausalLM: no biases; q, k, v in one matrix, gate and up in
+    another.
+    """
     d = c.d_model
     return (
         c.vocab_size * d
@@ -401,7 +449,9 @@ def phi3(c: Any) -> Any:
 
 
 def olmo2(c: Any) -> Any:
-    """arXiv:2501.00656, section 2.1: no biases, norms behind attention and MLP, QK-norm. Olmo2Attention: over all heads together, biases by the flag."""
+    """arXiv:2501.00656, section 2.1: no biases, norms behind attention and MLP, QK-norm. Olmo2Attention: over all heads
+    together, biases by the flag.
+    """
     d = c.d_model
     block = grouped_attention(c) + c.n_heads * c.d_head + c.n_kv_heads * c.d_head + swiglu_parameters(d, c.d_ff) + 2 * d
     if c.attention_bias:
@@ -410,7 +460,9 @@ def olmo2(c: Any) -> Any:
 
 
 def gemma3(c: Any) -> Any:
-    """arXiv:2503.19786, section 2: grouped queries, RMSNorm before and behind each half, QK-norm. Gemma3Attention: over d_head, biases by the flag."""
+    """arXiv:2503.19786, section 2: grouped queries, RMSNorm before and behind each half, QK-norm. Gemma3Attention: over
+    d_head, biases by the flag.
+    """
     d = c.d_model
     block = grouped_attention(c) + 2 * c.d_head + swiglu_parameters(d, c.d_ff) + 4 * d
     if c.attention_bias:
@@ -419,8 +471,10 @@ def gemma3(c: Any) -> Any:
 
 
 def mamba2(c: Any) -> Any:
-    """arXiv:2405.21060, section 7.1 and Figure 6: z, x, B, C and step out of one matrix, a convolution over x, B and C, one A, D and step bias a head,
-    a norm before the output. Mamba2Mixer for the flags; Mamba2ForCausalLM: one norm a layer."""
+    """arXiv:2405.21060, section 7.1 and Figure 6: z, x, B, C and step out of one matrix, a convolution over x, B and C,
+    one A, D and step bias a head, a norm before the output. Mamba2Mixer for the flags; Mamba2ForCausalLM: one norm a
+    layer.
+    """
     d, inner = c.d_model, c.n_mamba_heads * c.d_mamba_head
     convolved = inner + 2 * c.n_groups * c.d_state
     projected = inner + convolved + c.n_mamba_heads
@@ -433,8 +487,10 @@ def mamba2(c: Any) -> Any:
 
 
 def t5(c: Any) -> Any:
-    """arXiv:1910.10683, section 2.1: encoder and decoder as in arXiv:1706.03762 without biases, norms before each part and behind the stack, a
-    number for each head and bucket of distances in both stacks, one table. T5ForConditionalGeneration; gated: arXiv:2002.05202, equation 6."""
+    """arXiv:1910.10683, section 2.1: encoder and decoder as in arXiv:1706.03762 without biases, norms before each part
+    and behind the stack, a number for each head and bucket of distances in both stacks, one table.
+    T5ForConditionalGeneration; gated: arXiv:2002.05202, equation 6.
+    """
     d, attention = c.d_model, 4 * c.d_model * c.n_heads * c.d_head
     feed_forward = (3 if c.gated else 2) * d * c.d_ff
     encoder = c.n_layers * (attention + feed_forward + 2 * d) + c.n_buckets * c.n_heads + d
@@ -650,7 +706,10 @@ def test_the_eight_sizes_of_gpt3_have_the_totals_of_table_d1(id: str, expected: 
 
 
 def printed_row(d_model: int, n_layers: int, n_heads: int, d_head: int) -> int:
-    """A row of arXiv:2005.14165, Table 2.1, as printed. No reference builds it, so it is no entry: heads do not fill d_model."""
+    """A row of arXiv:2005.14165, Table 2.1, as printed.
+
+    No reference builds it, so it is no entry: heads do not fill d_model.
+    """
     sizes = {
         "vocab_size": 50257,
         "n_positions": 2048,
@@ -694,7 +753,8 @@ def test_known_figures_of_the_mixtures_and_of_gpt2() -> None:
     assert paramcount.count("gpt-3").total == 174_604_259_328
 
 
-# ---- published figures that are no parameter count: tests/data/published_totals.csv lists the causes of every unit of the difference
+# ---- published figures that are no parameter count: tests/data/published_totals.csv lists the causes of every unit of
+# the difference
 
 with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
     PUBLISHED: dict[str, list[dict[str, str]]] = {}

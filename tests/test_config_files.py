@@ -17,8 +17,10 @@ from paramcount.huggingface import locate as config_files
 from tests.refusing import assert_one_line, command_error, model_error
 
 QWEN = {
-    "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 4096, "num_hidden_layers": 36,
-    "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288, "tie_word_embeddings": False,
+    "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 4096,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288,
+    "tie_word_embeddings": False,
 }  # fmt: skip
 TOTAL = 8_190_735_360  # Qwen3ForCausalLM with these sizes, transformers 5.23.0
 

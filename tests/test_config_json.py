@@ -59,7 +59,8 @@ def test_the_class_named_first_decides(classes: Any, total: int, not_counted: tu
     assert count.to_dict()["not_counted"] == list(not_counted)
 
 
-BERT_BODY = 108_891_648  # BertForTokenClassification less its head, transformers 5.23.0, default config; a pooler is 768 × 768 + 768 more
+# BertForTokenClassification less its head, transformers 5.23.0, default config; a pooler is 768 × 768 + 768 more
+BERT_BODY = 108_891_648
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,8 @@ def test_an_unread_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, capsy
 
 
 LLAMA = {
-    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 100, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 100, "hidden_size": 64,
+    "num_hidden_layers": 2, "num_attention_heads": 4,
     "intermediate_size": 128, "tie_word_embeddings": False, "attention_bias": False,
 }  # fmt: skip
 
@@ -267,7 +269,9 @@ def test_sizes_that_a_config_does_not_give_are_one_warning() -> None:
 
 
 def test_a_section_may_leave_sizes_to_its_defaults_but_is_missed_as_a_whole() -> None:
-    """The reference saves only what differs from the defaults in a section: LLaVA 1.5's text_config has no hidden_size."""
+    """The reference saves only what differs from the defaults in a section: LLaVA 1.5's text_config has no
+    hidden_size.
+    """
     assert (
         pc.count(
             {"model_type": "gemma3", "text_config": {"num_hidden_layers": 2}, "vision_config": {"num_hidden_layers": 2}}
@@ -393,13 +397,18 @@ def test_a_number_of_experts_that_no_layer_has_may_be_null(key: str) -> None:
     ],
 )
 def test_a_null_number_of_experts_hides_its_other_name(model_type: str, key: str, other: str, found: str) -> None:
-    """The reference's attribute_map assigns the extra key after the fields, so that its null stays: TypeError as it builds the experts."""
+    """The reference's attribute_map assigns the extra key after the fields, so that its null stays: TypeError as it
+    builds the experts.
+    """
     assert model_error({"model_type": model_type, key: None, other: 1}).startswith(found)
 
 
 @pytest.mark.parametrize("key", ["linear_conv_kernel_dim", "linear_num_heads", "linear_head_dim"])
 def test_a_size_of_linear_attention_may_be_null_where_no_layer_has_any(key: str) -> None:
-    """BailingHybridConfig declares none of the three, so that it checks none; a layer of linear attention cannot be built from null."""
+    """BailingHybridConfig declares none of the three, so that it checks none.
+
+    A layer of linear attention cannot be built from null.
+    """
     config = {"model_type": "bailing_hybrid", "num_hidden_layers": 2, "layer_group_size": 1}
     assert pc.count({**config, key: None}).total == pc.count(config).total
     assert "null" in model_error({**config, "layer_group_size": 2, key: None})
@@ -420,7 +429,9 @@ def test_numbers_of_a_rope_type_are_needed_also_by_models_without_rotary_positio
 
 @pytest.mark.parametrize("model_type", ["gptj", "bert", "kimi_linear", "jamba"])
 def test_what_a_rope_type_needs_is_filled_in_only_for_models_with_rotary_positions(model_type: str) -> None:
-    """PreTrainedConfig standardizes rope_parameters where the class declares them, or where rope_scaling and rope_theta are given."""
+    """PreTrainedConfig standardizes rope_parameters where the class declares them, or where rope_scaling and rope_theta
+    are given.
+    """
     config, yarn = {"model_type": model_type}, {"rope_type": "yarn", "factor": 2.0}
     missing = "rope_scaling.original_max_position_embeddings: is missing for rope_type = yarn (expected a number)"
     assert model_error({**config, "rope_scaling": yarn}) == missing
@@ -443,8 +454,9 @@ def test_a_block_with_sizes_on_a_flat_type_is_a_warning() -> None:
 
 @pytest.mark.parametrize("key", ["text_config", "decoder", "generator"])
 def test_a_section_that_the_reference_takes_for_the_language_model_is_an_error(key: str) -> None:
-    """transformers 5.23 fails as GenerationConfig.from_model_config calls get_text_config: 'dict' object has no attribute 'to_dict'.
-    BertForMaskedLM does not generate, and is built."""
+    """transformers 5.23 fails as GenerationConfig.from_model_config calls get_text_config: 'dict' object has no
+    attribute 'to_dict'. BertForMaskedLM does not generate, and is built.
+    """
     block = {key: {"hidden_size": 1024}}
     text = "is set, but {} has no such section and cannot run with it (expected sizes at the top level)"
     assert model_error({**LLAMA, **block}) == f"{key}: {text.format('LlamaForCausalLM')}"
@@ -458,7 +470,8 @@ def test_a_section_that_the_reference_takes_for_the_language_model_is_an_error(k
 
 
 BERT = {
-    "vocab_size": 100, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 32,
+    "vocab_size": 100, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128,
+    "max_position_embeddings": 32,
     "type_vocab_size": 2,
 }  # fmt: skip
 
@@ -635,7 +648,9 @@ def test_the_keys_say_where_every_size_came_from(tmp_path: Path, capsys: pytest.
 def test_the_keys_show_the_values_of_the_config_and_derived_sizes_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """SigLIP cuts an image of 896 × 896 into patches of 14 × 14: 64 × 64 of them (Gemma 3 report, arXiv:2503.19786, section 2)."""
+    """SigLIP cuts an image of 896 × 896 into patches of 14 × 14: 64 × 64 of them (Gemma 3 report, arXiv:2503.19786,
+    section 2).
+    """
     path = tmp_path / "config.json"
     document = {
         "model_type": "gemma3",
@@ -664,7 +679,9 @@ def test_the_keys_show_the_values_of_the_config_and_derived_sizes_apart(
 
 
 def test_the_keys_show_what_a_size_was_cut_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`attention` is an older word for full_attention (PreTrainedConfig.layer_types): the config's own is shown beside its key."""
+    """`attention` is an older word for full_attention (PreTrainedConfig.layer_types): the config's own is shown beside
+    its key.
+    """
     path = tmp_path / "config.json"
     path.write_text(
         json.dumps({"model_type": "gemma2", "num_hidden_layers": 1, "layer_types": ["attention"]}), encoding="utf-8"
@@ -690,7 +707,8 @@ def test_an_entry_of_the_zoo_has_no_keys(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize(
     ("document", "spared"),
-    [  # 12 of 512 experts and 256 that do nothing: a token may visit none with weights. 28 layers × 12 × 3 × 2048 × 6144
+    # 12 of 512 experts and 256 that do nothing: a token may visit none with weights. 28 layers × 12 × 3 × 2048 × 6144
+    [
         ({"model_type": "longcat_flash"}, 28 * 12 * 3 * 2048 * 6144),
         ({"model_type": "longcat_flash", "zero_expert_num": 10}, 28 * 10 * 3 * 2048 * 6144),
         ({"model_type": "mixtral"}, 0),
@@ -746,7 +764,10 @@ THINKER = {"text_config": {"head_dim": 128, "num_hidden_layers": 48, "num_attent
 
 
 def test_qwen3_omni_is_counted_as_the_language_model_of_its_thinker() -> None:
-    """Of Qwen3-Omni-30B-A3B: the layers of Qwen3-30B-A3B, and its vocabulary of 152,064. Source: arXiv:2509.17765, table 1."""
+    """Of Qwen3-Omni-30B-A3B: the layers of Qwen3-30B-A3B, and its vocabulary of 152,064.
+
+    Source: arXiv:2509.17765, table 1.
+    """
     omni = {
         "model_type": "qwen3_omni_moe",
         "architectures": ["Qwen3OmniMoeForConditionalGeneration"],
@@ -778,7 +799,10 @@ def test_an_error_inside_a_composite_inside_a_composite_names_the_whole_path(thi
 
 
 def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
-    """Its sizes stand outside text_config; the reference makes it there (modeling_ovis2.py, Ovis2ForConditionalGeneration)."""
+    """Its sizes stand outside text_config.
+
+    The reference makes it there (modeling_ovis2.py, Ovis2ForConditionalGeneration).
+    """
     text = {
         "vocab_size": 96,
         "hidden_size": 32,

@@ -1,7 +1,9 @@
-"""Published configs of models that no entry of the zoo has, read and counted: equal to their truth, tensor shape by tensor shape.
+"""Published configs of models that no entry of the zoo has, read and counted: equal to their truth, tensor shape by
+tensor shape.
 
-Each file of tests/data/config_truth holds a config.json with its source and what the reference implementation builds from it, or what
-was derived by hand where none ships. Experts are compared one by one and without regard to their orientation.
+Each file of tests/data/config_truth holds a config.json with its source and what the reference implementation builds
+from it, or what was derived by hand where none ships. Experts are compared one by one and without regard to their
+orientation.
 """
 
 from __future__ import annotations

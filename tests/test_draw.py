@@ -78,7 +78,10 @@ def list_data(drawing: Drawing) -> list[str]:
 
 
 def test_a_block_of_gpt2_shows_the_products_of_the_textbook() -> None:
-    """[1024, 768] · [768, 64] = [1024, 64] for each of 12 heads, and so on: the shapes of Vaswani et al. (2017) with GPT-2's numbers."""
+    """[1024, 768] · [768, 64] = [1024, 64] for each of 12 heads, and so on: the shapes of Vaswani et al.
+
+    (2017) with GPT-2's numbers.
+    """
     drawing = draw_layer("gpt2-small", 0)
     assert list_weights(drawing) == [
         ("queries", "12 × [768, 64]"),
@@ -165,7 +168,10 @@ def test_experts_stand_behind_one_another_and_the_visited_are_dark(
     ],
 )
 def test_experts_say_of_how_many_layers_they_are(name: str, expected: str) -> None:
-    """config.json of DeepSeek-V3: 61 layers, first_k_dense_replace 3, n_routed_experts 256; of Jamba: 32 layers, expert_layer_period 2."""
+    """config.json of DeepSeek-V3: 61 layers, first_k_dense_replace 3, n_routed_experts 256.
+
+    Of Jamba: 32 layers, expert_layer_period 2.
+    """
     assert expected in {text.text for text in draw_layer(name).texts}
 
 
@@ -176,7 +182,9 @@ def test_patches_of_an_image_have_an_embedding_of_their_own() -> None:
 
 
 def test_relative_positions_are_added_to_the_attention_scores() -> None:
-    """T5: `scores += position_bias` before the softmax; the bias is [heads, queries, keys] and made of positions alone."""
+    """T5: `scores += position_bias` before the softmax; the bias is [heads, queries, keys] and made of positions
+    alone.
+    """
     drawing = draw_layer("t5-small")
     steps = trace_drawing(load_model("t5-small"), drawing).steps
     added = [i for i, step in enumerate(steps) if step.op == "relative bias"]
@@ -568,7 +576,9 @@ def test_a_png_shows_its_texts_with_the_font_that_the_extra_brings(tmp_path: Pat
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_an_svg_draws_what_the_data_say(name: str) -> None:
-    """The path of each rectangle goes around its box, what is on it stays inside but for ragged breaks and coloured edges."""
+    """The path of each rectangle goes around its box, what is on it stays inside but for ragged breaks and coloured
+    edges.
+    """
     drawing = draw_layer(name)
     groups = [group for group in parse_svg(drawing.svg()).iter(f"{SVG}g") if group.get("class") != "flow"]
     for r, group in zip(drawing.rectangles, groups, strict=True):

@@ -1,4 +1,6 @@
-"""Formulas of one layer's parts: on ints, int64 arrays and symbols alike, exact or an error, and equal to forms typed from papers."""
+"""Formulas of one layer's parts: on ints, int64 arrays and symbols alike, exact or an error, and equal to forms typed
+from papers.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class Formula(NamedTuple):
 
 
 def _qkv(s: Sizes, f: Flags) -> Any:
-    """arXiv:1706.03762, 3.2.2: h matrices [d_model, d_head] for q; as many for k and v as there are groups (arXiv:2305.13245, 2.2)."""
+    """arXiv:1706.03762, 3.2.2: h matrices [d_model, d_head] for q; as many for k and v as there are groups
+    (arXiv:2305.13245, 2.2).
+    """
     groups = s["n_heads"] if s.get("n_kv_heads") is None else s["n_kv_heads"]
     columns = s["n_heads"] * s["d_head"] + 2 * groups * s["d_head"]
     return s["d_model"] * columns + (columns if f["bias"] else 0)

@@ -1,4 +1,6 @@
-"""GGUF files: those of the format's own package are read as it reads them, and whatever is wrong with one is one line."""
+"""GGUF files: those of the format's own package are read as it reads them, and whatever is wrong with one is one
+line.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ def file(tmp_path: Path) -> Path:
 def read_with_package(
     path: Path,
 ) -> tuple[dict[str, tuple[str, tuple[int, ...], int, int]], dict[str, object], dict[str, tuple[str, int]]]:
-    """What the format's own package finds: tensors with the bytes of the file where their values begin and how many, single metadata, arrays."""
+    """What the format's own package finds: tensors with the bytes of the file where their values begin and how many,
+    single metadata, arrays.
+    """
     reader = gguf.GGUFReader(path)
     single, arrays = {}, {}
     for key, field in reader.fields.items():
@@ -122,10 +126,13 @@ PLAIN = {
     "I8": np.int8,
 }
 TYPES = [kind.name for kind in gguf.GGMLQuantizationType]
-# Where the format's library and its Python package differ: a block of Q8_1 is two halves and 32 bytes in ggml/src/ggml-common.h (static_assert
-# behind block_q8_1), two floats and 32 bytes in gguf/constants.py. Files have no such tensors: it is a type to compute with.
+# Where the format's library and its Python package differ: a block of Q8_1 is two halves and 32 bytes in
+# ggml/src/ggml-common.h (static_assert
+# behind block_q8_1), two floats and 32 bytes in gguf/constants.py. Files have no such tensors: it is a type to compute
+# with.
 LIBRARY = {"Q8_1": (32, 2 + 2 + 32)}
-# Younger than the package: ggml/include/ggml.h (GGML_TYPE_Q2_0 = 42), ggml-common.h (QK2_0 64, a half and two bits a value).
+# Younger than the package: ggml/include/ggml.h (GGML_TYPE_Q2_0 = 42), ggml-common.h (QK2_0 64, a half and two bits a
+# value).
 YOUNGER = {"Q2_0": (64, 2 + 64 // 4, 42)}
 
 
@@ -162,8 +169,10 @@ def test_a_tensor_of_every_type_is_read_as_the_package_reads_it(dtype: str, endi
 
 
 SINGLE: dict[str, tuple[str, object]] = {
-    "UINT8": ("uint8", 255), "INT8": ("int8", -128), "UINT16": ("uint16", 65535), "INT16": ("int16", -32768), "UINT32": ("uint32", 2**32 - 1), "INT32": ("int32", -(2**31)),
-    "UINT64": ("uint64", 2**64 - 1), "INT64": ("int64", -(2**63)), "FLOAT32": ("float32", 0.5), "FLOAT64": ("float64", 1e-300), "BOOL": ("bool", True), "STRING": ("string", "d\u00e9j\u00e0 \U0001f600\n"),
+    "UINT8": ("uint8", 255), "INT8": ("int8", -128), "UINT16": ("uint16", 65535), "INT16": ("int16", -32768),
+    "UINT32": ("uint32", 2**32 - 1), "INT32": ("int32", -(2**31)),
+    "UINT64": ("uint64", 2**64 - 1), "INT64": ("int64", -(2**63)), "FLOAT32": ("float32", 0.5),
+    "FLOAT64": ("float64", 1e-300), "BOOL": ("bool", True), "STRING": ("string", "d\u00e9j\u00e0 \U0001f600\n"),
 }  # fmt: skip
 
 

@@ -149,7 +149,8 @@ BEFORE = (
         lambda found: f"feed_forward.experts.{('gate', 'down', 'up')[int(found[1]) - 1]}_proj",
     ),  # Lfm2MoeModel
 )
-# Declared modules that the table lacks, or has as something else: in which layouts, and what the converter does with them itself.
+# Declared modules that the table lacks, or has as something else: in which layouts, and what the converter does with
+# them itself.
 NOT_IN_THE_TABLE = {
     "wqkv": ("internlm2", "InternLM2Model splits it"),
     "W_pack": ("baichuan", "BaichuanModel splits it"),

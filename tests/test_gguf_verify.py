@@ -1,4 +1,6 @@
-"""GGUF files of the gguf package, laid out as llama.cpp's converter does, against the model that they hold: whole, quantised, damaged."""
+"""GGUF files of the gguf package, laid out as llama.cpp's converter does, against the model that they hold: whole,
+quantised, damaged.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,14 @@ MANY = bool(os.environ.get("EXAMPLES"))
 WIDE = LAYOUTS["llama, wide"]
 # One of each way to lay out a model.
 VARIED = (
-    "llama-llama", "mixtral-llama", "mixtral, experts one by one", "qwen2-qwen2", "qwen3_moe-qwen3moe", "deepseek_v2-deepseek2", "glm4_moe-glm4moe",
-    "deepseek-v3, latent whole", "gemma2-gemma2", "gemma3_text-gemma3", "gemma3n_text-gemma3n", "phi-phi2", "phi3-phi3", "gpt2-gpt2", "gpt_oss-gpt-oss",
-    "llama4_text-llama4", "qwen3_next-qwen3next-no_mtp", "mamba-mamba", "mamba2-mamba2", "jamba-jamba", "t5-t5", "bert-bert", "granitemoe-granitemoe",
-    "internlm2-internlm2", "bloom-bloom", "llama-llama-fuse_qkv", "qwen3_next-qwen3next-no_mtp-fuse_gate_up_exps", "stablelm, norms of heads",
+    "llama-llama", "mixtral-llama", "mixtral, experts one by one", "qwen2-qwen2", "qwen3_moe-qwen3moe",
+    "deepseek_v2-deepseek2", "glm4_moe-glm4moe",
+    "deepseek-v3, latent whole", "gemma2-gemma2", "gemma3_text-gemma3", "gemma3n_text-gemma3n", "phi-phi2",
+    "phi3-phi3", "gpt2-gpt2", "gpt_oss-gpt-oss",
+    "llama4_text-llama4", "qwen3_next-qwen3next-no_mtp", "mamba-mamba", "mamba2-mamba2", "jamba-jamba", "t5-t5",
+    "bert-bert", "granitemoe-granitemoe",
+    "internlm2-internlm2", "bloom-bloom", "llama-llama-fuse_qkv", "qwen3_next-qwen3next-no_mtp-fuse_gate_up_exps",
+    "stablelm, norms of heads",
 )  # fmt: skip
 
 

@@ -1,4 +1,6 @@
-"""Checkpoints that somebody made to do harm, through the command line: one line, exit code 2, nothing written, nothing run."""
+"""Checkpoints that somebody made to do harm, through the command line: one line, exit code 2, nothing written, nothing
+run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""--download against a Hub of our own: what it answers, well or badly, and that nothing but config.json is asked for."""
+"""--download against a Hub of our own: what it answers, well or badly, and that nothing but config.json is asked
+for.
+"""
 
 from __future__ import annotations
 

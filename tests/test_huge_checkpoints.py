@@ -1,4 +1,6 @@
-"""Checkpoints as large as they come, their values holes in a disk: read by their headers, in memory that does not grow with them."""
+"""Checkpoints as large as they come, their values holes in a disk: read by their headers, in memory that does not grow
+with them.
+"""
 
 from __future__ import annotations
 

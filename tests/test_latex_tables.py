@@ -13,7 +13,8 @@ from paramcount.output.tables import Column, Table
 from tests.running import Runner
 
 COMMANDS = [
-    ["gpt2-small"], ["deepseek-v3"], ["compare", "gpt2-*", "deepseek-v3"], ["diff", "llama-2-7b", "llama-3.1-8b"], ["verify", "qwen2.5-32b"], ["list", "llama"],
+    ["gpt2-small"], ["deepseek-v3"], ["compare", "gpt2-*", "deepseek-v3"], ["diff", "llama-2-7b", "llama-3.1-8b"],
+    ["verify", "qwen2.5-32b"], ["list", "llama"],
     ["why", "deepseek-v3"], ["trace", "gpt2-small"], ["architectures"], ["show", "jamba-v0.1", "--by", "layer"],
 ]  # fmt: skip
 

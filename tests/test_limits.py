@@ -1,7 +1,7 @@
 """Configs at the limits of what the reference builds and runs: tests/data/limits.json.
 
-Each case holds the total of the reference, or the error with which it refuses to build the model or to run 64 tokens through it, and
-`where`: the key that ours names. tests/oracle/test_limits.py checks them against the reference itself.
+Each case holds the total of the reference, or the error with which it refuses to build the model or to run 64 tokens
+through it, and `where`: the key that ours names. tests/oracle/test_limits.py checks them against the reference itself.
 """
 
 from __future__ import annotations

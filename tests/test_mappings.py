@@ -1,4 +1,6 @@
-"""What paramcount makes of every model type of transformers' six mappings: tests/data/mappings.csv is true, and the README states its sums."""
+"""What paramcount makes of every model type of transformers' six mappings: tests/data/mappings.csv is true, and the
+README states its sums.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Declarations broken on purpose: each mutant must be caught in the entries it strikes, and in no other.
 
-What catches it is the comparison with the reference implementation, tensor shape by tensor shape, or a known figure where the
-reference has none: active parameters, MTP layers, legacy buffers.
+What catches it is the comparison with the reference implementation, tensor shape by tensor shape, or a known figure
+where the reference has none: active parameters, MTP layers, legacy buffers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What a typed name means: spellings that find an entry, names that find none, and that nothing outside the zoo is opened."""
+"""What a typed name means: spellings that find an entry, names that find none, and that nothing outside the zoo is
+opened.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,10 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("name", "id"),
     [
-        ("gpt2", "gpt2-small"), ("GPT2-small", "gpt2-small"), ("GPT-2 small", "gpt2-small"), ("gpt2_small", "gpt2-small"), (" gpt2-small\n", "gpt2-small"),
-        ("openai-community/gpt2", "gpt2-small"), ("Llama 3.1 8B", "llama-3.1-8b"), ("meta-llama/Llama-3.1-8B", "llama-3.1-8b"), ("LLAMA3.1-8B", "llama-3.1-8b"),
+        ("gpt2", "gpt2-small"), ("GPT2-small", "gpt2-small"), ("GPT-2 small", "gpt2-small"),
+        ("gpt2_small", "gpt2-small"), (" gpt2-small\n", "gpt2-small"),
+        ("openai-community/gpt2", "gpt2-small"), ("Llama 3.1 8B", "llama-3.1-8b"),
+        ("meta-llama/Llama-3.1-8B", "llama-3.1-8b"), ("LLAMA3.1-8B", "llama-3.1-8b"),
     ],
 )  # fmt: skip
 def test_common_spellings_find_the_entry(name: str, id: str) -> None:
@@ -68,7 +72,8 @@ def test_a_name_that_is_in_no_zoo_is_unknown(name: str) -> None:
     ("name", "nearest"),
     [
         ("gpt2-smal", "gpt2-small, gpt-3-small or gpt2-xl"), ("llama-3.1-8", "llama-3.1-8b"),
-        ("lama", "llama"), ("qwem", "qwen"), ("comprae", "compare"), ("verfiy", "verify"), ("lst", "list"), ("depseek", "deepseek"),
+        ("lama", "llama"), ("qwem", "qwen"), ("comprae", "compare"), ("verfiy", "verify"), ("lst", "list"),
+        ("depseek", "deepseek"),
     ],
 )  # fmt: skip
 def test_an_unknown_name_gets_the_nearest_models_families_and_commands(
@@ -100,8 +105,10 @@ def test_of_an_endless_name_both_ends_are_shown(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("gpt2\0-small", r"gpt2\x00-small"), ("\x1b[31mgpt2", r"\x1b[31mgpt2"), ("\u202e2tpg", r"\u202e2tpg"), ("gpt2\x9b31m", r"gpt2\x9b31m"),
-        ("a\nb", r"a\nb"), ("\r", r"\r"), ("\u2028", r"\u2028"), ("\ud800", r"\ud800"), ("\udcff", r"\udcff"), ("gpt2\u200b!", r"gpt2\u200b!"), ("\\", "\\\\"),
+        ("gpt2\0-small", r"gpt2\x00-small"), ("\x1b[31mgpt2", r"\x1b[31mgpt2"), ("\u202e2tpg", r"\u202e2tpg"),
+        ("gpt2\x9b31m", r"gpt2\x9b31m"),
+        ("a\nb", r"a\nb"), ("\r", r"\r"), ("\u2028", r"\u2028"), ("\ud800", r"\ud800"), ("\udcff", r"\udcff"),
+        ("gpt2\u200b!", r"gpt2\u200b!"), ("\\", "\\\\"),
     ],
 )  # fmt: skip
 def test_a_name_with_control_characters_is_refused_in_printable_ones(

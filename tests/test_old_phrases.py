@@ -14,32 +14,45 @@ from tests.running import Run, Runner
 
 PACKAGE = Path(pc.__file__).parent
 ROOT = PACKAGE.parent
-# "accounted for" survives in one place: the value "not accounted for" of `verdict` in the JSON and CSV of `why MODEL CHECKPOINT`, which programs
+# "accounted for" survives in one place: the value "not accounted for" of `verdict` in the JSON and CSV of `why MODEL
+# CHECKPOINT`, which programs
 # compare with. Its text is "1 problem" or "some values are unexplained".
 PHRASES = (ROOT / "tests" / "data" / "old_phrases.txt").read_text(encoding="utf-8").splitlines()
 
 
 MODELS = (
-    "gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "gpt-oss-20b", "t5-small", "gemma-3-1b", "codestral-mamba-7b", "qwen3-30b-a3b", "jamba-v0.1",
+    "gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "gpt-oss-20b", "t5-small", "gemma-3-1b",
+    "codestral-mamba-7b", "qwen3-30b-a3b", "jamba-v0.1",
 )  # fmt: skip
 COMMAND_LINES = [
     *(f"{command} {model}" for command in ("show", "trace", "explain", "why", "verify") for model in MODELS),
     *(f"show {model} --{format}" for model in MODELS[:3] for format in ("json", "markdown", "latex", "csv")),
-    "show deepseek-v3 --by layer", "show deepseek-v3 --by part", "show gpt2-small --by tensor", "show gpt-4 --estimates",
-    "compare gpt deepseek --estimates", "compare gpt2-small llama-3.1-8b --transpose", "compare 'qwen3-*' --csv", "compare gpt --json",
+    "show deepseek-v3 --by layer", "show deepseek-v3 --by part", "show gpt2-small --by tensor",
+    "show gpt-4 --estimates",
+    "compare gpt deepseek --estimates", "compare gpt2-small llama-3.1-8b --transpose", "compare 'qwen3-*' --csv",
+    "compare gpt --json",
     "diff llama-2-7b llama-3.1-8b", "diff deepseek-v3 kimi-k2", "diff gpt2-small --set n_layers=24",
-    "explain deepseek-v3 --layer 60", "explain llama-3.1-8b --head", "explain gpt2-small --tensors", "trace deepseek-v3 --decode --past 9",
-    "trace gpt2-small --tokens 5 --pad 1024 --batch 2", "trace t5-small --source 7", "why gpt-oss-20b 3.6B", "why gpt2-small 117M 137022720",
+    "explain deepseek-v3 --layer 60", "explain llama-3.1-8b --head", "explain gpt2-small --tensors",
+    "trace deepseek-v3 --decode --past 9",
+    "trace gpt2-small --tokens 5 --pad 1024 --batch 2", "trace t5-small --source 7", "why gpt-oss-20b 3.6B",
+    "why gpt2-small 117M 137022720",
     "why glm-4.5 355B", "why deepseek-v3 37B", "list", "architectures", "architectures --json", "docs",
-    "show gpt2-small --set n_layers=2", "verify gpt2-small --set n_layers=2", "draw gpt2-small -o -", "draw deepseek-v3 -o -", "audit claims.csv", "scan .",
+    "show gpt2-small --set n_layers=2", "verify gpt2-small --set n_layers=2", "draw gpt2-small -o -",
+    "draw deepseek-v3 -o -", "audit claims.csv", "scan .",
 ]  # fmt: skip
 BAD_LINES = [
-    "gpt2-smal", "show", "show gpt2-small --jsno", "show gpt2-small --by layer --keys", "trace gpt2-small --past 3", "trace gpt2-small --decode",
-    "trace gpt2-small --tokens 0", "trace gpt2-small --tokens 2000", "trace gpt2-small --text a", "trace gpt2-small --weights w", "trace bert-base --past 2 --decode",
-    "why 3B", "why gpt2-small 1.5", "why gpt2-small 3B", "diff gpt2-small", "compare gpt2-small --sort totl", "compare gpt2-small --scale log",
-    "show gpt2-small --set n_layers=0", "show gpt2-small --set n_lyers=3", "show gpt2-small --set n_heads=5", "show gpt-4", "explain gpt2-small --layer 99",
-    "draw deepseek-v3 --layer 99", "draw gpt2-small -o x.gif", "show gpt2-small -o x.cvs", "verify gpt2-small gpt2-xl", "verify gpt2-small -", "docs nothing",
-    "schema nothing", "help nothing", "audit nothing.csv", "scan nothing", "show ./nothing", "show ./bad.json", "show ./odd.json", "show llama --csv --json",
+    "gpt2-smal", "show", "show gpt2-small --jsno", "show gpt2-small --by layer --keys", "trace gpt2-small --past 3",
+    "trace gpt2-small --decode",
+    "trace gpt2-small --tokens 0", "trace gpt2-small --tokens 2000", "trace gpt2-small --text a",
+    "trace gpt2-small --weights w", "trace bert-base --past 2 --decode",
+    "why 3B", "why gpt2-small 1.5", "why gpt2-small 3B", "diff gpt2-small", "compare gpt2-small --sort totl",
+    "compare gpt2-small --scale log",
+    "show gpt2-small --set n_layers=0", "show gpt2-small --set n_lyers=3", "show gpt2-small --set n_heads=5",
+    "show gpt-4", "explain gpt2-small --layer 99",
+    "draw deepseek-v3 --layer 99", "draw gpt2-small -o x.gif", "show gpt2-small -o x.cvs", "verify gpt2-small gpt2-xl",
+    "verify gpt2-small -", "docs nothing",
+    "schema nothing", "help nothing", "audit nothing.csv", "scan nothing", "show ./nothing", "show ./bad.json",
+    "show ./odd.json", "show llama --csv --json",
 ]  # fmt: skip
 
 

@@ -53,7 +53,9 @@ def list_modules() -> list[str]:
 
 
 def list_imports(path: Path) -> Iterator[str]:
-    """The packages and root modules that a file imports anywhere in it: at the top, inside functions, for type checking."""
+    """The packages and root modules that a file imports anywhere in it: at the top, inside functions, for type
+    checking.
+    """
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module == "paramcount":
             yield from (alias.name for alias in node.names if alias.name != "__version__")

@@ -1,4 +1,6 @@
-"""Integer polynomials: the ring laws against SymPy, what they print, what they refuse, and every architecture run on symbols."""
+"""Integer polynomials: the ring laws against SymPy, what they print, what they refuse, and every architecture run on
+symbols.
+"""
 
 from __future__ import annotations
 

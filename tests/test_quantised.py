@@ -1,4 +1,7 @@
-"""Quantised checkpoints: what stands behind the packing, as the libraries that write it lay it out; and whatever does not fit is named."""
+"""Quantised checkpoints: what stands behind the packing, as the libraries that write it lay it out.
+
+And whatever does not fit is named.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +124,9 @@ def awq_gemv_layer(outputs: int, inputs: int, bits: int = 4, group: int = 128) -
 
 
 def awq_fast_layer(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
-    """awq/modules/linear/gemv_fast.py, WQLinear.__init__: four rows interleaved, zero points multiplied by their scales."""
+    """awq/modules/linear/gemv_fast.py, WQLinear.__init__: four rows interleaved, zero points multiplied by their
+    scales.
+    """
     width = awq_zeros_width(inputs, group) * 8
     layer: Layer = {
         "qweight": ("I16", (outputs // 4, inputs // 4 * 4)),
@@ -220,7 +225,9 @@ def test_two_numbers_of_bits_are_both_told_where_the_configuration_allows_them()
 
 
 def test_a_matrix_of_gpt_2_is_packed_as_inputs_and_outputs_and_stored_the_other_way_round() -> None:
-    """AutoGPTQ takes a Conv1D's infeatures from weight.shape[0] (auto_gptq/modeling/_utils.py, make_quant) and turns it to pack it."""
+    """AutoGPTQ takes a Conv1D's infeatures from weight.shape[0] (auto_gptq/modeling/_utils.py, make_quant) and turns it
+    to pack it.
+    """
     c_attn = next(tensor for tensor in count("gpt2-small").tensors if tensor.name.endswith("c_attn.weight"))
     inputs, outputs = c_attn.shape
     held = {f"transformer.h.0.attn.c_attn.{end}": piece for end, piece in gptq_layer(outputs, inputs).items()}
@@ -284,7 +291,11 @@ def make_release(id: str, method: str, values: str, scale: str, ends: tuple[str,
 
 
 def test_the_scales_of_deepseek_v3_are_those_of_its_release() -> None:
-    """45,808 of its 92,052 tensors; published by the release: 40,838,232 scales and 702,264 of the MTP layer (see paramcount.counting.quantisation.scales)."""
+    """45,808 of its 92,052 tensors.
+
+    Published by the release: 40,838,232 scales and 702,264 of the MTP layer (see
+    paramcount.counting.quantisation.scales).
+    """
     tensors = make_release("deepseek-v3", "fp8", "F8_E4M3", "F32")
     found = unpack_tensors(
         tensors, {"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3", "activation_scheme": "dynamic"}
@@ -304,7 +315,9 @@ def test_the_scales_of_deepseek_v3_are_those_of_its_release() -> None:
     ("id", "tensors", "size"), [("gpt-oss-20b", 459, 13761264768), ("gpt-oss-120b", 687, 65248815744)]
 )
 def test_the_size_of_gpt_oss_is_that_of_its_release(id: str, tensors: int, size: int) -> None:
-    """Source of the sizes: metadata.total_size of model.safetensors.index.json of openai/gpt-oss-20b and openai/gpt-oss-120b."""
+    """Source of the sizes: metadata.total_size of model.safetensors.index.json of openai/gpt-oss-20b and
+    openai/gpt-oss-120b.
+    """
     held = make_release(id, "mxfp4", "U8", "U8", ("_blocks", "_scales"))
     found = unpack_tensors(
         held, {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"]}
@@ -317,7 +330,9 @@ def test_the_size_of_gpt_oss_is_that_of_its_release(id: str, tensors: int, size:
 
 
 def test_mxfp4_is_given_as_the_model_has_it() -> None:
-    """transformers 5.23, integrations/mxfp4.py, _convert_moe_packed_tensors: [E, out, G, 16] become [E, out, 32 G] and are turned."""
+    """transformers 5.23, integrations/mxfp4.py, _convert_moe_packed_tensors: [E, out, G, 16] become [E, out, 32 G] and
+    are turned.
+    """
     held: Layer = {
         "experts.gate_up_proj_blocks": ("U8", (4, 200, 2, 16)),
         "experts.gate_up_proj_scales": ("U8", (4, 200, 2)),
@@ -329,7 +344,9 @@ def test_mxfp4_is_given_as_the_model_has_it() -> None:
 
 
 def test_mxfp4_of_the_first_release_of_gpt_oss_is_not_turned() -> None:
-    """github openai/gpt-oss, gpt_oss/torch/weights.py: mlp1_weight.blocks and .scales, of a parameter [E, 2 · d_ff, d_model]."""
+    """github openai/gpt-oss, gpt_oss/torch/weights.py: mlp1_weight.blocks and .scales, of a parameter [E, 2 · d_ff,
+    d_model].
+    """
     found = unpack_tensors(
         {
             "block.0.mlp.mlp1_weight.blocks": ("U8", (4, 192, 2, 16)),
@@ -340,8 +357,10 @@ def test_mxfp4_of_the_first_release_of_gpt_oss_is_not_turned() -> None:
 
 
 def test_a_release_that_packs_linears_alone_has_the_size_that_its_index_says() -> None:
-    """Llama 3.1 70B by AWQ in nine shards: total_size 39767785472, as an index of such names that a published test quotes
-    (package huggingface, TestUnmarshalSafetensorIndex: model.layers.79, q_proj.qweight, model-00009-of-00009)."""
+    """Llama 3.1 70B by AWQ in nine shards: total_size 39767785472, as an index of such names that a published test
+    quotes (package huggingface, TestUnmarshalSafetensorIndex: model.layers.79, q_proj.qweight,
+    model-00009-of-00009).
+    """
     tensors: Layer = {}
     for tensor in count("llama-3.1-70b").tensors:
         for name in iterate_names(tensor) if tensor.role == "parameter" else ():
@@ -355,7 +374,9 @@ def test_a_release_that_packs_linears_alone_has_the_size_that_its_index_says() -
 
 
 def test_experts_of_deepseek_v4_hold_two_values_a_byte() -> None:
-    """transformers 5.23, integrations/finegrained_fp8.py, _alloc_expert_proj and FP8Experts: int8, a scale of 32 inputs, named `scale`."""
+    """transformers 5.23, integrations/finegrained_fp8.py, _alloc_expert_proj and FP8Experts: int8, a scale of 32
+    inputs, named `scale`.
+    """
     tensors: Layer = {"e.w1.weight": ("I8", (256, 64)), "e.w1.scale": ("F8_E8M0", (256, 4))}
     tensors |= {"a.weight": ("F8_E4M3", (256, 128)), "a.scale": ("F8_E8M0", (2, 1)), "norm.weight": ("BF16", (128,))}
     found = unpack_tensors(tensors)
@@ -673,9 +694,12 @@ CONFIGS = [
     ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "ModelOpt"), ({"quant_method": "modelopt_fp4"}, "ModelOpt"),
     ({"quant_method": "auto-round", "packing_format": "auto_round:fp8"}, "AutoRound"),
     *(({"quant_method": method}, name) for method, name in (
-        ("aqlm", "AQLM"), ("vptq", "VPTQ"), ("quanto", "quanto"), ("eetq", "EETQ"), ("higgs", "HIGGS"), ("hqq", "HQQ"), ("torchao", "torchao"),
-        ("bitnet", "BitNet"), ("spqr", "SpQR"), ("quark", "Quark"), ("fp_quant", "FP-Quant"), ("nvfp4", "NVFP4"), ("metal", "MLX"),
-        ("fouroversix", "Four Over Six"), ("sinq", "SINQ"), ("gemma", "Gemma's own"), ("exl2", "EXL2"), ("exl3", "EXL3"),
+        ("aqlm", "AQLM"), ("vptq", "VPTQ"), ("quanto", "quanto"), ("eetq", "EETQ"), ("higgs", "HIGGS"), ("hqq", "HQQ"),
+        ("torchao", "torchao"),
+        ("bitnet", "BitNet"), ("spqr", "SpQR"), ("quark", "Quark"), ("fp_quant", "FP-Quant"), ("nvfp4", "NVFP4"),
+        ("metal", "MLX"),
+        ("fouroversix", "Four Over Six"), ("sinq", "SINQ"), ("gemma", "Gemma's own"), ("exl2", "EXL2"),
+        ("exl3", "EXL3"),
         ("a\x1b[31m", "'a\\x1b[31m'"), ("", "''"), (7, "'7'"),
     )),
 ]  # fmt: skip

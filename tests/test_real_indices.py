@@ -1,8 +1,9 @@
-"""Indices of released checkpoints, as public repositories hold them: every name is accounted for and total_size explained, or a documented
-reason is told.
+"""Indices of released checkpoints, as public repositories hold them: every name is accounted for and total_size
+explained, or a documented reason is told.
 
-tests/data/indices.json has what was read of them: total_size, the names of tensors and files, folded, and how many characters the file has,
-which holds the folding against the file. Which file a tensor is in was not copied; all names of files have the same length.
+tests/data/indices.json has what was read of them: total_size, the names of tensors and files, folded, and how many
+characters the file has, which holds the folding against the file. Which file a tensor is in was not copied; all names
+of files have the same length.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ def test_what_its_config_does_not_promise_is_told(name: str, tmp_path: Path) -> 
 
 
 def test_a_publishers_own_reward_model_is_refused_by_name() -> None:
-    """Its head is in no code that paramcount knows: the files are checked against the causal LM instead, which lacks that head."""
+    """Its head is in no code that paramcount knows: the files are checked against the causal LM instead, which lacks
+    that head.
+    """
     published = NAMED["oasstpythia1.5brm"]["config"]
     known_type = published | {"model_type": "gpt_neox"}
     assert model_error(published) == (
@@ -113,7 +116,8 @@ def test_a_scheme_that_is_not_read_is_named_by_the_names_of_tensors_alone(name: 
     [
         ("llama-65b-hf", "65,285,665,792 values of 2 bytes"),  # 80 × 64 rotary frequencies among them
         ("granite-3.1-1b-a400m-instruct", "1,334,628,352 values of 4 bytes"),
-        # 32 masks of 2048 × 2048 truth values, a bit each; 32 × 64 frequencies and 32 fillers of masks as wide as the rest
+        # 32 masks of 2048 × 2048 truth values, a bit each; 32 × 64 frequencies and 32 fillers of masks as wide as the
+        # rest
         ("RedPajama-INCITE-7B-Base", "6,857,304,096 values of 2 bytes and 134,217,728 of 1 bit"),
         # A_log of 18 layers, 16 heads each
         ("Jev-Style-Qwen3.5-2B-Decision-MLX-bf16", "1,881,824,800 values of 2 bytes and 288 of 4 bytes"),
@@ -144,8 +148,10 @@ def test_where_shapes_are_not_known_a_total_size_below_the_others_is_found_out(t
 
 
 def test_gptq_takes_the_bytes_that_a_release_says(tmp_path: Path) -> None:
-    """Of a GPTQ release of 4 bits, without its vision tower, which was not quantised: 48 layers of width 1664 over 14 × 14 patches, and a
-    resampler of 256 queries of width 4096. Source of the tower's shapes: huggingface.co Qwen/Qwen-VL-Chat-Int4, visual.py."""
+    """Of a GPTQ release of 4 bits, without its vision tower, which was not quantised: 48 layers of width 1664 over 14 ×
+    14 patches, and a resampler of 256 queries of width 4096. Source of the tower's shapes: huggingface.co
+    Qwen/Qwen-VL-Chat-Int4, visual.py.
+    """
     index = make_index(NAMED[INT4])
     width, hidden, out, places = 1664, 8192, 4096, 256
     block = 4 * (width * width + width) + 2 * 2 * width + 2 * width * hidden + hidden + width
@@ -185,8 +191,10 @@ def test_a_numbered_file_that_an_index_leaves_out_is_told(name: str, gone: str, 
 
 
 META = {  # of each layer: Mistral 7B, shapes by its params.json
-    "attention_norm": (4096,), "attention.wq": (4096, 4096), "attention.wk": (1024, 4096), "attention.wv": (1024, 4096), "attention.wo": (4096, 4096),
-    "ffn_norm": (4096,), "feed_forward.w1": (14336, 4096), "feed_forward.w2": (4096, 14336), "feed_forward.w3": (14336, 4096),
+    "attention_norm": (4096,), "attention.wq": (4096, 4096), "attention.wk": (1024, 4096),
+    "attention.wv": (1024, 4096), "attention.wo": (4096, 4096),
+    "ffn_norm": (4096,), "feed_forward.w1": (14336, 4096), "feed_forward.w2": (4096, 14336),
+    "feed_forward.w3": (14336, 4096),
 }  # fmt: skip
 
 

@@ -1,6 +1,8 @@
-"""Architectures whose modelling code its publisher alone has: released models against totals that others derived or published.
+"""Architectures whose modelling code its publisher alone has: released models against totals that others derived or
+published.
 
-tests/data/remote_models.json: config.json (keys that no weight depends on are left out), and where the numbers come from.
+tests/data/remote_models.json: config.json (keys that no weight depends on are left out), and where the numbers come
+from.
 """
 
 from __future__ import annotations

@@ -27,9 +27,12 @@ from paramcount.drawing.report import render_page
 
 VOID = ("meta", "br", "hr", "img", "link", "input", "base")
 PASSIVE = {
-    "html", "head", "meta", "title", "style", "body", "a", "header", "footer", "main", "nav", "section", "article", "h1", "h2", "h3", "p", "b", "span", "div",
-    "ol", "ul", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary", "figure", "figcaption",
-    "svg", "g", "defs", "path", "rect", "line", "polyline", "polygon", "circle", "text", "tspan", "use", "clippath", "marker", "pattern", "desc",
+    "html", "head", "meta", "title", "style", "body", "a", "header", "footer", "main", "nav", "section", "article",
+    "h1", "h2", "h3", "p", "b", "span", "div",
+    "ol", "ul", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary",
+    "figure", "figcaption",
+    "svg", "g", "defs", "path", "rect", "line", "polyline", "polygon", "circle", "text", "tspan", "use", "clippath",
+    "marker", "pattern", "desc",
 }  # fmt: skip
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;{{ 7*7 }}{% raw %}"
 
@@ -161,7 +164,8 @@ def fill_entry(text: str) -> dict[str, Any]:
     """An entry all of whose texts are `text`."""
     entry = zoo.load_entry("mixtral-8x7b")
     return {
-        "id": text, "name": text, "family": text, "publisher": text, "hf": text, "aliases": [text], "architecture": entry.architecture,
+        "id": text, "name": text, "family": text, "publisher": text, "hf": text, "aliases": [text],
+        "architecture": entry.architecture,
         "config": entry.sizes.model_dump(), "checked": {"reference": text, "total": 1},
         "sources": [{"id": text, "kind": "paper", "ref": text, "accessed": "2026-01-01"}],
         "published": [{"what": "active", "value": "13B", "exact": False, "source": text}], "notes": [text],

@@ -1,4 +1,6 @@
-"""Safetensors files: those of the format's own library are read as it reads them, and whatever is wrong with one is one line."""
+"""Safetensors files: those of the format's own library are read as it reads them, and whatever is wrong with one is one
+line.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ from tests.refusing import error_of
 
 deserialize: Any = safetensors.deserialize
 LIBRARY_TYPES = {
-    "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I16": np.int16, "I8": np.int8,
+    "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I16": np.int16,
+    "I8": np.int8,
     "U64": np.uint64, "U32": np.uint32, "U16": np.uint16, "U8": np.uint8,
 }  # fmt: skip
 
@@ -203,8 +206,10 @@ WRONG: list[tuple[object, int, str]] = [
     ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},}', 0, "header: invalid JSON at character 53 (expected a string in quotes)"),
     ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]} "b"', 0, "header: invalid JSON at character 53 (expected ,)"),
     (b'{"\xff":1}', 0, "the header is not UTF-8 at byte 2 (expected JSON in UTF-8)"),
-    ('{"a":1}', 0, TENSOR), ('{"a":null}', 0, TENSOR), ('{"a":["F32",[1],[0,4]]}', 4, TENSOR), ('{"a":{"dtype":{}}}', 0, TENSOR), ('{"a":{' + " " * 5000 + "}}", 0, TENSOR),
-    ('{"a":' + "[" * 100_000, 0, TENSOR), ('{"a":{"dtype":' + "[" * 3000 + "}}", 0, "tensor a: is nested too deeply (expected at most 100 levels)"),
+    ('{"a":1}', 0, TENSOR), ('{"a":null}', 0, TENSOR), ('{"a":["F32",[1],[0,4]]}', 4, TENSOR),
+    ('{"a":{"dtype":{}}}', 0, TENSOR), ('{"a":{' + " " * 5000 + "}}", 0, TENSOR),
+    ('{"a":' + "[" * 100_000, 0, TENSOR),
+    ('{"a":{"dtype":' + "[" * 3000 + "}}", 0, "tensor a: is nested too deeply (expected at most 100 levels)"),
     ('{"a":{dtype}}', 0, "tensor a: line 1 column 2: invalid JSON: Expecting property name enclosed in double quotes (expected a JSON object)"),
     ({"a": {}}, 0, f"tensor a: dtype: is missing {KEYS}"),
     ({"a": {"dtype": "F32", "shape": [1]}}, 4, f"tensor a: data_offsets: is missing {KEYS}"),

@@ -120,9 +120,12 @@ def test_tables_head_router_norms_and_what_joins_an_mtp_layer_stay_as_they_are()
         name.rpartition("}.")[2] for name in group_scales(count, SCHEMES["fp8"])
     }
     assert kept == {
-        "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight", "input_layernorm.weight", "post_attention_layernorm.weight",
-        "self_attn.q_a_layernorm.weight", "self_attn.kv_a_layernorm.weight", "mlp.gate.weight", "mlp.gate.e_score_correction_bias",
-        "embed_tokens.weight", "enorm.weight", "hnorm.weight", "eh_proj.weight", "shared_head.norm.weight", "shared_head.head.weight",
+        "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight", "input_layernorm.weight",
+        "post_attention_layernorm.weight",
+        "self_attn.q_a_layernorm.weight", "self_attn.kv_a_layernorm.weight", "mlp.gate.weight",
+        "mlp.gate.e_score_correction_bias",
+        "embed_tokens.weight", "enorm.weight", "hnorm.weight", "eh_proj.weight", "shared_head.norm.weight",
+        "shared_head.head.weight",
         "self_attn.rotary_emb.inv_freq",
     }  # fmt: skip
 

@@ -18,7 +18,8 @@ GEMMA: dict[str, Any] = {"model_type": "gemma4_text"}  # 30 layers of d_head 256
 FULL = (5, 11, 17, 23, 29)
 DOTS: dict[str, Any] = {"model_type": "dots3_note_text", "num_hidden_layers": 3}  # the third over a window
 WINDOW = {
-    "num_attention_heads": 64, "num_key_value_heads": 64, "head_dim": 256, "q_lora_rank": 1024, "kv_lora_rank": 1024, "qk_nope_head_dim": 192,
+    "num_attention_heads": 64, "num_key_value_heads": 64, "head_dim": 256, "q_lora_rank": 1024, "kv_lora_rank": 1024,
+    "qk_nope_head_dim": 192,
     "qk_rope_head_dim": 64, "v_head_dim": 128,
 }  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""Bytes of quantised models as stored: predicted from the config alone, compared with what the libraries write and publishers released."""
+"""Bytes of quantised models as stored: predicted from the config alone, compared with what the libraries write and
+publishers released.
+"""
 
 from __future__ import annotations
 
@@ -86,11 +88,13 @@ def test_the_bytes_of_a_config_are_those_of_the_header_beside_it(name: str) -> N
 @pytest.mark.parametrize(
     ("id", "bytes"),
     [
-        # 680,571,043,840 of FP8, 3,918,786,560 of BF16 and 41,555,600 of F32: the values by type of huggingface.co/deepseek-ai/DeepSeek-V3, which sum
+        # 680,571,043,840 of FP8, 3,918,786,560 of BF16 and 41,555,600 of F32: the values by type of
+        # huggingface.co/deepseek-ai/DeepSeek-V3, which sum
         # to the published 684,531,386,000. Its index says 688,586,727,753, the size of the files with their headers.
         ("deepseek-v3", 680_571_043_840 + 2 * 3_918_786_560 + 4 * 41_555_600),
         ("gpt-oss-20b", 13_761_264_768),  # total_size of its index: tests/data/indices.json
-        # Bytes of all tensors by the headers of its 61 files, as a public audit of Kimi's releases on github recomputed them.
+        # Bytes of all tensors by the headers of its 61 files, as a public audit of Kimi's releases on github recomputed
+        # them.
         ("kimi-k2", 1_029_173_256_720),
     ],
 )

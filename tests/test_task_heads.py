@@ -22,7 +22,8 @@ from tests.test_config_json import read_lines
 CASES = load_task_heads()
 NAMES = sorted(f"{model_type}.{cls}" for model_type in DECLARED for cls in task_heads(model_type))
 LLAMA = {
-    "model_type": "llama", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40,
+    "model_type": "llama", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "intermediate_size": 40,
 }  # fmt: skip
 LLAMA_BODY = 96 * 32 + 2 * (4 * 32 * 32 + 3 * 32 * 40 + 2 * 32) + 32
 

@@ -20,8 +20,10 @@ from tests.test_config_files import QWEN, write_config
 ROOT = Path(__file__).parents[1] / "paramcount"
 ESCAPES = re.compile(r"\x1b\[\d+m")
 COMMANDS = [
-    ["gpt2-small"], ["deepseek-v3"], ["qwen2.5-32b"], ["diff", "llama-2-7b", "llama-3.1-8b"], ["verify", "qwen2.5-32b"], ["why", "gpt-oss-20b", "3.6B"],
-    ["compare", "gpt2-*"], ["list", "llama"], ["trace", "gpt2-small"], ["explain", "gpt2-small"], ["why", "deepseek-v3"],
+    ["gpt2-small"], ["deepseek-v3"], ["qwen2.5-32b"], ["diff", "llama-2-7b", "llama-3.1-8b"],
+    ["verify", "qwen2.5-32b"], ["why", "gpt-oss-20b", "3.6B"],
+    ["compare", "gpt2-*"], ["list", "llama"], ["trace", "gpt2-small"], ["explain", "gpt2-small"],
+    ["why", "deepseek-v3"],
 ]  # fmt: skip
 
 

@@ -131,7 +131,9 @@ def test_json_has_every_field(run: Runner) -> None:
 
 
 def test_a_cache_of_a_long_text_has_the_size_that_people_work_out_by_hand() -> None:
-    """2 · layers · key heads · width · tokens: 128 kB a token in BF16 for Llama 3.1 8B, 1.5 MB for GPT-3 of 12,288 · 96 layers · 2 · 2 bytes."""
+    """2 · layers · key heads · width · tokens: 128 kB a token in BF16 for Llama 3.1 8B, 1.5 MB for GPT-3 of 12,288 · 96
+    layers · 2 · 2 bytes.
+    """
     assert 2 * (trace("llama-3.1-8b", past=131071).cached_elements or 0) == 131072 * 2 * 32 * 8 * 128 * 2
     assert trace("gpt-3", tokens=2048).cached_elements == 2048 * 2 * 96 * 12288
 
@@ -194,7 +196,9 @@ def test_what_cannot_be_sent_is_refused(args: list[str], message: str, capsys: p
 
 
 def test_real_weights_say_what_comes_next(tmp_path: Path, run: Runner) -> None:
-    """The expected logits are those of the reference implementation for the same weights and ids: tests/data/gpt2_logits.json."""
+    """The expected logits are those of the reference implementation for the same weights and ids:
+    tests/data/gpt2_logits.json.
+    """
     model = tmp_path / "tiny.yaml"
     model.write_text(f"architecture: gpt2\nconfig: {json.dumps(SIZES.model_dump())}\n", encoding="utf-8")
     weights = write_weights(tmp_path / "model.safetensors", make_frozen_weights(), "F64")

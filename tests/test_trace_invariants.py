@@ -1,4 +1,6 @@
-"""A trace is a reading of the declaration: nothing is lost, nothing doubled, and shapes meet, in every model and way of sending it tokens."""
+"""A trace is a reading of the declaration: nothing is lost, nothing doubled, and shapes meet, in every model and way of
+sending it tokens.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
 from tests.structures import pick_structures
 
-# Operations whose output is learned, depends on lengths alone, or has a fixed number of rows per image: without a batch axis.
+# Operations whose output is learned, depends on lengths alone, or has a fixed number of rows per image: without a batch
+# axis.
 SAME_FOR_ALL = ("distances", "aspect ratio", "query", "class token", "pool")
 CASES = cases.load_cases()
 REMOTE = json.loads((Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8"))
@@ -50,7 +53,9 @@ NOT_TRACED = {
 
 
 def list_models() -> list[Any]:
-    """Every zoo entry, of every supported architecture a config that the reference builds, and the released ones of others."""
+    """Every zoo entry, of every supported architecture a config that the reference builds, and the released ones of
+    others.
+    """
     found: list[Any] = [pytest.param(zoo.load_entry(id), id=id, marks=marks) for (id,), marks, _ in pick_structures()]
     for name, of_type in CASES.items():
         config = next((case["config"] for case in of_type if "total" in case), None)
@@ -214,7 +219,9 @@ def test_what_the_steps_hold_sums_to_the_total(model: zoo.Model) -> None:
 
 @in_batches("model", MODELS, size=40)
 def test_a_weight_is_stored_in_a_trace_as_in_the_tensors_of_the_count(model: zoo.Model) -> None:
-    """Also if the experts' matrices are one tensor: [experts, in, out], [experts, out, in] or, in DBRX, [experts * d_ff, d_model]."""
+    """Also if the experts' matrices are one tensor: [experts, in, out], [experts, out, in] or, in DBRX, [experts *
+    d_ff, d_model].
+    """
     declared = Counter[tuple[str, Shape]]((tensor.name, tensor.shape) for tensor in count_model(model).tensors)
     found = Counter[tuple[str, Shape]](
         (held.name, held.stored)

@@ -1,4 +1,6 @@
-"""Traces against what a person works out by hand from the papers, what a real pass through GPT-2 produces, and what cannot be sent."""
+"""Traces against what a person works out by hand from the papers, what a real pass through GPT-2 produces, and what
+cannot be sent.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,10 @@ def steps_with_op(found: Trace, op: str) -> list[Step]:
 
 
 def test_five_tokens_go_through_gpt2_as_the_paper_has_it() -> None:
-    """Radford et al. 2019, table 2: 12 layers of 768; vocabulary 50,257, context 1,024; 12 heads of 64, a feed-forward of 4 x 768."""
+    """Radford et al. 2019, table 2: 12 layers of 768; vocabulary 50,257, context 1,024.
+
+    12 heads of 64, a feed-forward of 4 x 768.
+    """
     found = trace("gpt2-small", tokens=5, pad=1024)
     expected: list[
         tuple[str, list[Shape], Shape, int]
@@ -122,7 +127,9 @@ def test_five_tokens_go_through_gpt2_as_the_paper_has_it() -> None:
 
 
 def test_keys_and_values_are_made_of_the_latents_of_all_tokens() -> None:
-    """DeepSeek-V2, arXiv:2405.04434, section 2.1: 128 heads of 128 beside a rotated 64, out of a latent of 512 that is cached."""
+    """DeepSeek-V2, arXiv:2405.04434, section 2.1: 128 heads of 128 beside a rotated 64, out of a latent of 512 that is
+    cached.
+    """
     found = trace("deepseek-v3", past=99)
     assert {step.out for step in steps_with_op(found, "cache")} == {(100, 512), (100, 64)}
     assert {(step.inputs, step.out) for step in steps_with_text(found, "keys and values")} == {
@@ -155,7 +162,9 @@ def test_what_goes_on_behind_layers_comes_out_of_the_last_of_them() -> None:
 
 
 def test_a_kind_of_layer_reads_the_layer_before_its_first_one() -> None:
-    """Of eight of Jamba's layers the fifth attends, every second has experts: 0 1 2 3 are of two kinds in turn, 4 is behind one of 1 and 3."""
+    """Of eight of Jamba's layers the fifth attends, every second has experts: 0 1 2 3 are of two kinds in turn, 4 is
+    behind one of 1 and 3.
+    """
     found = trace("jamba-v0.1")
     first = {step.scopes[0].kind: i for i, step in reversed(list(enumerate(found.steps))) if step.scopes}
     read = {kind: found.steps[found.steps[i].reads[0]] for kind, i in first.items()}

@@ -1,4 +1,7 @@
-"""What a typed word means where it is more than a zoo name: bare names of files, URLs of the Hub; and what Python takes for a model."""
+"""What a typed word means where it is more than a zoo name: bare names of files, URLs of the Hub.
+
+And what Python takes for a model.
+"""
 
 from __future__ import annotations
 
@@ -73,14 +76,19 @@ def test_a_checkpoint_works_by_its_bare_name(run: Runner) -> None:
 @pytest.mark.parametrize(
     ("url", "repo", "revision"),
     [
-        ("https://huggingface.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "main"), ("https://huggingface.co/Qwen/Qwen3-8B/", "Qwen/Qwen3-8B", "main"),
-        ("http://www.huggingface.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "main"), ("hf.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/", "Qwen/Qwen3-8B", "main"),
+        ("http://www.huggingface.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "main"),
+        ("hf.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "main"),
         ("https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json", "Qwen/Qwen3-8B", "main"),
         ("https://huggingface.co/Qwen/Qwen3-8B/resolve/main/config.json?download=true", "Qwen/Qwen3-8B", "main"),
         ("https://huggingface.co/Qwen/Qwen3-8B/raw/main/config.json", "Qwen/Qwen3-8B", "main"),
-        ("https://huggingface.co/Qwen/Qwen3-8B/tree/main", "Qwen/Qwen3-8B", "main"), ("https://huggingface.co/Qwen/Qwen3-8B/tree", "Qwen/Qwen3-8B", "main"),
-        ("https://huggingface.co/Qwen/Qwen3-8B/tree/v1.0", "Qwen/Qwen3-8B", "v1.0"), ("HTTPS://HF.CO/Qwen/Qwen3-8B#files", "Qwen/Qwen3-8B", "main"),
-        ("https://huggingface.co/Qwen/Qwen3-8B/discussions/7", "Qwen/Qwen3-8B", "main"), ("https://huggingface.co/gpt2/blob/main/config.json", "gpt2", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/tree/main", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/tree", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/tree/v1.0", "Qwen/Qwen3-8B", "v1.0"),
+        ("HTTPS://HF.CO/Qwen/Qwen3-8B#files", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/discussions/7", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/gpt2/blob/main/config.json", "gpt2", "main"),
     ],
 )  # fmt: skip
 def test_a_hugging_face_url_is_its_repository(url: str, repo: str, revision: str) -> None:

@@ -1,4 +1,6 @@
-"""`paramcount verify MODEL CHECKPOINT` as it is printed: a tiny Mixtral as the reference saves it, whole, in pieces and damaged."""
+"""`paramcount verify MODEL CHECKPOINT` as it is printed: a tiny Mixtral as the reference saves it, whole, in pieces and
+damaged.
+"""
 
 from __future__ import annotations
 

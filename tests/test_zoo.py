@@ -172,10 +172,14 @@ def test_no_spelling_means_two_models_and_no_family_equals_one() -> None:
 
 def test_every_model_of_the_seeds_is_in_the_zoo() -> None:
     seeds = [
-        "GPT-2 Small", "GPT-2 Medium", "GPT-2 Large", "GPT-2 XL", "GPT-1", "GPT-3", "GPT-4", "GPT-4o", "Llama 2 7B", "Llama 2 13B", "Llama 2 70B",
-        "Llama 3 8B", "Llama 3 70B", "Llama 3.1 8B", "Llama 3.1 70B", "Llama 3.1 405B", "Llama 3.2 1B", "Llama 3.2 3B", "Llama 3.2 11B", "Llama 3.2 90B",
-        "Llama 3.3 70B", "Qwen-7B", "Qwen-14B", "Qwen-72B", "Qwen1.5-MoE-A2.7B", "Qwen2-0.5B", "Qwen2-7B", "Qwen2-72B", "Qwen2.5-0.5B", "Qwen2.5-7B",
-        "Qwen2.5-72B", "DeepSeek-LLM 7B", "DeepSeek-LLM 67B", "DeepSeek-MoE", "DeepSeek-Math", "DeepSeek-V2", "DeepSeek-V3", "DeepSeek-R1",
+        "GPT-2 Small", "GPT-2 Medium", "GPT-2 Large", "GPT-2 XL", "GPT-1", "GPT-3", "GPT-4", "GPT-4o", "Llama 2 7B",
+        "Llama 2 13B", "Llama 2 70B",
+        "Llama 3 8B", "Llama 3 70B", "Llama 3.1 8B", "Llama 3.1 70B", "Llama 3.1 405B", "Llama 3.2 1B", "Llama 3.2 3B",
+        "Llama 3.2 11B", "Llama 3.2 90B",
+        "Llama 3.3 70B", "Qwen-7B", "Qwen-14B", "Qwen-72B", "Qwen1.5-MoE-A2.7B", "Qwen2-0.5B", "Qwen2-7B", "Qwen2-72B",
+        "Qwen2.5-0.5B", "Qwen2.5-7B",
+        "Qwen2.5-72B", "DeepSeek-LLM 7B", "DeepSeek-LLM 67B", "DeepSeek-MoE", "DeepSeek-Math", "DeepSeek-V2",
+        "DeepSeek-V3", "DeepSeek-R1",
     ]  # fmt: skip
     assert {name: names.find_id(name) for name in seeds}
 

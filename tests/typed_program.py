@@ -1,4 +1,6 @@
-"""A program that uses the package as any other would: run by a test, and checked by `mypy --strict` against the installed wheel."""
+"""A program that uses the package as any other would: run by a test, and checked by `mypy --strict` against the
+installed wheel.
+"""
 
 from __future__ import annotations
 

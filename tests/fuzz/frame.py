@@ -1,4 +1,6 @@
-"""What the fuzzers share: how many examples, the loop around one, spoilt texts. `EXAMPLES=100000 pytest -m fuzz` looks longer.
+"""What the fuzzers share: how many examples, the loop around one, spoilt texts.
+
+`EXAMPLES=100000 pytest -m fuzz` looks longer.
 
 Every input follows from its number, so that a failure can be repeated.
 """
@@ -35,7 +37,10 @@ def fuzz(
     *,
     valid: Sequence[Input] = (),
 ) -> set[str]:
-    """The verdicts on so many spoilt inputs, after the valid ones, which must all be read. What goes wrong with one says which it was."""
+    """The verdicts on so many spoilt inputs, after the valid ones, which must all be read.
+
+    What goes wrong with one says which it was.
+    """
     assert {verdict_of(given) for given in valid} <= {"read"}
     verdicts = set()
     for i in range(examples):

@@ -41,12 +41,16 @@ def test_any_name_is_found_or_refused(name: str) -> None:
 
 COMMAND = [name for name in COMMANDS if name not in ("help", "docs")]
 WORD = [
-    "gpt2-small", "gpt-oss", "gpt-oss-*", "gpt-4", "deepseek-v3", "qwen2", "./none.yaml", "./config.json", "./m.json", "./model.safetensors.index.json", "claims.csv",
-    ".", "s", "124M", "8B", "7.61B", "-1", "", "-", "--", "a/b", "~nobody", "\x1b[2J", "\ud800", "=1+1", "a" * 300, "n_layers=3", "https://huggingface.co/a/b", "0", "1",
+    "gpt2-small", "gpt-oss", "gpt-oss-*", "gpt-4", "deepseek-v3", "qwen2", "./none.yaml", "./config.json", "./m.json",
+    "./model.safetensors.index.json", "claims.csv",
+    ".", "s", "124M", "8B", "7.61B", "-1", "", "-", "--", "a/b", "~nobody", "\x1b[2J", "\ud800", "=1+1", "a" * 300,
+    "n_layers=3", "https://huggingface.co/a/b", "0", "1",
 ]  # fmt: skip
 OPTION = [
-    "--csv", "--json", "--markdown", "--format", "html", "table", "latex", "--columns", "total,active", "--sort", "-total", "--transpose", "--estimates", "--help", "--version",
-    "--nonsense=1", "--format=csv", "--set", "--set=n_layers=2", "--set=d_model=0", "--by=layer", "--by=part", "--by", "--keys", "--strict", "--tokens=3", "--past=2", "--decode",
+    "--csv", "--json", "--markdown", "--format", "html", "table", "latex", "--columns", "total,active", "--sort",
+    "-total", "--transpose", "--estimates", "--help", "--version",
+    "--nonsense=1", "--format=csv", "--set", "--set=n_layers=2", "--set=d_model=0", "--by=layer", "--by=part", "--by",
+    "--keys", "--strict", "--tokens=3", "--past=2", "--decode",
     "--layer=0", "--scale=0", "--head=1", "-o", "out.csv", "out.svg", "/dev/null", "nowhere/x.csv",
 ]  # fmt: skip
 

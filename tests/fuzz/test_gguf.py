@@ -73,7 +73,10 @@ def spoil_file(rng: random.Random) -> bytes:
 
 
 def compare_readers(data: bytes, file: Path) -> str:
-    """Whether a file was read or refused. What is read, the package reads alike; any exception but our own goes through."""
+    """Whether a file was read or refused.
+
+    What is read, the package reads alike; any exception but our own goes through.
+    """
     file.write_bytes(data)
     header = read_or_none(read_gguf, file)
     if header is None:

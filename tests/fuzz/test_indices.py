@@ -1,4 +1,6 @@
-"""Indices of shards with pieces of them exchanged: refused in one line, or read as Python's own JSON reader reads them."""
+"""Indices of shards with pieces of them exchanged: refused in one line, or read as Python's own JSON reader reads
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from tests.refusing import read_or_none
 pytestmark = pytest.mark.fuzz
 
 SCRAPS = (
-    "", " ", "{", "}", "[", "]", ",", ":", '"', "\\", "\0", "\x1b", "\ufeff", "0", "-1", "1.0", "1e3", "01", "true", "null", "NaN", '"a"', '"b"', '"metadata"', '"weight_map"', '"total_size"',
+    "", " ", "{", "}", "[", "]", ",", ":", '"', "\\", "\0", "\x1b", "\ufeff", "0", "-1", "1.0", "1e3", "01", "true",
+    "null", "NaN", '"a"', '"b"', '"metadata"', '"weight_map"', '"total_size"',
     '"x.safetensors"', '"../x.safetensors"', "{}", '{"a":"b"}', '"c":"x.safetensors",', "\\u0061", "\\ud800", "\n",
 )  # fmt: skip
 VALID = [

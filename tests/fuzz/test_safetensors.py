@@ -1,4 +1,6 @@
-"""Safetensors files with pieces of their headers exchanged: refused in one line, or read as the format's own library reads them."""
+"""Safetensors files with pieces of their headers exchanged: refused in one line, or read as the format's own library
+reads them.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,12 @@ pytestmark = pytest.mark.fuzz
 __all__ = ["file"]
 
 SCRAPS = (
-    b"", b" ", b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"\0", b"\x1b", b"\xff", b"\xed\xa0\x80", b"0", b"1", b"-1", b"4", b"24", b"1.0", b"1e3", b"01", b"true", b"null",
-    b"NaN", b"9223372036854775807", b"2305843009213693951", b"18446744073709551615", b"18446744073709551616", b'"F32"', b'"BF16"', b'"F4"', b'"U8"', b'"x"', b'"shape"', b'"dtype"', b'"data_offsets"',
-    b'"__metadata__"', b"[0,0]", b"[[]]", b"{}", b'{"a":"b"}', b'"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},', b"\\u0061", b"\\ud800", b"a" * 5000,
+    b"", b" ", b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"\0", b"\x1b", b"\xff", b"\xed\xa0\x80", b"0", b"1",
+    b"-1", b"4", b"24", b"1.0", b"1e3", b"01", b"true", b"null",
+    b"NaN", b"9223372036854775807", b"2305843009213693951", b"18446744073709551615", b"18446744073709551616", b'"F32"',
+    b'"BF16"', b'"F4"', b'"U8"', b'"x"', b'"shape"', b'"dtype"', b'"data_offsets"',
+    b'"__metadata__"', b"[0,0]", b"[[]]", b"{}", b'{"a":"b"}', b'"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},',
+    b"\\u0061", b"\\ud800", b"a" * 5000,
 )  # fmt: skip
 VALID = [
     make_file(
@@ -46,7 +51,10 @@ VALID = [
 
 
 def spoil_file(rng: random.Random) -> bytes:
-    """A valid file with pieces of its header exchanged, cut, doubled or moved; mostly with a length and values that fit again."""
+    """A valid file with pieces of its header exchanged, cut, doubled or moved.
+
+    Mostly with a length and values that fit again.
+    """
     whole = rng.choice(VALID)
     length = int.from_bytes(whole[:8], "little")
     header, data = whole[8 : 8 + length], whole[8 + length :]
@@ -90,7 +98,10 @@ def test_headers_as_writers_write_them_are_read_at_once_and_alike(i: int, monkey
 
 
 def compare_readers(data: bytes, file: Path) -> str:
-    """Whether a file was read or refused. What is read, the library reads alike; any exception but our own goes through."""
+    """Whether a file was read or refused.
+
+    What is read, the library reads alike; any exception but our own goes through.
+    """
     file.write_bytes(data)
     header = read_or_none(read_header, file)
     if header is None:

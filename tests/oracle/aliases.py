@@ -15,10 +15,12 @@ from tests.oracle.differential import build_model, make_config, run_tokens, sile
 from tests.test_aliases import ALIASES, COLUMNS, make_document
 
 REFUSED = "refused"
-# Aliases with which the reference builds a model that it cannot run, in sizes small enough to try it. {(model type, alias): config}
+# Aliases with which the reference builds a model that it cannot run, in sizes small enough to try it. {(model type,
+# alias): config}
 SMALL = {
     ("dbrx", "hidden_size"): {
-        "hidden_size": 32, "n_heads": 4, "n_layers": 1, "vocab_size": 96, "attn_config": {"rope_theta": 10000.0, "clip_qkv": 8.0},
+        "hidden_size": 32, "n_heads": 4, "n_layers": 1, "vocab_size": 96,
+        "attn_config": {"rope_theta": 10000.0, "clip_qkv": 8.0},
         "ffn_config": {"ffn_hidden_size": 40},
     },
 }  # fmt: skip

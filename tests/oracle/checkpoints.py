@@ -1,5 +1,5 @@
-"""Tiny models of many architectures as the reference implementation saves them: in one file or several, with experts one by one or
-together, with or without their head, and quantised.
+"""Tiny models of many architectures as the reference implementation saves them: in one file or several, with experts
+one by one or together, with or without their head, and quantised.
 
 `python -m tests.oracle.checkpoints` freezes the headers of some, each with its config.json, into tests/data/headers.
 """
@@ -31,7 +31,8 @@ EYES = {
 # Of these every width is whole blocks and groups.
 ROUND = {**passes.USUAL, "hidden_size": 64, "intermediate_size": 96, "head_dim": 16, "num_hidden_layers": 2}
 ROUND_LATENT = {
-    **passes.LATENT, "hidden_size": 64, "intermediate_size": 96, "moe_intermediate_size": 32, "q_lora_rank": 32, "kv_lora_rank": 32, "n_routed_experts": 4,
+    **passes.LATENT, "hidden_size": 64, "intermediate_size": 96, "moe_intermediate_size": 32, "q_lora_rank": 32,
+    "kv_lora_rank": 32, "n_routed_experts": 4,
     "num_nextn_predict_layers": 0, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "v_head_dim": 16, "head_dim": 16,
 }  # fmt: skip
 # Besides those of tests.oracle.passes: the model type stands before a comma.
@@ -52,14 +53,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "olmoe": {**passes.NO_WIDTH, "num_experts": 4, "num_experts_per_tok": 2},
     "gpt_neox": passes.NO_WIDTH,
     "glm4_moe": {
-        **passes.USUAL, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1, "moe_intermediate_size": 14, "first_k_dense_replace": 1,
+        **passes.USUAL, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1,
+        "moe_intermediate_size": 14, "first_k_dense_replace": 1,
         "use_qk_norm": True, "attention_bias": True,
     },
     "granite": passes.NO_WIDTH,
     "granitemoe": {**passes.NO_WIDTH, **EXPERTS},
     "cohere2": {**passes.SLIDING, "layer_types": ["sliding_attention", "full_attention"]},
     "lfm2_moe": {
-        **passes.NO_WIDTH, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 14, "num_dense_layers": 1, "layer_types": ["conv", "full_attention"],
+        **passes.NO_WIDTH, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 14,
+        "num_dense_layers": 1, "layer_types": ["conv", "full_attention"],
     },
     "llava": {
         "text_config": {"model_type": "llama", **passes.USUAL},
@@ -67,7 +70,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "gemma3": {
         "text_config": {**passes.SLIDING, "layer_types": ["sliding_attention", "full_attention"]},
-        "vision_config": {"model_type": "siglip_vision_model", **EYES, "image_size": 32, "vision_use_head": False}, "mm_tokens_per_image": 4,
+        "vision_config": {"model_type": "siglip_vision_model", **EYES, "image_size": 32, "vision_use_head": False},
+        "mm_tokens_per_image": 4,
     },
     "qwen2_5_vl": {
         "text_config": {**passes.NO_WIDTH, "rope_parameters": {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 10000.0}},
@@ -76,8 +80,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "mllama": {
         "text_config": {**passes.USUAL, "hidden_size": 40, "cross_attention_layers": [1], "num_hidden_layers": 3, "pad_token_id": 1},
         "vision_config": {
-            "hidden_size": 24, "intermediate_size": 36, "num_hidden_layers": 3, "num_global_layers": 1, "attention_heads": 2, "image_size": 16, "patch_size": 8,
-            "intermediate_layers_indices": [0, 2], "vision_output_dim": 72, "max_num_tiles": 2, "supported_aspect_ratios": [[1, 1], [1, 2], [2, 1]],
+            "hidden_size": 24, "intermediate_size": 36, "num_hidden_layers": 3, "num_global_layers": 1,
+            "attention_heads": 2, "image_size": 16, "patch_size": 8,
+            "intermediate_layers_indices": [0, 2], "vision_output_dim": 72, "max_num_tiles": 2,
+            "supported_aspect_ratios": [[1, 1], [1, 2], [2, 1]],
         },
     },
 }  # fmt: skip
@@ -129,9 +135,11 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def save_fp8(name: str, folder: Path, *, together: bool = False, scales: str = "weight_scale_inv") -> Path:
-    """With the reference's own FP8 modules, saved by the conversions that it would have loaded them by. `together`: without these, so
-    that experts stay in one tensor. `scales`: what they are called; the reference itself saves them as qscale_weight, the last of the
-    names that it reads."""
+    """With the reference's own FP8 modules, saved by the conversions that it would have loaded them by.
+
+    `together`: without these, so that experts stay in one tensor. `scales`: what they are called; the reference itself
+    saves them as qscale_weight, the last of the names that it reads.
+    """
     import torch
     from transformers import FineGrainedFP8Config
     from transformers.conversion_mapping import get_model_conversion_mapping
@@ -168,7 +176,10 @@ def save_packed(
     said: Mapping[str, Any],
     transposed: bool = False,
 ) -> Path:
-    """With every matrix of the layers packed into words, as GPTQ and AWQ leave them. `transposed`: matrices stand [inputs, outputs]."""
+    """With every matrix of the layers packed into words, as GPTQ and AWQ leave them.
+
+    `transposed`: matrices stand [inputs, outputs].
+    """
     from safetensors.torch import load_file, save_file
 
     write_model(build_model(name).half(), folder)
@@ -185,8 +196,10 @@ def save_packed(
 
 
 def pack_gptq(module: str, weight: Any) -> dict[str, Any]:
-    """A matrix [outputs, inputs] in 4 bits: eight inputs in a word, the group of each input beside. Source: QuantLinear of AutoGPTQ and
-    GPTQModel."""
+    """A matrix [outputs, inputs] in 4 bits: eight inputs in a word, the group of each input beside.
+
+    Source: QuantLinear of AutoGPTQ and GPTQModel.
+    """
     import torch
 
     outputs, inputs = weight.shape
@@ -215,8 +228,11 @@ AWQ_SAID = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "zero_point":
 
 
 def save_mxfp4(folder: Path) -> Path:
-    """gpt-oss with its experts in blocks of 32 inputs. Source: github openai/gpt-oss, gpt_oss/torch/weights.py, and the reference's
-    convert_moe_packed_tensors, which takes [experts, outputs, blocks, 16 bytes] and gives [experts, inputs, outputs]."""
+    """gpt-oss with its experts in blocks of 32 inputs.
+
+    Source: github openai/gpt-oss, gpt_oss/torch/weights.py, and the reference's convert_moe_packed_tensors, which takes
+    [experts, outputs, blocks, 16 bytes] and gives [experts, inputs, outputs].
+    """
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -264,8 +280,10 @@ def save_fused(name: str) -> Callable[[Path], Path]:
 
 
 PLAIN = (
-    "gpt2", "llama, tied", "llama, biases", "qwen2", "qwen3", "qwen2_moe", "deepseek_v2", "deepseek_v3", "mistral", "mixtral", "gpt_oss", "t5",
-    "gemma2", "gemma3_text", "mamba", "mamba2", "jamba", "falcon", "gpt_neox", "phi", "phi3", "bert", "glm4_moe", "cohere2", "llava", "qwen2_5_vl", "mllama",
+    "gpt2", "llama, tied", "llama, biases", "qwen2", "qwen3", "qwen2_moe", "deepseek_v2", "deepseek_v3", "mistral",
+    "mixtral", "gpt_oss", "t5",
+    "gemma2", "gemma3_text", "mamba", "mamba2", "jamba", "falcon", "gpt_neox", "phi", "phi3", "bert", "glm4_moe",
+    "cohere2", "llava", "qwen2_5_vl", "mllama",
 )  # fmt: skip
 FROZEN: dict[str, Callable[[Path], Path]] = {
     **{name: save_plain(name) for name in PLAIN},

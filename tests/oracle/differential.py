@@ -1,4 +1,5 @@
-"""Any config.json, counted by paramcount and built by the reference implementation: equal tensor by tensor, or refused by both.
+"""Any config.json, counted by paramcount and built by the reference implementation: equal tensor by tensor, or refused
+by both.
 
 `python -m tests.oracle.differential MODEL_TYPE... [--examples N]` prints what differs.
 """
@@ -47,16 +48,19 @@ VALUES: dict[str, list[Any]] = {
     "num_experts": [4, 8], "num_local_experts": [4, 8], "n_routed_experts": [4, 8],
     "num_experts_per_tok": [2, 1, 3],
     "n_shared_experts": [1, 2, 0], "first_k_dense_replace": [1, 0, 2],
-    "q_lora_rank": [12, 16], "kv_lora_rank": [16, 8], "qk_nope_head_dim": [8, 12], "qk_rope_head_dim": [4, 8], "v_head_dim": [8, 12],
+    "q_lora_rank": [12, 16], "kv_lora_rank": [16, 8], "qk_nope_head_dim": [8, 12], "qk_rope_head_dim": [4, 8],
+    "v_head_dim": [8, 12],
     "n_group": [1, 2], "topk_group": [1], "sliding_window": [8],
     "num_nextn_predict_layers": [0, 1],
 }  # fmt: skip
 
 # Settings that no size is read from, as the reference takes them for some model types and refuses them for others.
 ODD_SETTINGS: list[tuple[str, Any]] = [
-    ("hidden_act", "no such activation"), ("hidden_act", "relu"), ("activation_function", "no such activation"), ("rms_norm_eps", "1e-6"),
+    ("hidden_act", "no such activation"), ("hidden_act", "relu"), ("activation_function", "no such activation"),
+    ("rms_norm_eps", "1e-6"),
     ("layer_norm_eps", 1), ("rope_scaling", {"rope_type": "yarn"}),
-    ("rope_scaling", {"type": "linear", "factor": 2.0}), ("use_cache", 1), ("bos_token_id", "<s>"), ("initializer_range", None),
+    ("rope_scaling", {"type": "linear", "factor": 2.0}), ("use_cache", 1), ("bos_token_id", "<s>"),
+    ("initializer_range", None),
 ]  # fmt: skip
 
 
@@ -87,8 +91,10 @@ def set_path(document: dict[str, Any], path: str, value: Any) -> None:
 def list_keys(
     cls: type[Sizes], section: str = "", language: str = "", tower: type[Sizes] | None = None
 ) -> list[tuple[type[Sizes], str, list[str]]]:
-    """(architecture, field, its keys as paths from the root) of every field with a key, inner configs too. `language`: the model type
-    of a language model that config.json names, `tower` the class of a tower."""
+    """(architecture, field, its keys as paths from the root) of every field with a key, inner configs too.
+
+    `language`: the model type of a language model that config.json names, `tower` the class of a tower.
+    """
     found = []
     start = f"{cls.section}." if cls.section else section
     for field in list_fields(cls):
@@ -177,7 +183,9 @@ SUMMARIES = ("summary_use_proj", "summary_proj_to_labels")
 
 
 def add_labels(document: dict[str, Any], cls_name: str, choose: Choose) -> dict[str, Any]:
-    """The same config for a class with the head of another task: with some labels, and now and then keys that only such heads read."""
+    """The same config for a class with the head of another task: with some labels, and now and then keys that only such
+    heads read.
+    """
     found = {**document, "architectures": [cls_name], **deepcopy(choose(LABELS))}
     found |= {key: value for key in SUMMARIES if (value := choose([None, None, True, False])) is not None}
     if cls_name.endswith("ForAudioClassification"):
@@ -291,8 +299,10 @@ def sum_reference(model: Any) -> dict[str, int]:
 def run_tokens(
     document: dict[str, Any], cls_name: str, dead: Collection[str] = (), *, tokens: int = 6
 ) -> Exception | None:
-    """What goes wrong if the reference runs a few tokens through the model; None if nothing does. `dead`: tensors that no
-    forward pass reaches, so that nothing is wrong with the logits if these are no numbers."""
+    """What goes wrong if the reference runs a few tokens through the model; None if nothing does.
+
+    `dead`: tensors that no forward pass reaches, so that nothing is wrong with the logits if these are no numbers.
+    """
     import torch
 
     try:

@@ -1,7 +1,9 @@
-"""Parameters that the reference implementation allocates though no forward pass can reach them: `unreachable` of their architecture.
+"""Parameters that the reference implementation allocates though no forward pass can reach them: `unreachable` of their
+architecture.
 
-`poison` makes those no numbers that are parts of a tensor, or that a declaration names otherwise; after that the model's logits must
-still be finite: the differential test does that to every model that it runs. Where a tensor is unreachable as a whole it does so itself.
+`poison` makes those no numbers that are parts of a tensor, or that a declaration names otherwise; after that the
+model's logits must still be finite: the differential test does that to every model that it runs. Where a tensor is
+unreachable as a whole it does so itself.
 """
 
 from __future__ import annotations
@@ -68,8 +70,8 @@ def poison(model: Any) -> None:
 def mend_shapes(model: Any, saved: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Shapes that the reference saves wrongly, as they are in released files and as it reads them.
 
-    OLMo Hybrid: it joins the convolutions of q, k and v when it loads them and cuts them into three equal parts when it saves them,
-    though v is wider: what it saves it cannot load as what it was.
+    OLMo Hybrid: it joins the convolutions of q, k and v when it loads them and cuts them into three equal parts when it
+    saves them, though v is wider: what it saves it cannot load as what it was.
     """
     if (
         type(model).__name__ == "OpenAIGPTDoubleHeadsModel" and model.config.tie_word_embeddings

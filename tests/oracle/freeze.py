@@ -1,7 +1,7 @@
 """Freeze cases of the differential test into tests/data/cases.json: `python -m tests.oracle.freeze [MODEL_TYPE...]`.
 
-`python -m tests.oracle.freeze --task-heads` freezes classes with the head of another task into tests/data/task_heads.json, `--unreachable`
-the configs of tests/data/unreachable.json anew.
+`python -m tests.oracle.freeze --task-heads` freezes classes with the head of another task into
+tests/data/task_heads.json, `--unreachable` the configs of tests/data/unreachable.json anew.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ COUNTED, SAVED, REFUSED, LARGEST = 5, 1, 2, 2_000
 
 
 def make_case(document: dict[str, Any], cls_name: str) -> dict[str, Any] | None:
-    """What the reference makes of a config; None where it has more tensors than are worth a test, or one that is a flaw."""
+    """What the reference makes of a config.
+
+    None where it has more tensors than are worth a test, or one that is a flaw.
+    """
     try:
         _, parameters, _ = differential.count_document(document)
     except ParamcountError:
@@ -52,8 +55,9 @@ def make_saved_case(document: dict[str, Any], cls_name: str) -> dict[str, Any] |
 
 
 def make_cases(name: str) -> list[dict[str, Any]]:
-    """Some that are counted, the first ones also as the reference saves them, and some that are refused, of those about which both
-    sides agree."""
+    """Some that are counted, the first ones also as the reference saves them, and some that are refused, of those about
+    which both sides agree.
+    """
     cls_name, vary = MODEL_TYPES[name].cls, MODEL_TYPES[name].vary
     rng = random.Random(7)  # noqa: S311
     found: list[dict[str, Any]] = []
@@ -106,7 +110,9 @@ def freeze_task_heads() -> None:
 
 
 def find_unreachable(config: dict[str, Any]) -> dict[str, Any]:
-    """What the reference allocates for a config, and which of its tensors are none that a forward pass reads by our declaration."""
+    """What the reference allocates for a config, and which of its tensors are none that a forward pass reads by our
+    declaration.
+    """
     model = differential.build_model(config, config["architectures"][0])
     prefix = f"{model.base_model_prefix}."
     saved = {name.removeprefix(prefix): prod(shape) for name, shape in differential.name_tensors(model)[0].items()}

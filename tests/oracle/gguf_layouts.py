@@ -1,8 +1,9 @@
-"""What llama.cpp's own converter makes of the declared tensors: `python -m tests.oracle.gguf_layouts FOLDER`, that of its sources.
+"""What llama.cpp's own converter makes of the declared tensors: `python -m tests.oracle.gguf_layouts FOLDER`, that of
+its sources.
 
-Rewrites the tensors of tests/data/gguf_layouts.json, entry by entry, from its configs. The declared tensors, with random values, stand for
-a checkpoint; the converter's `prepare_tensors` names, shapes, splits and joins them, and what it hands to the writer is frozen.
-Needs torch, transformers and safetensors.
+Rewrites the tensors of tests/data/gguf_layouts.json, entry by entry, from its configs. The declared tensors, with
+random values, stand for a checkpoint; the converter's `prepare_tensors` names, shapes, splits and joins them, and what
+it hands to the writer is frozen. Needs torch, transformers and safetensors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The rows of tests/data/mappings.csv as transformers has them. `python -m tests.oracle.mappings` writes the table anew."""
+"""The rows of tests/data/mappings.csv as transformers has them.
+
+`python -m tests.oracle.mappings` writes the table anew.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,10 @@ def list_classes() -> list[tuple[str, str, str]]:
 
 
 def find_own_error(model_type: str, cls: str) -> str:
-    """The error with which the reference refuses its own default config; empty if it builds it, or would with another library."""
+    """The error with which the reference refuses its own default config.
+
+    Empty if it builds it, or would with another library.
+    """
     try:
         build_model({"model_type": model_type, "architectures": [cls]}, cls)
     except ImportError:

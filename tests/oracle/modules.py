@@ -1,4 +1,6 @@
-"""What the reference does while tokens go through it: what its modules read and give, its experts' products, what its caches hold."""
+"""What the reference does while tokens go through it: what its modules read and give, its experts' products, what its
+caches hold.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,9 @@ class Cached(NamedTuple):
 
 @contextmanager
 def watch_modules(model: Any) -> Iterator[dict[str, Call]]:
-    """{module: its last call}, filled while the model runs: of every module that holds a weight of its own, under the name that the
-    weight is saved by."""
+    """{module: its last call}, filled while the model runs: of every module that holds a weight of its own, under the
+    name that the weight is saved by.
+    """
     import torch
     from transformers.core_model_loading import revert_weight_conversion
 
@@ -60,7 +63,9 @@ def watch_modules(model: Any) -> Iterator[dict[str, Call]]:
 
 @contextmanager
 def watch_experts(model: Any) -> Iterator[dict[str, list[Shape]]]:
-    """{a weight of experts: (rows, width in, width out) of each product with one expert's share of it}, filled while the model runs."""
+    """{a weight of experts: (rows, width in, width out) of each product with one expert's share of it}, filled while
+    the model runs.
+    """
     from torch.overrides import TorchFunctionMode
 
     found: dict[str, list[Shape]] = {}
@@ -118,6 +123,9 @@ def list_cached(model: Any, output: Mapping[str, Any]) -> list[Cached]:
 
 
 def shape_per_text(x: Any) -> Shape:
-    """The shape for one text. Keys of every head stand [heads, tokens, width]; one for all heads is written without them."""
+    """The shape for one text.
+
+    Keys of every head stand [heads, tokens, width]; one for all heads is written without them.
+    """
     _, *heads, tokens, width = x.shape
     return (tokens, width) if heads in ([], [1]) else (tokens, *heads, width)

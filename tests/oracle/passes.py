@@ -19,15 +19,18 @@ from tests.oracle.modules import Cached, Call, list_cached, watch_experts, watch
 TOKENS, SOURCE, TEXTS, PAST = 6, 7, 2, 9
 # No two of these sizes are equal, so that no shape fits by chance; the window is shorter than the past.
 USUAL = {
-    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 10,
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "head_dim": 10,
     "intermediate_size": 44, "max_position_embeddings": 64,
 }  # fmt: skip
 SLIDING = {**USUAL, "sliding_window": 5}
 NO_WIDTH = {key: size for key, size in USUAL.items() if key != "head_dim"}
 MOE = {**USUAL, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3}
 LATENT = {
-    **USUAL, "num_key_value_heads": 4, "q_lora_rank": 20, "kv_lora_rank": 16, "qk_nope_head_dim": 12, "qk_rope_head_dim": 6, "v_head_dim": 8, "head_dim": 6,
-    "first_k_dense_replace": 1, "n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 2, "moe_intermediate_size": 14, "n_group": 2,
+    **USUAL, "num_key_value_heads": 4, "q_lora_rank": 20, "kv_lora_rank": 16, "qk_nope_head_dim": 12,
+    "qk_rope_head_dim": 6, "v_head_dim": 8, "head_dim": 6,
+    "first_k_dense_replace": 1, "n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 2,
+    "moe_intermediate_size": 14, "n_group": 2,
     "topk_group": 2, "topk_method": "greedy", "routed_scaling_factor": 1.0,
 }  # fmt: skip
 MAMBA = {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 6, "conv_kernel": 4, "expand": 2}
@@ -48,15 +51,19 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "mamba": MAMBA,
     "mamba2": {**MAMBA, "num_heads": 8, "head_dim": 8, "n_groups": 2},
     "jamba": {
-        **USUAL, "num_hidden_layers": 4, "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1, "num_experts": 8,
-        "num_experts_per_tok": 3, "mamba_d_state": 6, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": 5, "use_mamba_kernels": False,
+        **USUAL, "num_hidden_layers": 4, "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2,
+        "expert_layer_offset": 1, "num_experts": 8,
+        "num_experts_per_tok": 3, "mamba_d_state": 6, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": 5,
+        "use_mamba_kernels": False,
     },
     "qwen3_next": {
-        **MOE, "num_hidden_layers": 4, "shared_expert_intermediate_size": 18, "linear_num_key_heads": 2, "linear_key_head_dim": 12,
+        **MOE, "num_hidden_layers": 4, "shared_expert_intermediate_size": 18, "linear_num_key_heads": 2,
+        "linear_key_head_dim": 12,
         "linear_num_value_heads": 4, "linear_value_head_dim": 8, "linear_conv_kernel_dim": 4,
     },
     "bart": {
-        "vocab_size": 96, "d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4, "decoder_attention_heads": 2,
+        "vocab_size": 96, "d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
+        "decoder_attention_heads": 2,
         "encoder_ffn_dim": 44, "decoder_ffn_dim": 40, "max_position_embeddings": 64,
     },
     "falcon": {**NO_WIDTH, "multi_query": True},
@@ -64,14 +71,17 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gpt_bigcode": {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 44, "multi_query": True},
     "bloom": {"vocab_size": 96, "hidden_size": 32, "n_layer": 2, "n_head": 4},
     "zamba2": {
-        **USUAL, "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"], "hybrid_layer_ids": [1, 3], "num_mem_blocks": 2,
-        "attention_head_dim": 16, "head_dim": 16, "num_key_value_heads": 4, "adapter_rank": 12, "mamba_d_state": 6, "mamba_d_conv": 4, "mamba_expand": 2,
+        **USUAL, "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"],
+        "hybrid_layer_ids": [1, 3], "num_mem_blocks": 2,
+        "attention_head_dim": 16, "head_dim": 16, "num_key_value_heads": 4, "adapter_rank": 12, "mamba_d_state": 6,
+        "mamba_d_conv": 4, "mamba_expand": 2,
         "n_mamba_heads": 8, "mamba_headdim": 8, "mamba_ngroups": 2, "use_shared_attention_adapter": False,
     },
     "recurrent_gemma": {**USUAL, "num_hidden_layers": 3, "head_dim": 8, "attention_window_size": 5, "lru_width": 40, "conv1d_width": 4},
     "mllama.MllamaForCausalLM": {"text_config": {**USUAL, "hidden_size": 40, "head_dim": 10, "cross_attention_layers": [1], "num_hidden_layers": 3, "pad_token_id": 1}},
     "gemma3n_text": {
-        **SLIDING, "num_hidden_layers": 6, "num_kv_shared_layers": 2, "vocab_size_per_layer_input": 96, "hidden_size_per_layer_input": 6, "altup_num_inputs": 3,
+        **SLIDING, "num_hidden_layers": 6, "num_kv_shared_layers": 2, "vocab_size_per_layer_input": 96,
+        "hidden_size_per_layer_input": 6, "altup_num_inputs": 3,
         "laurel_rank": 7, "layer_types": ["sliding_attention", "full_attention"] * 3,
     },
     "deepseek_v32": {**LATENT, "index_n_heads": 2, "index_head_dim": 18, "index_topk": 16},
@@ -79,7 +89,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 CASES = cases.load_cases()
-# Of an architecture that is no key of CONFIGS, a config without these keys is taken: the declaration does not know of them.
+# Of an architecture that is no key of CONFIGS, a config without these keys is taken: the declaration does not know of
+# them.
 UNTRACED = ("'use_bidirectional_attention': 'all'", "'use_sliding_window': True")
 LARGEST = 1_000_000  # parameters
 
@@ -96,7 +107,9 @@ class ComparedRun(NamedTuple):
 
 @cache
 def make_document(name: str) -> dict[str, Any]:
-    """A config.json: one of CONFIGS, whose names have the model type before a comma, or else one that is known to run."""
+    """A config.json: one of CONFIGS, whose names have the model type before a comma, or else one that is known to
+    run.
+    """
     if name in CONFIGS:
         model_type = re.split("[.,]", name)[0]
         return {"model_type": model_type, "architectures": [MODEL_TYPES[name.partition(",")[0]].cls], **CONFIGS[name]}
@@ -186,7 +199,9 @@ def run_both(name: str, asked: TraceOptions) -> ComparedRun:
 
 
 def make_other_inputs(model: Any, trace: Trace, texts: int) -> dict[str, Any]:
-    """What the reference takes beside its tokens: another text, an encoder's output, a cache that it does not make itself."""
+    """What the reference takes beside its tokens: another text, an encoder's output, a cache that it does not make
+    itself.
+    """
     import torch
     from transformers import DynamicCache
 

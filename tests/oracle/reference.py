@@ -1,7 +1,8 @@
-"""The reference implementation, built on the meta device from a zoo entry's own sizes: its tensors and what they sum to.
+"""The reference implementation, built on the meta device from a zoo entry's own sizes: its tensors and what they sum
+to.
 
-Needs torch and transformers; `python -m tests.oracle.reference` freezes what it finds into tests/data/reference.json, and the names
-of the tensors of one or two entries of each architecture into tests/data/named_shapes.json.
+Needs torch and transformers; `python -m tests.oracle.reference` freezes what it finds into tests/data/reference.json,
+and the names of the tensors of one or two entries of each architecture into tests/data/named_shapes.json.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def build_model(sizes: Sizes) -> Any:
 
 
 def count_reference(model_type: str, sizes: Sizes) -> dict[str, Any]:
-    """The reference's own count: class, total, embedding, lm_head, buffers, and how many tensors it has of each shape."""
+    """The reference's own count: class, total, embedding, lm_head, buffers, and how many tensors it has of each
+    shape.
+    """
     model = build_model(sizes)
     shapes: Counter[str] = Counter()
     for name, tensor in model.named_parameters():

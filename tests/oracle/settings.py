@@ -1,4 +1,5 @@
-"""What the reference asks of the keys of its config classes, by trying: types of values, names of activations, kinds of rotary positions.
+"""What the reference asks of the keys of its config classes, by trying: types of values, names of activations, kinds of
+rotary positions.
 
 `python -m tests.oracle.settings` freezes paramcount/sizes/settings.json.
 """
@@ -131,7 +132,10 @@ def change_config(model_type: str, path: str, value: object) -> tuple[dict[str, 
 
 
 def classify_activation(model_type: str, path: str) -> str:
-    """`a` if a key names an activation, `x` if it may be xIELU, whose weights are declared; empty if the reference never looks it up."""
+    """`a` if a key names an activation, `x` if it may be xIELU, whose weights are declared.
+
+    Empty if the reference never looks it up.
+    """
     if (
         count_reference(*change_config(model_type, path, "no such activation")) is not None
         or count_reference(*change_config(model_type, path, "gelu")) is None
@@ -164,7 +168,10 @@ def list_activation_keys(cls: Any, document: Mapping[str, Any], prefix: str = ""
 
 
 def list_rope_types(model_type: str) -> list[str] | None:
-    """The older words for kinds of rotary positions that a model type can be built with; None if it builds with any word."""
+    """The older words for kinds of rotary positions that a model type can be built with.
+
+    None if it builds with any word.
+    """
     words = set(getattr(make_config(*make_small(model_type)), "layer_types", None) or ())
     for key, place_in in (
         ("rope_scaling", lambda block: block),

@@ -1,4 +1,7 @@
-"""Checkpoints that the reference implementation wrote verify with nothing left over, in whatever form it writes them; damaged ones do not."""
+"""Checkpoints that the reference implementation wrote verify with nothing left over, in whatever form it writes them.
+
+Damaged ones do not.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +35,11 @@ pytest.importorskip("transformers", reason="the oracle tests need transformers: 
 NAMES = sorted(
     {*CONFIGS, *passes.CONFIGS} - {"mllama.MllamaForCausalLM"}
 )  # whose config.json is the section of another's
-# Whose experts, and for some other tensors, stand under other names where the reference does not turn its names back as it saves.
+# Whose experts, and for some other tensors, stand under other names where the reference does not turn its names back as
+# it saves.
 OWN_NAMES = [
-    "qwen2_moe", "qwen3_moe, sparse", "deepseek_v2", "deepseek_v3", "mixtral", "glm4_moe", "olmoe", "jamba", "qwen3_next", "lfm2_moe", "gpt_neox",
+    "qwen2_moe", "qwen3_moe, sparse", "deepseek_v2", "deepseek_v3", "mixtral", "glm4_moe", "olmoe", "jamba",
+    "qwen3_next", "lfm2_moe", "gpt_neox",
     "gemma3", "llava", "mllama",
 ]  # fmt: skip
 # Under its own names so much is called otherwise that no table of ours says it all.

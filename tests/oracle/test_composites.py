@@ -1,4 +1,6 @@
-"""The language model of every composite: counted as the reference builds it, tensor by tensor, wherever a tie is said and whatever it is."""
+"""The language model of every composite: counted as the reference builds it, tensor by tensor, wherever a tie is said
+and whatever it is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A config object of the reference counts as the config.json of its model type does: `to_dict()` writes out what an absent key means."""
+"""A config object of the reference counts as the config.json of its model type does: `to_dict()` writes out what an
+absent key means.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Any config.json of every supported model type: counted and built alike, tensor by tensor, or refused by both. EXAMPLES=200 looks longer."""
+"""Any config.json of every supported model type: counted and built alike, tensor by tensor, or refused by both.
+
+EXAMPLES=200 looks longer.
+"""
 
 from __future__ import annotations
 

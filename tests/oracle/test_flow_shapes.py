@@ -1,4 +1,6 @@
-"""The declared flow is the real one: what goes into and comes out of every module of the reference that holds a declared weight."""
+"""The declared flow is the real one: what goes into and comes out of every module of the reference that holds a
+declared weight.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,10 @@ Shapes = dict[str, tuple[int, int]]  # {module: (numbers that go in, numbers tha
 
 # One model type for each kind of block.
 KINDS = [
-    "llama", "gpt2", "openai-gpt", "gpt_oss", "deepseek_v3", "mixtral", "qwen2_moe", "gpt_neox", "falcon", "bloom", "opt", "gemma2", "olmo2", "phi3", "mamba",
-    "mamba2", "jamba", "qwen3_next", "zamba2", "recurrent_gemma", "lfm2", "rwkv", "minimax", "bert", "bart", "t5", "minicpm3",
+    "llama", "gpt2", "openai-gpt", "gpt_oss", "deepseek_v3", "mixtral", "qwen2_moe", "gpt_neox", "falcon", "bloom",
+    "opt", "gemma2", "olmo2", "phi3", "mamba",
+    "mamba2", "jamba", "qwen3_next", "zamba2", "recurrent_gemma", "lfm2", "rwkv", "minimax", "bert", "bart", "t5",
+    "minicpm3",
 ]  # fmt: skip
 
 

@@ -37,7 +37,10 @@ MODULES = {
 
 
 def make_reference(sizes: SimpleNamespace, n_inner: int | None) -> Any:
-    """The reference model in float64, eager so that it shows its attention patterns. `n_inner`: None where it is 4·n_embd."""
+    """The reference model in float64, eager so that it shows its attention patterns.
+
+    `n_inner`: None where it is 4·n_embd.
+    """
     config = transformers.GPT2Config(
         vocab_size=sizes.vocab_size,
         n_positions=sizes.n_positions,

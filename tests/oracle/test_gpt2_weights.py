@@ -1,4 +1,5 @@
-"""Weights that transformers initialises and saves, and a tokenizer.json that both sides load, against that library's own logits.
+"""Weights that transformers initialises and saves, and a tokenizer.json that both sides load, against that library's
+own logits.
 
 The reference computes in float64 from the saved file, so that what differs is the rounding of one float32 pass.
 """
@@ -27,13 +28,17 @@ TINY = {"vocab_size": 300, "n_positions": 64, "n_embd": 48, "n_layer": 3, "n_hea
 NARROW = {"vocab_size": 310, "n_positions": 40, "n_embd": 12, "n_layer": 2, "n_head": 3, "n_inner": 20}
 SMALL = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_inner": None}
 
-# Of the logarithm of a probability. Float32 has 24 bits, so that each sum of a pass is off by parts of 1e-7, and logits here are below 4.
+# Of the logarithm of a probability. Float32 has 24 bits, so that each sum of a pass is off by parts of 1e-7, and logits
+# here are below 4.
 # Seen: 2.8e-6 at most, no more than between the library's own passes in float32 and float64.
 CLOSE = 2e-5
 
 
 def make_model(keys: dict[str, Any], *, trained: bool = True, **more: Any) -> Any:
-    """A model as the library initialises it. `trained`: with values added, so that no bias is zero, no gain one, and words differ clearly."""
+    """A model as the library initialises it.
+
+    `trained`: with values added, so that no bias is zero, no gain one, and words differ clearly.
+    """
     torch.manual_seed(7)
     model = transformers.GPT2LMHeadModel(
         transformers.GPT2Config(**keys, bos_token_id=None, eos_token_id=None, **more)

@@ -1,4 +1,6 @@
-"""The cases of tests/data/limits.json, built and run by the reference: the same totals, and an error of the same kind."""
+"""The cases of tests/data/limits.json, built and run by the reference: the same totals, and an error of the same
+kind.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Which matrices a scheme that quantises linear layers packs, and which tensors stay in float32: asked of the reference's own models."""
+"""Which matrices a scheme that quantises linear layers packs, and which tensors stay in float32: asked of the
+reference's own models.
+"""
 
 from __future__ import annotations
 

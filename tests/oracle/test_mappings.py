@@ -1,4 +1,6 @@
-"""tests/data/mappings.csv has every class of the six mappings, and the reference refuses what the table says it refuses."""
+"""tests/data/mappings.csv has every class of the six mappings, and the reference refuses what the table says it
+refuses.
+"""
 
 from __future__ import annotations
 

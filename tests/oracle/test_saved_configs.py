@@ -1,5 +1,6 @@
-"""A config.json as the reference itself saves it, in other keys than the original may have: counted as the reference reads it again.
-EXAMPLES=5 looks at every frozen case."""
+"""A config.json as the reference itself saves it, in other keys than the original may have: counted as the reference
+reads it again. EXAMPLES=5 looks at every frozen case.
+"""
 
 from __future__ import annotations
 

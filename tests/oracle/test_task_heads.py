@@ -1,4 +1,6 @@
-"""Classes with the head of another task: every one that the reference has for a supported model type is counted as it builds it."""
+"""Classes with the head of another task: every one that the reference has for a supported model type is counted as it
+builds it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ pytest.importorskip("torch", reason="the oracle tests need torch: pip install to
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
 TASKS = (
-    "FOR_SEQUENCE_CLASSIFICATION", "FOR_TOKEN_CLASSIFICATION", "FOR_QUESTION_ANSWERING", "FOR_MULTIPLE_CHOICE", "FOR_NEXT_SENTENCE_PREDICTION",
+    "FOR_SEQUENCE_CLASSIFICATION", "FOR_TOKEN_CLASSIFICATION", "FOR_QUESTION_ANSWERING", "FOR_MULTIPLE_CHOICE",
+    "FOR_NEXT_SENTENCE_PREDICTION",
     "FOR_PRETRAINING", "FOR_AUDIO_CLASSIFICATION",
 )  # fmt: skip
 NAMES = [f"{model_type}.{cls}" for model_type in DECLARED for cls in task_heads(model_type)]

@@ -1,5 +1,7 @@
-"""The trace is the real one: what the modules of the reference read and give, its attention patterns and masks, the rows its experts
-get, its logits, and what its caches hold, over a whole text, several at once, and token by token behind a cache."""
+"""The trace is the real one: what the modules of the reference read and give, its attention patterns and masks, the
+rows its experts get, its logits, and what its caches hold, over a whole text, several at once, and token by token
+behind a cache.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,8 @@ CHUNKED = ("llama4",)  # where it sees those of its own chunk only
 # Keys and values that the reference copies for every head that shares them before it keeps them.
 KEPT_TIMES = {"falcon, grouped": 2}
 
-# Weights that the reference reads without calling their module: a state-space mixer's own products, a convolution of one token.
+# Weights that the reference reads without calling their module: a state-space mixer's own products, a convolution of
+# one token.
 UNCALLED = re.compile(r"\.(dt_proj|conv1d|conv_1d|conv)$")
 
 
@@ -102,8 +105,10 @@ def replace_words(shape: Shape) -> tuple[int, ...]:
 
 
 def list_layouts(shape: Shape, asked: TraceOptions, *, places: bool = False) -> set[tuple[int, ...]]:
-    """The ways in which the reference may hold the same numbers: heads before tokens or put together, texts put together, axes of 1
-    left out or put in. `places`: what is looked up for places, it may look up for one text alone."""
+    """The ways in which the reference may hold the same numbers: heads before tokens or put together, texts put
+    together, axes of 1 left out or put in. `places`: what is looked up for places, it may look up for one text
+    alone.
+    """
     texts, widths = (
         (replace_words(shape)[:2], replace_words(shape)[2:])
         if asked.batch
@@ -201,7 +206,10 @@ def test_modules_read_and_give_what_the_trace_says(name: str, asked: TraceOption
 
 
 def list_attention(trace: Trace, *parts: str) -> list[tuple[Step, Step]]:
-    """(softmax, what it reads) of every attention in the order of the layers; the softmax of a router reads a matrix's output."""
+    """(softmax, what it reads) of every attention in the order of the layers.
+
+    The softmax of a router reads a matrix's output.
+    """
     soft = [step for step in trace.steps if step.op == "softmax" and step.part in parts and step.heads]
     found = [
         (indices, step)
