@@ -285,23 +285,21 @@ def test_a_gate_with_one_value_per_head_has_one_column_per_head() -> None:
 def test_the_default_head_is_in_the_first_layer_with_attention() -> None:
     assert (
         pc.explain("jamba-v0.1", head=True).subject
-        == "one of 32 heads in layer 4 of model.layers: attention dense, same shapes as layers 4, 12, 20, 28"
+        == "one of 32 heads in layer 4 of model.layers (attention dense; identical layers: 4, 12, 20, 28)"
     )
 
 
 def test_a_layer_names_its_kind_and_the_other_stacks() -> None:
-    assert pc.explain("deepseek-v3", layer=2).subject == "layer 2 of model.layers: dense, same shapes as layers 0–2"
-    assert pc.explain("deepseek-v3", layer=3).subject == "layer 3 of model.layers: MoE, same shapes as layers 3–60"
+    assert pc.explain("deepseek-v3", layer=2).subject == "layer 2 of model.layers (dense; identical layers: 0–2)"
+    assert pc.explain("deepseek-v3", layer=3).subject == "layer 3 of model.layers (MoE; identical layers: 3–60)"
     assert pc.explain("t5-small", layer=0).notes == ("other stacks: encoder.block.0–5",)
-    assert (
-        pc.explain("t5-small", layer="encoder.block.3").subject == "layer 3 of encoder.block: same shapes as layers 1–5"
-    )
+    assert pc.explain("t5-small", layer="encoder.block.3").subject == "layer 3 of encoder.block (identical layers: 1–5)"
 
 
 def test_an_mtp_layer_is_marked_as_outside_the_total() -> None:
     mtp = pc.explain("deepseek-v3", layer=61)
     assert (mtp.subject, mtp.total) == (
-        "layer 61 of model.layers (not included in the total): MTP, the only layer with these shapes",
+        "layer 61 of model.layers (MTP; no identical layer; not included in the total)",
         11_610_067_968,
     )
 

@@ -70,7 +70,7 @@ class Explanation:
     id: str
     name: str
     of: str  # model | layer | head
-    subject: str  # in words: "layer 2 of model.layers: dense, same shapes as layers 0–2"; "" for a model
+    subject: str  # in words: "layer 2 of model.layers (dense; identical layers: 0–2)"; "" for a model
     total: int  # the sum of all components
     active: int  # parameters that one token uses: total minus the inactive experts
     sizes: tuple[Size, ...]  # the sizes in the formulas, in the order in which the architecture declares them

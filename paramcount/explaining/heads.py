@@ -71,7 +71,7 @@ def explain_head(model: Model, walk: Walk, layer: int | str | None) -> Explanati
         id=model.id,
         name=model.name,
         of="head",
-        subject=f"one of {heads} heads in layer {index} of {stack.title}: {stack.describe_kind(kind)}",
+        subject=f"one of {heads} heads in layer {index} of {stack.title} ({stack.describe_kind(kind)})",
         total=total,
         active=total,
         sizes=list_sizes(model, walk, pieces),

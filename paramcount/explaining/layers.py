@@ -42,15 +42,13 @@ class Stack(NamedTuple):
         return None
 
     def describe_kind(self, i: int) -> str:
-        """The name of a kind and its layers: "dense, same shapes as layers 0–2"."""
+        """The name of a kind and its layers: "dense; identical layers: 0–2"."""
         kind = self.kinds[i].kind
         words = kind if isinstance(kind, tuple) else (kind,)
         name = describe_kind(" ".join(word for word in words if isinstance(word, str)))
         is_single = sum(n for _, n in self.runs[i]) == 1
-        equal = (
-            "the only layer with these shapes" if is_single else f"same shapes as layers {format_runs(self.runs[i])}"
-        )
-        return make_printable(f"{name}, {equal}" if name else equal, 100)
+        identical = "no identical layer" if is_single else f"identical layers: {format_runs(self.runs[i])}"
+        return make_printable(f"{name}; {identical}" if name else identical, 100)
 
 
 def explain_layer(model: Model, walk: Walk, layer: int | str) -> Explanation:
@@ -63,8 +61,10 @@ def explain_layer(model: Model, walk: Walk, layer: int | str) -> Explanation:
         for piece in walk.pieces
         if (piece.stack, piece.layer, piece.role) == (stack.name, kind, "parameter")
     ]
-    outside = " (not included in the total)" if all(piece.part == "mtp" for piece in pieces) else ""
-    subject = f"layer {index} of {stack.title}{outside}: {stack.describe_kind(i)}"
+    facts = [stack.describe_kind(i)]
+    if all(piece.part == "mtp" for piece in pieces):
+        facts.append("not included in the total")
+    subject = f"layer {index} of {stack.title} ({'; '.join(facts)})"
     others = [f"{other.title}.{other.indices}" for other in stacks if other is not stack]
     notes = [f"other stacks: {'; '.join(others)}"] if others else []
     return build_explanation(model, walk, pieces, {}, of="layer", subject=subject, notes=notes)

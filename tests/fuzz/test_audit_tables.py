@@ -1,4 +1,4 @@
-"""Tables of claims, CSV and Markdown, made of scraps: an audit, or one line that says why not."""
+"""Random tables of claims in CSV and Markdown: each is audited or a one-line error."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SCRAPS = st.sampled_from(
 
 @often
 @given(st.lists(SCRAPS, max_size=60).map("".join), st.booleans())
-def test_whatever_a_file_holds_there_is_an_audit_or_one_line(text: str, with_head: bool) -> None:
+def test_a_random_file_is_audited_or_a_one_line_error(text: str, with_head: bool) -> None:
     data = (f"model,params,heads\ngpt2,124M,12\n{text}" if with_head else text).encode()
     try:
         (table, *_) = from_bytes(data, "f").claims
@@ -61,13 +61,13 @@ def test_whatever_a_file_holds_there_is_an_audit_or_one_line(text: str, with_hea
     st.text(max_size=60) | st.lists(SCRAPS, max_size=20).map("".join),
     st.sampled_from([text for texts in HEADINGS.values() for text in texts]),
 )
-def test_whatever_a_cell_holds_it_is_read_or_refused(text: str, heading: str) -> None:
+def test_a_random_cell_is_parsed_or_has_a_reason(text: str, heading: str) -> None:
     if parse_heading(heading).kind not in (None, "model"):
         assert_one_line(describe_cell(text, heading))
 
 
 def describe_cell(text: str, heading: str) -> str:
-    """What a cell claims, or why it cannot be read."""
+    """The claims in a cell, or the reason why it cannot be read."""
     try:
         return ", ".join(claim.kind for claim in parse_claims(text, parse_heading(heading)))
     except UnreadableClaim as reason:
@@ -95,14 +95,14 @@ PIECES = [
 ]
 
 
-def test_a_spoilt_table_is_audited_and_printed_or_refused() -> None:
-    def verdict_of(text: str) -> str:
-        found = read_or_none(from_text, text, "f")
-        if found is None:
+def test_a_corrupted_table_is_audited_and_printed_or_an_error() -> None:
+    def audit_text(text: str) -> str:
+        tables = read_or_none(from_text, text, "f")
+        if tables is None:
             return "refused"
-        audit = audit_tables([found])
+        audit = audit_tables([tables])
         for format in FORMATS:
             assert render(build_table(audit, format), format, 80)
         return "read"
 
-    assert fuzz(lambda rng: spoil_text(rng, VALID, PIECES), verdict_of) == {"refused", "read"}
+    assert fuzz(lambda rng: spoil_text(rng, VALID, PIECES), audit_text) == {"refused", "read"}
