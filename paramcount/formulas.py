@@ -1,4 +1,4 @@
-"""Parameters of one layer's parts: for ints, int64 arrays (a sweep) and symbols (the formula itself) alike.
+"""Parameters of the parts of one layer, for ints, int64 arrays (a sweep) and symbols (the formula itself).
 
 They use the same parts as the architectures. Sizes are positive integers.
 """
@@ -29,7 +29,7 @@ def embedding(*, vocab_size: Size, d_model: Size) -> Size:
     """Parameters of a token embedding.
 
     Shapes: [vocab_size, d_model].
-    Units: parameters. Raises: ParamcountError for sizes that are none.
+    Units: parameters. Raises: ParamcountError for invalid sizes.
     Source: arXiv:1706.03762, section 3.4.
 
     >>> embedding(vocab_size=50257, d_model=768)
@@ -46,7 +46,7 @@ def position(*, n_positions: Size, d_model: Size) -> Size:
     """Parameters of a learned position embedding.
 
     Shapes: [n_positions, d_model].
-    Units: parameters. Raises: ParamcountError for sizes that are none.
+    Units: parameters. Raises: ParamcountError for invalid sizes.
     Source: arXiv:1705.03122, section 3.1.
 
     >>> position(n_positions=1024, d_model=768)
@@ -62,8 +62,8 @@ def position(*, n_positions: Size, d_model: Size) -> Size:
 def qkv(*, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None = None, bias: bool = False) -> Size:
     """Parameters of one layer's query, key and value projections. `n_kv_heads` defaults to `n_heads`.
 
-    Shapes: q [n_heads · d_head, d_model], k and v [n_kv_heads · d_head, d_model], a bias per row.
-    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    Shapes: q [n_heads · d_head, d_model], k and v [n_kv_heads · d_head, d_model], one bias per row.
+    Units: parameters of one layer. Raises: ParamcountError for invalid sizes, or sizes that do not fit each other.
     Source: arXiv:1706.03762, section 3.2.2; grouped queries arXiv:2305.13245.
 
     >>> qkv(d_model=768, n_heads=12, d_head=64, bias=True)
@@ -77,8 +77,8 @@ def qkv(*, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None =
 def output_projection(*, d_model: Size, n_heads: Size, d_head: Size, bias: bool = False) -> Size:
     """Parameters of one layer's attention output projection.
 
-    Shapes: [d_model, n_heads · d_head], a bias per row.
-    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    Shapes: [d_model, n_heads · d_head], one bias per row.
+    Units: parameters of one layer. Raises: ParamcountError for invalid sizes, or sizes that do not fit each other.
     Source: arXiv:1706.03762, section 3.2.2 (W^O).
 
     >>> output_projection(d_model=768, n_heads=12, d_head=64)
@@ -99,12 +99,13 @@ def attention(
     o_bias: bool | None = None,
     qk_norm: bool = False,
 ) -> Size:
-    """Parameters of one layer's attention: `qkv`, `output_projection` and, with `qk_norm`, a norm over d_head of q and of k.
+    """Parameters of one layer's attention: `qkv`, `output_projection` and, with `qk_norm`, norms of queries and keys.
 
-    `bias`: on q, k and v, and on the output unless `o_bias` says otherwise.
+    `bias`: whether q, k and v have biases, and the output projection too, unless `o_bias` is set.
 
-    Shapes: q [n_heads · d_head, d_model], k and v [n_kv_heads · d_head, d_model], o [d_model, n_heads · d_head]; norms [d_head].
-    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    Shapes: q [n_heads · d_head, d_model], k and v [n_kv_heads · d_head, d_model], o [d_model, n_heads · d_head];
+    norms [d_head].
+    Units: parameters of one layer. Raises: ParamcountError for invalid sizes, or sizes that do not fit each other.
     Source: arXiv:1706.03762, section 3.2.2; QK-norm arXiv:2010.04245.
 
     >>> attention(d_model=12288, n_heads=96, d_head=128)
@@ -117,32 +118,35 @@ def attention(
 def latent_attention(
     *, d_model: Size, n_heads: Size, d_q_lora: Size | None, d_kv_lora: Size, d_nope: Size, d_rope: Size, d_v: Size
 ) -> Size:
-    """Parameters of one layer's multi-head latent attention, norms included. `d_q_lora`: None if queries are not compressed.
+    """Parameters of one layer's multi-head latent attention, norms included.
+
+    `d_q_lora`: None if queries are not compressed.
 
     Shapes: q_a [d_q_lora, d_model], q_b [n_heads · (d_nope + d_rope), d_q_lora], kv_a [d_kv_lora + d_rope, d_model],
     kv_b [n_heads · (d_nope + d_v), d_kv_lora], o [d_model, n_heads · d_v]; norms [d_q_lora], [d_kv_lora].
-    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    Units: parameters of one layer. Raises: ParamcountError for invalid sizes, or sizes that do not fit each other.
     Source: arXiv:2405.04434, section 2.1.
 
     >>> latent_attention(d_model=7168, n_heads=128, d_q_lora=1536, d_kv_lora=512, d_nope=128, d_rope=64, d_v=128)
     187107328
     """
-    sizes = {
-        "d_model": d_model,
-        "n_heads": n_heads,
-        "d_kv_lora": d_kv_lora,
-        "d_nope": d_nope,
-        "d_rope": d_rope,
-        "d_v": d_v,
-    }
-    return _count(lambda c, x: latent.latent_attention(c, x, ""), **sizes, d_q_lora=d_q_lora)
+    return _count(
+        lambda c, x: latent.latent_attention(c, x, ""),
+        d_model=d_model,
+        n_heads=n_heads,
+        d_kv_lora=d_kv_lora,
+        d_nope=d_nope,
+        d_rope=d_rope,
+        d_v=d_v,
+        d_q_lora=d_q_lora,
+    )
 
 
 def mlp(*, d_model: Size, d_ff: Size, gated: bool = False, bias: bool = False) -> Size:
     """Parameters of one layer's MLP: up and down projections, and a gate projection if `gated`.
 
-    Shapes: gate and up [d_ff, d_model], down [d_model, d_ff], a bias per row.
-    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    Shapes: gate and up [d_ff, d_model], down [d_model, d_ff], one bias per row.
+    Units: parameters of one layer. Raises: ParamcountError for invalid sizes, or sizes that do not fit each other.
     Source: arXiv:1706.03762, section 3.3; gated arXiv:2002.05202.
 
     >>> mlp(d_model=768, d_ff=3072, bias=True), mlp(d_model=4096, d_ff=14336, gated=True)
@@ -156,28 +160,29 @@ def mlp(*, d_model: Size, d_ff: Size, gated: bool = False, bias: bool = False) -
 def router(*, d_model: Size, n_routed_experts: Size, bias: bool = False) -> Size:
     """Parameters of one layer's router.
 
-    Shapes: [n_routed_experts, d_model], a bias per row.
-    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    Shapes: [n_routed_experts, d_model], one bias per row.
+    Units: parameters of one layer. Raises: ParamcountError for invalid sizes, or sizes that do not fit each other.
     Source: arXiv:2401.06066, section 2.
 
     >>> router(d_model=7168, n_routed_experts=256)
     1835008
     """
-    _check({"bias": bias})  # checked under the caller's name for it
+    _check_flags({"bias": bias})  # here, so that an error has the caller's name of the argument
     return _mixture("router", d_model=d_model, n_routed_experts=n_routed_experts, flags={"router_bias": bias})
 
 
 def experts(*, d_model: Size, d_expert: Size, n_experts: Size, bias: bool = False) -> Size:
-    """Parameters of `n_experts` gated experts of one layer: all routed, shared or active ones.
+    """Parameters of `n_experts` gated experts of one layer.
 
-    Shapes: of each, gate and up [d_expert, d_model], down [d_model, d_expert].
-    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    Shapes: per expert gate and up [d_expert, d_model], down [d_model, d_expert].
+    Units: parameters of one layer. Raises: ParamcountError for invalid sizes, or sizes that do not fit each other.
     Source: arXiv:2401.06066, section 3; gated arXiv:2002.05202.
 
     >>> experts(d_model=7168, d_expert=2048, n_experts=256)
     11274289152
     """
-    n = arrays.check_sizes({"n_experts": n_experts}, Polynomial)["n_experts"]  # checked under the caller's name for it
+    # Checked here, so that an error has the caller's name of the argument.
+    n = arrays.check_sizes({"n_experts": n_experts}, Polynomial)["n_experts"]
     return _mixture("experts", d_model=d_model, d_expert=d_expert, n_routed_experts=n, flags={"bias": bias})
 
 
@@ -192,9 +197,9 @@ def moe(
 ) -> Size:
     """Parameters of one mixture-of-experts layer with gated experts: router, routed and shared experts.
 
-    With `n_active_experts`: active parameters, with that many routed experts instead of all.
-    Shapes: router [n_routed_experts, d_model]; of each expert gate and up [d_expert, d_model], down [d_model, d_expert].
-    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    With `n_active_experts`: the active parameters, which include only that many routed experts.
+    Shapes: router [n_routed_experts, d_model]; per expert gate and up [d_expert, d_model], down [d_model, d_expert].
+    Units: parameters of one layer. Raises: ParamcountError for invalid sizes, or sizes that do not fit each other.
     Source: arXiv:2401.06066, section 3.
 
     >>> moe(d_model=4096, d_expert=14336, n_routed_experts=8)
@@ -210,7 +215,7 @@ def norm(*, d_model: Size, bias: bool = False) -> Size:
     """Parameters of a norm: a weight, and a bias if `bias`.
 
     Shapes: [d_model] each.
-    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    Units: parameters of one layer. Raises: ParamcountError for invalid sizes, or sizes that do not fit each other.
     Source: arXiv:1607.06450; without bias (RMS) arXiv:1910.07467.
 
     >>> norm(d_model=768, bias=True)
@@ -222,8 +227,8 @@ def norm(*, d_model: Size, bias: bool = False) -> Size:
 def lm_head(*, vocab_size: Size, d_model: Size, tied: bool, bias: bool = False) -> Size:
     """The LM head's own parameters: a tied matrix adds none, a bias does.
 
-    Shapes: [vocab_size, d_model], a bias per row.
-    Units: parameters. Raises: ParamcountError for sizes that are none.
+    Shapes: [vocab_size, d_model], one bias per row.
+    Units: parameters. Raises: ParamcountError for invalid sizes.
     Source: tied: arXiv:1608.05859.
 
     >>> lm_head(vocab_size=50257, d_model=768, tied=True)
@@ -240,9 +245,9 @@ def lm_head(*, vocab_size: Size, d_model: Size, tied: bool, bias: bool = False) 
 def _attention(
     *components: str, flags: Flags, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None
 ) -> Size:
-    sizes = {"d_model": d_model, "n_heads": n_heads, "d_head": d_head} | (
-        {} if n_kv_heads is None else {"n_kv_heads": n_kv_heads}
-    )
+    sizes = {"d_model": d_model, "n_heads": n_heads, "d_head": d_head}
+    if n_kv_heads is not None:
+        sizes["n_kv_heads"] = n_kv_heads
     return _count(lambda c, x: attentions.attention(c, x, "", **flags), *components, flags=flags, **sizes)
 
 
@@ -272,10 +277,9 @@ def _mixture(
         "d_expert": d_expert,
         "n_shared_experts": n_shared_experts,
     }
-    visited = n_routed_experts if n_active_experts is None else n_active_experts
-    return _count(
-        mixture, *components, flags=flags, active=n_active_experts is not None, **sizes, n_active_experts=visited
-    )
+    has_active = n_active_experts is not None
+    sizes["n_active_experts"] = n_active_experts if has_active else n_routed_experts
+    return _count(mixture, *components, flags=flags, active=has_active, **sizes)
 
 
 def _count(
@@ -285,25 +289,24 @@ def _count(
     active: bool = False,
     **sizes: Size | None,
 ) -> Size:
-    """Parameters of a part of these sizes."""
+    """Parameters of a part, or of its `components`. `active`: only the active ones."""
 
     def count(sizes: Mapping[str, Any]) -> Size:
         c = SimpleNamespace(**absent, **sizes)
         return flow.sum_parameters(part(c, given("x", "tokens", sizes["d_model"])), *components, active=active)
 
-    _check(flags or {})
+    _check_flags(flags or {})
     absent = dict.fromkeys(name for name in OPTIONAL if name in sizes and sizes[name] is None)
-    checked = arrays.check_sizes(
-        {name: value for name, value in sizes.items() if name not in absent}, Polynomial, optional=("n_shared_experts",)
-    )
-    for wrong, problem, expected, small, large in RULES:
-        if small in checked and large in checked:
-            arrays.refuse_where(wrong, problem, expected, checked, small, large)
-    arrays.refuse_overflow(count, checked)
-    return count(checked)
+    present = {name: value for name, value in sizes.items() if name not in absent}
+    valid = arrays.check_sizes(present, Polynomial, optional=("n_shared_experts",))
+    for is_wrong, problem, expected, small, large in RULES:
+        if small in valid and large in valid:
+            arrays.refuse_where(is_wrong, problem, expected, valid, small, large)
+    arrays.refuse_overflow(count, valid)
+    return count(valid)
 
 
-def _check(flags: Flags) -> None:
+def _check_flags(flags: Flags) -> None:
     for name, flag in flags.items():
         if not isinstance(flag, bool) and not (flag is None and name == "o_bias"):
             raise ParamcountError(f"{name} = {describe_value(flag)}", expected="True or False")

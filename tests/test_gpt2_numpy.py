@@ -318,7 +318,7 @@ def test_a_model_too_small_for_a_later_token_is_not_checked_for_one() -> None:
         (zoo.load_entry("gpt-3").sizes, "not run: needs 698.4 GB of arrays (limit 2.0 GB)"),
         (
             TINY.model_copy(update={"tie_word_embeddings": False}),
-            "not run: the NumPy pass ties the LM head to the token embedding",
+            "not run: the LM head is not tied to the token embedding",
         ),
         (TINY.model_copy(update={"n_layers": 10_000}), "not run: more than 100,000 arrays"),
         (TINY.model_copy(update={"n_layers": 2**31}), "not run: needs 5,738.1 GB of arrays (limit 2.0 GB)"),

@@ -200,7 +200,7 @@ def test_a_star_stands_for_the_whole_zoo_without_its_estimates() -> None:
 def test_a_wildcard_that_fits_nothing_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     message = command_error(capsys, word, "-o", "out.csv")
     assert message.startswith("no model matches '")
-    assert message.endswith("' (expected a pattern that matches ids of `paramcount list`, such as 'qwen3-*')")
+    assert message.endswith("' (expected a pattern that matches ids from `paramcount list`, such as 'qwen3-*')")
     with pytest.raises(pc.ParamcountError) as caught:
         pc.compare([word])
     assert str(caught.value) == message

@@ -197,7 +197,7 @@ def test_the_citable_table_is_fresh() -> None:
 def test_an_installation_without_its_zoo_is_an_error_and_not_an_empty_zoo(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    expected = {"gone": "the zoo cannot be read: No such file or directory", "empty": "the zoo is empty"}
+    expected = {"gone": "cannot read the zoo: No such file or directory", "empty": "the zoo is empty"}
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
     for name, problem in expected.items():

@@ -1,7 +1,8 @@
-"""The zoo: one model, one YAML file, every number with its source; and what a name, a path or a mapping means.
+"""The zoo: one YAML file per model, every number with its source.
 
-`entries` is the schema of a file, `catalog` finds the files, `model` is what every other package takes, `names` resolves what a user
-typed, `what_if` changes sizes, and `checks` compares a model with its reference and its published figures.
+`entries` is the schema of a file, `catalog` finds the files, `model` is the type that every other package uses, `names`
+and `aliases` resolve names, `what_if` changes sizes, and `checks` compares a model with its reference and its published
+figures.
 """
 
 from paramcount.zoo.catalog import CONFIGS, find_path, list_families, list_ids, list_names, load_entry, natural_sort_key

@@ -11,14 +11,14 @@ from paramcount.sizes import USUAL, get_key, inner_configs
 
 # Table headings that differ from the column name.
 HEADINGS = {
-    "id": "model", "non_embedding": "non-emb.", "active_non_embedding": "act. non-emb.", "n_layers": "layers", "n_heads": "heads", "n_kv_heads": "KV heads",
-    "n_routed_experts": "experts", "n_active_experts": "active exp.", "n_shared_experts": "shared exp.", "vocab_size": "vocab", "context_length": "context",
-    "active_difference": "act. difference", "bytes_fp32": "FP32", "bytes_bf16": "BF16", "output_projection": "out proj.", "shared_experts": "shared",
+    "id": "model", "non_embedding": "non-emb.", "active_non_embedding": "act. non-emb.", "n_layers": "layers",
+    "n_heads": "heads", "n_kv_heads": "KV heads", "n_routed_experts": "experts", "n_active_experts": "active exp.",
+    "n_shared_experts": "shared exp.", "vocab_size": "vocab", "context_length": "context",
+    "active_difference": "act. difference", "bytes_fp32": "FP32", "bytes_bf16": "BF16",
+    "output_projection": "out proj.", "shared_experts": "shared",
 }  # fmt: skip
-KEYS_OF_FACTS = {
-    "max_position_embeddings": "context_length",
-    "tie_word_embeddings": "tied",
-}  # columns that are not sizes
+# {config.json key: column} of columns that are not sizes.
+FACT_KEYS = {"max_position_embeddings": "context_length", "tie_word_embeddings": "tied"}
 
 
 def fold_heading(name: str) -> str:
@@ -36,39 +36,38 @@ def find_by_heading(name: str, fields: Collection[str]) -> list[str]:
 
 
 @cache
-def fields_by_key() -> dict[str, tuple[str, ...]]:
+def map_keys_to_fields() -> dict[str, tuple[str, ...]]:
     """{config.json key: the fields that some architecture reads from it}. Loads every architecture."""
     from paramcount.architectures import ARCHITECTURES, architecture
 
-    found: dict[str, dict[str, None]] = {}
-    for declared in dict.fromkeys(architecture(name) for name in ARCHITECTURES):
-        for field in declared.model_fields.keys() - inner_configs(declared):
-            for key in get_key(declared, field).spellings(field):
-                found.setdefault(re.split(r"[./]", key)[-1], {})[field] = None
-    return {key: tuple(sorted(fields)) for key, fields in found.items()}
+    fields_by_key: dict[str, set[str]] = {}
+    for sizes in {architecture(name) for name in ARCHITECTURES}:
+        for field in sizes.model_fields.keys() - inner_configs(sizes):
+            for key in get_key(sizes, field).spellings(field):
+                fields_by_key.setdefault(re.split(r"[./]", key)[-1], set()).add(field)
+    return {key: tuple(sorted(fields)) for key, fields in fields_by_key.items()}
 
 
 def find_column(name: str, known: Sequence[str]) -> str:
     """The column that a name, a heading or a config.json key refers to.
 
-    >>> [find_column(name, ["n_layers", "n_kv_heads"]) for name in ("n_layers", "KV heads", "num_hidden_layers", "n_layer")]
-    ['n_layers', 'n_kv_heads', 'n_layers', 'n_layers']
+    >>> [find_column(name, ["n_layers", "n_kv_heads"]) for name in ("n_layers", "KV heads", "n_layer")]
+    ['n_layers', 'n_kv_heads', 'n_layers']
 
     Raises: ParamcountError if it refers to no column, or to several.
     """
     if name in known:
         return name
-    found: Sequence[str] = find_by_heading(name, known)
-    found = found or [
-        field
-        for field, key in (*USUAL.items(), *((field, key) for key, field in KEYS_OF_FACTS.items()))
-        if key == name and field in known
-    ]
-    found = found or [field for field in fields_by_key().get(name, ()) if field in known]
-    if len(found) == 1:
-        return found[0]
+    columns = find_by_heading(name, known)
+    if not columns:
+        usual_keys = [*USUAL.items(), *((field, key) for key, field in FACT_KEYS.items())]
+        columns = [field for field, key in usual_keys if key == name and field in known]
+    if not columns:
+        columns = [field for field in map_keys_to_fields().get(name, ()) if field in known]
+    if len(columns) == 1:
+        return columns[0]
     raise ParamcountError(
         f"unknown column {make_printable(name, 40)!r}",
         expected=list_names(known, name),
-        nearest=found or find_nearest(name, known),
+        nearest=columns or find_nearest(name, known),
     )

@@ -12,11 +12,10 @@ from paramcount.formats.strict_yaml import read_yaml
 from paramcount.zoo.entries import read_entry
 from paramcount.zoo.model import Model, make_model
 
-HERE = Path(__file__).parents[1]
-CONFIGS = (
-    HERE / "configs" if (HERE / "configs").is_dir() else HERE.parent / "configs"
-)  # in the wheel, or next to a checkout
-SIZES_IN_WORDS = ("small", "medium", "large", "xl")
+PACKAGE = Path(__file__).parents[1]
+IS_INSTALLED = (PACKAGE / "configs").is_dir()  # a wheel has the zoo inside the package, a checkout next to it
+CONFIGS = PACKAGE / "configs" if IS_INSTALLED else PACKAGE.parent / "configs"
+SIZE_WORDS = ("small", "medium", "large", "xl")
 ID = re.compile(r"[a-z0-9][a-z0-9.\-]{0,99}")
 
 
@@ -33,9 +32,8 @@ def find_path(id: str) -> Path | None:
     """The file of a zoo id; None if the zoo has no such id. Never looks outside configs/."""
     if not ID.fullmatch(id):
         return None
-    return next(
-        (folder / f"{id}.yaml" for folder in list_families().values() if (folder / f"{id}.yaml").is_file()), None
-    )
+    paths = (folder / f"{id}.yaml" for folder in list_families().values())
+    return next((path for path in paths if path.is_file()), None)
 
 
 @lru_cache(maxsize=1)
@@ -44,39 +42,36 @@ def list_families() -> dict[str, Path]:
 
     Raises: ParamcountError if the installation lacks the zoo.
     """
+    where, expected = make_printable(CONFIGS), "a complete installation of paramcount"
     try:
-        found = {folder.name: folder for folder in sorted(CONFIGS.iterdir()) if folder.is_dir()}
+        families = {folder.name: folder for folder in sorted(CONFIGS.iterdir()) if folder.is_dir()}
     except OSError as error:
-        raise ParamcountError(
-            f"the zoo cannot be read: {error.strerror}",
-            where=make_printable(CONFIGS),
-            expected="a complete installation of paramcount",
-        ) from None
-    if not found:
-        raise ParamcountError(
-            "the zoo is empty", where=make_printable(CONFIGS), expected="a complete installation of paramcount"
-        )
-    return found
+        raise ParamcountError(f"cannot read the zoo: {error.strerror}", where=where, expected=expected) from None
+    if not families:
+        raise ParamcountError("the zoo is empty", where=where, expected=expected)
+    return families
 
 
 def list_ids(family: str | None = None) -> Iterator[str]:
-    """The ids of a family, or all, smallest number first: gpt2, qwen2.5-7b, qwen2.5-14b."""
+    """The ids of a family, or of the whole zoo, in natural order: qwen2.5-7b before qwen2.5-14b."""
     for name, folder in list_families().items():
         if family in (None, name):
             yield from sorted((path.stem for path in folder.glob("*.yaml")), key=natural_sort_key)
 
 
 def natural_sort_key(text: str) -> list[tuple[bool, float, str]]:
-    """A sort key that reads numbers as numbers and sizes in words as sizes: 9b before 14b, 500m before 1b, medium before large."""
+    """A sort key that compares numbers and size words by size: 9b before 14b, 500m before 1b, medium before large."""
     pieces = re.findall(r"\d+(?:\.\d+)?|\D+", text)
     key = []
     for i, piece in enumerate(pieces):
         if piece[0].isdigit():
             following = pieces[i + 1][:1] if i + 1 < len(pieces) else ""
             last = i + 1 >= len(pieces) or not pieces[i + 1][1:2].isalpha()
-            key.append((False, float(piece) * {"m": 1e6, "b": 1e9}.get(following if last else "", 1), ""))
+            unit = {"m": 1e6, "b": 1e9}.get(following if last else "", 1)
+            key.append((False, float(piece) * unit, ""))
         else:
-            key.append((True, float(SIZES_IN_WORDS.index(piece[1:])) if piece[1:] in SIZES_IN_WORDS else 0.0, piece))
+            rank = SIZE_WORDS.index(piece[1:]) if piece[1:] in SIZE_WORDS else 0
+            key.append((True, float(rank), piece))
     return key
 
 
@@ -94,7 +89,7 @@ def load_entry(id: str) -> Model:
 def list_names(id: str) -> list[str]:
     """The names of an entry: id, name, Hugging Face id, aliases.
 
-    Reads only the head of the file, because a lookup by name reads every file.
+    Reads only the beginning of the file, because a lookup by name reads every file.
     """
     path = find_path(id)
     head = read_yaml(path, until="architecture") if path else {}

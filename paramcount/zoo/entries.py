@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError
 
 from paramcount.architectures import architecture
-from paramcount.errors import ParamcountError, describe_value, find_nearest, make_printable
+from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
 from paramcount.formats.schema_errors import convert_validation_error
 from paramcount.formats.strict_yaml import read_yaml
 from paramcount.output.numbers import parse_figure
@@ -20,6 +20,7 @@ from paramcount.sizes.rules import validate_sizes
 
 
 def check_one_line(text: str) -> str:
+    """The text. Raises: ParamcountError if it has line breaks or other control characters."""
     if not text.isprintable():
         raise ParamcountError(f"= {describe_value(text)}", expected="a string of printable characters")
     return text
@@ -45,7 +46,7 @@ SourceKind = Literal[
     "config_json", "mirror", "paper", "model_card", "reference_default", "safetensors_index", "publisher", "secondary"
 ]
 OLD_NAMES = {"active_without_input_table": "active_without_input_embedding"}  # accepted until 0.3
-Counted = Annotated[
+FigureKind = Annotated[
     Literal[
         "total",
         "active",
@@ -60,11 +61,13 @@ Counted = Annotated[
 
 
 class Record(BaseModel):
+    """A block of a zoo entry. Unknown fields are errors."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # built once, inside Entry
 
 
 class Source(Record):
-    """The source of a fact."""
+    """A source that the entry cites."""
 
     id: Text
     kind: SourceKind
@@ -75,7 +78,7 @@ class Source(Record):
 class Published(Record):
     """A published figure and what it counts. `value`: an integer, or the figure as printed ("7.61B")."""
 
-    what: Counted
+    what: FigureKind
     value: Total | Text
     exact: Flag
     source: Text
@@ -93,9 +96,8 @@ class Release(Record):
 
     legacy_buffers: Flag  # those that the architecture declares
     mtp: Flag  # the multi-token-prediction layers of the config
-    copies: tuple[
-        Literal["lm_head", "mtp"], ...
-    ]  # tied tensors stored again: the LM head; the embedding and LM head of the MTP layers
+    # Tied tensors that are stored again: the LM head; the embedding and LM head of the MTP layers.
+    copies: tuple[Literal["lm_head", "mtp"], ...]
     quantisation: Literal["fp8", "mxfp4"] | None
 
 
@@ -146,15 +148,14 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
                     "is missing", where=name, expected="architecture and config, or estimate: true and claims"
                 )
         try:
-            found = architecture(fields["architecture"])
+            sizes_class = architecture(fields["architecture"])
         except ParamcountError as error:
             raise error.add_block("architecture") from None
         if not isinstance(fields["config"], Mapping):
-            raise ParamcountError(
-                f"= {describe_value(fields['config'])}", where="config", expected="a mapping of sizes"
-            )
+            found = f"= {describe_value(fields['config'])}"
+            raise ParamcountError(found, where="config", expected="a mapping of sizes")
         try:
-            fields["config"] = validate_sizes(found, dict(fields["config"]))
+            fields["config"] = validate_sizes(sizes_class, dict(fields["config"]))
         except ParamcountError as error:
             raise error.add_block("config") from None
     elif fields.get("config") is not None:
@@ -163,30 +164,33 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
         entry = Entry.model_validate(fields)
     except ValidationError as error:
         raise convert_validation_error(error, Entry) from None
-    known: set[str] = set()
-    for i, source in enumerate(entry.sources):
-        if source.id in known:
-            raise ParamcountError(
-                f"= {describe_value(source.id)} is used twice", where=f"sources.{i}.id", expected="unique ids"
-            )
-        known.add(source.id)
-    cited: dict[str, tuple[Published | Claim, ...]] = {"published": entry.published, "claims": entry.claims}
-    for place, items in cited.items():
-        for i, item in enumerate(items):
-            if item.source not in known:
-                expected = ", ".join(sorted(known)) or "an id of sources"
-                raise ParamcountError(
-                    f"= {describe_value(item.source)}",
-                    where=f"{place}.{i}.source",
-                    expected=expected,
-                    nearest=find_nearest(item.source, known),
-                )
+    check_citations(entry)
     for i, figure in enumerate(entry.published):
         try:
             parse_figure(figure.value)
         except ParamcountError as error:
             raise error.add_location(f"published.{i}.value") from None
     return entry
+
+
+def check_citations(entry: Entry) -> None:
+    """Raises: ParamcountError if two sources have the same id, or if a figure cites a source that does not exist."""
+    ids: set[str] = set()
+    for i, source in enumerate(entry.sources):
+        if source.id in ids:
+            found = f"= {describe_value(source.id)} is used twice"
+            raise ParamcountError(found, where=f"sources.{i}.id", expected="unique ids")
+        ids.add(source.id)
+    blocks: dict[str, tuple[Published | Claim, ...]] = {"published": entry.published, "claims": entry.claims}
+    for block, items in blocks.items():
+        for i, item in enumerate(items):
+            if item.source not in ids:
+                raise ParamcountError(
+                    f"= {describe_value(item.source)}",
+                    where=f"{block}.{i}.source",
+                    expected=list_names(sorted(ids), item.source) or "the id of a source",
+                    nearest=find_nearest(item.source, ids),
+                )
 
 
 def read_entry(path: Path) -> Entry:

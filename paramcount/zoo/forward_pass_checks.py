@@ -15,12 +15,12 @@ from paramcount.flow import given, list_steps, multiply
 from paramcount.gpt2.forward_pass import Array, forward, make_weights
 from paramcount.zoo.checks import Check
 
-LARGEST = 500_000_000  # parameters; larger models take seconds and gigabytes
+MOST_PARAMETERS = 500_000_000  # parameters; larger models take seconds and gigabytes
 MOST_TENSORS = 100_000  # against configs with countless tiny layers
 N_TOKENS = 5
-CLOSE = 1e-5  # float32 rounding error; a changed token changes logits by about 0.1
+TOLERANCE = 1e-5  # float32 rounding error; a changed token changes logits by about 0.1
 
-# {intermediate of the NumPy pass without "h.{layer}.": the declared operation that makes it}
+# {intermediate result of the NumPy forward pass, without "h.{layer}.": the declared operation that computes it}
 OPERATIONS = {
     "token embedding": "lookup", "position embedding": "lookup", "embedding": "add",
     "norm 1": "norm", "qkv": "linear", "q": "split", "k": "split", "v": "split", "weighted values": "attend",
@@ -44,54 +44,53 @@ class RecordingArrays(dict[str, Array]):
 
 
 def check_forward_pass(sizes: Any, count: Count) -> list[Check]:
-    """Comparisons with a NumPy forward pass: tensors, reads, the shape of every intermediate, causality.
+    """Comparisons with a NumPy forward pass: its tensors, which of them it reads, all shapes, causality.
 
-    Returns one check with the verdict "not checkable" if the pass cannot run on these sizes.
+    One check with the verdict "not checkable" if the pass cannot run with these sizes.
     """
     if reason := _find_obstacle(sizes, count):
         return [Check("NumPy pass", count.total, None, "not checkable", reason)]
     arrays = RecordingArrays(make_weights(sizes))
-    declared = set(_declared_tensors(count))
-    held = {(name, array.shape) for name, array in arrays.items()}
+    declared = set(_list_declared_tensors(count))
+    actual = {(name, array.shape) for name, array in arrays.items()}
     n_tokens = min(N_TOKENS, sizes.n_positions)
     token_ids = [(7 * i + 1) % sizes.vocab_size for i in range(n_tokens)]
-    seen: list[tuple[str, tuple[int, ...]]] = []
-    logits = forward(arrays, token_ids, n_heads=sizes.n_heads, observe=lambda name, x: seen.append((name, x.shape)))
-    ran = [
-        (OPERATIONS.get(word, word), shape)
-        for name, shape in seen
-        if (word := re.sub(r"^h\.\d+\.", "", name)) not in INSIDE_ATTENTION
+    results: list[tuple[str, tuple[int, ...]]] = []
+    logits = forward(arrays, token_ids, n_heads=sizes.n_heads, observe=lambda name, x: results.append((name, x.shape)))
+    names = [re.sub(r"^h\.\d+\.", "", name) for name, _ in results]
+    shapes = [
+        (OPERATIONS.get(name, name), shape)
+        for name, (_, shape) in zip(names, results, strict=True)
+        if name not in INSIDE_ATTENTION
     ]
-    found = [
-        _compare_sets("tensors", declared, held, "arrays of declared name and shape"),
-        _compare_numbers("sum", count.total, sum(array.size for array in arrays.values()), "values in these arrays"),
-        _compare_sets("reads", {name for name, _ in declared}, arrays.read, "declared tensors read, and no other"),
-        _compare_sets(
-            "shapes",
-            set(enumerate(_declared_shapes(sizes, n_tokens))),
-            set(enumerate(ran)),
-            "intermediates in declared order and shape",
-        ),
+    declared_shapes = set(enumerate(_list_declared_shapes(sizes, n_tokens)))
+    n_values = sum(array.size for array in arrays.values())
+    checks = [
+        _compare_sets("tensors", declared, actual, "arrays with declared names and shapes"),
+        _compare_numbers("sum", count.total, n_values, "values in these arrays"),
+        _compare_sets("reads", {name for name, _ in declared}, arrays.read, "declared tensors that the pass reads"),
+        _compare_sets("shapes", declared_shapes, set(enumerate(shapes)), "results with declared order and shapes"),
     ]
     if n_tokens > 1 and sizes.vocab_size > 1:
-        other = forward(arrays, [*token_ids[:-1], (token_ids[-1] + 1) % sizes.vocab_size], n_heads=sizes.n_heads)
-        changed = int(np.sum(~np.isclose(logits[:-1], other[:-1], rtol=0, atol=CLOSE)))
-        found.append(_compare_numbers("causal", 0, changed, "earlier logits changed by a later token"))
-    return found
+        last_token = (token_ids[-1] + 1) % sizes.vocab_size
+        other_logits = forward(arrays, [*token_ids[:-1], last_token], n_heads=sizes.n_heads)
+        n_changed = int(np.sum(~np.isclose(logits[:-1], other_logits[:-1], rtol=0, atol=TOLERANCE)))
+        checks.append(_compare_numbers("causal", 0, n_changed, "earlier logits that a later token changes"))
+    return checks
 
 
 def _find_obstacle(sizes: Any, count: Count) -> str:
-    """Why the NumPy pass cannot run on these sizes; empty if it can."""
+    """Why the NumPy forward pass cannot run with these sizes; empty if it can."""
     if not sizes.tie_word_embeddings:
-        return "not run: the NumPy pass ties the LM head to the token embedding"
-    if count.total > LARGEST:
-        return f"not run: needs {4 * count.total / 1e9:,.1f} GB of arrays (limit {4 * LARGEST / 1e9:.1f} GB)"
+        return "not run: the LM head is not tied to the token embedding"
+    if count.total > MOST_PARAMETERS:
+        return f"not run: needs {4 * count.total / 1e9:,.1f} GB of arrays (limit {4 * MOST_PARAMETERS / 1e9:.1f} GB)"
     if sum(tensor.copies for tensor in count.tensors) > MOST_TENSORS:
         return f"not run: more than {MOST_TENSORS:,} arrays"
     return ""
 
 
-def _declared_tensors(count: Count) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _list_declared_tensors(count: Count) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Names and shapes of the declared parameters, layer by layer, without tied ones."""
     for tensor in count.tensors:
         if tensor.role == "parameter" and tensor.tied_to is None:
@@ -99,7 +98,7 @@ def _declared_tensors(count: Count) -> Iterator[tuple[str, tuple[int, ...]]]:
                 yield tensor.name.replace("{layer}", str(i)), tensor.shape
 
 
-def _declared_shapes(sizes: Any, n_tokens: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _list_declared_shapes(sizes: Any, n_tokens: int) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The declared operations in order, each with its output shape; every layer is listed."""
     for repeats, body in groupby(list_steps(sizes.forward(given("tokens", "tokens"))), key=lambda step: step[2]):
         # Inputs are not operations, and an operation with bodies consists of the operations in them.
@@ -120,5 +119,6 @@ def _compare_sets(what: str, expected: set[Any], found: set[Any], source: str) -
     check = _compare_numbers(what, len(expected), len(expected & found), source)
     if expected == found:
         return check
-    place = "not in the pass" if (first := min(expected ^ found)) in expected else "not declared"
+    first = min(expected ^ found)
+    place = "not in the pass" if first in expected else "not declared"
     return check._replace(verdict="differs", source=f"{source}; {place}: {make_printable(first, 80)}")

@@ -1,4 +1,4 @@
-"""A model: its sizes, how they were read, and what its zoo entry says about it."""
+"""The type `Model`: sizes, how they were read, and the zoo entry."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from paramcount.sizes import Sizes
 from paramcount.sizes.reading import Reading
 from paramcount.zoo.entries import Checked, Claim, Entry, Published, Release, Source
 
-QUANTIZED = {"quantization_config", "compression_config"}  # keys that say how the weights are quantised
+QUANTISATION_KEYS = {"quantization_config", "compression_config"}
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model: its sizes, how they were read, and what its zoo entry says about it.
+    """A model: its sizes, how they were read, and its zoo entry.
 
-    A zoo entry gives one, a config.json gives one, and so does a change of sizes (`paramcount.what_if`).
+    It comes from a zoo entry, from a config.json or from a change of sizes (`paramcount.what_if`).
     """
 
     id: str
@@ -30,12 +30,12 @@ class Model:
     reading: Reading = field(hash=False)
     context_length: int | None = None
     entry: Entry | None = field(default=None, hash=False, repr=False)  # None unless it is in the zoo
-    original: Model | None = field(default=None, hash=False, repr=False)  # of a what-if: the model before any change
+    original: Model | None = field(default=None, hash=False, repr=False)  # of a what-if: the model before all changes
     changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict, hash=False)  # {size: (before, after)}
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What may be wrong with the config.json that the model was read from."""
+        """Warnings about the config.json that the model was read from."""
         return self.reading.warnings
 
     @property
@@ -82,7 +82,7 @@ class Model:
 
     @property
     def release(self) -> Release | None:
-        """What the released files hold besides parameters and buffers."""
+        """The contents of the released files besides parameters and buffers."""
         return self.entry.release if self.entry else None
 
     @property
@@ -103,13 +103,13 @@ class Model:
 
 
 def make_model(entry: Entry) -> Model:
-    """The model of a zoo entry: all of its reference class is counted."""
+    """The model of a zoo entry. Its scope is the whole reference class."""
     reading = Reading(entry.config.reference.partition(" ")[0] if entry.config else "")
     return Model(entry.id, entry.name, entry.config, entry.architecture, reading, entry.context_length, entry)
 
 
 def count_model(model: Model) -> Count:
-    """The count of a model, with what its released files hold if its entry says so."""
+    """The count of a model, with the contents of its released files if its zoo entry states them."""
     reading, release = model.reading, model.release
     count = count_sizes(
         model.sizes,
@@ -124,26 +124,24 @@ def count_model(model: Model) -> Count:
         reference=reading.reference,
         quantised_by=(release, reading.document) if is_quantised(model) else None,
     )
-    return (
-        replace(count, release=list_release_items(count, release), quantisation=release.quantisation)
-        if release
-        else count
-    )
+    if release is None:
+        return count
+    return replace(count, release=list_release_items(count, release), quantisation=release.quantisation)
 
 
 def is_quantised(model: Model) -> bool:
-    """Whether a zoo entry or a config.json says that the weights are quantised."""
+    """Whether the weights are quantised, according to the zoo entry or the config.json."""
     if model.release:
         return model.release.quantisation is not None
     document = model.reading.document
     language_model = document.get("text_config")
-    if isinstance(language_model, Mapping) and not QUANTIZED.isdisjoint(language_model):
+    if isinstance(language_model, Mapping) and not QUANTISATION_KEYS.isdisjoint(language_model):
         return True
-    return not QUANTIZED.isdisjoint(document)
+    return not QUANTISATION_KEYS.isdisjoint(document)
 
 
 def list_release_items(count: Count, release: Release) -> dict[str, int]:
-    """What the released files hold, item by item: {item: values}."""
+    """The contents of the released files: {item: number of values}."""
     items = {"total": count.total, "buffers": count.buffers}
     if release.legacy_buffers:
         items["legacy_buffers"] = count.legacy_buffers

@@ -11,7 +11,7 @@ from paramcount import zoo
 from paramcount.errors import LONGEST, ParamcountError, find_nearest, list_names, quote
 from paramcount.formats.hub_urls import is_url, parse_hub_url
 
-# The names of the commands: as the first word on a command line they are never a model.
+# The names of the commands. As the first word on a command line they are never a model.
 RESERVED = (
     "architectures", "audit", "compare", "diff", "docs", "draw", "explain", "help", "list", "report",
     "scan", "schema", "show", "trace", "verify", "why",
@@ -33,7 +33,7 @@ def path_exists(word: str) -> bool:
 
 
 def is_file_name(word: str) -> bool:
-    """Whether a word names a file or folder: by its looks, or because it exists and the zoo has no such name."""
+    """Whether a word is a file or folder: it looks like a path, or it exists and the zoo has no such name."""
     return is_path(word) or (not is_url(word) and path_exists(word) and not find_kind(word))
 
 
@@ -45,7 +45,7 @@ def find_kind(name: str) -> str:
 
 
 def normalize_name(name: str) -> str:
-    """A name without case, blanks, hyphens and underscores, which people write differently.
+    """A name without case, spaces, hyphens and underscores, whose spelling varies.
 
     >>> normalize_name("Llama 3.1 8B") == normalize_name("llama-3.1-8b")
     True
@@ -61,14 +61,17 @@ def _separates_numbers(gap: re.Match[str]) -> bool:
 
 @lru_cache(maxsize=1)
 def index_spellings() -> dict[str, str]:
-    """{normalised spelling: id} of the whole zoo: ids, names, aliases, Hugging Face ids with and without the publisher."""
-    found: dict[str, str] = {}
-    weaker: dict[str, str] = {}
+    """{normalised spelling: id} of the whole zoo.
+
+    The spellings are ids, names, aliases and Hugging Face ids with and without the publisher.
+    """
+    spellings: dict[str, str] = {}
+    without_publisher: dict[str, str] = {}
     for id in zoo.list_ids():
         for name in zoo.list_names(id):
-            found.setdefault(normalize_name(name), id)
-            weaker.setdefault(normalize_name(name.rpartition("/")[2]), id)
-    return weaker | found
+            spellings.setdefault(normalize_name(name), id)
+            without_publisher.setdefault(normalize_name(name.rpartition("/")[2]), id)
+    return without_publisher | spellings
 
 
 def find_id(name: str) -> str:
@@ -83,14 +86,11 @@ def find_id(name: str) -> str:
         name = parse_hub_url(name).repo
     if zoo.find_path(name):
         return name
-    known = index_spellings()
-    if name and (id := known.get(normalize_name(name[:LONGEST]))):
+    if name and (id := index_spellings().get(normalize_name(name[:LONGEST]))):
         return id
     if name in zoo.list_families():
-        raise ParamcountError(
-            f"{name} is a family of {len(list(zoo.list_ids(name)))} models",
-            expected=f"one of them: {list_names(zoo.list_ids(name))}",
-        )
+        ids = list(zoo.list_ids(name))
+        raise ParamcountError(f"{name} is a family of {len(ids)} models", expected=f"one of them: {list_names(ids)}")
     raise ParamcountError(
         f"unknown model {quote(name)}",
         expected="a name from `paramcount list`, or a path such as ./model.yaml",
@@ -100,18 +100,15 @@ def find_id(name: str) -> str:
 
 def suggest_names(name: str) -> list[str]:
     """The ids, commands and families nearest to a name."""
-    known = index_spellings()
-    by_spelling = {
-        **{word: word for word in (*RESERVED, *zoo.list_families())},
-        **known,
-        **{normalize_name(id): id for id in known.values()},
-    }
-    typed = normalize_name(name[:LONGEST])
-    beginning = [word for word in by_spelling if typed and word.startswith(typed)]
-    holding = [word for word in by_spelling if len(typed) > 1 and typed in word]
-    return list(
-        dict.fromkeys(by_spelling[word] for word in (*beginning, *holding, *find_nearest(typed, by_spelling, most=8)))
-    )[:3]
+    ids = index_spellings()
+    names = {word: word for word in (*RESERVED, *zoo.list_families())}
+    names |= ids
+    names |= {normalize_name(id): id for id in ids.values()}
+    spelling = normalize_name(name[:LONGEST])
+    with_prefix = [word for word in names if spelling and word.startswith(spelling)]
+    with_substring = [word for word in names if len(spelling) > 1 and spelling in word]
+    similar = find_nearest(spelling, names, most=8)
+    return list(dict.fromkeys(names[word] for word in (*with_prefix, *with_substring, *similar)))[:3]
 
 
 def find_shared_entry(name: str) -> str | None:
@@ -127,10 +124,10 @@ def find_shared_entry(name: str) -> str | None:
     id = index_spellings().get(normalize_name(name[:LONGEST]))
     if id is None:
         return None
-    id_, display, *others = zoo.list_names(id)
-    bare = normalize_name(name.rpartition("/")[2])
-    own = [normalize_name(spelling.rpartition("/")[2]) for spelling in (id_, display, *others[:1])]
-    return None if any(spelling.startswith(bare) for spelling in own) else id
+    id_, display_name, *others = zoo.list_names(id)
+    without_publisher = normalize_name(name.rpartition("/")[2])
+    main_names = [normalize_name(spelling.rpartition("/")[2]) for spelling in (id_, display_name, *others[:1])]
+    return None if any(spelling.startswith(without_publisher) for spelling in main_names) else id
 
 
 def expand_pattern(word: object) -> list[str] | None:
@@ -145,13 +142,14 @@ def expand_pattern(word: object) -> list[str] | None:
         return list(zoo.list_ids(word.casefold()))
     if "*" not in word and "?" not in word:
         return None
-    exact, loose = word[:LONGEST].casefold(), normalize_name(word[:LONGEST])
-    matching = [id for id in zoo.list_ids() if fnmatchcase(id, exact)] or [
-        id for id in zoo.list_ids() if fnmatchcase(normalize_name(id), loose)
-    ]
-    if not matching:
+    pattern = word[:LONGEST].casefold()
+    matches = [id for id in zoo.list_ids() if fnmatchcase(id, pattern)]
+    if not matches:
+        pattern = normalize_name(pattern)
+        matches = [id for id in zoo.list_ids() if fnmatchcase(normalize_name(id), pattern)]
+    if not matches:
         raise ParamcountError(
             f"no model matches {quote(word)}",
-            expected="a pattern that matches ids of `paramcount list`, such as 'qwen3-*'",
+            expected="a pattern that matches ids from `paramcount list`, such as 'qwen3-*'",
         )
-    return matching
+    return matches

@@ -1,4 +1,4 @@
-"""A model with some of its sizes changed, and what that adds to its parameters."""
+"""A model with some of its sizes changed, and the change of its parameters."""
 
 from __future__ import annotations
 
@@ -17,53 +17,57 @@ MOST_TRIED = 64  # candidate values of a size in the search for a suggestion
 
 
 def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
-    """The model with other sizes; `paramcount.what_if` says what it keeps."""
-    sizes, wanted, names = model.sizes, dict[str, object](), dict[str, str]()
+    """The model with other sizes; `paramcount.what_if` documents which facts it keeps."""
+    sizes = model.sizes
+    values: dict[str, object] = {}  # by path
+    names: dict[str, str] = {}  # {path: the name that the caller used}
     if not any(flatten_changes(changes)):
         return model
     try:
         for name, value in flatten_changes(changes):
             path = resolve_path(sizes, name)
-            if path in wanted:
-                raise ParamcountError(
-                    f"is given twice, as {names[path]} and as {quote(name)}", where=path, expected="each size once"
-                )
-            wanted[path], names[path] = value, quote(name)
-        config = apply_changes(sizes, wanted)
+            if path in values:
+                found = f"is given twice, as {names[path]} and as {quote(name)}"
+                raise ParamcountError(found, where=path, expected="each size once")
+            values[path], names[path] = value, quote(name)
+        config = apply_changes(sizes, values)
     except ParamcountError as error:
-        raise add_hint(error, sizes, wanted).add_location(model.id) from None
+        raise add_hint(error, sizes, values).add_location(model.id) from None
     reading, original = model.reading, model.original or model
     if reading.origin:  # a zoo entry has no origins
-        origin = {name: SET if name in wanted else found for name, found in reading.origin.items()}
+        origin = {path: SET if path in values else old for path, old in reading.origin.items()}
         reading = reading._replace(origin=origin, notes=(*reading.notes, *note_fixed_sizes(sizes, config, origin)))
-    paths = dict.fromkeys((*model.changes, *wanted))
+    paths = dict.fromkeys((*model.changes, *values))
     return Model(
         id=model.id,
         name=model.name,
         config=config,
         architecture=model.architecture,
         reading=reading,
-        context_length=None if "n_positions" in wanted else model.context_length,
+        context_length=None if "n_positions" in values else model.context_length,
         original=original,
         changes={path: (get_size(original.sizes, path), get_size(config, path)) for path in paths},
     )
 
 
 def note_fixed_sizes(before: Sizes, after: Sizes, origins: Mapping[str, Origin]) -> Iterator[str]:
-    """A note for each size that the config.json derives and that would have another value if derived from the changes."""
-    derived: dict[str, dict[str, Any]] = {}  # of each inner config, its sizes as they would be
+    """A note for each derived size that keeps its value although deriving it from the changes would give another."""
+    new_sizes: dict[str, dict[str, Any]] = {}  # {inner config: its sizes if all were derived}
     for path, origin in origins.items():
         block, _, field = path.rpartition(".")
         old, new = (get_size(sizes, block) if block else sizes for sizes in (before, after))
-        if origin.kind == "derived" and old is not None and new is not None:
-            derivation, would_be = get_key(type(old), field).absent, derived.setdefault(block, dict(new.__dict__))
-            try:
-                then, now = derivation({}, old.__dict__), derivation({}, would_be)
-            except (ParamcountError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-                continue  # it depends on keys of the config.json
-            if then == getattr(old, field) != now:
-                would_be[field] = now
-                yield f"kept {path} = {format_size(then)}; deriving it from the new sizes would give {format_size(now)}"
+        if origin.kind != "derived" or old is None or new is None:
+            continue
+        derive = get_key(type(old), field).absent
+        derived_sizes = new_sizes.setdefault(block, dict(new.__dict__))
+        try:
+            old_value, new_value = derive({}, old.__dict__), derive({}, derived_sizes)
+        except (ParamcountError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+            continue  # it depends on keys of the config.json
+        if old_value == getattr(old, field) != new_value:
+            derived_sizes[field] = new_value
+            before_text, after_text = format_size(old_value), format_size(new_value)
+            yield f"kept {path} = {before_text}; deriving it from the new sizes would give {after_text}"
 
 
 def flatten_changes(changes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -86,50 +90,47 @@ def resolve_path(sizes: Sizes, path: str) -> str:
     paths = list_paths(sizes)
     if path in paths or path in inner_configs(type(sizes)):
         return path
-    found = find_aliases(path, sizes)
-    if len(found) == 1:
-        return found[0]
+    aliases = find_aliases(path, sizes)
+    if len(aliases) == 1:
+        return aliases[0]
     raise ParamcountError(
         f"has no size {quote(path)}",
         expected=list_names(paths, path[:LONGEST]),
-        nearest=found or suggest_paths(path, sizes),
+        nearest=aliases or suggest_paths(path, sizes),
     )
 
 
 def find_aliases(path: str, sizes: Sizes) -> list[str]:
     """The paths of the sizes in one block that a config.json key or a table heading refers to."""
     block, _, last = path.rpartition(".")
-    within = {name.rpartition(".")[2]: name for name in list_paths(sizes) if name.rpartition(".")[0] == block}
-    found = [name for name in within.values() if last in list_config_keys(sizes, name)]
-    return (
-        found
-        or [within[field] for field in find_by_heading(last, within)]
-        or [name for field, name in within.items() if USUAL.get(field) == last]
-    )
+    paths = {other.rpartition(".")[2]: other for other in list_paths(sizes) if other.rpartition(".")[0] == block}
+    if by_key := [other for other in paths.values() if last in list_config_keys(sizes, other)]:
+        return by_key
+    if by_heading := [paths[field] for field in find_by_heading(last, paths)]:
+        return by_heading
+    return [other for field, other in paths.items() if USUAL.get(field) == last]
 
 
-def apply_changes(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
-    """The sizes with other values under these paths.
+def apply_changes(sizes: Sizes, changes: Mapping[str, object]) -> Sizes:
+    """The sizes with other values. `changes`: {path: value}.
 
     Raises: ParamcountError as `validate_sizes` does.
     """
     values: dict[str, Any] = dict(sizes.__dict__)
-    below: dict[str, dict[str, object]] = {}
-    for path, value in wanted.items():
+    inner_changes: dict[str, dict[str, object]] = {}
+    for path, value in changes.items():
         name, _, rest = path.partition(".")
         if rest:
-            below.setdefault(name, {})[rest] = value
+            inner_changes.setdefault(name, {})[rest] = value
         elif name in inner_configs(type(sizes)) and value is not None and not isinstance(value, Sizes):
-            raise ParamcountError(
-                f"= {describe_value(value)}",
-                where=name,
-                expected=f"its sizes one at a time, such as {next(iter(list_paths(sizes, name)), 'none')}",
-            )
+            example = next(iter(list_paths(sizes, name)), "none")
+            found = f"= {describe_value(value)}"
+            raise ParamcountError(found, where=name, expected=f"its sizes one at a time, such as {example}")
         else:
             values[name] = value
-    for name, settings in below.items():
+    for name, settings in inner_changes.items():
         if values[name] is None:
-            raise ParamcountError("is set to null and given sizes", where=name, expected="one of the two")
+            raise ParamcountError("is set to null, but also has sizes", where=name, expected="one of the two")
         try:
             values[name] = apply_changes(values[name], settings)
         except ParamcountError as error:
@@ -137,23 +138,22 @@ def apply_changes(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
     return validate_sizes(type(sizes), values)
 
 
-def list_paths(sizes: Sizes, within: str = "") -> list[str]:
+def list_paths(sizes: Sizes, block: str = "") -> list[str]:
     """The paths of all sizes, or of the sizes in one inner config."""
-    found = []
+    paths = []
     for name, value in sizes.__dict__.items():
         if isinstance(value, Sizes):
-            found += [f"{name}.{path}" for path in list_paths(value)] if within in ("", name) else []
-        elif not within and name not in inner_configs(type(sizes)):
-            found.append(name)
-    return found
+            paths += [f"{name}.{path}" for path in list_paths(value)] if block in ("", name) else []
+        elif not block and name not in inner_configs(type(sizes)):
+            paths.append(name)
+    return paths
 
 
 def suggest_paths(path: str, sizes: Sizes) -> Sequence[str]:
-    """The sizes that an unknown path may refer to: those with that config.json key or last name, else the nearest names."""
-    last = path.rpartition(".")[2]
-    return [
-        name for name in list_paths(sizes) if last in (name.rpartition(".")[2], *list_config_keys(sizes, name))
-    ] or find_nearest(path[:LONGEST], list_paths(sizes))
+    """The sizes that an unknown path may refer to: those with this config.json key or name, else the nearest names."""
+    last, paths = path.rpartition(".")[2], list_paths(sizes)
+    matches = [other for other in paths if last in (other.rpartition(".")[2], *list_config_keys(sizes, other))]
+    return matches or find_nearest(path[:LONGEST], paths)
 
 
 def list_config_keys(sizes: Sizes, path: str) -> list[str]:
@@ -175,19 +175,18 @@ def get_size(sizes: Sizes, path: str) -> Any:
 # ---- suggestions
 
 
-def add_hint(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object]) -> ParamcountError:
-    """The same error with a suggestion: a second change that makes the first ones valid, or the nearest valid value."""
-    others = [path for path in find_paths(error.where, list_paths(sizes)) if path not in wanted]
-    hint = ""
+def add_hint(error: ParamcountError, sizes: Sizes, changes: Mapping[str, object]) -> ParamcountError:
+    """The same error with a suggestion: a further change that makes the others valid, or the nearest valid value."""
+    others = [path for path in find_paths(error.where, list_paths(sizes)) if path not in changes]
     for path in others:
-        if example := find_example(error, sizes, wanted, path):
-            hint = f", as with {' and '.join([*(f'{name}={format_input(value)}' for name, value in list(wanted.items())[:3]), example])}"
-            break
-    else:
-        for path, value in wanted.items() if others else ():
-            beside = [value + sign * i for i in range(1, MOST_TRIED) for sign in (-1, 1)] if type(value) is int else []
-            if example := find_valid_value(sizes, wanted, path, beside):
-                hint = f", or {example}"
+        if example := find_example(error, sizes, changes, path):
+            settings = [f"{name}={format_input(value)}" for name, value in list(changes.items())[:3]]
+            return error.replace(expected=f"{error.expected}, for example {' and '.join([*settings, example])}")
+    hint = ""
+    for path, value in changes.items() if others else ():
+        nearby = [value + sign * i for i in range(1, MOST_TRIED) for sign in (-1, 1)] if type(value) is int else []
+        if example := find_valid_value(sizes, changes, path, nearby):
+            hint = f", or {example}"
     return error.replace(expected=error.expected + hint)
 
 
@@ -198,13 +197,13 @@ def find_paths(where: str, known: Sequence[str]) -> list[str]:
     return [path for word in words for path in (word, f"{block}.{word}") if path in known]
 
 
-def find_example(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object], path: str) -> str:
-    """A further change that makes the wanted ones valid, such as "d_head=96"; empty if none is found.
+def find_example(error: ParamcountError, sizes: Sizes, changes: Mapping[str, object], path: str) -> str:
+    """A further change that makes the others valid, such as "d_head=96"; empty if none is found.
 
     Only the first words of a list with one word per layer are suggested.
     """
     value = get_size(sizes, path)
-    numbers = {int(n) for n in re.findall(r"\d{1,12}", f"{error.found} {error.expected}")}
+    numbers = {*error.sizes, *(choice for choice in error.choices if isinstance(choice, int))}
     candidates: list[Any] = []
     if type(value) is int:
         divisors = {n // d for n in numbers for d in range(1, 257) if n % d == 0}
@@ -213,14 +212,14 @@ def find_example(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, obje
         return f"{path}=[{', '.join([*map(format_input, list(dict.fromkeys(value))[:2]), '…'])}]"
     elif isinstance(value, tuple):
         candidates = [tuple(i for i in value if i < n) for n in sorted(numbers, reverse=True)]
-    return find_valid_value(sizes, wanted, path, candidates)
+    return find_valid_value(sizes, changes, path, candidates)
 
 
-def find_valid_value(sizes: Sizes, wanted: Mapping[str, object], path: str, candidates: Iterable[object]) -> str:
-    """The first candidate for a size that makes the wanted changes valid; empty if none does."""
+def find_valid_value(sizes: Sizes, changes: Mapping[str, object], path: str, candidates: Iterable[object]) -> str:
+    """The first candidate for a size that makes the changes valid; empty if none does."""
     for candidate in candidates:
         try:
-            apply_changes(sizes, {**wanted, path: candidate})
+            apply_changes(sizes, {**changes, path: candidate})
         except ParamcountError:
             continue
         return f"{path}={format_input(candidate)}"
@@ -231,20 +230,26 @@ def find_valid_value(sizes: Sizes, wanted: Mapping[str, object], path: str, cand
 
 
 def describe_changes(model: Model) -> list[str]:
-    """The changes and how they change the total, the active parameters, MTP layers and buffers; empty for an unchanged model."""
+    """The changes of the sizes, the total, the active parameters, MTP layers and buffers.
+
+    Empty for an unchanged model.
+    """
     if model.original is None:
         return []
     before, after = count_model(model.original), count_model(model)
     lines = [f"{format_changes(model)}: {format_sum(before.total, after.total)}"]
     if (before.active, after.active) != (before.total, after.total):
         lines.append(f"active {format_sum(before.active, after.active)}")
-    beside = (("MTP", before.mtp, after.mtp), ("buffers", before.buffers, after.buffers))
-    return lines + [f"{name} {format_sum(a, b)}" for name, a, b in beside if a != b]
+    others = (("MTP", before.mtp, after.mtp), ("buffers", before.buffers, after.buffers))
+    return lines + [f"{name} {format_sum(a, b)}" for name, a, b in others if a != b]
 
 
 def format_changes(model: Model) -> str:
     """The changes on one line: "what if n_layers 32 → 40"."""
-    return f"what if {', '.join(f'{name} {format_size(before)} → {format_size(after)}' for name, (before, after) in model.changes.items())}"
+    changes = (
+        f"{path} {format_size(before)} → {format_size(after)}" for path, (before, after) in model.changes.items()
+    )
+    return f"what if {', '.join(changes)}"
 
 
 def format_sum(before: int, after: int) -> str:
@@ -261,5 +266,5 @@ def changes_to_dict(model: Model) -> dict[str, Any]:
     if model.original is None:
         return {}
     count = count_model(model.original)
-    both = {name: [to_json(value) for value in values] for name, values in model.changes.items()}
-    return {"set": both, "original_total": count.total, "original_active": count.active}
+    changes = {path: [to_json(value) for value in values] for path, values in model.changes.items()}
+    return {"set": changes, "original_total": count.total, "original_active": count.active}
