@@ -277,8 +277,8 @@ def test_what_would_follow_if_it_were_derived_is_a_note() -> None:
         ("gpt-oss-20b", {"n_layers": 1, "layer_types": ["full"]}, "gpt-oss-20b: layer_types.0 = the string 'full' (expected sliding_attention or full_attention)"),
         ("llama-3.2-11b-vision", {"n_layers": 30}, "llama-3.2-11b-vision: cross_attention_layers = [3, 8, 13, 18, 23, 28, 33, 38] for n_layers = 30 (expected ascending, "
          "distinct layer indices below 30, for example n_layers=30 and cross_attention_layers=[3, 8, …])"),
-        ("llama-3.2-11b-vision", {"vision.d_model": 640}, "llama-3.2-11b-vision: vision.n_heads × d_head = 16 × 80 = 1280 is not d_model = 640 (expected 640, as "
-         "with vision.d_model=640 and vision.n_heads=8)"),
+        ("llama-3.2-11b-vision", {"vision.d_model": 640}, "llama-3.2-11b-vision: vision.n_heads × d_head = 16 × 80 = 1280 is not d_model = 640 (expected 640, for "
+         "example vision.d_model=640 and vision.n_heads=8)"),
         ("llama-3.1-8b", {"n_layers": 0}, "llama-3.1-8b: n_layers = 0 (expected a positive integer)"),
         ("llama-3.1-8b", {"n_layers": 2**31 + 1}, "llama-3.1-8b: n_layers = 2147483649 (expected an integer of at most 2,147,483,648)"),
         ("llama-3.1-8b", {"n_layers": 10**30}, "llama-3.1-8b: n_layers = a number of more than 30 digits (expected an integer of at most 2,147,483,648)"),
