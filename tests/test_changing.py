@@ -1,4 +1,4 @@
-"""What if: sizes changed from Python and on the command line, what that costs, and what cannot be."""
+"""What if: sizes changed from Python and on the command line, the resulting counts, and invalid changes."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
-# ---- what it costs
+# ---- counts
 
 
-def test_eight_layers_more_cost_eight_layers() -> None:
+def test_eight_more_layers_add_the_parameters_of_eight_layers() -> None:
     assert LLAMA_LAYER == 218_112_000
     assert pc.count(pc.what_if("llama-3.1-8b", n_layers=40)).total == 8_030_261_248 + 8 * LLAMA_LAYER
 
 
 @in_batches("id", OTHERS, size=50)
-def test_three_layers_more_cost_three_times_the_last_one(id: str) -> None:
+def test_three_more_layers_add_three_times_the_last_layer(id: str) -> None:
     """The last layer's weights are read off the tensors of the unchanged model, one by one."""
     sizes: Any = zoo.load_entry(id).sizes
     n, last = sizes.n_layers, 0
@@ -89,7 +89,7 @@ def test_three_layers_more_cost_three_times_the_last_one(id: str) -> None:
 
 
 @in_batches("id", IDS, size=50)
-def test_a_what_if_is_the_entry_with_that_size_written_in_it(id: str) -> None:
+def test_changing_a_size_equals_editing_the_zoo_entry(id: str) -> None:
     model = zoo.load_entry(id)
     config = model.sizes.model_dump()
     for name, value in config.items():
@@ -112,8 +112,8 @@ def test_a_what_if_is_the_entry_with_that_size_written_in_it(id: str) -> None:
 
 
 @in_batches("name", sorted(MODEL_TYPES), size=50)
-def test_of_a_config_json_it_is_the_one_with_another_key_but_for_what_is_noted(name: str) -> None:
-    """Every number of every architecture doubled, here and in its config.json."""
+def test_changing_a_size_equals_editing_the_config_json_except_for_noted_sizes(name: str) -> None:
+    """Doubles every number of every architecture, with what_if and in its config.json."""
     document = default_config(name)
     model = pc.load(document)
     architecture = type(model.sizes)
@@ -130,14 +130,15 @@ def test_of_a_config_json_it_is_the_one_with_another_key_but_for_what_is_noted(n
                 }
                 notes = [note for note in found.reading.notes if "would give" in note]
                 assert notes == [
-                    f"kept {name} = {format_size(getattr(model.sizes, name))}; deriving it from the new sizes would give {format_size(now)}"
+                    f"kept {name} = {format_size(getattr(model.sizes, name))}; deriving it from the new sizes would "
+                    f"give {format_size(now)}"
                     for name, now in followed.items()
                 ]
 
 
 @in_batches("name", sorted(MODEL_TYPES), size=50)
-def test_one_layer_more_costs_something_or_is_refused(name: str) -> None:
-    """No list of layers is left at its old length in silence."""
+def test_one_more_layer_adds_parameters_or_is_an_error(name: str) -> None:
+    """A list of layers never keeps its old length silently."""
     model = pc.load(default_config(name))
     for field in ("n_layers", "language.n_layers", "vision.n_layers", "encoder.n_layers"):
         n = get_size(model.sizes, field)
@@ -156,21 +157,22 @@ def test_one_layer_more_costs_something_or_is_refused(name: str) -> None:
         ("layer_types", ("hybrid",) * 76),
     ],
 )
-def test_shared_blocks_are_those_of_hybrid_layers_that_came_before(size: str, value: tuple[object, ...]) -> None:
+def test_a_shared_block_belongs_to_an_earlier_hybrid_layer(size: str, value: tuple[object, ...]) -> None:
     assert pc.what_if({"model_type": "zamba"}, owners=(2,) * 13).sizes == pc.load({"model_type": "zamba"}).sizes
     assert "owners" in load_error({"model_type": "zamba"}, **{size: value})
 
 
-def test_a_size_left_as_it_is_differs_by_nothing() -> None:
+def test_setting_a_size_to_its_value_changes_nothing() -> None:
     model = pc.what_if("llama-3.1-8b", n_layers=32)
     assert model.changes == {"n_layers": (32, 32)}
     assert describe_changes(model) == ["what if n_layers 32 → 32: 8,030,261,248 + 0 = 8,030,261,248"]
     assert pc.what_if("llama-3.1-8b") is pc.load("llama-3.1-8b")
 
 
-def test_a_tied_head_costs_nothing_and_fewer_experts_cost_less() -> None:
+def test_a_tied_lm_head_adds_nothing_and_more_experts_per_token_add_active_parameters() -> None:
     assert describe_changes(pc.what_if("llama-3.1-8b", tie_word_embeddings=True)) == [
-        f"what if tie_word_embeddings false → true: 8,030,261,248 − {128256 * 4096:,} = {8_030_261_248 - 128256 * 4096:,}"
+        f"what if tie_word_embeddings false → true: 8,030,261,248 − {128256 * 4096:,} = "
+        f"{8_030_261_248 - 128256 * 4096:,}"
     ]
     expert = 3 * 14336 * 4096
     assert describe_changes(pc.what_if("mixtral-8x7b", n_active_experts=4)) == [
@@ -182,7 +184,7 @@ def test_a_tied_head_costs_nothing_and_fewer_experts_cost_less() -> None:
     assert changes_to_dict(pc.load("llama-3.1-8b")) == {}
 
 
-def test_lists_and_null_are_values() -> None:
+def test_lists_and_null_are_valid_values() -> None:
     kinds = ("sliding_attention", "full_attention") * 15
     model = pc.what_if("gpt-oss-20b", n_layers=30, layer_types=kinds)
     layer = (
@@ -190,7 +192,8 @@ def test_lists_and_null_are_values() -> None:
     )
     assert pc.count(model).total == pc.count("gpt-oss-20b").total + 6 * layer
     assert describe_changes(model)[0].startswith(
-        "what if n_layers 24 → 30, layer_types 12 × (sliding_attention, full_attention) → 15 × (sliding_attention, full_attention): "
+        "what if n_layers 24 → 30, layer_types 12 × (sliding_attention, full_attention) → 15 × (sliding_attention, "
+        "full_attention): "
     )
     assert pc.what_if("mistral-7b-v0.1", window=None).sizes.window is None  # type: ignore[attr-defined]
     dense = pc.what_if("qwen3-30b-a3b", dense_layers=[0, 47])
@@ -199,7 +202,7 @@ def test_lists_and_null_are_values() -> None:
     )
 
 
-def test_sizes_of_inner_configs_are_named_with_dots_or_given_in_mappings() -> None:
+def test_sizes_of_inner_configs_are_set_with_dots_or_mappings() -> None:
     model = pc.load(COMPOSITE)
     layer = 4 * 4096 * 4096 + 3 * 11008 * 4096 + 2 * 4096  # of the default Llama
     for changes in ({"language.n_layers": 6}, {"language": {"n_layers": 6}}):
@@ -213,7 +216,7 @@ def test_sizes_of_inner_configs_are_named_with_dots_or_given_in_mappings() -> No
     assert pc.count(both).components["vision"] > pc.count(model).components["vision"]
 
 
-def test_changing_again_keeps_the_first_original() -> None:
+def test_a_second_change_keeps_the_first_original() -> None:
     once = pc.what_if("gpt2-small", n_layers=24)
     twice = pc.what_if(once, vocab_size=50304)
     assert twice.original is pc.load("gpt2-small")
@@ -225,7 +228,7 @@ def test_changing_again_keeps_the_first_original() -> None:
     }
 
 
-def test_nothing_that_was_said_of_the_original_is_said_of_it() -> None:
+def test_a_changed_model_has_no_published_facts_of_the_original() -> None:
     model = pc.what_if("deepseek-v3", n_layers=60)
     assert (model.checked, model.published, model.release, model.sources, model.hf, model.publisher) == (
         "unverified",
@@ -240,7 +243,7 @@ def test_nothing_that_was_said_of_the_original_is_said_of_it() -> None:
     assert pc.what_if("gpt2-small", n_positions=2048).context_length is None
 
 
-def test_a_mapping_and_its_reading_stay_what_they_are() -> None:
+def test_a_changed_config_keeps_its_class_and_warnings() -> None:
     classifier = {
         **TINY_OLMOE,
         "num_experts": 8,
@@ -255,48 +258,67 @@ def test_a_mapping_and_its_reading_stay_what_they_are() -> None:
     assert model.reading.origin["n_layers"].kind == "set"
 
 
-def test_what_would_follow_if_it_were_derived_is_a_note() -> None:
+def test_a_size_that_would_be_derived_differently_is_a_note() -> None:
     model = pc.what_if({"model_type": "llama", "hidden_size": 2048, "num_attention_heads": 16}, d_model=4096)
     assert pc.count(model).notes == ("kept d_head = 128; deriving it from the new sizes would give 256",)
     assert pc.count(pc.what_if({"model_type": "llama", "head_dim": 128}, d_model=2048)).notes == ()
 
 
-# ---- what cannot be
+# ---- invalid changes
 
 
 @pytest.mark.parametrize(
     ("id", "changes", "message"),
     [
-        ("gpt2-small", {"n_heads": 16}, "gpt2-small: n_heads × d_head = 16 × 64 = 1024 is not d_model = 768 (expected 768, for example n_heads=16 and d_head=48)"),
-        ("gpt2-small", {"d_model": 1024}, "gpt2-small: n_heads × d_head = 12 × 64 = 768 is not d_model = 1024 (expected 1024, for example d_model=1024 and n_heads=16)"),
-        ("llama-3.1-8b", {"n_heads": 33}, "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 33 (expected 1, 3, 11 or 33, or n_heads=32)"),
-        ("llama-3.1-8b", {"n_heads": 4}, "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 4 (expected 1, 2 or 4, for example n_heads=4 and n_kv_heads=4)"),
-        ("deepseek-v3", {"n_layers": 2}, "deepseek-v3: n_dense_layers = 3 is more than n_layers = 2 (expected at most 2, for example n_layers=2 and n_dense_layers=2)"),
-        ("gpt-oss-20b", {"n_layers": 30}, "gpt-oss-20b: layer_types: has 24 items for n_layers = 30 (expected one per layer, for example n_layers=30 and "
+        ("gpt2-small", {"n_heads": 16},
+         "gpt2-small: n_heads × d_head = 16 × 64 = 1024 is not d_model = 768 (expected 768, as with n_heads=16 and "
+         "d_head=48)"),
+        ("gpt2-small", {"d_model": 1024},
+         "gpt2-small: n_heads × d_head = 12 × 64 = 768 is not d_model = 1024 (expected 1024, as with d_model=1024 and "
+         "n_heads=16)"),
+        ("llama-3.1-8b", {"n_heads": 33},
+         "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 33 (expected 1, 3, 11 or 33, or n_heads=32)"),
+        ("llama-3.1-8b", {"n_heads": 4},
+         "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 4 (expected 1, 2 or 4, as with n_heads=4 and "
+         "n_kv_heads=4)"),
+        ("deepseek-v3", {"n_layers": 2},
+         "deepseek-v3: n_dense_layers = 3 is more than n_layers = 2 (expected at most 2, as with n_layers=2 and "
+         "n_dense_layers=2)"),
+        ("gpt-oss-20b", {"n_layers": 30},
+         "gpt-oss-20b: layer_types: has 24 items for n_layers = 30 (expected one per layer, as with n_layers=30 and "
          "layer_types=[sliding_attention, full_attention, …])"),
-        ("gpt-oss-20b", {"n_layers": 1, "layer_types": ["full"]}, "gpt-oss-20b: layer_types.0 = the string 'full' (expected sliding_attention or full_attention)"),
-        ("llama-3.2-11b-vision", {"n_layers": 30}, "llama-3.2-11b-vision: cross_attention_layers = [3, 8, 13, 18, 23, 28, 33, 38] for n_layers = 30 (expected ascending, "
-         "distinct layer indices below 30, for example n_layers=30 and cross_attention_layers=[3, 8, …])"),
-        ("llama-3.2-11b-vision", {"vision.d_model": 640}, "llama-3.2-11b-vision: vision.n_heads × d_head = 16 × 80 = 1280 is not d_model = 640 (expected 640, for "
-         "example vision.d_model=640 and vision.n_heads=8)"),
+        ("gpt-oss-20b", {"n_layers": 1, "layer_types": ["full"]},
+         "gpt-oss-20b: layer_types.0 = the string 'full' (expected sliding_attention or full_attention)"),
+        ("llama-3.2-11b-vision", {"n_layers": 30},
+         "llama-3.2-11b-vision: cross_attention_layers = [3, 8, 13, 18, 23, 28, 33, 38] for n_layers = 30 (expected "
+         "ascending, "
+         "distinct layer indices below 30, as with n_layers=30 and cross_attention_layers=[3, 8, …])"),
+        ("llama-3.2-11b-vision", {"vision.d_model": 640},
+         "llama-3.2-11b-vision: vision.n_heads × d_head = 16 × 80 = 1280 is not d_model = 640 (expected 640, as "
+         "with vision.d_model=640 and vision.n_heads=8)"),
         ("llama-3.1-8b", {"n_layers": 0}, "llama-3.1-8b: n_layers = 0 (expected a positive integer)"),
-        ("llama-3.1-8b", {"n_layers": 2**31 + 1}, "llama-3.1-8b: n_layers = 2147483649 (expected an integer of at most 2,147,483,648)"),
-        ("llama-3.1-8b", {"n_layers": 10**30}, "llama-3.1-8b: n_layers = a number of more than 30 digits (expected an integer of at most 2,147,483,648)"),
+        ("llama-3.1-8b", {"n_layers": 2**31 + 1},
+         "llama-3.1-8b: n_layers = 2147483649 (expected an integer of at most 2,147,483,648)"),
+        ("llama-3.1-8b", {"n_layers": 10**30},
+         "llama-3.1-8b: n_layers = a number of more than 30 digits (expected an integer of at most 2,147,483,648)"),
         ("llama-3.1-8b", {"n_layers": "40"}, "llama-3.1-8b: n_layers = the string '40' (expected an integer)"),
         ("llama-3.1-8b", {"n_layers": True}, "llama-3.1-8b: n_layers = true (expected an integer)"),
         ("llama-3.1-8b", {"n_layers": {}}, "llama-3.1-8b: n_layers = a mapping (expected an integer)"),
         ("llama-3.1-8b", {"attention_bias": 1}, "llama-3.1-8b: attention_bias = 1 (expected true or false)"),
-        ("llama-3.2-11b-vision", {"vision": 3}, "llama-3.2-11b-vision: vision = 3 (expected its sizes one at a time, such as vision.d_model)"),
-        ("llama-3.2-11b-vision", {"vision": {}}, "llama-3.2-11b-vision: vision = a mapping (expected its sizes one at a time, such as vision.d_model)"),
-        ("llama-3.2-11b-vision", {"vision": None, "vision.n_layers": 3}, "llama-3.2-11b-vision: vision: is set to null, but also has sizes (expected one of the two)"),
+        ("llama-3.2-11b-vision", {"vision": 3},
+         "llama-3.2-11b-vision: vision = 3 (expected its sizes one at a time, such as vision.d_model)"),
+        ("llama-3.2-11b-vision", {"vision": {}},
+         "llama-3.2-11b-vision: vision = a mapping (expected its sizes one at a time, such as vision.d_model)"),
+        ("llama-3.2-11b-vision", {"vision": None, "vision.n_layers": 3},
+         "llama-3.2-11b-vision: vision: is set to null and given sizes (expected one of the two)"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_with_what_could(id: str, changes: dict[str, object], message: str) -> None:
+def test_an_invalid_change_is_an_error_with_a_valid_one(id: str, changes: dict[str, object], message: str) -> None:
     assert load_error(id, **changes) == message
 
 
 @pytest.mark.parametrize("id", LISTED)
-def test_a_list_that_names_every_layer_has_to_be_changed_with_their_number(id: str) -> None:
+def test_a_list_with_one_entry_per_layer_must_change_with_the_number_of_layers(id: str) -> None:
     assert "layer_types=[" in load_error(id, n_layers=pc.load(id).sizes.n_layers + 1)  # type: ignore[attr-defined]
 
 
@@ -309,7 +331,7 @@ def test_a_list_that_names_every_layer_has_to_be_changed_with_their_number(id: s
         (COMPOSITE, "language.n_laiers", "language.n_layers"),
     ],
 )
-def test_an_unknown_size_is_refused_with_the_one_that_is_meant(spec: object, name: str, nearest: str) -> None:
+def test_the_error_for_an_unknown_size_suggests_the_nearest(spec: object, name: str, nearest: str) -> None:
     message = load_error(spec, **{name: 3})
     assert f": has no size '{name}' (expected " in message
     assert f"; did you mean {nearest}" in message
@@ -326,30 +348,30 @@ def test_an_unknown_size_is_refused_with_the_one_that_is_meant(spec: object, nam
         ("gpt2-small", "layers", "n_layers"), ("llama-3.2-11b-vision", "vision.hidden_size", "vision.d_model"),
     ],
 )  # fmt: skip
-def test_a_key_of_config_json_and_a_heading_name_a_size(id: str, name: str, size: str) -> None:
+def test_a_config_json_key_or_a_heading_refers_to_a_size(id: str, name: str, size: str) -> None:
     value: object = pc.load(id).sizes
     for field in size.split("."):
         value = getattr(value, field)
     assert dict(pc.what_if(id, **{name: value}).changes) == {size: (value, value)}
 
 
-def test_a_size_that_is_set_by_two_names_is_refused() -> None:
+def test_setting_a_size_by_two_names_is_an_error() -> None:
     expected = "gpt2-small: n_layers: is given twice, as 'n_layers' and as 'n_layer' (expected each size once)"
     assert load_error("gpt2-small", n_layers=3, n_layer=4) == expected
 
 
-def test_a_size_of_what_is_no_config_is_refused() -> None:
+def test_setting_a_size_inside_a_number_is_an_error() -> None:
     assert "has no size 'n_layers.x'" in load_error("llama-3.1-8b", n_layers={"x": 3})
     assert "has no size ''" in load_error("llama-3.1-8b", **{"": 3})
     assert "has no size 'model_config'" in load_error("llama-3.1-8b", model_config=3)
     assert "has no size 'vision.'" in load_error("llama-3.2-11b-vision", **{"vision.": 3})
 
 
-def test_an_estimate_has_nothing_to_change() -> None:
+def test_changing_a_third_party_estimate_is_an_error() -> None:
     assert load_error("gpt-4", n_layers=3).startswith("gpt-4: is a third-party estimate; its sizes are unpublished")
 
 
-def test_an_inner_config_that_is_not_there_has_no_sizes() -> None:
+def test_setting_a_size_of_a_missing_inner_config_is_an_error() -> None:
     document: dict[str, Any] = {"model_type": "gemma4", "text_config": {}, "vision_config": None}
     model = pc.load(document)
     assert get_size(model.sizes, "vision") is None
@@ -359,7 +381,7 @@ def test_an_inner_config_that_is_not_there_has_no_sizes() -> None:
 # ---- the command line
 
 
-def test_values_are_typed_as_in_yaml() -> None:
+def test_values_are_parsed_as_yaml() -> None:
     typed = parse_settings(["a=1", "b = true", "c=null", "d=[x, y]", "e=-3", "f=full", "g={x: 1}"])
     assert typed == {"a": 1, "b": True, "c": None, "d": ["x", "y"], "e": -3, "f": "full", "g": {"x": 1}}
 
@@ -377,7 +399,8 @@ def test_values_are_typed_as_in_yaml() -> None:
         (["n_layers=1_000"], "gpt2-small: n_layers = the string '1_000' (expected an integer)"),
         (["n_layers=012"], "gpt2-small: n_layers = the string '012' (expected an integer)"),
         (["n_layers=null"], "gpt2-small: n_layers = null (expected an integer)"),
-        (["n_layers=" + "9" * 31], "gpt2-small: n_layers = a number of more than 30 digits (expected an integer of at most 2,147,483,648)"),
+        (["n_layers=" + "9" * 31],
+         "gpt2-small: n_layers = a number of more than 30 digits (expected an integer of at most 2,147,483,648)"),
         (["tie_word_embeddings=yes"], "gpt2-small: tie_word_embeddings = the string 'yes' (expected true or false)"),
         (["n_layers=[1"], "--set n_layers = '[1': invalid YAML: did not find expected ',' or ']'"),
         (["n_layers=3\nd_ff: 4"], r"--set n_layers = '3\nd_ff: 4' (expected a string of printable characters)"),
@@ -387,13 +410,14 @@ def test_values_are_typed_as_in_yaml() -> None:
         (["n_layers=" + "[" * 40], "--set n_layers = '[[[[["),
         (["n_layers=" + "9" * 200], "--set n_layers = '9999"),
         (["\x1b[2J=1"], r"gpt2-small: has no size '\x1b[2J' (expected vocab_size, "),
-        (["n_kv_heads=4"], "gpt2-small: has no size 'n_kv_heads' (expected n_heads, d_head, n_layers, n_positions, d_model or 3 others); "
+        (["n_kv_heads=4"], "gpt2-small: has no size 'n_kv_heads' (expected n_heads, d_head, n_layers, n_positions, "
+                           "d_model or 3 others); "
          "did you mean n_heads or d_head?"),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("_in_an_empty_directory")
 @pytest.mark.parametrize("command", ["show", "compare", "verify", "diff"])
-def test_a_wrong_setting_is_refused_in_one_line(
+def test_an_invalid_setting_is_an_error_of_one_line(
     command: str, typed: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [word for setting in typed for word in ("--set", setting)]
@@ -413,7 +437,7 @@ NAMES = st.sampled_from(
     st.sampled_from(["gpt2-small", "gpt-oss-20b", "llama-3.2-11b-vision", "qwen3-30b-a3b"]),
     st.lists(st.tuples(NAMES, SETTINGS), max_size=3),
 )
-def test_whatever_is_set_there_is_an_answer_or_one_line(id: str, pairs: list[tuple[str, str]]) -> None:
+def test_any_setting_gives_a_result_or_an_error_of_one_line(id: str, pairs: list[tuple[str, str]]) -> None:
     try:
         model = pc.what_if(id, **parse_settings(f"{name}={value}" for name, value in pairs))
         assert all(line.isprintable() for line in describe_changes(model))
@@ -423,19 +447,19 @@ def test_whatever_is_set_there_is_an_answer_or_one_line(id: str, pairs: list[tup
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - WITHOUT_A_MODEL))
-def test_every_command_that_takes_a_model_takes_what_to_change(command: str) -> None:
+def test_every_command_that_accepts_a_model_has_the_set_option(command: str) -> None:
     parameters = import_module(f"paramcount.cli.{COMMANDS[command][0]}").command.params
     (option,) = [parameter for parameter in parameters if "--set" in parameter.opts]
     assert (option.name, option.multiple) == ("changes", True)
 
 
 @pytest.mark.parametrize("command", sorted(WITHOUT_A_MODEL))
-def test_no_other_command_does(command: str) -> None:
+def test_commands_without_a_model_lack_the_set_option(command: str) -> None:
     parameters = import_module(f"paramcount.cli.{COMMANDS[command][0]}").command.params
     assert not [parameter for parameter in parameters if "--set" in parameter.opts]
 
 
-def test_the_headline_says_what_if_instead_of_a_proof(run: Runner) -> None:
+def test_the_headline_of_a_changed_model_shows_the_change_instead_of_a_proof(run: Runner) -> None:
     done = run("llama-3.1-8b", "--set", "n_layers=40")
     assert (done.code, done.err) == (0, "")
     first, second, *_ = done.out.splitlines()
@@ -446,7 +470,7 @@ def test_the_headline_says_what_if_instead_of_a_proof(run: Runner) -> None:
 
 
 @pytest.mark.parametrize("by", [[], ["--by", "layer"], ["--by", "part"], ["--by", "tensor"]])
-def test_every_view_of_a_what_if_says_so(run: Runner, by: list[str]) -> None:
+def test_every_table_of_a_changed_model_shows_the_change(run: Runner, by: list[str]) -> None:
     line = ["gpt2-small", "--set", "n_layers=14", *by]
     for format in ("table", "markdown", "html", "latex"):
         assert "what if n" in run(*line, "--format", format).out
@@ -461,7 +485,7 @@ def test_every_view_of_a_what_if_says_so(run: Runner, by: list[str]) -> None:
     assert "set" not in json.loads(run("gpt2-small", *by, "--json").out)
 
 
-def test_the_keys_of_a_config_json_say_which_size_was_set(run: Runner, tmp_path: Path) -> None:
+def test_keys_shows_which_size_was_set(run: Runner, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(TINY_OLMOE), encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(run(str(path), "--keys", "--csv", "--set", "n_layers=5").out)))
@@ -469,7 +493,7 @@ def test_the_keys_of_a_config_json_say_which_size_was_set(run: Runner, tmp_path:
     assert {"key": "hidden_size", "origin": "read", "size": "d_model", "value": "64", "derived_from": ""} in rows
 
 
-def test_a_comparison_changes_every_model_and_tells_each_difference(run: Runner) -> None:
+def test_a_comparison_changes_every_model_and_shows_each_difference(run: Runner) -> None:
     out = run("gpt2-small", "gpt2-medium", "--set", "n_layers=40").out
     assert out.startswith("what if n_layers = 40\n")
     small, medium = 28 * (12 * 768 * 768 + 13 * 768), 16 * (12 * 1024 * 1024 + 13 * 1024)
@@ -491,20 +515,20 @@ def test_a_comparison_changes_every_model_and_tells_each_difference(run: Runner)
     assert (model["difference"], model["active_difference"], model["verified"]) == (small, small, None)
 
 
-def test_a_comparison_of_mixtures_tells_what_is_active_too(run: Runner) -> None:
+def test_a_comparison_of_changed_moe_models_shows_the_active_difference(run: Runner) -> None:
     out = run("compare", "mixtral-8x7b", "gpt-oss-20b", "--set", "n_active_experts=1").out
     assert f"−{32 * 3 * 14336 * 4096:,}" in out
     assert "act. difference" in out
 
 
-def test_a_comparison_names_the_model_that_lacks_the_size(run: Runner) -> None:
+def test_the_error_of_a_comparison_names_the_model_without_the_size(run: Runner) -> None:
     done = run("compare", "llama-3.1-8b", "gpt2-small", "--set", "n_kv_heads=4")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("error: gpt2-small: has no size 'n_kv_heads' (expected n_heads, d_head, ")
     assert "gpt-4: is a third-party estimate" in run("compare", "gpt", "--estimates", "--set", "n_layers=3").err
 
 
-def test_columns_of_a_what_if_are_known_only_there(run: Runner) -> None:
+def test_difference_columns_exist_only_for_changed_models(run: Runner) -> None:
     assert "unknown column 'difference'" in run("compare", "gpt2-small", "--columns", "difference").err
     assert (
         run("compare", "gpt2-small", "--set", "n_layers=1", "--columns", "difference", "--csv").out
@@ -512,14 +536,14 @@ def test_columns_of_a_what_if_are_known_only_there(run: Runner) -> None:
     )
 
 
-def test_a_data_frame_holds_what_ifs_beside_models(run: Runner) -> None:
+def test_a_data_frame_may_contain_changed_and_unchanged_models(run: Runner) -> None:
     frame = pc.compare(["gpt2-small", pc.what_if("gpt2-small", n_layers=13)])
     assert frame["total"].diff().tolist()[1] == frame["difference"].tolist()[1] == 12 * 768**2 + 13 * 768
     assert frame["difference"].isna().tolist() == [True, False]
     assert "difference" not in pc.compare(["gpt2-small"])
 
 
-def test_verify_has_the_numpy_pass_alone_to_compare_a_what_if_with(run: Runner) -> None:
+def test_verify_compares_a_changed_model_with_the_numpy_pass_only(run: Runner) -> None:
     done = run("verify", "gpt2-small", "--set", "n_layers=2", "--set", "vocab_size=100")
     assert done.code == 0
     assert "NumPy pass: causal" in done.out and "reference" not in done.out
@@ -531,7 +555,7 @@ def test_verify_has_the_numpy_pass_alone_to_compare_a_what_if_with(run: Runner) 
     assert (data["checks"], data["set"]) == ([], {"n_layers": [32, 2]})
 
 
-def test_nothing_of_it_is_loaded_where_nothing_is_changed() -> None:
+def test_the_module_for_changes_is_loaded_only_for_changed_models() -> None:
     for line in (["gpt2-small"], ["compare", "gpt2-small", "gpt2-xl"]):
         assert {"paramcount.zoo.what_if", "paramcount.sizes.values", "paramcount.views.diff"} & set(
             list_loaded_modules(command_code(line))
@@ -539,7 +563,7 @@ def test_nothing_of_it_is_loaded_where_nothing_is_changed() -> None:
     assert "paramcount.zoo.what_if" in list_loaded_modules(command_code(["gpt2-small", "--set", "n_layers=2"]))
 
 
-# ---- lists as people read them
+# ---- lists in text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A config.json without a model type that is known is counted as the class that `architectures` names."""
+"""A config.json with an unknown model type is counted as the class in `architectures`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from paramcount.architectures.classes import SHARED, model_types
 from tests.model_types import MODEL_TYPES
 from tests.refusing import model_error
 
-# MiniCPM3-4B as released: auto_map and architectures, but no model_type. Source: github OpenBMB/MiniCPM,
-# openbmb/MiniCPM3-4B config.json.
+# MiniCPM3-4B as released: auto_map and architectures, but no model_type.
+# Source: github OpenBMB/MiniCPM, openbmb/MiniCPM3-4B config.json.
 MINICPM3 = {
     "architectures": ["MiniCPM3ForCausalLM"], "auto_map": {"AutoConfig": "configuration_minicpm.MiniCPM3Config"},
-    "hidden_size": 2560,
-    "intermediate_size": 6400, "num_attention_heads": 40, "num_hidden_layers": 62, "num_key_value_heads": 40,
-    "kv_lora_rank": 256,
-    "q_lora_rank": 768, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "vocab_size": 73448,
+    "hidden_size": 2560, "intermediate_size": 6400, "num_attention_heads": 40, "num_hidden_layers": 62,
+    "num_key_value_heads": 40, "kv_lora_rank": 256, "q_lora_rank": 768, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32,
+    "vocab_size": 73448,
 }  # fmt: skip
 
 
@@ -46,7 +45,7 @@ def test_minicpm3_as_released_is_counted_with_a_note() -> None:
         ({"architectures": ["GPT2ForSequenceClassification"]}, "gpt2"),
     ],
 )
-def test_a_class_that_is_supported_stands_for_its_model_type(document: dict[str, Any], model_type: str) -> None:
+def test_a_supported_class_implies_its_model_type(document: dict[str, Any], model_type: str) -> None:
     count, known = pc.count(document), pc.count({**document, "model_type": model_type})
     assert (count.components, count.not_counted, count.reference) == (
         known.components,
@@ -68,7 +67,8 @@ LISTED = "(expected a model type from `paramcount architectures`)"
     [
         (
             {"architectures": ["Llama5ForCausalLM"]},  # begins like LlamaForCausalLM
-            "model_type: is missing, and Llama5ForCausalLM (from architectures) is not supported (expected a model type from `paramcount architectures`)",
+            "model_type: is missing, and Llama5ForCausalLM (from architectures) is not supported (expected a model "
+            "type from `paramcount architectures`)",
         ),
         ({"model_type": "foo", "architectures": ["FooForCausalLM"]}, f"model_type = foo is not supported {LISTED}"),
         ({"model_type": "foo", "architectures": ["LlamaForFoo"]}, f"model_type = foo is not supported {LISTED}"),
@@ -79,11 +79,11 @@ LISTED = "(expected a model type from `paramcount architectures`)"
         ),
     ],
 )
-def test_an_unknown_class_is_refused(document: dict[str, Any], message: str) -> None:
+def test_an_unknown_class_is_an_error(document: dict[str, Any], message: str) -> None:
     assert model_error(document) == message
 
 
-def test_every_class_that_a_declaration_names_has_one_model_type() -> None:
+def test_every_declared_class_has_one_model_type() -> None:
     named = {
         cls
         for name in ARCHITECTURES

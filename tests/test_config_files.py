@@ -1,4 +1,4 @@
-"""Where a config.json may come from, and every file that is none: refused in one line that says what it is."""
+"""Sources of a config.json; every other file is an error of one line that says what it is."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from tests.refusing import assert_one_line, command_error, model_error
 
 QWEN = {
     "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 4096,
-    "num_hidden_layers": 36,
-    "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288,
-    "tie_word_embeddings": False,
+    "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+    "intermediate_size": 12288, "tie_word_embeddings": False,
 }  # fmt: skip
 TOTAL = 8_190_735_360  # Qwen3ForCausalLM with these sizes, transformers 5.23.0
 
@@ -38,7 +37,7 @@ def write_config(path: str, document: Any = QWEN) -> Path:
 
 
 def write_cache(repository: str, revision: str, document: Any = QWEN, *, main: bool = True, home: str = "hf") -> Path:
-    """A repository as the Hub's own tools lay it out: blobs, links to them, and the revision that main points to."""
+    """A repository as huggingface_hub caches it: blobs, links to them, and the revision that main points to."""
     folder = Path(home) / "hub" / f"models--{repository.replace('/', '--')}"
     blob = write_config(f"{folder}/blobs/{revision}", document)
     link = folder / "snapshots" / revision / "config.json"
@@ -49,11 +48,11 @@ def write_cache(repository: str, revision: str, document: Any = QWEN, *, main: b
     return folder
 
 
-# ---- where it may come from
+# ---- sources
 
 
 @pytest.mark.parametrize("word", ["./config.json", "config.json", "Qwen3-8B/", "./Qwen3-8B", "./Qwen3-8B/config.json"])
-def test_a_file_and_a_directory_are_read(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_or_a_directory_is_read(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     write_config("config.json")
     write_config("Qwen3-8B/config.json")
     assert pc.count(word).total == pc.count(Path(word)).total == TOTAL
@@ -87,12 +86,12 @@ def test_a_mapping_is_a_config_json_or_a_zoo_entry_and_never_both() -> None:
     )
 
 
-def test_a_config_json_file_may_hold_a_zoo_entry() -> None:
+def test_a_json_file_may_contain_a_zoo_entry() -> None:
     write_config("entry.json", {"architecture": "qwen3", "config": pc.load(QWEN).sizes.model_dump()})
     assert pc.count("entry.json").total == TOTAL
 
 
-def test_a_repository_comes_from_the_zoo_first_and_then_from_the_local_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repository_is_looked_up_in_the_zoo_before_the_local_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", "hf")
     write_cache("somebody/my-qwen", "abc123")
     write_cache("Qwen/Qwen3-8B", "abc123", QWEN | {"num_hidden_layers": 1})
@@ -105,7 +104,9 @@ def test_a_repository_comes_from_the_zoo_first_and_then_from_the_local_cache(mon
     ("variable", "value"),
     [("HF_HUB_CACHE", "hf/hub"), ("HUGGINGFACE_HUB_CACHE", "hf/hub"), ("HF_HOME", "hf"), ("XDG_CACHE_HOME", "xdg")],
 )
-def test_the_cache_is_where_its_own_tools_look(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_found_like_huggingface_hub_finds_it(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, value)
@@ -113,7 +114,7 @@ def test_the_cache_is_where_its_own_tools_look(variable: str, value: str, monkey
     assert pc.count("somebody/my-qwen").total == TOTAL
 
 
-def test_of_several_revisions_main_is_read_and_without_it_none() -> None:
+def test_main_is_read_from_several_revisions_and_without_main_none_is() -> None:
     folder = write_cache("a/b", "aaa", QWEN | {"num_hidden_layers": 1}, main=False)
     assert pc.count(f"./{folder}").total < TOTAL
     write_cache("a/b", "bbb", main=False)
@@ -127,7 +128,7 @@ def test_of_several_revisions_main_is_read_and_without_it_none() -> None:
 
 
 @pytest.mark.parametrize("revisions", [(), ("aaa",), ("aaa", "bbb")])
-def test_a_main_whose_snapshot_is_missing_is_refused_and_no_other_taken(
+def test_a_missing_snapshot_of_main_is_an_error_even_if_there_are_others(
     revisions: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HOME", "hf")
@@ -144,7 +145,7 @@ def test_a_main_whose_snapshot_is_missing_is_refused_and_no_other_taken(
     assert model_error("a/b") == message
 
 
-def test_a_cache_in_the_home_of_nobody_is_named(
+def test_a_cache_in_an_unknown_home_directory_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
@@ -156,31 +157,31 @@ def test_a_cache_in_the_home_of_nobody_is_named(
 @pytest.mark.parametrize(
     "path", ["./" + "a" * 5000, "./" + "a/" * 3000, "/" + "a" * 300 + ".json", "./" + "a" * 5000 + ".yaml"]
 )
-def test_a_path_that_is_too_long_is_refused(path: str) -> None:
+def test_a_path_that_is_too_long_is_an_error(path: str) -> None:
     assert model_error(path).endswith(": cannot be read: File name too long")
 
 
 @pytest.mark.parametrize("value", [[], {}, 7, True])
-def test_a_model_type_that_is_not_a_string_is_refused_beside_any_class(value: Any) -> None:
+def test_a_model_type_that_is_not_a_string_is_an_error_whatever_the_class(value: Any) -> None:
     assert model_error({"model_type": value, "architectures": ["BartForCausalLM"]}).startswith("model_type = ")
 
 
 @pytest.mark.parametrize("key", [1, 0, None, ("a",), 1.5])
-def test_a_key_that_is_not_a_string_is_refused(key: Any) -> None:
+def test_a_key_that_is_not_a_string_is_an_error(key: Any) -> None:
     assert model_error({"model_type": "llama", key: 2}).endswith("is not a string (expected string keys)")
     assert pc.count({"model_type": "llama", "id2label": {key: "a"}}).total == pc.count({"model_type": "llama"}).total
 
 
 @pytest.mark.parametrize("name", ["../etc/passwd", "a/../b", "a/b/c", "/a", "a/", "a//b", "a/b\n", "a/\u202eb"])
-def test_what_is_no_repository_is_not_looked_up_in_the_cache(name: str) -> None:
+def test_only_repository_names_are_looked_up_in_the_cache(name: str) -> None:
     assert config_files.REPO.fullmatch(name) is None
     model_error(name)
 
 
-# ---- files that are none
+# ---- other files
 
 
-def test_a_broken_link_is_named() -> None:
+def test_a_broken_link_is_an_error() -> None:
     Path("x").mkdir()
     Path("x/config.json").symlink_to("nowhere")
     assert model_error("./x") == "x/config.json: is a broken link"
@@ -189,16 +190,17 @@ def test_a_broken_link_is_named() -> None:
     assert model_error(f"./{folder}") == f"{folder}/snapshots/aaa/config.json: is a broken link"
 
 
-def test_a_directory_with_several_configs_names_them() -> None:
+def test_the_error_for_a_directory_of_models_lists_them() -> None:
     for name in ("b", "a", "c", "e", "d"):
         write_config(f"store/{name}/config.json")
     assert (
         model_error("./store")
-        == "store: has no config.json, but 5 subdirectories do: a, b, c, d, … (expected one of them, or `paramcount scan`)"
+        == "store: has no config.json, but 5 subdirectories do: a, b, c, d, … (expected one of them, or `paramcount "
+        "scan`)"
     )
 
 
-def test_a_directory_without_config_says_what_lies_there() -> None:
+def test_the_error_for_a_directory_without_config_lists_its_files() -> None:
     for name in ("tokenizer.json", "model.safetensors", "README.md"):
         write_config(f"x/{name}")
     assert (
@@ -244,17 +246,17 @@ OBJECT = "(expected a JSON object)"
         ("\ufeff{}", f"line 1 column 1: invalid JSON: Unexpected UTF-8 BOM (decode using utf-8-sig) {OBJECT}"),
     ],
 )
-def test_what_is_not_a_json_object_is_refused(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_anything_but_a_json_object_is_an_error(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     write_config("x.json", text)
     assert model_error("x.json") == command_error(capsys, "x.json") == f"x.json: {message}"
 
 
-def test_a_key_a_second_time_behind_very_many_is_found_at_once() -> None:
+def test_a_repeated_key_is_found_among_very_many() -> None:
     write_config("x.json", "{" + "".join(f'"{i}": 0, ' for i in range(300_000)) + '"299999": 0}')
     assert model_error("x.json") == "x.json: duplicate key '299999'"
 
 
-def test_infinity_is_read_where_no_size_stands() -> None:
+def test_infinity_is_accepted_in_keys_that_are_not_sizes() -> None:
     write_config("x.json", '{"model_type": "mamba2", "time_step_limit": [0.0, Infinity]}')
     assert pc.count("x.json").total == 7_285_403_648  # Mamba2ForCausalLM, default config
 
@@ -277,19 +279,19 @@ def test_infinity_is_read_where_no_size_stands() -> None:
         (b" " * (4 << 20) + b"{}", "is too large (expected a model's config.json of at most 4,194,304 bytes)"),
     ],
 )
-def test_what_is_not_text_is_refused(data: bytes, message: str) -> None:
+def test_a_file_that_is_not_text_is_an_error(data: bytes, message: str) -> None:
     Path("x.json").write_bytes(data)
     assert model_error("x.json") == f"x.json: {message}"
 
 
-def test_a_file_of_100_megabytes_is_refused_unread() -> None:
+def test_a_file_of_100_megabytes_is_rejected_without_reading_it() -> None:
     with Path("x.json").open("wb") as file:
         file.truncate(100 << 20)
     assert model_error("x.json") == "x.json: is too large (expected a model's config.json of at most 4,194,304 bytes)"
 
 
 @pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "/dev/null", "itself"])
-def test_what_is_no_file_is_never_waited_for(kind: str) -> None:
+def test_a_path_that_is_not_a_regular_file_never_blocks(kind: str) -> None:
     if kind == "pipe":
         os.mkfifo("x.json")
     else:
@@ -302,31 +304,45 @@ def test_what_is_no_file_is_never_waited_for(kind: str) -> None:
     assert model_error("x.json") == f"x.json: {expected}"
 
 
-BESIDE = "(expected the config.json in the same directory)"
+SIBLING = "(expected the config.json in the same directory)"
 
 
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"peft_type": "LORA", "base_model_name_or_path": "Qwen/Qwen3-8B"}, "is an adapter's config for Qwen/Qwen3-8B (expected the config.json of the model it adapts)"),
-        ({"_class_name": "StableDiffusionPipeline", "_diffusers_version": "0.30.0"}, "is a diffusion pipeline's config (expected a model's config.json)"),
-        ({"tokenizer_class": "GPT2Tokenizer"}, f"is a tokenizer's config {BESIDE}"),
-        ({"version": "1.0", "added_tokens": [], "model": {"type": "BPE"}}, f"is a tokenizer {BESIDE}"),
-        ({"image_processor_type": "CLIPImageProcessor"}, f"is an image processor's config {BESIDE}"),
-        ({"_from_model_config": True, "eos_token_id": 2}, f"is a generation config {BESIDE}"),
-        ({"dim": 4096, "n_layers": 32, "n_heads": 32}, "is params.json of an original release (expected the config.json of the Hugging Face version)"),
-        ({"auto_map": {"AutoModel": "modeling_x.X"}}, "model_type: is missing, and auto_map names custom modeling code, which paramcount does not run (expected a model type from `paramcount architectures`)"),
-        ({"hidden_size": 768}, "model_type: is missing (expected a config.json with model_type, or a zoo entry with architecture and config)"),
-        ({}, "model_type: is missing (expected a config.json with model_type, or a zoo entry with architecture and config)"),
+        ({"peft_type": "LORA", "base_model_name_or_path": "Qwen/Qwen3-8B"},
+         "is an adapter's config for Qwen/Qwen3-8B (expected the config.json of the model it adapts)"),
+        ({"_class_name": "StableDiffusionPipeline", "_diffusers_version": "0.30.0"},
+         "is a diffusion pipeline's config (expected a model's config.json)"),
+        ({"tokenizer_class": "GPT2Tokenizer"}, f"is a tokenizer's config {SIBLING}"),
+        ({"version": "1.0", "added_tokens": [], "model": {"type": "BPE"}}, f"is a tokenizer {SIBLING}"),
+        ({"image_processor_type": "CLIPImageProcessor"}, f"is an image processor's config {SIBLING}"),
+        ({"_from_model_config": True, "eos_token_id": 2}, f"is a generation config {SIBLING}"),
+        ({"dim": 4096, "n_layers": 32, "n_heads": 32},
+         "is params.json of an original release (expected the config.json of the Hugging Face version)"),
+        ({"auto_map": {"AutoModel": "modeling_x.X"}},
+         "model_type: is missing, and auto_map names custom modeling code, which paramcount does not run (expected a "
+         "model type from `paramcount architectures`)"),
+        ({"hidden_size": 768},
+         "model_type: is missing (expected a config.json with model_type, or a zoo entry with architecture and "
+         "config)"),
+        ({}, "model_type: is missing (expected a config.json with model_type, or a zoo entry with architecture and "
+             "config)"),
         ({"model_type": None}, "model_type: is missing (expected a model type from `paramcount architectures`)"),
         ({"model_type": ["qwen3"]}, "model_type = a list (expected a model type from `paramcount architectures`)"),
-        ({"model_type": "seed-oss"}, "model_type = seed-oss is not supported (expected a model type from `paramcount architectures`); did you mean seed_oss?"),
-        ({"model_type": "clip"}, "model_type = clip is not supported (expected a model type from `paramcount architectures`)"),
-        ({"model_type": "\x1b[31mx"}, r"model_type = \x1b[31mx is not supported (expected a model type from `paramcount architectures`)"),
-        ({"model_type": "zzz", "auto_map": {"AutoConfig": "x.Y"}}, "model_type = zzz needs custom modeling code, which paramcount does not run (expected a model type from `paramcount architectures`)"),
+        ({"model_type": "seed-oss"},
+         "model_type = seed-oss is not supported (expected a model type from `paramcount architectures`); did you "
+         "mean seed_oss?"),
+        ({"model_type": "clip"},
+         "model_type = clip is not supported (expected a model type from `paramcount architectures`)"),
+        ({"model_type": "\x1b[31mx"},
+         r"model_type = \x1b[31mx is not supported (expected a model type from `paramcount architectures`)"),
+        ({"model_type": "zzz", "auto_map": {"AutoConfig": "x.Y"}},
+         "model_type = zzz needs custom modeling code, which paramcount does not run (expected a model type from "
+         "`paramcount architectures`)"),
     ],
 )  # fmt: skip
-def test_another_tools_file_is_named_with_what_to_pass_instead(
+def test_the_error_for_another_tools_file_says_what_to_pass_instead(
     document: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_config("x.json", document)
@@ -334,7 +350,7 @@ def test_another_tools_file_is_named_with_what_to_pass_instead(
     assert model_error(document) == message
 
 
-# ---- sizes that cannot be
+# ---- invalid sizes
 
 
 @pytest.mark.parametrize(
@@ -347,18 +363,21 @@ def test_another_tools_file_is_named_with_what_to_pass_instead(
         ({"hidden_size": True}, "hidden_size = true (expected a positive integer)"),
         ({"hidden_size": None}, "hidden_size = null (expected a positive integer)"),
         ({"hidden_size": [4096]}, "hidden_size = a list (expected a positive integer)"),
-        ({"hidden_size": 10**40}, "hidden_size = a number of more than 30 digits (expected an integer of at most 2,147,483,648)"),
+        ({"hidden_size": 10**40},
+         "hidden_size = a number of more than 30 digits (expected an integer of at most 2,147,483,648)"),
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings = the string 'no' (expected true or false)"),
-        ({"num_key_value_heads": 3}, "num_key_value_heads = 3 does not divide num_attention_heads = 32 (expected 1, 2, 4, 8, 16, …)"),
+        ({"num_key_value_heads": 3},
+         "num_key_value_heads = 3 does not divide num_attention_heads = 32 (expected 1, 2, 4, 8, 16, …)"),
         ({"layer_types": ["full_attention"]}, "layer_types: has 1 entry for 36 layers (expected one entry per layer)"),
-        ({"per_layer_config": {"1": {"intermediate_size": 8}}}, "per_layer_config: overrides sizes of single layers, which is not supported"),
+        ({"per_layer_config": {"1": {"intermediate_size": 8}}},
+         "per_layer_config: overrides sizes of single layers, which is not supported"),
     ],
 )  # fmt: skip
-def test_a_size_that_cannot_be_is_named_by_its_key(change: dict[str, Any], message: str) -> None:
+def test_an_invalid_size_is_an_error_at_its_key(change: dict[str, Any], message: str) -> None:
     assert model_error(QWEN | change) == message
 
 
-def test_every_refusal_is_one_line() -> None:
+def test_every_error_is_one_line() -> None:
     for value in ("\x1b]0;x\x07", "\u202e", "a\nb", "\ud800", "x" * 10**6):
         for key in ("model_type", "hidden_size", "layer_types"):
             assert_one_line(model_error(QWEN | {"architectures": [], key: value}))

@@ -1,4 +1,4 @@
-"""What a config.json means: which class is counted, what an absent key and a null are, which keys are ignored."""
+"""The meaning of a config.json: which class is counted, what missing keys and nulls mean, which keys are ignored."""
 
 from __future__ import annotations
 
@@ -52,14 +52,16 @@ def read_lines(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[str, str
         (None, TOTAL, (), "Qwen3ForCausalLM"),
     ],
 )
-def test_the_class_named_first_decides(classes: Any, total: int, not_counted: tuple[str, ...], reference: str) -> None:
+def test_the_first_class_in_architectures_is_counted(
+    classes: Any, total: int, not_counted: tuple[str, ...], reference: str
+) -> None:
     count = pc.count(QWEN | {"architectures": classes})
     assert (count.total, count.not_counted, count.reference) == (total, not_counted, reference)
     assert count.total == sum(tensor.parameters for tensor in count.tensors)
     assert count.to_dict()["not_counted"] == list(not_counted)
 
 
-# BertForTokenClassification less its head, transformers 5.23.0, default config; a pooler is 768 × 768 + 768 more
+# BertForTokenClassification minus its head, transformers 5.23.0, default config; a pooler adds 768 × 768 + 768.
 BERT_BODY = 108_891_648
 
 
@@ -77,36 +79,32 @@ BERT_BODY = 108_891_648
         ("t5", "T5ForTokenClassification", 35_330_816 + 2 * 512 + 2, ()),
     ],
 )
-def test_encoders_have_the_pooler_and_the_parts_of_their_class(
+def test_an_encoder_has_the_pooler_and_head_of_its_class(
     model_type: str, cls: str, total: int, not_counted: tuple[str, ...]
 ) -> None:
     count = pc.count({"model_type": model_type, "architectures": [cls]})
     assert (count.total, count.not_counted, count.reference) == (total, not_counted, cls)
 
 
-def test_a_class_that_holds_more_than_is_declared_is_refused() -> None:
+def test_a_class_with_undeclared_parts_is_an_error() -> None:
     message = (
         "architectures.0 = Emu3ForConditionalGeneration is not supported for model_type emu3 (expected Emu3ForCausalLM)"
     )
     assert model_error({"model_type": "emu3", "architectures": ["Emu3ForConditionalGeneration"]}) == message
 
 
-def test_encoder_decoder_and_cross_attention_are_told_apart() -> None:
+def test_encoder_decoder_and_cross_attention_are_separate_parts() -> None:
     count = pc.count({"model_type": "t5"})
-    d, inner, d_ff, heads = (
-        512,
-        8 * 64,
-        2048,
-        8,
-    )  # the default config: 6 layers each, two plain matrices in a feed-forward
+    # The default config: 6 layers each, two matrices in an MLP.
+    d, inner, d_ff, heads = 512, 8 * 64, 2048, 8
     attention, feed_forward = 4 * d * inner, 2 * d * d_ff
-    table = 32_128 * d  # both read it, so it belongs to the first
-    assert count.parts["encoder"] == table + 6 * (attention + feed_forward + 2 * d) + 32 * heads + d
+    embedding = 32_128 * d  # shared, so it belongs to the first part
+    assert count.parts["encoder"] == embedding + 6 * (attention + feed_forward + 2 * d) + 32 * heads + d
     assert count.parts["cross_attention"] == 6 * (attention + d)
     assert count.total == sum(count.parts.values())
 
 
-def test_a_body_alone_says_so_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_of_a_model_without_its_head_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(QWEN | {"architectures": ["Qwen3Model"]}), encoding="utf-8")
     out, _ = read_lines(capsys, str(path))
@@ -114,7 +112,7 @@ def test_a_body_alone_says_so_in_the_table(tmp_path: Path, capsys: pytest.Captur
     assert "as built by Qwen3Model" in out
 
 
-# ---- absent keys, nulls, other spellings
+# ---- missing keys, nulls, other spellings
 
 
 @pytest.mark.parametrize(
@@ -137,7 +135,7 @@ def test_a_body_alone_says_so_in_the_table(tmp_path: Path, capsys: pytest.Captur
         ({"model_type": "modernbert-decoder", "sliding_window": -1}, 149_655_232),
     ],
 )
-def test_an_absent_key_and_a_null_mean_what_they_mean_in_the_reference(document: dict[str, Any], total: int) -> None:
+def test_missing_keys_and_nulls_mean_the_same_as_in_the_reference(document: dict[str, Any], total: int) -> None:
     assert pc.count(document).total == total
 
 
@@ -162,7 +160,7 @@ def test_an_absent_key_and_a_null_mean_what_they_mean_in_the_reference(document:
         ),
     ],
 )
-def test_what_the_reference_refuses_is_refused_by_its_key(document: dict[str, Any], message: str) -> None:
+def test_a_value_that_the_reference_rejects_is_an_error_at_its_key(document: dict[str, Any], message: str) -> None:
     assert model_error(document) == message
 
 
@@ -174,7 +172,7 @@ def test_a_quantised_config_counts_the_logical_parameters() -> None:
 # ---- ignored keys
 
 
-def test_an_unread_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_ignored_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = QWEN | {
         "num_experts": 64,
         "conv_kernel_size": 4,
@@ -197,8 +195,8 @@ def test_an_unread_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, capsy
 
 LLAMA = {
     "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 100, "hidden_size": 64,
-    "num_hidden_layers": 2, "num_attention_heads": 4,
-    "intermediate_size": 128, "tie_word_embeddings": False, "attention_bias": False,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "tie_word_embeddings": False,
+    "attention_bias": False,
 }  # fmt: skip
 
 
@@ -207,7 +205,7 @@ def omit_key(key: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("typed", "value", "meant"),
+    ("misspelt", "value", "correct"),
     [
         ("hiden_size", 32, "hidden_size"),
         ("hidden_dim", 32, "hidden_size"),
@@ -223,16 +221,14 @@ def omit_key(key: str) -> dict[str, Any]:
         ("attention_biass", True, "attention_bias"),
     ],
 )
-def test_a_misspelt_key_is_a_warning_that_names_the_one_that_was_meant(typed: str, value: object, meant: str) -> None:
-    """LlamaConfig has the keys that are meant and ignores the ones that are typed."""
-    count = pc.count({**omit_key(meant), typed: value})
-    assert count.total == pc.count(omit_key(meant)).total
-    looks = (
-        "LlamaForCausalLM does not use it"
-        if "bias" in typed or "tie" in typed
-        else "looks like a size, but LlamaForCausalLM does not use it"
-    )
-    assert count.warnings[0] == f"ignored {typed} ({looks}); did you mean {meant}?"
+def test_the_warning_about_a_misspelt_key_suggests_the_correct_key(misspelt: str, value: object, correct: str) -> None:
+    """LlamaConfig has the correct keys and ignores the misspelt ones."""
+    count = pc.count({**omit_key(correct), misspelt: value})
+    assert count.total == pc.count(omit_key(correct)).total
+    reason = "LlamaForCausalLM does not use it"
+    if "bias" not in misspelt and "tie" not in misspelt:
+        reason = f"looks like a size, but {reason}"
+    assert count.warnings[0] == f"ignored {misspelt} ({reason}); did you mean {correct}?"
 
 
 @pytest.mark.parametrize(
@@ -247,18 +243,19 @@ def test_a_misspelt_key_is_a_warning_that_names_the_one_that_was_meant(typed: st
         ("use_cache", True),
     ],
 )
-def test_other_unread_keys_are_no_warning(key: str, value: object) -> None:
+def test_other_ignored_keys_cause_no_warning(key: str, value: object) -> None:
     """`n_layer` repeats num_hidden_layers under an older name."""
     assert pc.count({**LLAMA, key: value}).warnings == ()
 
 
-def test_sizes_that_a_config_does_not_give_are_one_warning() -> None:
+def test_missing_sizes_are_one_warning() -> None:
     """LlamaConfig's defaults are those of Llama 7B: 6,738,415,616 parameters."""
     count = pc.count({"model_type": "llama", "hiden_size": 2048})
     assert count.total == 6_738_415_616
     assert count.warnings == (
         "ignored hiden_size (looks like a size, but LlamaForCausalLM does not use it); did you mean hidden_size?",
-        "vocab_size, hidden_size, num_hidden_layers, num_attention_heads and intermediate_size are missing; used the defaults of LlamaForCausalLM",
+        "vocab_size, hidden_size, num_hidden_layers, num_attention_heads and intermediate_size are missing; used the "
+        "defaults of LlamaForCausalLM",
     )
     (warning,) = pc.count({"model_type": "qwen3"}).warnings
     assert warning.endswith("num_key_value_heads and 2 more are missing; used the defaults of Qwen3ForCausalLM")
@@ -268,32 +265,29 @@ def test_sizes_that_a_config_does_not_give_are_one_warning() -> None:
     assert pc.count({**LLAMA, "head_dim": None, "num_key_value_heads": None}).warnings == ()
 
 
-def test_a_section_may_leave_sizes_to_its_defaults_but_is_missed_as_a_whole() -> None:
-    """The reference saves only what differs from the defaults in a section: LLaVA 1.5's text_config has no
-    hidden_size.
-    """
-    assert (
-        pc.count(
-            {"model_type": "gemma3", "text_config": {"num_hidden_layers": 2}, "vision_config": {"num_hidden_layers": 2}}
-        ).warnings
-        == ()
-    )
+def test_a_missing_section_is_a_warning_but_missing_sizes_in_it_are_not() -> None:
+    """The reference saves only keys that differ from the defaults: LLaVA 1.5's text_config has no hidden_size."""
+    layers = {"num_hidden_layers": 2}
+    assert pc.count({"model_type": "gemma3", "text_config": layers, "vision_config": layers}).warnings == ()
     warnings = pc.count({"model_type": "gemma3", "hidden_size": 64}).warnings
     assert warnings == (
-        "ignored hidden_size (looks like a size, but Gemma3ForConditionalGeneration does not use it); did you mean text_config.hidden_size?",
+        "ignored hidden_size (looks like a size, but Gemma3ForConditionalGeneration does not use it); did you mean "
+        "text_config.hidden_size?",
         "text_config is missing; used the defaults of Gemma3ForConditionalGeneration",
     )
     misspelt = {"model_type": "gemma3", "text_config": {"hiden_size": 64}}
     assert pc.count(misspelt).warnings == (
-        "ignored text_config.hiden_size (looks like a size, but Gemma3ForConditionalGeneration does not use it); did you mean text_config.hidden_size?",
+        "ignored text_config.hiden_size (looks like a size, but Gemma3ForConditionalGeneration does not use it); did "
+        "you mean text_config.hidden_size?",
     )
 
 
-def test_sizes_at_the_top_level_of_a_multimodal_config_are_missed_one_by_one() -> None:
+def test_missing_sizes_at_the_top_level_of_a_multimodal_config_are_a_warning() -> None:
     """Qwen2VLConfig and Dots3NoteConfig read them there if there is no text_config."""
     (warning,) = pc.count({"model_type": "qwen2_vl"}).warnings
     assert warning.endswith(
-        "num_attention_heads, num_key_value_heads and 1 more are missing; used the defaults of Qwen2VLForConditionalGeneration"
+        "num_attention_heads, num_key_value_heads and 1 more are missing; used the defaults of "
+        "Qwen2VLForConditionalGeneration"
     )
     sizes = {
         "vocab_size": 9,
@@ -321,13 +315,15 @@ LLAVA_NEXT = {"model_type": "llava_next", "text_config": {"model_type": "llama",
         (
             ["LlavaForConditionalGeneration"],
             True,
-            ("architectures names LlavaForConditionalGeneration, a class of model_type llava, but model_type is llava_next; "
+            ("architectures names LlavaForConditionalGeneration, a class of model_type llava, but model_type is "
+             "llava_next; "
              "counted as LlavaNextForConditionalGeneration",),
         ),
         (
             ["FooChatModel"],
             True,
-            ("architectures names FooChatModel, which is unknown, but model_type is llava_next; counted as LlavaNextForConditionalGeneration",),
+            ("architectures names FooChatModel, which is unknown, but model_type is llava_next; counted as "
+             "LlavaNextForConditionalGeneration",),
         ),
         (
             "LlavaNextModel",
@@ -337,10 +333,10 @@ LLAVA_NEXT = {"model_type": "llava_next", "text_config": {"model_type": "llama",
         ),
     ],
 )  # fmt: skip
-def test_the_class_of_a_multimodal_model_decides_whether_its_language_model_has_a_head(
+def test_the_class_of_a_multimodal_model_decides_whether_there_is_an_lm_head(
     architectures: object, head: bool, warning: tuple[str, ...]
 ) -> None:
-    """As LlavaNextForConditionalGeneration holds it, or LlavaNextModel."""
+    """LlavaNextForConditionalGeneration has an LM head, LlavaNextModel has none."""
     count = pc.count(LLAVA_NEXT | {"architectures": architectures})
     assert (count.lm_head > 0, "lm_head" not in count.not_counted, count.warnings) == (head, head, warning)
 
@@ -349,7 +345,9 @@ def test_the_class_of_a_multimodal_model_decides_whether_its_language_model_has_
     ("cls", "head", "warnings"),
     [("LlavaForConditionalGeneration", True, 0), ("LlavaModel", False, 0), ("FooModel", True, 1)],
 )
-def test_so_does_the_class_of_one_with_an_unknown_vision_encoder(cls: str, head: bool, warnings: int) -> None:
+def test_the_class_decides_about_the_lm_head_even_if_the_vision_encoder_is_unknown(
+    cls: str, head: bool, warnings: int
+) -> None:
     count = pc.count(
         {
             **LLAVA_NEXT,
@@ -361,7 +359,7 @@ def test_so_does_the_class_of_one_with_an_unknown_vision_encoder(cls: str, head:
     assert (count.scope, count.lm_head > 0, len(count.warnings)) == ("language_model", head, warnings)
 
 
-def test_the_published_class_of_a_multimodal_model_is_no_warning() -> None:
+def test_the_publishers_class_of_a_multimodal_model_causes_no_warning() -> None:
     published = {
         "model_type": "kimi_k25",
         "architectures": ["KimiK25ForConditionalGeneration"],
@@ -371,8 +369,8 @@ def test_the_published_class_of_a_multimodal_model_is_no_warning() -> None:
 
 
 @pytest.mark.parametrize("kind", ["full_attention", "sliding_attention"])
-def test_a_query_rank_that_no_layer_reads_may_be_null(kind: str) -> None:
-    """Dots3NoteTextConfig asks for the rank of the kinds in layer_types alone."""
+def test_a_query_rank_that_no_layer_uses_may_be_null(kind: str) -> None:
+    """Dots3NoteTextConfig requires the rank of the kinds in layer_types only."""
     unread, needed = (
         ("swa_q_lora_rank", "q_lora_rank") if kind == "full_attention" else ("q_lora_rank", "swa_q_lora_rank")
     )
@@ -382,7 +380,7 @@ def test_a_query_rank_that_no_layer_reads_may_be_null(kind: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["num_experts", "num_experts_per_token", "num_shared_experts"])
-def test_a_number_of_experts_that_no_layer_has_may_be_null(key: str) -> None:
+def test_a_number_of_experts_that_no_layer_uses_may_be_null(key: str) -> None:
     config = {"model_type": "kimi_linear", "num_hidden_layers": 2, "mlp_layer_types": ["dense", "dense"]}
     assert pc.count({**config, key: None}).total == pc.count(config).total
 
@@ -396,16 +394,17 @@ def test_a_number_of_experts_that_no_layer_has_may_be_null(key: str) -> None:
         ("hy_v3", "num_local_experts", "num_experts", "the number of experts = null"),
     ],
 )
-def test_a_null_number_of_experts_hides_its_other_name(model_type: str, key: str, other: str, found: str) -> None:
-    """The reference's attribute_map assigns the extra key after the fields, so that its null stays: TypeError as it
-    builds the experts.
+def test_a_null_number_of_experts_hides_its_other_spelling(model_type: str, key: str, other: str, found: str) -> None:
+    """The reference's attribute_map assigns the extra key after the fields.
+
+    Its null stays and causes a TypeError when the experts are built.
     """
     assert model_error({"model_type": model_type, key: None, other: 1}).startswith(found)
 
 
 @pytest.mark.parametrize("key", ["linear_conv_kernel_dim", "linear_num_heads", "linear_head_dim"])
-def test_a_size_of_linear_attention_may_be_null_where_no_layer_has_any(key: str) -> None:
-    """BailingHybridConfig declares none of the three, so that it checks none.
+def test_a_size_of_linear_attention_may_be_null_if_no_layer_uses_it(key: str) -> None:
+    """BailingHybridConfig declares none of the three keys and therefore checks none.
 
     A layer of linear attention cannot be built from null.
     """
@@ -415,7 +414,7 @@ def test_a_size_of_linear_attention_may_be_null_where_no_layer_has_any(key: str)
 
 
 @pytest.mark.parametrize("model_type", ["gptj", "xlstm", "bert", "bloom"])
-def test_numbers_of_a_rope_type_are_needed_also_by_models_without_rotary_positions(model_type: str) -> None:
+def test_the_keys_of_a_rope_type_are_required_even_without_rotary_positions(model_type: str) -> None:
     """PreTrainedConfig.validate_rope runs for every config class."""
     assert (
         model_error({"model_type": model_type, "rope_scaling": {"rope_type": "yarn"}})
@@ -428,10 +427,8 @@ def test_numbers_of_a_rope_type_are_needed_also_by_models_without_rotary_positio
 
 
 @pytest.mark.parametrize("model_type", ["gptj", "bert", "kimi_linear", "jamba"])
-def test_what_a_rope_type_needs_is_filled_in_only_for_models_with_rotary_positions(model_type: str) -> None:
-    """PreTrainedConfig standardizes rope_parameters where the class declares them, or where rope_scaling and rope_theta
-    are given.
-    """
+def test_the_keys_of_a_rope_type_have_defaults_only_with_rotary_positions(model_type: str) -> None:
+    """PreTrainedConfig standardizes rope_parameters if the class declares them, or with rope_scaling and rope_theta."""
     config, yarn = {"model_type": model_type}, {"rope_type": "yarn", "factor": 2.0}
     missing = "rope_scaling.original_max_position_embeddings: is missing for rope_type = yarn (expected a number)"
     assert model_error({**config, "rope_scaling": yarn}) == missing
@@ -443,8 +440,8 @@ def test_what_a_rope_type_needs_is_filled_in_only_for_models_with_rotary_positio
     )
 
 
-def test_a_block_with_sizes_on_a_flat_type_is_a_warning() -> None:
-    """LlamaConfig keeps llm_config as an attribute that nothing reads."""
+def test_a_block_with_sizes_in_a_flat_config_is_a_warning() -> None:
+    """LlamaConfig stores llm_config as an attribute that no code reads."""
     count = pc.count({**LLAMA, "llm_config": {"hidden_size": 1024}})
     assert (count.total, count.warnings) == (
         pc.count(LLAMA).total,
@@ -453,9 +450,10 @@ def test_a_block_with_sizes_on_a_flat_type_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize("key", ["text_config", "decoder", "generator"])
-def test_a_section_that_the_reference_takes_for_the_language_model_is_an_error(key: str) -> None:
-    """transformers 5.23 fails as GenerationConfig.from_model_config calls get_text_config: 'dict' object has no
-    attribute 'to_dict'. BertForMaskedLM does not generate, and is built.
+def test_a_section_that_the_reference_mistakes_for_the_language_model_is_an_error(key: str) -> None:
+    """transformers 5.23 fails when GenerationConfig.from_model_config calls get_text_config.
+
+    The error is "'dict' object has no attribute 'to_dict'". BertForMaskedLM does not generate text and is built.
     """
     block = {key: {"hidden_size": 1024}}
     text = "is set, but {} has no such section and cannot run with it (expected sizes at the top level)"
@@ -471,8 +469,7 @@ def test_a_section_that_the_reference_takes_for_the_language_model_is_an_error(k
 
 BERT = {
     "vocab_size": 100, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128,
-    "max_position_embeddings": 32,
-    "type_vocab_size": 2,
+    "max_position_embeddings": 32, "type_vocab_size": 2,
 }  # fmt: skip
 
 
@@ -481,15 +478,18 @@ BERT = {
     [
         (
             ["Qwen2ForCausalLM"],
-            "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is llama; counted as LlamaForCausalLM",
+            "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is llama; counted as "
+            "LlamaForCausalLM",
         ),
         (
             ["FooForCausalLM"],
-            "architectures names FooForCausalLM, which is unknown, but model_type is llama; counted as LlamaForCausalLM",
+            "architectures names FooForCausalLM, which is unknown, but model_type is llama; counted as "
+            "LlamaForCausalLM",
         ),
         (
             "LlamaForCausalLM",
-            "ignored architectures (expected a list of class names, found the string 'LlamaForCausalLM'); counted as LlamaForCausalLM",
+            "ignored architectures (expected a list of class names, found the string 'LlamaForCausalLM'); counted as "
+            "LlamaForCausalLM",
         ),
         ([1], "ignored architectures (expected a list of class names, found a list); counted as LlamaForCausalLM"),
         (
@@ -508,7 +508,7 @@ def test_architectures_that_contradict_the_model_type_are_a_warning(architecture
     assert count.warnings == (() if warning is None else (warning,))
 
 
-def test_a_warning_is_bounded_and_printable() -> None:
+def test_warnings_are_short_and_printable() -> None:
     """A config of 100,000 keys that look like sizes, with terminal escapes in them."""
     count = pc.count(
         LLAMA
@@ -525,7 +525,7 @@ COMMANDS = ["show", "compare", "explain", "trace", "why", "verify", "draw", "rep
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_strict_makes_a_warning_an_error(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_strict_turns_a_warning_into_an_error(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "config.json", tmp_path / "out.svg"
     path.write_text(json.dumps({**LLAMA, "num_layer": 3}), encoding="utf-8")
     others = {
@@ -597,7 +597,7 @@ def test_every_command_prints_warnings_on_stderr_or_in_its_json(
     path = tmp_path / "config.json"
     path.write_text(json.dumps(QWEN | {"conv_kernel_size": 4}), encoding="utf-8")
     warning = "ignored conv_kernel_size (looks like a size, but Qwen3ForCausalLM does not use it)"
-    start = f"{path}: " if command in ("compare", "why") else ""  # which of several models it is about
+    start = f"{path}: " if command in ("compare", "why") else ""  # the model that the warning is about
     figure = ["8190735360"] if command == "why" else []
     assert read_lines(capsys, command, str(path), *figure)[1] == f"warning: {start}{warning}\n"
     out, err = read_lines(capsys, command, str(path), *figure, "--json")
@@ -605,7 +605,7 @@ def test_every_command_prints_warnings_on_stderr_or_in_its_json(
     assert [json.loads(out)[kind] for kind in ("warnings", "notes")] == [[f"{start}{warning}"], []]
 
 
-def test_the_keys_say_where_every_size_came_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_shows_where_every_size_comes_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
     document = {"model_type": "llama", "hidden_size": 2048, "num_key_value_heads": None, "rope_theta": 1e4}
     path.write_text(json.dumps(document), encoding="utf-8")
@@ -645,12 +645,10 @@ def test_the_keys_say_where_every_size_came_from(tmp_path: Path, capsys: pytest.
     assert "read as LlamaForCausalLM, architecture llama" in out
 
 
-def test_the_keys_show_the_values_of_the_config_and_derived_sizes_apart(
+def test_keys_lists_config_values_and_derived_sizes_separately(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """SigLIP cuts an image of 896 × 896 into patches of 14 × 14: 64 × 64 of them (Gemma 3 report, arXiv:2503.19786,
-    section 2).
-    """
+    """SigLIP splits an image of 896 × 896 into 64 × 64 patches of 14 × 14 (arXiv:2503.19786, section 2)."""
     path = tmp_path / "config.json"
     document = {
         "model_type": "gemma3",
@@ -668,20 +666,16 @@ def test_the_keys_show_the_values_of_the_config_and_derived_sizes_apart(
         "derived_from": ["vision_config.image_size"],
     }
     assert [row for row in rows if row["size"] == "vision.n_patches"] == [patches]
-    shown = [line.split() for line in read_lines(capsys, str(path), "--keys")[0].splitlines()]
-    assert [
-        "vision_config.image_size",
-        "used",
-    ] in shown  # the table's values stand below, apart: a terminal has 80 columns
+    lines = [line.split() for line in read_lines(capsys, str(path), "--keys")[0].splitlines()]
+    # At 80 columns the values are in a second table below.
+    assert ["vision_config.image_size", "used"] in lines
     table = [line.split(",") for line in read_lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
     assert ["vision_config.image_size", "used", "", "896", ""] in table
     assert ["", "derived", "vision.n_patches", "4096", "vision_config.image_size"] in table
 
 
-def test_the_keys_show_what_a_size_was_cut_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`attention` is an older word for full_attention (PreTrainedConfig.layer_types): the config's own is shown beside
-    its key.
-    """
+def test_keys_shows_the_renamed_layer_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`attention` is an older name of full_attention (PreTrainedConfig.layer_types)."""
     path = tmp_path / "config.json"
     path.write_text(
         json.dumps({"model_type": "gemma2", "num_hidden_layers": 1, "layer_types": ["attention"]}), encoding="utf-8"
@@ -693,37 +687,35 @@ def test_the_keys_show_what_a_size_was_cut_to(tmp_path: Path, capsys: pytest.Cap
     assert rows["layer_types"]["value"] == ["full_attention"]
 
 
-def test_an_entry_of_the_zoo_has_no_keys(capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_of_a_zoo_entry_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as leaving:
         main(["gpt2-small", "--keys"])
     assert leaving.value.code == 2
     assert capsys.readouterr().err == (
-        "error: gpt2-small: was not read from a config.json (expected the path of a config.json, or of a directory with one)\n"
+        "error: gpt2-small: was not read from a config.json (expected the path of a config.json, or of a directory "
+        "with one)\n"
     )
 
 
-# ---- mixtures whose tokens visit a number of experts that varies
+# ---- models whose number of active experts varies
 
 
 @pytest.mark.parametrize(
-    ("document", "spared"),
-    # 12 of 512 experts and 256 that do nothing: a token may visit none with weights. 28 layers × 12 × 3 × 2048 × 6144
-    [
+    ("document", "unused"),
+    [  # A token uses 12 of 512 experts and 256 identity experts, so perhaps none with weights: 28 layers × 12 × 3 × …
         ({"model_type": "longcat_flash"}, 28 * 12 * 3 * 2048 * 6144),
         ({"model_type": "longcat_flash", "zero_expert_num": 10}, 28 * 10 * 3 * 2048 * 6144),
         ({"model_type": "mixtral"}, 0),
     ],
 )
-def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_least_stands_beside(
-    document: dict[str, Any], spared: int
-) -> None:
-    for _ in range(4):  # walked, then by structure
+def test_active_min_is_lower_if_the_number_of_active_experts_varies(document: dict[str, Any], unused: int) -> None:
+    for _ in range(4):  # first over the weights, then from the cached polynomials
         count = pc.count(document)
-        assert count.active - count.active_min == spared
+        assert count.active - count.active_min == unused
         assert count.to_dict()["active_min"] == count.active_min
 
 
-# ---- what nobody could build
+# ---- configs that cannot be built
 
 
 @pytest.mark.parametrize(
@@ -748,7 +740,8 @@ def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_l
         ),
         (
             {"model_type": "phi", "partial_rotary_factor": "x" * 100},
-            "the rotated part of a head = the string 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' (expected numbers)",
+            "the rotated part of a head = the string 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' "
+            "(expected numbers)",
         ),
         (
             {"model_type": "albert", "inner_group_num": 3001},
@@ -756,7 +749,7 @@ def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_l
         ),
     ],
 )
-def test_a_config_that_nobody_could_build_is_refused_at_once(document: dict[str, Any], message: str) -> None:
+def test_a_config_that_cannot_be_built_is_an_error(document: dict[str, Any], message: str) -> None:
     assert model_error(document) == message
 
 
@@ -764,10 +757,7 @@ THINKER = {"text_config": {"head_dim": 128, "num_hidden_layers": 48, "num_attent
 
 
 def test_qwen3_omni_is_counted_as_the_language_model_of_its_thinker() -> None:
-    """Of Qwen3-Omni-30B-A3B: the layers of Qwen3-30B-A3B, and its vocabulary of 152,064.
-
-    Source: arXiv:2509.17765, table 1.
-    """
+    """Qwen3-Omni-30B-A3B has the layers of Qwen3-30B-A3B and a vocabulary of 152,064 (arXiv:2509.17765, table 1)."""
     omni = {
         "model_type": "qwen3_omni_moe",
         "architectures": ["Qwen3OmniMoeForConditionalGeneration"],
@@ -794,15 +784,12 @@ def test_qwen3_omni_is_counted_as_the_language_model_of_its_thinker() -> None:
         ),
     ],
 )
-def test_an_error_inside_a_composite_inside_a_composite_names_the_whole_path(thinker: object, message: str) -> None:
+def test_an_error_in_a_nested_multimodal_config_names_the_whole_path(thinker: object, message: str) -> None:
     assert model_error({"model_type": "qwen3_omni_moe", "thinker_config": thinker}) == message
 
 
 def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
-    """Its sizes stand outside text_config.
-
-    The reference makes it there (modeling_ovis2.py, Ovis2ForConditionalGeneration).
-    """
+    """Its sizes are outside text_config (modeling_ovis2.py, Ovis2ForConditionalGeneration)."""
     text = {
         "vocab_size": 96,
         "hidden_size": 32,

@@ -1,4 +1,4 @@
-"""What differs between two models, and that the differences of the components sum to that of the total."""
+"""Differences between two models: sizes, and components that sum to the difference of the totals."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_two_llamas_differ_in_three_sizes_and_four_components() -> None:
 
 
 @in_batches(("a", "b"), [*NEIGHBOURS, *FAR], size=50)
-def test_the_components_sum_to_the_difference_the_largest_first(a: str, b: str) -> None:
+def test_components_are_sorted_by_difference_and_sum_to_the_total(a: str, b: str) -> None:
     found = pc.diff(a, b)
     assert sum(c.difference for c in found.components) == found.difference == pc.count(b).total - pc.count(a).total
     assert (
@@ -103,7 +103,7 @@ def test_the_components_sum_to_the_difference_the_largest_first(a: str, b: str) 
 
 
 @in_batches(("a", "b"), [*NEIGHBOURS, *FAR], size=50)
-def test_every_printed_difference_is_what_its_arithmetic_gives(a: str, b: str) -> None:
+def test_the_printed_arithmetic_evaluates_to_the_difference(a: str, b: str) -> None:
     for c in pc.diff(a, b).components:
         printed = re.sub(r"\(tied to \w+\)|,", "", render_arithmetic(c)).replace("×", "*").replace("−", "-")
         assert re.fullmatch(r"[\d *+()-]+", printed)
@@ -111,7 +111,7 @@ def test_every_printed_difference_is_what_its_arithmetic_gives(a: str, b: str) -
 
 
 @in_batches(("a", "b"), [*NEIGHBOURS, *FAR], size=50)
-def test_the_other_way_round_it_is_the_same_with_the_other_sign(a: str, b: str) -> None:
+def test_swapping_the_models_flips_every_sign(a: str, b: str) -> None:
     there, back = pc.diff(a, b), pc.diff(b, a)
     assert {c.component: c.difference for c in there.components} == {
         c.component: -c.difference for c in back.components
@@ -132,7 +132,7 @@ def test_a_model_does_not_differ_from_itself(id: str) -> None:
     )
 
 
-def test_configs_of_all_architectures_differ_by_what_their_components_do() -> None:
+def test_component_differences_sum_to_the_total_for_all_architectures() -> None:
     models = []
     for name, facts in MODEL_TYPES.items():
         models.append(
@@ -145,14 +145,14 @@ def test_configs_of_all_architectures_differ_by_what_their_components_do() -> No
         json.dumps(found.to_dict())
 
 
-def test_what_is_active_differs_where_the_total_does_not() -> None:
+def test_active_parameters_may_differ_while_the_totals_are_equal() -> None:
     found = pc.diff("mixtral-8x7b", what_if("mixtral-8x7b", n_active_experts=4))
     assert [(c.component, c.difference, c.active_difference) for c in found.components] == [
         ("experts", 0, 32 * 2 * 3 * 14336 * 4096)
     ]
 
 
-def test_a_size_that_only_one_has_is_no_null() -> None:
+def test_a_size_that_only_one_model_has_differs_from_null() -> None:
     sizes = {size.name: size for size in pc.diff("gpt2-small", "mistral-7b-v0.3").sizes}
     assert (sizes["n_positions"].a, sizes["n_positions"].b, sizes["n_positions"].only) == (1024, None, "a")
     assert (sizes["window"].a, sizes["window"].b, sizes["window"].only) == (
@@ -168,7 +168,7 @@ def test_a_size_that_only_one_has_is_no_null() -> None:
     )
 
 
-def test_sizes_of_a_tower_are_told_one_by_one() -> None:
+def test_the_sizes_of_a_vision_encoder_are_listed() -> None:
     found = pc.diff("llama-3.1-8b", "llama-3.2-11b-vision")
     sizes = {size.name: size.b for size in found.sizes}
     assert (sizes["vision"], sizes["vision.n_layers"], sizes["cross_attention_layers"]) == (
@@ -183,14 +183,14 @@ def test_sizes_of_a_tower_are_told_one_by_one() -> None:
     )
 
 
-def test_a_config_json_without_its_head_differs_in_the_class() -> None:
+def test_configs_with_and_without_the_lm_head_differ_in_their_class() -> None:
     document = {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 100}
     found = pc.diff({**document, "architectures": ["LlamaForCausalLM"]}, {**document, "architectures": ["LlamaModel"]})
     assert [(size.name, size.a, size.b) for size in found.sizes] == [("reference", "LlamaForCausalLM", "LlamaModel")]
     assert [(c.component, c.difference) for c in found.components] == [("lm_head", -6400)]
 
 
-def test_it_is_frozen_plain_data() -> None:
+def test_a_difference_is_immutable_and_converts_to_plain_data() -> None:
     found = pc.diff("gpt2-small", "gpt2-xl")
     assert isinstance(found, pc.Difference)
     with pytest.raises(AttributeError):
@@ -208,13 +208,13 @@ def test_two_models_by_name_print_sizes_then_components_then_the_total(run: Runn
 
 
 @in_batches(("a", "b"), [*NEIGHBOURS, *FAR], size=50)
-def test_it_reads_within_80_columns(run: Runner, a: str, b: str) -> None:
+def test_a_difference_fits_80_columns(run: Runner, a: str, b: str) -> None:
     done = run("diff", a, b)
     assert (done.code, done.err) == (0, "")
     assert max(map(len, done.out.splitlines())) <= 80
 
 
-def test_one_model_is_compared_with_what_it_would_be(run: Runner) -> None:
+def test_one_model_is_compared_with_its_changed_version(run: Runner) -> None:
     lines = run("diff", "llama-3.1-8b", "--set", "n_layers=40").out.splitlines()
     assert lines[0] == "Llama 3.1 8B"
     assert lines[1] == "  what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248"
@@ -230,7 +230,7 @@ def test_one_model_is_compared_with_what_it_would_be(run: Runner) -> None:
     )
 
 
-def test_two_models_are_both_changed(run: Runner) -> None:
+def test_set_changes_both_models(run: Runner) -> None:
     done = run("diff", "gpt2-small", "gpt2-medium", "--set", "n_layers=1")
     assert (
         "GPT-2 small: what if n_layers 12 → 1: " in done.out and "GPT-2 medium: what if n_layers 24 → 1: " in done.out
@@ -241,13 +241,13 @@ def test_two_models_are_both_changed(run: Runner) -> None:
     assert (data["original_total_a"], data["original_total_b"]) == (124439808, 354823168)
 
 
-def test_equal_models_differ_in_nothing(run: Runner) -> None:
+def test_equal_models_have_no_differences(run: Runner) -> None:
     for args in (("gpt2", "gpt2-small"), ("gpt2-small", "--set", "n_layers=12")):
         assert run("diff", *args).out.endswith("total  +0  124,439,808 − 124,439,808\nnothing differs\n")
     assert run("diff", "mistral-7b-v0.3", "--set", "window=8").out.splitlines()[-1] == "no parameter differs"
 
 
-def test_what_is_active_and_what_stands_beside_is_told_where_it_differs(run: Runner) -> None:
+def test_active_and_mtp_parameters_are_shown_if_they_differ(run: Runner) -> None:
     out = " ".join(run("diff", "deepseek-v3", "kimi-k2").out.split())
     experts = 8 * 3 * 2048 * 7168 * (60 - 58)
     assert (
@@ -258,12 +258,12 @@ def test_what_is_active_and_what_stands_beside_is_told_where_it_differs(run: Run
     assert "active" not in run("diff", "llama-2-7b", "llama-3.1-8b").out
 
 
-def test_long_lists_of_layers_are_told_by_what_recurs(run: Runner) -> None:
+def test_long_lists_of_layers_are_printed_as_patterns(run: Runner) -> None:
     out = " ".join(run("diff", "gpt-oss-20b", "gpt-oss-120b").out.split())
     assert "layer_types 12 × (sliding_attention, full_attention) → 18 × (sliding_attention, full_attention)" in out
 
 
-def test_every_format_tells_the_same(run: Runner) -> None:
+def test_every_format_contains_the_same_differences(run: Runner) -> None:
     for format in ("table", "markdown", "html", "latex"):
         out = run("diff", "llama-2-7b", "llama-3.1-8b", "--format", format).out
         assert "1,308,622,848" in out and "805,306,368" in out and "128,256" in out
@@ -301,7 +301,7 @@ def test_paths_and_names_are_compared_and_warnings_are_printed(run: Runner, tmp_
     assert done.err.startswith("warning: ") and "num_towers" in done.err
 
 
-def test_hostile_names_become_no_markup(run: Runner, tmp_path: Path) -> None:
+def test_hostile_names_are_escaped_in_markup(run: Runner, tmp_path: Path) -> None:
     source = (zoo.CONFIGS / "gpt/gpt2-small.yaml").read_text(encoding="utf-8")
     path = tmp_path / "evil.yaml"
     path.write_text(source.replace("name: GPT-2 small", 'name: "<script>alert(1)</script>"'), encoding="utf-8")
@@ -332,7 +332,7 @@ def test_hostile_names_become_no_markup(run: Runner, tmp_path: Path) -> None:
         (["gpt2-small", "gpt2-xl", "-o", "out.cvs"], "-o: unknown extension '.cvs'"),
     ],
 )
-def test_bad_input_is_refused_in_one_line(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_an_error_of_one_line(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command_error(capsys, "diff", *args).startswith(message)
 
 
@@ -345,11 +345,11 @@ def test_bad_input_is_refused_in_one_line(args: list[str], message: str, capsys:
         ("0 (tied to embedding)", "0 (tied to embedding)"),
     ],
 )
-def test_a_sum_stands_in_brackets_and_a_product_does_not(text: str, expected: str) -> None:
+def test_sums_are_put_in_brackets_and_products_are_not(text: str, expected: str) -> None:
     assert add_brackets(text) == expected
 
 
-def test_a_tower_is_told_by_its_values() -> None:
+def test_the_arithmetic_of_a_vision_encoder_is_its_number_of_parameters() -> None:
     (vision,) = [c for c in pc.diff("llama-3.1-8b", "llama-3.2-11b-vision").components if c.component == "vision"]
     parameters: Any = sum(
         tensor.parameters for tensor in pc.count("llama-3.2-11b-vision").tensors if tensor.part == "vision"

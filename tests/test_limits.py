@@ -1,7 +1,8 @@
 """Configs at the limits of what the reference builds and runs: tests/data/limits.json.
 
-Each case holds the total of the reference, or the error with which it refuses to build the model or to run 64 tokens
-through it, and `where`: the key that ours names. tests/oracle/test_limits.py checks them against the reference itself.
+Each case has either the total of the reference, or the error with which the reference fails to build the model or to
+run 64 tokens through it, and `where`: the key that paramcount names. tests/oracle/test_limits.py checks the cases
+against the reference itself.
 """
 
 from __future__ import annotations

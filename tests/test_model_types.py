@@ -21,7 +21,7 @@ REMOTE = {
 }  # modelling code that no library ships
 
 
-def test_every_architecture_has_a_line_of_truth() -> None:
+def test_every_architecture_has_reference_figures() -> None:
     assert set(ARCHITECTURES) - set(MODEL_TYPES) - REMOTE == set()
     assert len(MODEL_TYPES) >= 130
 
@@ -39,9 +39,7 @@ def test_the_default_config_has_the_total_of_the_reference(name: str) -> None:
     [pytest.param(name, case, id=f"{name}-{i}") for name, cases in CASES.items() for i, case in enumerate(cases)],
     size=60,
 )
-def test_a_config_is_counted_as_the_reference_built_it_or_refused_as_it_refused(
-    name: str, case: dict[str, Any]
-) -> None:
+def test_a_config_is_counted_or_rejected_like_the_reference_does(name: str, case: dict[str, Any]) -> None:
     if case.get("refused"):
         with pytest.raises(pc.ParamcountError):
             pc.count(case["config"])
@@ -58,7 +56,7 @@ def test_a_config_is_counted_as_the_reference_built_it_or_refused_as_it_refused(
 
 
 @in_batches("name", sorted(CASES), size=40)
-def test_sums_from_the_polynomials_of_a_structure_equal_those_of_a_walk(name: str) -> None:
+def test_sums_from_cached_polynomials_equal_sums_over_the_weights(name: str) -> None:
     """The third time a structure comes, and ever after."""
     for case in CASES[name]:
         if not case.get("refused"):
@@ -73,6 +71,6 @@ def test_sums_from_the_polynomials_of_a_structure_equal_those_of_a_walk(name: st
                 assert (found.tied, found.active_slack) == (walked_sums.tied, walked_sums.active_slack)
 
 
-def test_frozen_cases_are_of_every_model_type() -> None:
+def test_frozen_cases_cover_every_model_type() -> None:
     assert set(CASES) == set(MODEL_TYPES)
     assert {name for name, cases in CASES.items() if not any("refused" not in case for case in cases)} == set()

@@ -1,6 +1,4 @@
-"""What a typed name means: spellings that find an entry, names that find none, and that nothing outside the zoo is
-opened.
-"""
+"""Names of models: accepted spellings, unknown names, and no access to files outside the zoo."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from paramcount.zoo import catalog, entries, names
 from paramcount.zoo.names import expand_pattern, find_id, is_path
 from tests.refusing import assert_one_line, command_error, model_error
 
-ACCEPTED = "(expected a name from `paramcount list`, or a path such as ./model.yaml)"
+EXPECTED = "(expected a name from `paramcount list`, or a path such as ./model.yaml)"
 
 
 @pytest.fixture(autouse=True)
@@ -62,10 +60,10 @@ def test_common_spellings_find_the_entry(name: str, id: str) -> None:
         "[a]",
     ],
 )
-def test_a_name_that_is_in_no_zoo_is_unknown(name: str) -> None:
+def test_a_name_that_is_not_in_the_zoo_is_unknown(name: str) -> None:
     with pytest.raises(pc.ParamcountError) as caught:
         pc.load(name)
-    assert str(caught.value).startswith(f"unknown model '{name.replace(chr(0xA0), chr(92) + 'xa0')}' {ACCEPTED}")
+    assert str(caught.value).startswith(f"unknown model '{name.replace(chr(0xA0), chr(92) + 'xa0')}' {EXPECTED}")
 
 
 @pytest.mark.parametrize(
@@ -76,10 +74,10 @@ def test_a_name_that_is_in_no_zoo_is_unknown(name: str) -> None:
         ("depseek", "deepseek"),
     ],
 )  # fmt: skip
-def test_an_unknown_name_gets_the_nearest_models_families_and_commands(
+def test_an_unknown_name_is_answered_with_the_nearest_models_families_and_commands(
     name: str, nearest: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    expected = f"unknown model '{name}' {ACCEPTED}; did you mean {nearest}"
+    expected = f"unknown model '{name}' {EXPECTED}; did you mean {nearest}"
     assert model_error(name).startswith(expected)
     assert command_error(capsys, name).startswith(expected)
     assert command_error(capsys, "compare", "gpt2-small", name, "-o", "out.md").startswith(expected)
@@ -87,7 +85,7 @@ def test_an_unknown_name_gets_the_nearest_models_families_and_commands(
 
 
 @pytest.mark.parametrize("name", ["meta-lama/Llama-3.1-8B", "llama/llama-3.1-8b"])
-def test_a_repository_that_is_nowhere_gets_the_nearest_and_a_way_to_fetch_it(
+def test_an_unknown_repository_is_answered_with_the_nearest_model_and_download(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     accepted = "(expected a name from `paramcount list`, a repository in the local Hugging Face cache, or --download)"
@@ -95,9 +93,9 @@ def test_a_repository_that_is_nowhere_gets_the_nearest_and_a_way_to_fetch_it(
     assert command_error(capsys, name) == model_error(name)
 
 
-def test_of_an_endless_name_both_ends_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_very_long_name_is_shortened_in_the_middle(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a" * 100_000, "gpt2-small" * 10_000, "ab" * 130):
-        expected = f"unknown model '{name[:28]}…{name[-29:]}' {ACCEPTED}"
+        expected = f"unknown model '{name[:28]}…{name[-29:]}' {EXPECTED}"
         assert model_error(name).startswith(expected)
         assert command_error(capsys, name).startswith(expected)
 
@@ -111,10 +109,10 @@ def test_of_an_endless_name_both_ends_are_shown(capsys: pytest.CaptureFixture[st
         ("gpt2\u200b!", r"gpt2\u200b!"), ("\\", "\\\\"),
     ],
 )  # fmt: skip
-def test_a_name_with_control_characters_is_refused_in_printable_ones(
+def test_control_characters_of_a_name_are_escaped_in_the_error(
     name: str, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    expected = f"unknown model '{shown}' {ACCEPTED}"
+    expected = f"unknown model '{shown}' {EXPECTED}"
     assert model_error(name).startswith(expected)
     assert command_error(capsys, name).startswith(expected)
 
@@ -133,7 +131,7 @@ def test_a_name_with_control_characters_is_refused_in_printable_ones(
         ("GPT2-SMALL.YAML", "GPT2-SMALL.YAML: cannot be read: No such file or directory"),
     ],
 )
-def test_what_looks_like_a_path_is_one_whatever_the_zoo_holds(
+def test_a_name_that_looks_like_a_path_is_never_looked_up_in_the_zoo(
     name: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert is_path(name)
@@ -143,7 +141,7 @@ def test_what_looks_like_a_path_is_one_whatever_the_zoo_holds(
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "./MODEL.GGUF"])
-def test_a_checkpoint_is_no_model_and_show_alone_reads_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_show_reads_a_checkpoint_as_a_model(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert is_path(name)
     place = name.removeprefix("./")
     instead = "the config.json in the same directory; `paramcount PATH` counts a checkpoint"
@@ -151,17 +149,17 @@ def test_a_checkpoint_is_no_model_and_show_alone_reads_it(name: str, capsys: pyt
     assert command_error(capsys, name) == f"{place}: cannot be read: No such file or directory"
 
 
-def test_no_name_at_all_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert model_error("") == command_error(capsys, "") == f"unknown model '' {ACCEPTED}"
+def test_an_empty_name_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert model_error("") == command_error(capsys, "") == f"unknown model '' {EXPECTED}"
 
 
-def test_a_folder_of_a_models_name_changes_nothing() -> None:
+def test_a_folder_named_like_a_zoo_model_does_not_hide_it() -> None:
     Path("gpt2-small").mkdir()
     assert pc.count("gpt2-small").total == 124_439_808
 
 
 @pytest.mark.parametrize("command", [(), ("compare",), ("list",)])
-def test_a_family_and_a_wildcard_stand_for_all_their_models(
+def test_a_family_or_a_wildcard_selects_all_its_models(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for word in ("GPT-OSS", "gpt-oss*", "gpt?oss-*"):
@@ -172,7 +170,7 @@ def test_a_family_and_a_wildcard_stand_for_all_their_models(
         assert [line.partition(",")[0] for line in out.splitlines()] == ["id", "gpt-oss-20b", "gpt-oss-120b"]
 
 
-def test_a_star_stands_for_the_whole_zoo_without_its_estimates() -> None:
+def test_a_star_selects_the_whole_zoo_without_estimates() -> None:
     counted = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
     assert len(counted) >= 100
     assert [model.id for model in select_models(["*"])] == [model.id for model in select_models("*")] == counted
@@ -197,7 +195,7 @@ def test_a_star_stands_for_the_whole_zoo_without_its_estimates() -> None:
         "[[" * 50 + "*",
     ],
 )
-def test_a_wildcard_that_fits_nothing_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wildcard_that_matches_nothing_is_an_error(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     message = command_error(capsys, word, "-o", "out.csv")
     assert message.startswith("no model matches '")
     assert message.endswith("' (expected a pattern that matches ids from `paramcount list`, such as 'qwen3-*')")
@@ -206,7 +204,7 @@ def test_a_wildcard_that_fits_nothing_is_refused(word: str, capsys: pytest.Captu
     assert str(caught.value) == message
 
 
-def test_one_model_is_asked_for_and_a_family_given(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_family_is_an_error_if_one_model_is_expected(capsys: pytest.CaptureFixture[str]) -> None:
     expected = "gpt-oss is a family of 2 models (expected one of them: gpt-oss-20b or gpt-oss-120b)"
     assert command_error(capsys, "show", "gpt-oss") == expected
     with pytest.raises(pc.ParamcountError) as caught:
@@ -214,20 +212,21 @@ def test_one_model_is_asked_for_and_a_family_given(capsys: pytest.CaptureFixture
     assert str(caught.value) == expected
 
 
-def test_an_estimate_is_shown_only_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_estimate_is_an_error_without_the_option(capsys: pytest.CaptureFixture[str]) -> None:
     expected = "gpt-4: is a third-party estimate; its sizes are unpublished (paramcount gpt-4 --estimates shows it)"
     for args in (["gpt-4"], ["show", "gpt-4"], ["verify", "gpt-4"], ["compare", "gpt-4", "gpt2-small"]):
         assert command_error(capsys, *args) == expected
 
 
-# ---- nothing outside configs/
+# ---- files outside configs/
 
 
 @pytest.fixture
 def _a_zoo_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """configs/tiny/tiny-1.yaml, and beside configs/ an entry that no name may reach."""
+    """A zoo with configs/tiny/tiny-1.yaml, and an entry outside configs/ that no name may reach."""
     (tmp_path / "configs/tiny").mkdir(parents=True)
-    sizes = "vocab_size: 9, n_positions: 9, d_model: 4, n_layers: 1, n_heads: 2, d_head: 2, d_ff: 8, tie_word_embeddings: true"
+    sizes = "vocab_size: 9, n_positions: 9, d_model: 4, n_layers: 1, n_heads: 2, d_head: 2, d_ff: 8"
+    sizes += ", tie_word_embeddings: true"
     text = f"architecture: gpt2\nfamily: tiny\nconfig: {{{sizes}}}\n"
     for name in ("configs/tiny/tiny-1.yaml", "configs/tiny/tiny-2.yml", "secret.yaml", "configs/secret.yaml"):
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -243,10 +242,12 @@ def _a_zoo_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
 @pytest.mark.usefixtures("_a_zoo_of_one")
 @pytest.mark.parametrize(
     "name",
-    ["secret", "../secret", "../../secret", "tiny/../../secret", "tiny/../secret", "tiny/tiny-1", "..%2fsecret", "%2e%2e/secret", "..\\secret", "tiny-1.yaml/../../secret",
+    ["secret", "../secret", "../../secret", "tiny/../../secret", "tiny/../secret", "tiny/tiny-1", "..%2fsecret",
+        "%2e%2e/secret", "..\\secret",
+        "tiny-1.yaml/../../secret",
      "tiny-2", "TINY-1\0", "tiny-1.yaml\0", "SECRET", "s?cret", "*secret", "*/secret", ""],
 )  # fmt: skip
-def test_no_name_leaves_the_zoo(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_name_reaches_files_outside_the_zoo(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Path] = []
 
     def load(path: Path, until: str = "") -> dict[str, Any]:
@@ -265,7 +266,7 @@ def test_no_name_leaves_the_zoo(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("_a_zoo_of_one")
-def test_an_entry_in_the_wrong_place_is_refused_by_name(tmp_path: Path) -> None:
+def test_an_entry_in_the_wrong_place_is_an_error(tmp_path: Path) -> None:
     assert pc.count("tiny-1").embedding == 36
     path = tmp_path / "configs/tiny/tiny-3.yaml"
     path.write_text((tmp_path / "secret.yaml").read_text(encoding="utf-8").replace("tiny", "small"), encoding="utf-8")
@@ -274,11 +275,11 @@ def test_an_entry_in_the_wrong_place_is_refused_by_name(tmp_path: Path) -> None:
     assert str(caught.value) == "id tiny-3 of family small is in tiny/tiny-3.yaml (expected configs/<family>/<id>.yaml)"
 
 
-# ---- spellings never run numbers together
+# ---- numbers in names
 
 
 @pytest.mark.parametrize("name", ["qwen-27b", "qwen 34b", "llama 38b", "llama-370b", "gpt 313b", "gpt-31-3b"])
-def test_digits_that_a_name_keeps_apart_are_not_run_together(name: str) -> None:
+def test_separate_numbers_in_a_name_are_not_joined(name: str) -> None:
     with pytest.raises(pc.ParamcountError, match="unknown model"):
         find_id(name)
 
@@ -306,13 +307,11 @@ def test_common_spellings_find_their_entry(name: str, id: str) -> None:
         ("gpt oss*", ["gpt-oss-20b", "gpt-oss-120b"]),
     ],
 )
-def test_a_wildcard_matches_ids_as_they_are_written_and_loosely_only_where_none_is(
-    pattern: str, ids: list[str]
-) -> None:
+def test_a_wildcard_matches_other_spellings_only_if_no_id_matches_exactly(pattern: str, ids: list[str]) -> None:
     assert expand_pattern(pattern) == ids
 
 
-def test_another_release_of_the_same_sizes_is_answered_with_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_release_that_shares_the_entry_of_another_gets_a_note(capsys: pytest.CaptureFixture[str]) -> None:
     for name, note in (
         ("deepseek-v2.5", "note: deepseek-v2.5 has the same sizes as deepseek-v2; using the entry of deepseek-v2\n"),
         ("gpt2", ""),

@@ -1,8 +1,6 @@
-"""Architectures whose modelling code its publisher alone has: released models against totals that others derived or
-published.
+"""Architectures with modeling code outside transformers: released models against published or independent totals.
 
-tests/data/remote_models.json: config.json (keys that no weight depends on are left out), and where the numbers come
-from.
+tests/data/remote_models.json: config.json (without keys that no weight depends on), and the sources of the numbers.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ def count_difference(name: str, **changes: Any) -> int:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_released_model_has_its_independent_total_and_every_tensor_shape(name: str) -> None:
+def test_a_released_model_has_the_independent_total_and_every_tensor_shape(name: str) -> None:
     expected = MODELS[name]
     count = pc.count(expected["config"])
     assert (count.total, count.embedding, count.lm_head, count.buffers) == (
@@ -52,21 +50,21 @@ def test_a_released_model_has_its_independent_total_and_every_tensor_shape(name:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_its_head_is_counted_and_its_code_is_named(name: str) -> None:
+def test_the_lm_head_is_counted_and_the_publisher_is_named(name: str) -> None:
     model = read_config(MODELS[name]["config"])
     assert model.reading.head
     assert " of " in architecture(str(model.architecture)).reference
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_its_declaration_runs_on_symbols(name: str) -> None:
+def test_the_declaration_runs_on_symbols(name: str) -> None:
     model = read_config(MODELS[name]["config"])
     c, values = make_symbolic(model.sizes)
     total = sum_parameters(architecture(str(model.architecture)).forward(c, given("tokens", "tokens")))  # type: ignore[arg-type]
     assert total.evaluate(**{size: values[size] for size in total.names}) == MODELS[name]["total"]
 
 
-# ---- what the released models do not show
+# ---- variants that no released model has
 
 
 @pytest.mark.parametrize(
@@ -173,7 +171,7 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
         ("MiniMax-M1-80k", {"attn_type_list": [1] * 80}, -70 * (5 * 8192 * 6144 + 8192 - 2 * (8192 + 1024) * 6144)),
     ],
 )
-def test_a_key_of_config_json_changes_the_total_by_so_much(name: str, changes: dict[str, Any], more: int) -> None:
+def test_a_changed_key_changes_the_total_by_the_expected_number(name: str, changes: dict[str, Any], more: int) -> None:
     assert count_difference(name, **changes) == more
 
 
@@ -184,7 +182,7 @@ def deepseek_vl2_config(**changes: Any) -> dict[str, Any]:
     )
 
 
-def test_a_router_of_deepseek_vl2_that_balances_without_a_loss_has_a_learned_bias() -> None:
+def test_the_router_of_deepseek_vl2_has_a_learned_bias_with_noaux_tc() -> None:
     more = pc.count(deepseek_vl2_config(topk_method="noaux_tc")).total - MODELS["deepseek-vl2-small"]["total"]
     assert more == 26 * 64
 
@@ -192,15 +190,13 @@ def test_a_router_of_deepseek_vl2_that_balances_without_a_loss_has_a_learned_bia
 @pytest.mark.parametrize(
     ("name", "published"), [("deepseek-vl2-tiny", 3_370_501_440), ("deepseek-vl2-small", 16_148_349_504)]
 )
-def test_with_what_nothing_reads_deepseek_vl2_has_the_safetensors_total_of_its_release(
-    name: str, published: int
-) -> None:
+def test_total_plus_unreachable_of_deepseek_vl2_is_the_safetensors_total(name: str, published: int) -> None:
     count = pc.count(edit_config(name))
     assert count.total + sum(count.unreachable.values()) == published
 
 
 def searched_config(*blocks: tuple[dict[str, Any], dict[str, Any]], **more: Any) -> dict[str, Any]:
-    """A small config of searched layers."""
+    """A small config of layers from an architecture search."""
     sizes = {"vocab_size": 100, "hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": len(blocks)}
     return {
         "model_type": "nemotron-nas",
@@ -210,27 +206,27 @@ def searched_config(*blocks: tuple[dict[str, Any], dict[str, Any]], **more: Any)
     }
 
 
-GONE, MATRIX = {"no_op": True, "n_heads_in_group": None, "ffn_mult": None}, {"replace_with_linear": True}
-AROUND = 2 * 100 * 64 + 64  # tables and the last norm
+NO_OP, LINEAR = {"no_op": True, "n_heads_in_group": None, "ffn_mult": None}, {"replace_with_linear": True}
+OUTSIDE_LAYERS = 2 * 100 * 64 + 64  # embeddings and the last norm
 
 
 @pytest.mark.parametrize(
     ("block", "parameters"),
     [
-        ((GONE, GONE), 0),
-        ((MATRIX, GONE), 64 * 64 + 64),
-        ((GONE, MATRIX), 64 * 64 + 64),
-        (({"n_heads_in_group": 4}, GONE), 64 + 2 * 64 * 64 + 2 * 16 * 64),
-        (({"n_heads_in_group": 8, "window_length": 7}, GONE), 64 + 2 * 64 * 64 + 2 * 8 * 64),
-        ((GONE, {"ffn_mult": 0.5}), 64 + 3 * 64 * 256),
-        ((GONE, {"ffn_mult": 6}), 64 + 3 * 64 * 256),  # 4 · 64, a multiple of 256 as it is
-        ((GONE, {"ffn_mult": 6.03}), 64 + 3 * 64 * 512),
+        ((NO_OP, NO_OP), 0),
+        ((LINEAR, NO_OP), 64 * 64 + 64),
+        ((NO_OP, LINEAR), 64 * 64 + 64),
+        (({"n_heads_in_group": 4}, NO_OP), 64 + 2 * 64 * 64 + 2 * 16 * 64),
+        (({"n_heads_in_group": 8, "window_length": 7}, NO_OP), 64 + 2 * 64 * 64 + 2 * 8 * 64),
+        ((NO_OP, {"ffn_mult": 0.5}), 64 + 3 * 64 * 256),
+        ((NO_OP, {"ffn_mult": 6}), 64 + 3 * 64 * 256),  # 4 · 64, a multiple of 256 as it is
+        ((NO_OP, {"ffn_mult": 6.03}), 64 + 3 * 64 * 512),
     ],
 )
-def test_a_searched_layer_has_only_what_was_left_in_it(
+def test_a_layer_of_an_architecture_search_has_only_its_configured_parts(
     block: tuple[dict[str, Any], dict[str, Any]], parameters: int
 ) -> None:
-    assert pc.count(searched_config(block)).total == AROUND + parameters
+    assert pc.count(searched_config(block)).total == OUTSIDE_LAYERS + parameters
     other = ({"n_heads_in_group": 1}, {"ffn_mult": 2.625})
     both = pc.count(searched_config(block, other, block)).total
     assert both - pc.count(searched_config(other)).total == 2 * parameters
@@ -325,23 +321,25 @@ def test_a_searched_layer_has_only_what_was_left_in_it(
         (edit_config("snowflake-arctic-instruct", moe_layer_frequency=0), "dense_layers"),
         (edit_config("Llama-3_3-Nemotron-Super-49B-v1", block_configs=...), "block_configs"),
         (edit_config("Llama-3_3-Nemotron-Super-49B-v1", num_hidden_layers=79), "block_configs"),
-        (searched_config(({"n_heads_in_group": 3}, GONE)), "block_configs.0.attention.n_heads_in_group"),
-        (searched_config(({}, GONE)), "block_configs.0.attention.n_heads_in_group"),
-        (searched_config((GONE, {})), "block_configs.0.ffn.ffn_mult"),
-        (searched_config((GONE, {"ffn_mult": "2"})), "block_configs.0.ffn.ffn_mult"),
-        (searched_config((GONE, {"ffn_mult": -1.0})), "block_configs.0.ffn.ffn_mult"),
-        (searched_config((GONE, {"no_op": True, **MATRIX})), "block_configs.0.ffn.replace_with_linear"),
-        (searched_config((GONE, {"moe": {"num_local_experts": 8}})), "block_configs.0.ffn.moe"),
-        (searched_config(({"mamba": {"state_dim": 128}}, GONE)), "block_configs.0.attention.mamba"),
-        (searched_config((GONE, GONE)) | {"block_configs": [None]}, "block_configs"),
+        (searched_config(({"n_heads_in_group": 3}, NO_OP)), "block_configs.0.attention.n_heads_in_group"),
+        (searched_config(({}, NO_OP)), "block_configs.0.attention.n_heads_in_group"),
+        (searched_config((NO_OP, {})), "block_configs.0.ffn.ffn_mult"),
+        (searched_config((NO_OP, {"ffn_mult": "2"})), "block_configs.0.ffn.ffn_mult"),
+        (searched_config((NO_OP, {"ffn_mult": -1.0})), "block_configs.0.ffn.ffn_mult"),
+        (searched_config((NO_OP, {"no_op": True, **LINEAR})), "block_configs.0.ffn.replace_with_linear"),
+        (searched_config((NO_OP, {"moe": {"num_local_experts": 8}})), "block_configs.0.ffn.moe"),
+        (searched_config(({"mamba": {"state_dim": 128}}, NO_OP)), "block_configs.0.attention.mamba"),
+        (searched_config((NO_OP, NO_OP)) | {"block_configs": [None]}, "block_configs"),
     ],
 )
-def test_what_other_code_would_build_or_none_could_is_refused(document: dict[str, Any], where: str) -> None:
+def test_a_config_that_the_publishers_code_would_not_build_like_this_is_an_error(
+    document: dict[str, Any], where: str
+) -> None:
     assert where in model_error(document).partition(":")[0]
 
 
 @pytest.mark.parametrize("model_type", ["kimi_k2", "deepseek_v3"])
-def test_kimi_k2_is_counted_alone_as_the_zoo_has_it_and_as_the_language_model_of_k2_5(model_type: str) -> None:
+def test_kimi_k2_is_counted_like_its_zoo_entry_alone_and_inside_k2_5(model_type: str) -> None:
     alone = edit_config("Kimi-K2-Instruct", model_type=model_type)
     count, entry = pc.count(alone), pc.count("kimi-k2")
     assert (count.components, count.active, count.buffers) == (entry.components, entry.active, entry.buffers)
@@ -356,7 +354,7 @@ def test_kimi_k2_is_counted_alone_as_the_zoo_has_it_and_as_the_language_model_of
     assert language.not_counted == ("vision_config", "projector")
 
 
-def test_mimos_layers_for_the_next_token_are_what_its_files_hold_beside_the_model() -> None:
+def test_the_mtp_layers_of_mimo_account_for_the_rest_of_its_released_files() -> None:
     expected = MODELS["MiMo-7B-Base"]
     count = pc.count(expected["config"])
     assert expected["total"] + count.mtp == 7_833_409_536  # the safetensors total of XiaomiMiMo/MiMo-7B-Base

@@ -1,4 +1,4 @@
-"""`paramcount scan`: every config below a directory, none of which stops the others."""
+"""`paramcount scan`: every config below a directory; an invalid config does not stop the scan."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_config_below_a_directory_is_a_row(run: Runner) -> None:
     assert rows == {"Qwen3-8B": TOTAL, "deep/er/gpt2": 124_439_808, "hub/models--a--b/snapshots/aaa": TOTAL}
 
 
-def test_what_cannot_be_counted_is_listed_at_the_end_and_the_exit_code_is_1(run: Runner) -> None:
+def test_configs_that_cannot_be_counted_are_listed_and_the_exit_code_is_1(run: Runner) -> None:
     write_config("s/good/config.json", GPT2)
     write_config("s/broken/config.json", "{")
     write_config("s/vae/config.json", {"_class_name": "AutoencoderKL", "_diffusers_version": "0.30"})
@@ -60,7 +60,7 @@ def test_what_cannot_be_counted_is_listed_at_the_end_and_the_exit_code_is_1(run:
     ]
 
 
-def test_columns_and_order_are_those_of_a_comparison(run: Runner) -> None:
+def test_columns_and_sort_work_as_in_a_comparison(run: Runner) -> None:
     write_config("s/a/config.json", GPT2)
     write_config("s/b/config.json")
     done = run("scan", "s", "--columns", "total,n_layers", "--sort", "-total", "--csv")
@@ -75,18 +75,21 @@ def test_columns_and_order_are_those_of_a_comparison(run: Runner) -> None:
         ([""], "the name of the directory is empty (expected a directory with config.json files below it)"),
         (
             ["empty"],
-            "empty: contains no config.json, and neither do its subdirectories (expected a directory with models, for example a Hugging Face cache)",
+            "empty: contains no config.json, and neither do its subdirectories (expected a directory with models, for "
+            "example a Hugging Face cache)",
         ),
         (["s", "--columns", "totl"], "unknown column 'totl' (expected "),
     ],
 )
-def test_what_cannot_be_scanned_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_that_cannot_be_scanned_is_an_error(
+    args: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("empty").mkdir()
     write_config("s/a/config.json", GPT2)
     assert command_error(capsys, "scan", *args).startswith(message)
 
 
-def test_links_in_a_circle_and_files_that_cannot_be_read_stop_nothing() -> None:
+def test_circular_links_and_unreadable_files_do_not_stop_a_scan() -> None:
     write_config("s/a/config.json")
     Path("s/a/again").symlink_to("..")
     os.mkfifo("s/pipe")
@@ -98,7 +101,7 @@ def test_links_in_a_circle_and_files_that_cannot_be_read_stop_nothing() -> None:
     assert found.skipped == [("a/again", "is a symbolic link to a directory")]
 
 
-def test_what_is_skipped_is_listed_and_no_more_than_twenty_of_it(run: Runner) -> None:
+def test_skipped_directories_are_listed_up_to_twenty(run: Runner) -> None:
     write_config("s/a/config.json", GPT2)
     write_config("s/refs/config.json", GPT2)
     write_config("s/blobs/config.json", GPT2)
@@ -132,7 +135,7 @@ def test_a_thousand_nested_directories_are_scanned() -> None:
     assert (found.errors, found.unreadable) == ([], [])
 
 
-def test_a_path_beyond_the_limit_of_the_system_is_listed_and_the_exit_code_is_1(run: Runner) -> None:
+def test_a_path_that_is_too_long_is_listed_and_the_exit_code_is_1(run: Runner) -> None:
     write_config("s/a/config.json", GPT2)
     here = Path.cwd()
     try:
@@ -153,9 +156,9 @@ def test_a_path_beyond_the_limit_of_the_system_is_listed_and_the_exit_code_is_1(
 
 @pytest.fixture
 def run_as_nobody() -> Iterator[Callable[..., Run]]:
-    """Run the command line as a user who may read only what all may."""
+    """Run the command line as a user who may only read world-readable files."""
     if os.geteuid() != 0:
-        pytest.skip("needs the right to become somebody else")
+        pytest.skip("needs root to change the user")
     home = Path(tempfile.mkdtemp())
     home.chmod(0o755)
 
@@ -164,7 +167,8 @@ def run_as_nobody() -> Iterator[Callable[..., Run]]:
         program = f"""
 import contextlib, io, os
 os.chdir({str(home)!r})
-with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):
+output = io.StringIO()
+with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), contextlib.suppress(SystemExit):
     exec({code!r})
 os.setgid(65534)
 os.setuid(65534)
@@ -185,7 +189,7 @@ exec({code!r})
     shutil.rmtree(home)
 
 
-def test_directories_that_cannot_be_read_are_listed_and_stop_nothing(run_as_nobody: Callable[..., Run]) -> None:
+def test_unreadable_directories_are_listed_and_do_not_stop_a_scan(run_as_nobody: Callable[..., Run]) -> None:
     for name in ("a", "closed", "listed", "open"):
         write_config(f"s/{name}/config.json", GPT2)
     Path("s/closed").chmod(0o700)
@@ -204,26 +208,33 @@ def test_directories_that_cannot_be_read_are_listed_and_stop_nothing(run_as_nobo
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o711, 0o744])
-def test_a_model_in_a_directory_that_cannot_be_read_is_refused_in_one_line(
+def test_a_model_in_an_unreadable_directory_is_an_error_of_one_line(
     mode: int, run_as_nobody: Callable[..., Run]
 ) -> None:
     write_config("s/a/config.json", GPT2)
     Path("s").chmod(mode)
     done = run_as_nobody("./s")
     assert done == Run(2, "", "error: s: cannot be read: Permission denied\n")
-    count = "import paramcount as pc, pathlib\ntry: pc.count(pathlib.Path('s'))\nexcept pc.ParamcountError as error: print(error)"
+    count = (
+        "import paramcount as pc, pathlib\n"
+        "try: pc.count(pathlib.Path('s'))\n"
+        "except pc.ParamcountError as error: print(error)"
+    )
     assert run_as_nobody(code=count) == Run(0, "s: cannot be read: Permission denied\n", "")
 
 
-def test_where_nothing_can_be_read_that_is_what_is_said(run_as_nobody: Callable[..., Run]) -> None:
+def test_the_error_says_that_nothing_is_readable(run_as_nobody: Callable[..., Run]) -> None:
     write_config("s/a/config.json", GPT2)
     Path("s/a").chmod(0o700)
     done = run_as_nobody("scan", "s")
-    expected = "error: s: contains no readable config.json; 1 directory cannot be read, for example a (expected a directory with models, for example a Hugging Face cache)\n"
+    expected = (
+        "error: s: contains no readable config.json; 1 directory cannot be read, for example a "
+        "(expected a directory with models, for example a Hugging Face cache)\n"
+    )
     assert done == Run(2, "", expected)
 
 
-def test_a_hostile_directory_name_is_printed_in_printable_characters() -> None:
+def test_hostile_directory_names_are_escaped() -> None:
     write_config("s/\x1b[31m/config.json")
     write_config("s/\u202e/config.json", "[]")
     found = scan_folder(Path("s"), load_path)
@@ -231,15 +242,15 @@ def test_a_hostile_directory_name_is_printed_in_printable_characters() -> None:
     assert found.errors == [(r"\u202e", "contains a list (expected a JSON object)")]
 
 
-def test_a_config_at_the_top_is_called_by_its_directory() -> None:
+def test_the_id_of_a_config_in_the_directory_itself_is_a_dot() -> None:
     write_config("s/config.json")
     assert [row["id"] for row in scan_folder(Path("s"), load_path).rows] == ["."]
 
 
-# ---- one model opened
+# ---- breakdowns of one model
 
 
-def test_equal_layers_stand_together(run: Runner) -> None:
+def test_identical_layers_share_a_row(run: Runner) -> None:
     rows = json.loads(run("deepseek-v3", "--by", "layer", "--json").out)["by_layer"]
     assert [(row["where"], row["kind"], row["layers"], row["each"]) for row in rows] == [
         ("embedding", "", 1, 926_679_040),
@@ -256,7 +267,7 @@ def test_equal_layers_stand_together(run: Runner) -> None:
     ["gpt2-small", "llama-3.1-8b", "gpt-oss-20b", "deepseek-v3", "llama-3.2-11b-vision", "qwen1.5-moe-a2.7b", "gpt-1"],
 )
 @pytest.mark.parametrize("by", ["layer", "part", "tensor"])
-def test_what_is_opened_sums_to_the_total(run: Runner, id: str, by: str) -> None:
+def test_a_breakdown_sums_to_the_total(run: Runner, id: str, by: str) -> None:
     rows = json.loads(run(id, "--by", by, "--json").out)[f"by_{by}"]
     assert sum(row["parameters"] for row in rows if row.get("part") != "mtp") == pc.count(id).total
     if by == "part":
@@ -265,11 +276,11 @@ def test_what_is_opened_sums_to_the_total(run: Runner, id: str, by: str) -> None
         assert run(id, "--by", by).code == 0, width
 
 
-def test_two_ways_of_opening_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_breakdowns_at_once_are_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_error(capsys, "gpt2-small", "--by", "layer", "--keys") == "--by cannot be combined with --keys"
 
 
-# ---- what is supported
+# ---- architectures
 
 
 def test_architectures_lists_every_model_type_with_its_reference_class(run: Runner) -> None:
@@ -284,7 +295,7 @@ def test_architectures_lists_every_model_type_with_its_reference_class(run: Runn
     assert run("architectures").code == 0
 
 
-def test_warnings_of_configs_are_listed_and_with_strict_they_are_errors(run: Runner, tmp_path: Path) -> None:
+def test_warnings_of_configs_are_listed_and_become_errors_with_strict(run: Runner, tmp_path: Path) -> None:
     for name, size in (("good", "num_hidden_layers"), ("odd", "num_layer")):
         (tmp_path / name).mkdir()
         sizes = {
@@ -307,11 +318,12 @@ def test_warnings_of_configs_are_listed_and_with_strict_they_are_errors(run: Run
     assert [row["id"] for row in csv.DictReader(io.StringIO(done.out))] == ["good"]
     assert (
         done.err.splitlines()[0]
-        == "warning: odd/config.json: strict: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not use it)"
+        == "warning: odd/config.json: strict: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not "
+        "use it)"
     )
 
 
-def test_a_problem_of_the_directory_itself_names_its_config(run: Runner) -> None:
+def test_a_problem_in_the_directory_itself_names_its_config(run: Runner) -> None:
     write_config("config.json", {"model_type": "gpt2", "n_layer": "12"})
     write_config("a/config.json", GPT2)
     done = run("scan", ".", "--columns", "total", "--csv")

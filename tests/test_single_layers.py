@@ -19,7 +19,7 @@ FULL = (5, 11, 17, 23, 29)
 DOTS: dict[str, Any] = {"model_type": "dots3_note_text", "num_hidden_layers": 3}  # the third over a window
 WINDOW = {
     "num_attention_heads": 64, "num_key_value_heads": 64, "head_dim": 256, "q_lora_rank": 1024, "kv_lora_rank": 1024,
-    "qk_nope_head_dim": 192,
+        "qk_nope_head_dim": 192,
     "qk_rope_head_dim": 64, "v_head_dim": 128,
 }  # fmt: skip
 
@@ -44,7 +44,7 @@ def gemma_config(**sizes: int) -> dict[str, Any]:
         ),
     ],
 )
-def test_full_layers_of_gemma_4_have_what_per_layer_config_gives_them_and_else_what_all_have(
+def test_full_attention_layers_of_gemma_4_use_per_layer_config_and_otherwise_the_shared_sizes(
     document: dict[str, Any], total: int
 ) -> None:
     assert pc.count(document).total == total
@@ -57,13 +57,13 @@ def test_full_layers_of_gemma_4_have_what_per_layer_config_gives_them_and_else_w
     )
 
 
-def test_a_wider_head_in_full_layers_alone_is_so_many_parameters_more() -> None:
+def test_a_larger_head_in_full_attention_layers_adds_the_expected_parameters() -> None:
     more = pc.count(gemma_config(head_dim=512)).total - pc.count(GEMMA | {PER_LAYER: {}}).total
     matrices = (8 + 4 + 4 + 8) * 2304  # q, k, v and o: 8 heads, 4 of them for keys and values
     assert more == len(FULL) * (512 - 256) * (matrices + 2)  # and a norm on queries and one on keys
 
 
-def test_the_layers_over_a_window_have_what_per_layer_config_gives_them() -> None:
+def test_sliding_window_layers_use_per_layer_config() -> None:
     as_saved = DOTS | {
         "layer_types": ["indexed_attention", "indexed_attention", "sliding_attention"],
         PER_LAYER: {"2": WINDOW},
@@ -79,7 +79,9 @@ def test_the_layers_over_a_window_have_what_per_layer_config_gives_them() -> Non
     )  # Dots3NoteForCausalLM of transformers 5.23.0
 
 
-def test_the_keys_say_where_a_size_of_single_layers_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_shows_where_the_size_of_a_single_layer_comes_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(gemma_config(head_dim=512) | {"global_head_dim": 64}), encoding="utf-8")
     rows = {
@@ -98,7 +100,7 @@ def test_the_keys_say_where_a_size_of_single_layers_stands(tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize("nothing", [{}, None])
-def test_where_no_layer_has_anything_of_its_own_every_architecture_is_what_it_is_without_the_key(
+def test_a_per_layer_config_without_overrides_changes_no_architecture(
     nothing: dict[str, Any] | None,
 ) -> None:
     assert pc.count(QWEN | {PER_LAYER: nothing}).total == TOTAL
@@ -107,28 +109,42 @@ def test_where_no_layer_has_anything_of_its_own_every_architecture_is_what_it_is
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        (QWEN | {PER_LAYER: {"1": {"intermediate_size": 8}}}, f"{PER_LAYER}: overrides sizes of single layers, which is not supported"),
+        (QWEN | {PER_LAYER: {"1": {"intermediate_size": 8}}},
+         f"{PER_LAYER}: overrides sizes of single layers, which is not supported"),
         (QWEN | {PER_LAYER: []}, f"{PER_LAYER}: overrides sizes of single layers, which is not supported"),
         (GEMMA | {PER_LAYER: []}, f"{PER_LAYER} = a list (expected a mapping of layers)"),
         (GEMMA | {PER_LAYER: {"5": 512}}, f"{PER_LAYER}.5 = 512 (expected a mapping)"),
         (GEMMA | {PER_LAYER: {"30": {}}}, f"{PER_LAYER}: has layer 30 (expected layers from 0 to 29)"),
         (GEMMA | {PER_LAYER: {"-1": {}}}, f"{PER_LAYER}: has layer -1 (expected layers from 0 to 29)"),
-        (GEMMA | {PER_LAYER: {"9" * 5000: {}}}, f"{PER_LAYER}: has layer 999999999…9999999999 (expected layers from 0 to 29)"),
-        (GEMMA | {PER_LAYER: {"5": {"head_dim": 512}}}, f"{PER_LAYER}: overrides sizes of single layers, which is not supported"),
-        (GEMMA | {PER_LAYER: {"0": {"head_dim": 8}}}, f"{PER_LAYER}: overrides sizes of single layers, which is not supported"),
-        (gemma_config(intermediate_size=8), f"{PER_LAYER}.05.intermediate_size: overrides sizes of single layers, which is not supported"),
+        (GEMMA | {PER_LAYER: {"9" * 5000: {}}},
+         f"{PER_LAYER}: has layer 999999999…9999999999 (expected layers from 0 to 29)"),
+        (GEMMA | {PER_LAYER: {"5": {"head_dim": 512}}},
+         f"{PER_LAYER}: overrides sizes of single layers, which is not supported"),
+        (GEMMA | {PER_LAYER: {"0": {"head_dim": 8}}},
+         f"{PER_LAYER}: overrides sizes of single layers, which is not supported"),
+        (gemma_config(intermediate_size=8),
+         f"{PER_LAYER}.05.intermediate_size: overrides sizes of single layers, which is not supported"),
         (gemma_config(head_dim=0), f"{PER_LAYER}.05.head_dim = 0 (expected a positive integer)"),
-        (GEMMA | {PER_LAYER: {}, "layer_types": [["full_attention"]] * 30}, f"{PER_LAYER}: cannot be derived from {PER_LAYER} (expected a config that the reference can build)"),
+        (GEMMA | {PER_LAYER: {}, "layer_types": [["full_attention"]] * 30},
+         f"{PER_LAYER}: cannot be derived from {PER_LAYER} (expected a config that the reference can build)"),
         (DOTS | {PER_LAYER: {}}, "head_dim = 256 (expected 192, the sum of its parts)"),
-        (DOTS | {PER_LAYER: {"2": WINDOW | {"head_dim": 200}}}, f"{PER_LAYER}.2.head_dim = 200 (expected 256, the sum of its parts)"),
-        (DOTS | {PER_LAYER: {"2": WINDOW | {"num_key_value_heads": 8}}}, f"{PER_LAYER}.2.num_key_value_heads = 8 for 64 heads (expected 64)"),
-        ({"model_type": "gemma4", PER_LAYER: {}}, f"{PER_LAYER}: overrides sizes of single layers, which is not supported"),
-        ({"model_type": "gemma4", "text_config": gemma_config(hidden_size=8)}, f"text_config.{PER_LAYER}.05.hidden_size: overrides sizes of single layers, which is not supported"),
-        ({"model_type": "llava", PER_LAYER: {}}, f"{PER_LAYER}: overrides sizes of single layers, which is not supported"),
-        ({"model_type": "gemma3", "text_config": {PER_LAYER: {"1": {"head_dim": 8}}}}, f"text_config.{PER_LAYER}: overrides sizes of single layers, which is not supported"),
-        ({"model_type": "gemma3", "vision_config": {PER_LAYER: {"1": {"intermediate_size": 8}}}}, f"vision_config.{PER_LAYER}: overrides sizes of single layers, which is not supported"),
-        ({"model_type": "llava", "text_config": {"model_type": "llama", PER_LAYER: {"1": {"head_dim": 8}}}}, f"text_config.{PER_LAYER}: overrides sizes of single layers, which is not supported"),
+        (DOTS | {PER_LAYER: {"2": WINDOW | {"head_dim": 200}}},
+         f"{PER_LAYER}.2.head_dim = 200 (expected 256, the sum of its parts)"),
+        (DOTS | {PER_LAYER: {"2": WINDOW | {"num_key_value_heads": 8}}},
+         f"{PER_LAYER}.2.num_key_value_heads = 8 for 64 heads (expected 64)"),
+        ({"model_type": "gemma4", PER_LAYER: {}},
+         f"{PER_LAYER}: overrides sizes of single layers, which is not supported"),
+        ({"model_type": "gemma4", "text_config": gemma_config(hidden_size=8)},
+         f"text_config.{PER_LAYER}.05.hidden_size: overrides sizes of single layers, which is not supported"),
+        ({"model_type": "llava", PER_LAYER: {}},
+         f"{PER_LAYER}: overrides sizes of single layers, which is not supported"),
+        ({"model_type": "gemma3", "text_config": {PER_LAYER: {"1": {"head_dim": 8}}}},
+         f"text_config.{PER_LAYER}: overrides sizes of single layers, which is not supported"),
+        ({"model_type": "gemma3", "vision_config": {PER_LAYER: {"1": {"intermediate_size": 8}}}},
+         f"vision_config.{PER_LAYER}: overrides sizes of single layers, which is not supported"),
+        ({"model_type": "llava", "text_config": {"model_type": "llama", PER_LAYER: {"1": {"head_dim": 8}}}},
+         f"text_config.{PER_LAYER}: overrides sizes of single layers, which is not supported"),
     ],
 )  # fmt: skip
-def test_what_no_declaration_has_a_place_for_is_refused(document: dict[str, Any], message: str) -> None:
+def test_an_override_that_no_architecture_declares_is_an_error(document: dict[str, Any], message: str) -> None:
     assert model_error(document) == message

@@ -23,7 +23,7 @@ CASES = load_task_heads()
 NAMES = sorted(f"{model_type}.{cls}" for model_type in DECLARED for cls in task_heads(model_type))
 LLAMA = {
     "model_type": "llama", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "intermediate_size": 40,
+        "intermediate_size": 40,
 }  # fmt: skip
 LLAMA_BODY = 96 * 32 + 2 * (4 * 32 * 32 + 3 * 32 * 40 + 2 * 32) + 32
 
@@ -56,7 +56,7 @@ REFUSED_LABELS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_frozen_cases_are_of_every_class() -> None:
+def test_frozen_cases_cover_every_class() -> None:
     assert sorted(CASES) == NAMES
     assert [name for name, cases in CASES.items() if not cases] == []
 
@@ -83,7 +83,7 @@ def test_a_class_with_another_head_is_counted_as_the_reference_built_it(name: st
         }.values()
     ),
 )
-def test_every_view_reads_a_class_with_another_head(name: str) -> None:
+def test_every_view_supports_a_class_with_another_head(name: str) -> None:
     config = CASES[name][0]["config"]
     count = pc.count(config)
     assert (count.reference, count.not_counted) == (name.partition(".")[2], ())
@@ -107,7 +107,7 @@ def test_every_view_reads_a_class_with_another_head(name: str) -> None:
         ("LlamaForQuestionAnswering", {"num_labels": 5}, {"qa_outputs.weight": (2, 32), "qa_outputs.bias": (2,)}),
     ],
 )
-def test_the_head_stands_on_the_body_and_is_of_component_other(
+def test_the_head_follows_the_body_and_belongs_to_component_other(
     cls: str, keys: dict[str, Any], head: dict[str, tuple[int, ...]]
 ) -> None:
     count = pc.count({**LLAMA, **keys, "architectures": [cls]})
@@ -122,7 +122,7 @@ def test_the_head_stands_on_the_body_and_is_of_component_other(
     assert (count.lm_head, count.embedding, count.tied) == (0, 96 * 32, False)
 
 
-def test_question_answering_keeps_its_older_names() -> None:
+def test_question_answering_classes_have_their_older_names() -> None:
     """`base_model_prefix = "transformer"` in LlamaForQuestionAnswering of the reference."""
     names = [
         tensor.name
@@ -133,7 +133,7 @@ def test_question_answering_keeps_its_older_names() -> None:
 
 
 @pytest.mark.parametrize(("keys", "labels"), LABELS)
-def test_labels(keys: dict[str, Any], labels: int) -> None:
+def test_the_number_of_labels_is_read_from_the_config(keys: dict[str, Any], labels: int) -> None:
     assert (
         pc.count({**LLAMA, **keys, "architectures": ["LlamaForSequenceClassification"]}).components["other"]
         == 32 * labels
@@ -141,11 +141,11 @@ def test_labels(keys: dict[str, Any], labels: int) -> None:
 
 
 @pytest.mark.parametrize(("keys", "message"), REFUSED_LABELS)
-def test_wrong_labels(keys: dict[str, Any], message: str) -> None:
+def test_an_invalid_number_of_labels_is_an_error(keys: dict[str, Any], message: str) -> None:
     assert model_error({**LLAMA, **keys, "architectures": ["LlamaForSequenceClassification"]}) == message
 
 
-def test_labels_of_a_composite_stand_outside_its_sections() -> None:
+def test_labels_of_a_multimodal_model_are_at_the_top_level() -> None:
     config = {
         "model_type": "gemma3",
         "architectures": ["Gemma3ForSequenceClassification"],
@@ -164,21 +164,21 @@ def test_labels_of_a_composite_stand_outside_its_sections() -> None:
         ("qwen2", "JevForDecision", "Qwen2ForCausalLM"),
     ],
 )
-def test_a_class_that_is_not_declared_is_refused_by_name(model_type: str, cls: str, supported: str) -> None:
+def test_an_undeclared_class_is_an_error_that_names_it(model_type: str, cls: str, supported: str) -> None:
     message = model_error({"model_type": model_type, "architectures": [cls]})
     assert message.startswith(f"architectures.0 = {cls} is not supported for model_type {model_type} (expected ")
     assert supported.removesuffix(" or ") in message
 
 
 @pytest.mark.parametrize("cls", ["Gemma3Model", "MllamaModel", "Gemma4Model", "Qwen3_5Model"])
-def test_a_composite_without_a_head_is_its_own_class(cls: str) -> None:
+def test_a_multimodal_model_without_a_head_is_its_own_class(cls: str) -> None:
     model_type = cls.removesuffix("Model").lower()
     whole = pc.count({"model_type": model_type})
     bare = pc.count({"model_type": model_type, "architectures": [cls]})
     assert (bare.reference, bare.not_counted, bare.total) == (cls, ("lm_head",), whole.total - whole.lm_head)
 
 
-def test_another_head_of_a_composite_whose_language_model_alone_is_declared_is_refused() -> None:
+def test_a_task_head_on_a_partly_supported_multimodal_model_is_an_error() -> None:
     message = "architectures.0 = Qwen3ASRForTokenClassification has a head that is not supported for this model type"
     assert model_error({"model_type": "qwen3_asr", "architectures": ["Qwen3ASRForTokenClassification"]}).startswith(
         message
@@ -192,12 +192,12 @@ def test_the_headline_names_the_class(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "as built by LlamaForSequenceClassification" in out
 
 
-def test_labels_are_a_size_that_can_be_set() -> None:
+def test_the_number_of_labels_can_be_set() -> None:
     config = {**LLAMA, "architectures": ["LlamaForSequenceClassification"]}
     assert pc.count(pc.what_if(config, n_labels=7)).total == LLAMA_BODY + 7 * 32
 
 
-def test_a_zoo_entry_may_name_such_a_class() -> None:
+def test_a_zoo_entry_may_name_a_class_with_another_head() -> None:
     sizes = pc.load({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}).sizes
     entry = {"architecture": "llama.LlamaForSequenceClassification", "config": sizes.model_dump()}
     assert pc.count(entry).total == LLAMA_BODY + 2 * 32

@@ -1,7 +1,4 @@
-"""What a typed word means where it is more than a zoo name: bare names of files, URLs of the Hub.
-
-And what Python takes for a model.
-"""
+"""Words that are not zoo names: bare file names, URLs of the Hub; and the objects that Python accepts as models."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("path", ["my-qwen/config.json", "somebody/my-qwen/config.json", "my-qwen"])
-def test_a_folder_or_file_works_by_its_bare_name(path: str, run: Runner) -> None:
+def test_a_folder_or_file_is_read_by_its_bare_name(path: str, run: Runner) -> None:
     write_config(path)
     word = path.removesuffix("/config.json")
     assert pc.count(word).total == TOTAL
@@ -42,7 +39,7 @@ def test_a_folder_or_file_works_by_its_bare_name(path: str, run: Runner) -> None
     assert run("compare", word, "gpt2-small", "--csv", "--columns", "total").out.splitlines()[1].endswith(str(TOTAL))
 
 
-def test_a_bare_folder_comes_before_the_cache_as_in_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_takes_precedence_over_the_cache_as_in_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", "hf")
     write_cache("somebody/my-qwen", "abc", QWEN | {"num_hidden_layers": 1})
     assert pc.count("somebody/my-qwen").total < TOTAL
@@ -50,7 +47,7 @@ def test_a_bare_folder_comes_before_the_cache_as_in_transformers(monkeypatch: py
     assert pc.count("somebody/my-qwen").total == TOTAL
 
 
-def test_a_name_of_the_zoo_comes_before_a_folder_and_a_note_says_so(run: Runner) -> None:
+def test_a_zoo_name_takes_precedence_over_a_folder_with_a_note(run: Runner) -> None:
     write_config("gpt2-small/config.json")
     done = run("gpt2-small")
     assert (done.code, done.err) == (0, 'note: using the zoo model "gpt2-small"; for the folder, pass ./gpt2-small\n')
@@ -63,7 +60,7 @@ def test_a_name_of_the_zoo_comes_before_a_folder_and_a_note_says_so(run: Runner)
     assert [line.partition(",")[0] for line in done.out.splitlines()] == ["id", "gpt-oss-20b", "gpt-oss-120b"]
 
 
-def test_a_checkpoint_works_by_its_bare_name(run: Runner) -> None:
+def test_a_checkpoint_is_read_by_its_bare_name(run: Runner) -> None:
     write_config("model.safetensors.index.json", {"metadata": {"total_size": 0}, "weight_map": {}})
     Path("store").mkdir()
     Path("model.safetensors.index.json").rename("store/model.safetensors.index.json")
@@ -91,7 +88,7 @@ def test_a_checkpoint_works_by_its_bare_name(run: Runner) -> None:
         ("https://huggingface.co/gpt2/blob/main/config.json", "gpt2", "main"),
     ],
 )  # fmt: skip
-def test_a_hugging_face_url_is_its_repository(url: str, repo: str, revision: str) -> None:
+def test_a_hugging_face_url_is_parsed_into_repository_and_revision(url: str, repo: str, revision: str) -> None:
     assert parse_hub_url(url) == HubAddress(repo, revision)
 
 
@@ -122,12 +119,12 @@ def test_a_url_finds_the_repository_in_the_local_cache_at_its_revision(monkeypat
     )
 
 
-def test_a_zoo_entry_answers_for_no_other_revision_than_main() -> None:
+def test_a_zoo_entry_is_used_for_the_main_revision_only() -> None:
     expected = "revision 'abc' of 'Qwen/Qwen3-8B' is not in the local Hugging Face cache"
     assert model_error("https://huggingface.co/Qwen/Qwen3-8B/blob/abc/config.json").startswith(expected)
 
 
-def test_a_url_is_never_a_file_of_the_current_directory() -> None:
+def test_a_url_is_never_read_as_a_local_file() -> None:
     write_config("hf.co/somebody/my-qwen/config.json")
     write_config("somebody/my-qwen/config.json")
     assert model_error("hf.co/somebody/my-qwen").startswith("unknown model 'somebody/my-qwen'")
@@ -162,15 +159,15 @@ def test_a_url_is_never_a_file_of_the_current_directory() -> None:
         ("https://hf.co/\x1b[2J", r"unknown model '\x1b[2J'"),
     ],
 )
-def test_a_url_of_anything_else_is_refused(url: str, problem: str) -> None:
+def test_a_url_of_anything_else_is_an_error(url: str, problem: str) -> None:
     assert model_error(url).startswith(problem)
 
 
-# ---- what Python takes
+# ---- Python objects
 
 
 class Config:
-    """What transformers' configs have in common."""
+    """The interface that all transformers configs share."""
 
     model_type = "qwen3"
 
@@ -186,7 +183,7 @@ class Dtype:
         return "torch.bfloat16"
 
 
-def test_a_config_object_is_read_as_the_config_json_that_it_would_be_saved_as() -> None:
+def test_a_config_object_is_read_like_the_config_json_that_it_saves() -> None:
     config = Config(
         QWEN | {"id2label": {0: "LABEL_0"}, "torch_dtype": Dtype(), "layer_types": ("full_attention",) * 36},
         "Qwen/Qwen3-8B",
@@ -198,7 +195,7 @@ def test_a_config_object_is_read_as_the_config_json_that_it_would_be_saved_as() 
     assert pc.what_if(config, n_layers=1).original is not None
 
 
-def test_a_config_object_whose_to_dict_returns_no_mapping_is_refused() -> None:
+def test_a_config_object_whose_to_dict_returns_no_mapping_is_an_error() -> None:
     assert model_error(Config([1])).startswith("to_dict() of Config does not return a mapping")
     assert model_error(Config).startswith("type is not a model")
 
@@ -210,7 +207,7 @@ class Failing(Config):
         return self.to_dict() if self.answer == "itself" else self.answer
 
 
-def test_a_config_object_whose_to_dict_fails_is_refused() -> None:
+def test_a_config_object_whose_to_dict_fails_is_an_error() -> None:
     circle: dict[str, Any] = {"model_type": "qwen3"}
     circle["inner"] = circle
     assert model_error(Failing(KeyError("hidden_size"))).startswith(
@@ -225,14 +222,14 @@ def test_a_config_object_whose_to_dict_fails_is_refused() -> None:
     assert model_error(Failing({(1, 2): 3})).startswith("to_dict() of Failing raises TypeError: keys must be str")
 
 
-def test_a_dict_like_and_any_path_object_work() -> None:
+def test_any_mapping_and_any_path_object_are_accepted() -> None:
     write_config("my-qwen/config.json")
     assert pc.count(UserDict(QWEN)).total == TOTAL
     assert pc.count(Path("my-qwen")).total == pc.count(PurePath("my-qwen/config.json")).total == TOTAL
     assert pc.compare([Path("my-qwen")])["total"].tolist() == [TOTAL]
 
 
-def test_python_m_paramcount_is_the_command(run: Runner) -> None:
+def test_python_m_paramcount_runs_the_command_line(run: Runner) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "paramcount", "gpt2-small", "--csv"], capture_output=True, text=True, check=False
     )
