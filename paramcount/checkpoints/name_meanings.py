@@ -10,7 +10,7 @@ from paramcount.checkpoints.folding import Indices, split_name
 
 MOST_WORDS = 24  # of a name that are examined
 LAST_WORDS = 3  # layer_norm1.0.weight
-KNOWN_NAMES = 1 << 14  # size of the caches
+CACHE_SIZE = 1 << 14  # names
 
 MTP_LAYER = "MTP layer"
 MTP_MARKS = {"eh_proj", "enorm", "hnorm"}  # a layer with one of these tensors is an MTP layer
@@ -206,14 +206,14 @@ def read_meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
     )
 
 
-@lru_cache(maxsize=KNOWN_NAMES)
+@lru_cache(maxsize=CACHE_SIZE)
 def find_mtp_marks(kind: str) -> tuple[bool, bool]:
     """Whether a name marks its layer as an MTP layer, and whether it is inside a module of MTP layers."""
     words = set(kind.split("."))
     return bool(words & MTP_MARKS), bool(words & MTP_PLACES)
 
 
-@lru_cache(maxsize=KNOWN_NAMES)
+@lru_cache(maxsize=CACHE_SIZE)
 def find_meaning(kind: str) -> str | None:
     """The meaning of a name with # for each index: a component, `buffer` or `legacy_buffer`; None if unknown.
 

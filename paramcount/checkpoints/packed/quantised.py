@@ -191,13 +191,13 @@ def fit_groups(groups: Sequence[Group], config: QuantizationScheme) -> list[Fit]
             votes[_drop_activation_scales(match.packing)] += 1
     majority = max(votes, key=lambda packing: votes[packing]) if votes else None
     blocks = _find_fp8_blocks(groups, config)
-    known: dict[tuple[str, str, Pieces], Fit] = {}
+    fit_of_key: dict[tuple[str, str, Pieces], Fit] = {}
     fits = []
     for group in groups:
         key = (group.family, group.ending, group.pieces)
-        if key not in known:
-            known[key] = _fit_group(group, config, majority, blocks)
-        fits.append(known[key])
+        if key not in fit_of_key:
+            fit_of_key[key] = _fit_group(group, config, majority, blocks)
+        fits.append(fit_of_key[key])
     return fits
 
 
@@ -233,14 +233,14 @@ def _fit_group(group: Group, config: QuantizationScheme, majority: Packing | Non
 def find_contradictions(packed: Sequence[tuple[Group, Fit]], config: QuantizationScheme) -> list[tuple[str, str]]:
     """Tensors whose packing contradicts the config, or the rest of the file."""
     faults = []
-    known: dict[tuple[Pieces, Packing], str] = {}
+    problems: dict[tuple[Pieces, Packing], str] = {}
     for group, fit in packed:
         if fit.packing and fit.shape and not fit.faults:
             key = (group.pieces, fit.packing)
-            if key not in known:
-                known[key] = describe_contradiction(group, fit.shape, fit.packing, config)
-            if known[key]:
-                faults.append((group.names[0], known[key]))
+            if key not in problems:
+                problems[key] = describe_contradiction(group, fit.shape, fit.packing, config)
+            if problems[key]:
+                faults.append((group.names[0], problems[key]))
     return faults + find_missing_indices(packed)
 
 
