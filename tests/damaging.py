@@ -1,4 +1,4 @@
-"""Checkpoints damaged one way at a time: what is done to the tensors of a header, and what has to be said of it."""
+"""Checkpoints with one kind of damage at a time: the change to the tensors of a header, and the expected report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 class Finding(NamedTuple):
-    """What has to be said of one tensor."""
+    """The expected report for one tensor."""
 
     finding: str
     name: str
@@ -33,7 +33,7 @@ Damage: TypeAlias = Callable[[Tensors, str], Iterator[DamagedCheckpoint]]  # of 
 def replace_tensor(
     tensors: Tensors, name: str, *says: Finding, instead: dict[str, tuple[str, Shape]] | None = None
 ) -> DamagedCheckpoint:
-    """The tensors with others in the place of one."""
+    """The tensors with others in place of one."""
     found: Tensors = {}
     for each, tensor in tensors.items():
         found |= {each: tensor} if each != name else instead or {}
@@ -41,12 +41,12 @@ def replace_tensor(
 
 
 def parent_module(name: str) -> str:
-    """The module that holds a tensor, or the tensor's own stem: what has to be named where its packing is damaged."""
+    """The module of a tensor, or the tensor's own stem: the name that a report on its packing must contain."""
     return re.sub(r"(_blocks|_scales|_scale_inv|\.\w+)$", "", name)
 
 
 def mistaken_names(name: str) -> list[str]:
-    """Names that a tensor might be given by mistake: with a word more or less, of another layer."""
+    """Names that a tensor may have by mistake: with a word more or less, or of another layer."""
     words = name.split(".")
     found = [f"draft.{name}", ".".join((*words[:-1], f"old_{words[-1]}"))]
     if any(word.isdigit() for word in words):
@@ -76,7 +76,7 @@ def transpose_tensor(tensors: Tensors, name: str) -> Iterator[DamagedCheckpoint]
 
 
 def resize_tensor(tensors: Tensors, name: str) -> Iterator[DamagedCheckpoint]:
-    """With as many values in another shape."""
+    """The same number of values in another shape."""
     dtype, shape = tensors[name]
     shapes = [(*shape, 1), (1, *shape)]
     if len(shape) > 1 and shape[-1] % 2 == 0:
@@ -89,7 +89,7 @@ def resize_tensor(tensors: Tensors, name: str) -> Iterator[DamagedCheckpoint]:
 
 
 def move_row(tensors: Tensors, name: str) -> Iterator[DamagedCheckpoint]:
-    """Shorter by a row that another one has too much: all of them together have as many values as before."""
+    """One tensor a row shorter and another a row longer, so that the number of values is unchanged."""
     dtype, shape = tensors[name]
     for other, (type_of_other, shape_of_other) in tensors.items():
         if other != name and type_of_other == dtype and shape[1:] == shape_of_other[1:] and shape and shape[0] > 1:
@@ -118,7 +118,7 @@ DAMAGES: dict[str, Damage] = {
 
 
 def list_findings(found: Verification) -> set[Finding]:
-    """What a verification says against a checkpoint, tensor by tensor where each stands alone."""
+    """The problems that a verification reports for separate tensors."""
     return {
         Finding(line.finding.kind, line.pattern, line.finding.declared_shape, line.finding.file_shape)
         for line in found.lines
@@ -127,11 +127,11 @@ def list_findings(found: Verification) -> set[Finding]:
 
 
 def list_complaints(found: Verification) -> str:
-    """All that it says against the checkpoint."""
+    """All problems that a verification reports."""
     return "\n".join((*found.faults, *(line.pattern for line in found.lines if not line.finding.ok)))
 
 
 def sample_names(names: list[str], n: int) -> list[str]:
-    """Of tensors that differ only in layer or expert one each, and of these so many, from first to last."""
+    """One tensor per group that differs only in layer or expert, and of these a number from first to last."""
     kinds = list({re.sub(r"\d+", "#", name): name for name in names}.values())
     return [kinds[i * (len(kinds) - 1) // max(1, n - 1)] for i in range(min(n, len(kinds)))]

@@ -40,7 +40,7 @@ def parse_header(header: Mapping[str, Any]) -> Tensors:
 
 
 def make_header(tensors: Tensors) -> dict[str, Any]:
-    """A header with these tensors, one behind the other."""
+    """A header with these tensors, in order without gaps."""
     found, start = {}, 0
     for name, (dtype, shape) in tensors.items():
         stop = start + tensor_bytes(dtype, shape)
@@ -74,7 +74,7 @@ def write_file(path: Path, tensors: Tensors) -> Path:
 
 
 def write_shards(folder: Path, tensors: Tensors, shards: int = 3) -> Path:
-    """The index of a model in several files, and the files."""
+    """The index of a sharded model, and its files."""
     placed = assign_shards(tensors, shards)
     files: dict[str, Tensors] = {}
     for name, tensor in tensors.items():
@@ -85,7 +85,7 @@ def write_shards(folder: Path, tensors: Tensors, shards: int = 3) -> Path:
 
 
 def assign_shards(tensors: Tensors, shards: int) -> dict[str, str]:
-    """{tensor: its file}, in order and about as many in each."""
+    """{tensor: file}, in order and with about equal numbers of tensors."""
     return {
         name: f"model-{1 + i * shards // len(tensors):05}-of-{shards:05}.safetensors" for i, name in enumerate(tensors)
     }

@@ -1,4 +1,4 @@
-"""Checkpoints in tests as large as they come."""
+"""The largest checkpoints, for tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARDS = 163  # as the release of DeepSeek-V3 has
 
 
 def write_deepseek(folder: Path) -> Tensors:
-    """DeepSeek-V3 as released, in FP8 with its scales and its MTP layer, every value a hole."""
+    """DeepSeek-V3 as released, in FP8 with its scales and its MTP layer, as sparse files."""
     facts = [json.loads(path.read_text(encoding="utf-8")) for path in TRUTH.glob("*.json")]
     (config,) = [fact["config"] for fact in facts if fact["zoo_id"] == "deepseek-v3"]
     tensors = make_release(config)
@@ -33,9 +33,7 @@ LLAMA = {
 
 
 def write_llama(folder: Path) -> Path:
-    """A small Llama with a vocabulary of 150,000 tokens and as many merges, written by the gguf package, beside its
-    config.json.
-    """
+    """A small Llama with 150,000 tokens and as many merges, written by the gguf package, with its config.json."""
     (folder / "config.json").write_text(json.dumps(LLAMA), encoding="utf-8")
     n, d, ff = 150_000, 32, 48
     writer = gguf.GGUFWriter(folder / "model.gguf", "llama")

@@ -119,12 +119,12 @@ def repeat_layers(layer: Mapping[str, Shape], before: str = "model.layers.") -> 
 
 
 def repeat_experts(layer: Mapping[str, Shape]) -> Shapes:
-    """Each of the three experts of a layer."""
+    """The three experts of a layer."""
     return {name.replace("*", str(i)): shape for i in range(3) for name, shape in layer.items()}
 
 
 def add_biases(matrices: Mapping[str, Shape]) -> Shapes:
-    """Matrices [out, in], norms, convolutions, and the bias of each."""
+    """Matrices [out, in], norms, convolutions, and their biases."""
     return {
         f"{name}.{ending}": of
         for name, shape in matrices.items()
@@ -133,7 +133,7 @@ def add_biases(matrices: Mapping[str, Shape]) -> Shapes:
 
 
 def rename_shapes(shapes: Mapping[str, Shape], *changes: tuple[str, str]) -> Shapes:
-    """The same under other names."""
+    """The same tensors with other names."""
     found = {}
     for name, shape in shapes.items():
         for before, after in changes:
@@ -143,7 +143,7 @@ def rename_shapes(shapes: Mapping[str, Shape], *changes: tuple[str, str]) -> Sha
 
 
 def transpose_shapes(shapes: Mapping[str, Shape], *ends: str) -> Shapes:
-    """Those whose names end so with their last two axes exchanged."""
+    """The tensors whose names end this way, with their last two axes swapped."""
     return {
         name: (*shape[:-2], shape[-1], shape[-2]) if name.endswith(ends) else shape for name, shape in shapes.items()
     }

@@ -1,5 +1,5 @@
-"""A checkpoint without a model: what it stores by component, tied copies, the models of the zoo whose tensors it holds,
-names folded into patterns.
+"""A checkpoint without a model: components, tied copies, the zoo models whose tensors it has, and names folded into
+patterns.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def unfold_pattern(pattern: str) -> set[str]:
-    """The names that a pattern stands for."""
+    """The names that a pattern matches."""
     parts = SETS.split(pattern)
     sets = []
     for text in parts[1::2]:
@@ -77,13 +77,13 @@ def test_layers_and_experts_are_one_pattern() -> None:
     assert fold_names(names) == [("model.layers.{3-60}.mlp.experts.{0-255}.up_proj.weight", names)]
 
 
-def test_a_layer_that_lacks_an_expert_stands_apart() -> None:
+def test_a_layer_without_one_expert_is_a_pattern_of_its_own() -> None:
     names = [f"l.{layer}.e.{expert}" for layer in range(4) for expert in range(3) if (layer, expert) != (2, 1)]
     assert [pattern for pattern, _ in fold_names(names)] == ["l.{0-1,3}.e.{0-2}", "l.2.e.{0,2}"]
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_patterns_stand_for_exactly_their_names(seed: int) -> None:
+def test_patterns_match_exactly_their_names(seed: int) -> None:
     draw = random.Random(seed)  # noqa: S311
     words = ["h", "0", "1", "2", "3", "7", "10", "01", "{0-1}", "}", "", "é", "٣", "1" * 12]
     names = list({".".join(draw.choices(words, k=draw.randrange(1, 5))) for _ in range(draw.randrange(1, 400))})
@@ -94,7 +94,7 @@ def test_patterns_stand_for_exactly_their_names(seed: int) -> None:
         assert len(alike) == len(set(alike))
 
 
-def test_what_only_looks_like_an_index_is_a_word() -> None:
+def test_a_word_that_only_looks_like_an_index_is_not_folded() -> None:
     many = ".".join(["0"] * MOST_INDICES)
     names = [
         "h.01.w",
@@ -130,7 +130,7 @@ EXCEPTIONS = {
 
 
 def list_models() -> Iterator[tuple[str, Count]]:
-    """Every model of the zoo, every supported model type as it is by default, and those of other publishers' code."""
+    """Every zoo model, every supported model type with its defaults, and the classes that other publishers wrote."""
     for id in zoo.list_ids():
         if not zoo.load_entry(id).estimate:
             yield id, count_model(zoo.load_entry(id))
@@ -141,7 +141,7 @@ def list_models() -> Iterator[tuple[str, Count]]:
 
 
 def expect_component(tensor: Tensor) -> str:
-    """What a declaration says of a tensor: its component in the overview, of a fused one the first, or its role."""
+    """A declared tensor's component (the first one of a fused tensor), or its role."""
     component = tensor.splits[0][0] if tensor.splits else tensor.component
     return locate_component(tensor.part, component)[0] if tensor.role == "parameter" else tensor.role
 
@@ -164,7 +164,7 @@ def find_disagreements() -> tuple[int, dict[str, set[str]]]:
     return n, found
 
 
-def test_names_mean_what_every_declaration_says_but_for_a_few() -> None:
+def test_names_have_the_component_of_every_declaration_with_few_exceptions() -> None:
     n, found = find_disagreements()
     assert set(found) == set(EXCEPTIONS)
     assert n > 10_000
@@ -172,7 +172,7 @@ def test_names_mean_what_every_declaration_says_but_for_a_few() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_that_the_reference_saves_sum_to_the_components_of_its_config(name: str) -> None:
+def test_components_read_from_the_reference_s_names_match_the_config(name: str) -> None:
     found, count = (
         pc.stored_in(write_header(Path("header.json"), load_saved(name).tensors)),
         pc.count(load_saved(name).config),
@@ -191,7 +191,7 @@ def test_names_that_the_reference_saves_sum_to_the_components_of_its_config(name
         ("deepseek-v2-lite", "deepseek2"),
     ],
 )  # fmt: skip
-def test_names_of_gguf_mean_the_same(id: str, architecture: str) -> None:
+def test_gguf_names_have_the_same_components(id: str, architecture: str) -> None:
     count = pc.count(id)
     tensors = list_gguf_tensors([tensor for tensor in count.tensors if tensor.part != "mtp"], (), architecture, count)
     assert {tensor.name: find_meaning(name_kind(tensor.name)) for tensor in tensors} == {
@@ -199,8 +199,8 @@ def test_names_of_gguf_mean_the_same(id: str, architecture: str) -> None:
     }
 
 
-def test_every_name_that_the_gguf_package_knows_of_a_decoder_tells_something() -> None:
-    """Those that tell nothing: of embedding models, of vision experts, of latent experts."""
+def test_every_decoder_name_of_the_gguf_package_has_a_meaning() -> None:
+    """Names without a meaning: of embedding models, vision experts and latent experts."""
     names = [
         name.replace("{bid}", "#")
         for name in gguf.TENSOR_NAMES.values()
@@ -210,13 +210,13 @@ def test_every_name_that_the_gguf_package_knows_of_a_decoder_tells_something() -
     assert {re.sub(r"vis_.*|ffn_latent_.*", "…", name) for name in untold} == {"blk.#.…"}
 
 
-def test_a_name_that_nobody_gave_tells_nothing() -> None:
+def test_an_invented_name_has_no_meaning() -> None:
     assert [find_meaning(name) for name in ("", ".", "#", "weight", "a.b", "q_projx.weight", "norm" * 500)] == [
         None
     ] * 6 + ["norm"]
 
 
-def test_a_bias_is_no_mask() -> None:
+def test_a_bias_is_not_a_mask() -> None:
     found = read_meanings({"h.0.attn.bias": (1, 1, 8, 8), "h.1.attn.bias": (24,)})
     assert (list(found.components.values()), found.unrecognized) == (["legacy buffer", "other"], ("h.1.attn.bias",))
 
@@ -232,7 +232,7 @@ MASKS = {f"h.{layer}.attn.bias": ("F32", (1, 1, 1024, 1024)) for layer in range(
 
 
 def reference_tensors(id: str, dtype: str = "BF16") -> Tensors:
-    """The tensors of a model whose layers are all alike, as the reference names and shapes them."""
+    """The tensors of a model with layers of one kind, as the reference names and shapes them."""
     names = expect_names(id)
     return {
         name.replace("{}", str(i)): (dtype, shape) for name, (shape, copies) in names.items() for i in range(copies)
@@ -248,7 +248,7 @@ UNIFORM = [
 
 
 def write_small_gpt2(**more: Any) -> Path:
-    """A real GPT-2 of two layers, its values random."""
+    """A real GPT-2 with two layers and random values."""
     draw = np.random.default_rng(0)
     shapes = {
         "wte.weight": (20, 8),
@@ -263,7 +263,7 @@ def write_small_gpt2(**more: Any) -> Path:
     return Path("model.safetensors")
 
 
-def test_gpt2_as_released_is_counted_by_component_and_named() -> None:
+def test_released_gpt2_is_counted_by_component_and_identified() -> None:
     found = pc.stored_in(write_file(Path("model.safetensors"), reference_tensors("gpt2-small", "F32") | MASKS))
     assert found.components == dict.fromkeys(COMPONENTS, 0) | GPT2
     assert (found.total, found.zoo, found.by, found.beside) == (
@@ -280,12 +280,12 @@ def test_gpt2_as_released_is_counted_by_component_and_named() -> None:
     assert sum(pattern.tensors for pattern in found.patterns) == 160
 
 
-def test_there_are_many_models_whose_layers_are_all_alike() -> None:
+def test_many_zoo_models_have_layers_of_one_kind() -> None:
     assert len(UNIFORM) >= 12
 
 
 @pytest.mark.parametrize("id", UNIFORM)
-def test_a_file_with_the_tensors_of_the_reference_is_named(id: str) -> None:
+def test_a_file_with_the_reference_s_tensors_is_identified(id: str) -> None:
     found = pc.stored_in(write_file(Path("model.safetensors"), reference_tensors(id)))
     assert id in found.zoo
     assert (found.total, found.components["embedding"]) == (
@@ -295,7 +295,7 @@ def test_a_file_with_the_tensors_of_the_reference_is_named(id: str) -> None:
 
 
 def make_checkpoint(count: Count) -> Checkpoint:
-    """A checkpoint with the tensors of a declaration, of which only a header is there."""
+    """A checkpoint with the tensors of a declaration, of which only the header exists."""
     tensors = expand_names(
         t for t in count.tensors if t.tied_to is None and t.part != "mtp" and t.role != "legacy_buffer"
     )
@@ -310,26 +310,26 @@ def make_checkpoint(count: Count) -> Checkpoint:
     [id for id, found in load_reference().items() if MANY or sum(found["shapes"].values()) < SMALL],
     size=20,
 )
-def test_every_model_of_the_zoo_is_named_by_its_own_tensors(id: str) -> None:
+def test_every_zoo_model_is_identified_by_its_own_tensors(id: str) -> None:
     count = pc.count(id)
     found = summarize_checkpoint(make_checkpoint(count))
     assert id in found.zoo
     assert (found.total, found.components) == (count.total, count.components)
 
 
-def test_models_of_one_shape_are_all_named() -> None:
+def test_all_models_with_the_same_shapes_are_listed() -> None:
     found = summarize_checkpoint(make_checkpoint(pc.count("qwen2.5-7b")))
     assert found.zoo == ("deepseek-r1-distill-qwen-7b", "qwen2-7b", "qwen2.5-7b")
 
 
-def test_a_model_of_the_same_total_and_other_shapes_is_not_named() -> None:
+def test_a_model_with_the_same_total_and_other_shapes_is_not_listed() -> None:
     tensors = reference_tensors("gpt2-small")
     name = "h.5.mlp.c_fc.weight"
     found = pc.stored_in(write_file(Path("model.safetensors"), tensors | {name: ("BF16", (1536, 1536))}))
     assert (found.total, found.zoo, found.by, found.nearest) == (124_439_808, (), "names", ("gpt2-small", 1))
 
 
-def test_a_file_that_lacks_a_tensor_and_has_a_strange_one_is_near_its_model() -> None:
+def test_a_file_with_a_missing_and_an_unexpected_tensor_has_its_model_as_the_nearest() -> None:
     tensors = reference_tensors("gpt2-small")
     del tensors["h.3.mlp.c_fc.weight"]
     found = pc.stored_in(write_file(Path("model.safetensors"), tensors | {"strange": ("F32", (3, 4))}))
@@ -358,7 +358,7 @@ def test_a_missing_file_is_a_fault_and_its_tensors_are_not_counted() -> None:
     assert any("unknown shapes" in remark for remark in found.remarks)
 
 
-def test_an_index_alone_tells_names_and_bytes() -> None:
+def test_an_index_alone_gives_names_and_bytes() -> None:
     index = write_shards(Path(), reference_tensors("gpt2-small"))
     for path in Path().glob("*.safetensors"):
         path.unlink()
@@ -377,7 +377,7 @@ def test_an_index_alone_tells_names_and_bytes() -> None:
     assert (found.zoo, found.nearest) == ((), None)
 
 
-def test_a_layer_of_deepseek_v3_that_predicts_further_tokens_stands_beside() -> None:
+def test_the_mtp_layer_of_deepseek_v3_is_not_in_the_total() -> None:
     own = ("enorm.weight", "hnorm.weight", "eh_proj.weight", "mlp.gate.weight", "shared_head.norm.weight")
     tensors: Tensors = {
         "model.embed_tokens.weight": ("F32", (16, 4)),
@@ -393,7 +393,7 @@ def test_a_layer_of_deepseek_v3_that_predicts_further_tokens_stands_beside() -> 
     )
 
 
-def test_experts_are_seen_one_by_one_and_together() -> None:
+def test_experts_are_counted_whether_separate_or_stacked() -> None:
     apart = read_meanings(
         {f"model.layers.{layer}.mlp.experts.{i}.up_proj.weight": (6, 4) for layer in range(2) for i in range(5 - layer)}
     )
@@ -401,7 +401,7 @@ def test_experts_are_seen_one_by_one_and_together() -> None:
     assert (apart.experts, apart.stacks, together.experts, together.stacks) == (5, {"model.layers": 2}, 7, {"blk": 2})
 
 
-def test_a_gguf_file_is_counted_too() -> None:
+def test_a_gguf_file_is_counted() -> None:
     writer = gguf.GGUFWriter("model.gguf", "llama")
     shapes = {
         "token_embd.weight": (32, 64),
@@ -443,7 +443,7 @@ def find_copy(found: StoredCount) -> tuple[str, str, bool | None, int]:
     return copy
 
 
-def test_a_head_of_the_same_values_is_a_copy_and_counts_once() -> None:
+def test_a_head_with_the_same_values_is_a_copy_and_counts_once() -> None:
     found = pc.stored_in(write_small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].copy()}))
     assert find_copy(found) == ("lm_head.weight", "wte.weight", True, 160)
     assert (found.components["lm_head"], found.beside, found.total) == (
@@ -453,13 +453,13 @@ def test_a_head_of_the_same_values_is_a_copy_and_counts_once() -> None:
     )
 
 
-def test_a_head_of_other_values_counts() -> None:
+def test_a_head_with_other_values_counts() -> None:
     found = pc.stored_in(write_small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"] + 1}))
     assert find_copy(found) == ("lm_head.weight", "wte.weight", False, 160)
     assert (found.components["lm_head"], found.beside) == (160, {})
 
 
-def test_a_head_of_another_type_or_without_its_values_cannot_be_told() -> None:
+def test_a_head_of_another_type_or_without_values_is_not_compared() -> None:
     found = pc.stored_in(write_small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].astype(np.float16)}))
     assert (find_copy(found)[2], found.components["lm_head"]) == (None, 160)
     found = pc.stored_in(
@@ -468,7 +468,7 @@ def test_a_head_of_another_type_or_without_its_values_cannot_be_told() -> None:
     assert (find_copy(found)[2], found.components["lm_head"]) == (None, 160)
 
 
-def test_a_head_of_another_shape_is_no_copy() -> None:
+def test_a_head_with_another_shape_is_not_a_copy() -> None:
     assert (
         pc.stored_in(write_small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"][:19].copy()})).copies
         == ()
@@ -494,12 +494,12 @@ components from gpt2-small
 """
 
 
-def test_it_is_shown_at_eighty_columns(run: Runner) -> None:
+def test_the_table_fits_eighty_columns(run: Runner) -> None:
     write_file(Path("model.safetensors"), reference_tensors("gpt2-small", "F32") | MASKS)
     assert run("model.safetensors") == run("show", "./model.safetensors") == (0, SHOWN, "")
 
 
-def test_shapes_are_shown_where_they_make_the_component() -> None:
+def test_shapes_are_shown_if_they_add_up_to_the_component() -> None:
     shapes: dict[tuple[int, ...], int] = {(2, n): 3 for n in range(1, 9)}
     assert format_shapes({(4, 2): 1, (3,): 2}, 14) == "[4, 2] + 2 × [3]"
     assert format_shapes({(4, 2): 1, (3,): 2}, 13) == ""
@@ -511,7 +511,7 @@ def test_a_file_without_tensors_has_no_parameters(run: Runner) -> None:
     assert run("./model.safetensors").out.startswith("model.safetensors   0 parameters (0)\n")
 
 
-def test_what_speaks_against_a_file_and_its_head_is_told(run: Runner) -> None:
+def test_problems_of_a_file_and_its_head_are_shown(run: Runner) -> None:
     write_small_gpt2(
         **{"lm_head.weight": lambda arrays: arrays["wte.weight"].copy(), "z.#": lambda arrays: arrays["ln_f.bias"]}
     )
@@ -536,7 +536,7 @@ def test_every_format_has_the_same_figures(run: Runner) -> None:
         assert "21,261,312" in run("./model.safetensors", "--format", format).out
 
 
-def test_tensors_are_shown_by_pattern(run: Runner) -> None:
+def test_by_tensor_shows_patterns_of_names(run: Runner) -> None:
     write_file(Path("model.safetensors"), reference_tensors("gpt2-small") | MASKS)
     rows = list(csv.DictReader(io.StringIO(run("./model.safetensors", "--by", "tensor", "--csv").out)))
     assert len(rows) == 4 + 12 + 1
@@ -546,7 +546,7 @@ def test_tensors_are_shown_by_pattern(run: Runner) -> None:
     }
 
 
-def test_many_patterns_are_cut_for_people_alone(run: Runner) -> None:
+def test_many_patterns_are_truncated_in_text_only(run: Runner) -> None:
     write_header(Path("header.json"), {f"x{i}.weight": ("F32", (2,)) for i in range(1000)})
     shown = run("./header.json", "--by", "tensor").out
     assert shown.endswith("… and 600 more; --csv and --json list them all\n")
@@ -555,7 +555,7 @@ def test_many_patterns_are_cut_for_people_alone(run: Runner) -> None:
     assert len(json.loads(run("./header.json", "--json").out)["patterns"]) == 1000
 
 
-def test_an_index_alone_is_shown_by_how_many_tensors(run: Runner) -> None:
+def test_an_index_alone_is_shown_with_numbers_of_tensors(run: Runner) -> None:
     write_shards(Path(), reference_tensors("gpt2-small"))
     for path in Path().glob("*.safetensors"):
         path.unlink()
@@ -570,7 +570,9 @@ def test_an_index_alone_is_shown_by_how_many_tensors(run: Runner) -> None:
 @pytest.mark.parametrize(
     "options", [["--keys"], ["--by", "layer"], ["--by", "part"], ["--set", "n_layers=2"], ["--estimates"]]
 )
-def test_what_no_checkpoint_says_is_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_that_need_a_model_are_rejected_for_a_checkpoint(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     write_small_gpt2()
     asked = " ".join(options[:2] if options[0] == "--by" else options[:1])
     expected = f"{asked} cannot be combined with a checkpoint (expected a model or a config.json)"
@@ -581,20 +583,22 @@ def test_what_no_checkpoint_says_is_refused(options: list[str], capsys: pytest.C
     "line",
     [["compare", "x", "gpt2-small"], ["explain", "x"], ["trace", "x"], ["verify", "x"], ["diff", "gpt2-small", "x"]],
 )
-def test_commands_on_models_say_what_a_checkpoint_is_for(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_for_models_say_which_command_takes_a_checkpoint(
+    line: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     write_small_gpt2()
     message = command_error(capsys, *[word if word != "x" else "./model.safetensors" for word in line])
     assert message == model_error("./model.safetensors")
     assert message.endswith("(expected the config.json in the same directory; `paramcount PATH` counts a checkpoint)")
 
 
-def test_an_index_and_a_saved_header_are_no_configs() -> None:
+def test_an_index_and_a_saved_header_are_not_configs() -> None:
     instead = "(expected the config.json in the same directory; `paramcount PATH` counts a checkpoint)"
     assert model_error({"metadata": {}, "weight_map": {}}) == f"is the index of a checkpoint's shards {instead}"
     assert model_error({"__metadata__": {}}) == f"is the header of a safetensors file {instead}"
 
 
-def test_a_folder_with_a_config_is_still_its_config(run: Runner) -> None:
+def test_a_folder_with_a_config_is_read_as_a_config(run: Runner) -> None:
     Path("m").mkdir()
     write_file(Path("m/model.safetensors"), reference_tensors("gpt2-small"))
     assert run("./m/").out.startswith("m   124,439,808 parameters")
@@ -602,8 +606,8 @@ def test_a_folder_with_a_config_is_still_its_config(run: Runner) -> None:
     assert "as built by GPT2LMHeadModel" in run("./m/").out
 
 
-def test_an_adapter_is_called_one(run: Runner) -> None:
-    """As peft 0.21 saves LoRA of rank 8 on queries and values."""
+def test_an_adapter_is_called_an_adapter(run: Runner) -> None:
+    """LoRA of rank 8 on queries and values, as saved by peft 0.21."""
     layer = "base_model.model.model.layers.0.self_attn"
     tensors: Tensors = {f"{layer}.{name}.lora_A.weight": ("F32", (8, 512)) for name in ("q_proj", "v_proj")}
     tensors |= {f"{layer}.q_proj.lora_B.weight": ("F32", (512, 8)), f"{layer}.v_proj.lora_B.weight": ("F32", (256, 8))}
@@ -616,7 +620,7 @@ def test_an_adapter_is_called_one(run: Runner) -> None:
     assert run("./model.safetensors").err == ""
 
 
-def test_nothing_of_a_file_reaches_the_terminal_raw(run: Runner) -> None:
+def test_everything_from_a_file_is_escaped_on_the_terminal(run: Runner) -> None:
     path = Path("a\x1b[31m\u202eb.safetensors")
     write_small_gpt2().rename(path)
     shown = run(f"./{path}")
@@ -633,7 +637,7 @@ def test_a_checkpoint_is_shown_without_numpy_and_pandas(tmp_path: Path) -> None:
     )
 
 
-def test_a_checkpoint_whose_tensors_are_all_empty_is_counted_as_nothing(tmp_path: Path, run: Runner) -> None:
+def test_a_checkpoint_with_only_empty_tensors_has_zero_parameters(tmp_path: Path, run: Runner) -> None:
     path = write_header(tmp_path / "empty.json", {"a": ("F32", (0,)), "b": ("BOOL", (0, 7))})
     done = run(str(path))
     assert (done.code, done.err) == (0, "")

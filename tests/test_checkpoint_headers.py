@@ -1,6 +1,4 @@
-"""Headers of tiny models as the reference implementation saved them: nothing is left over, and every damage is found
-and named.
-"""
+"""Headers of tiny models as the reference saved them: every tensor matches, and every kind of damage is reported."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ Verify = Callable[..., Verification]
 
 @pytest.fixture
 def verify(tmp_path: Path) -> Verify:
-    """Verify the tensors of a frozen header, those of its own or others, as a saved header beside its config.json."""
+    """Verify tensors, by default those of a frozen header, as a saved header next to its config.json."""
 
     def verify_tensors(name: str, tensors: Tensors | None = None) -> Verification:
         (tmp_path / "config.json").write_text(json.dumps(load_saved(name).config), encoding="utf-8")
@@ -53,7 +51,7 @@ def verify(tmp_path: Path) -> Verify:
 
 
 def count_other_values(found: Verification) -> int:
-    """Values of tensors that are there and no parameters."""
+    """Values of tensors that are present but are not parameters."""
     return sum(line.values or 0 for line in found.lines if line.finding.ok)
 
 
@@ -62,7 +60,7 @@ def merge_names(says: Iterable[Finding]) -> set[Finding]:
 
 
 def damage_tensors(name: str, damage: str, few: int) -> Iterable[DamagedCheckpoint]:
-    """A damage done to each of a few of its tensors."""
+    """One kind of damage for each of a few tensors."""
     tensors = load_saved(name).tensors
     chosen = list(tensors) if MANY else sample_names(list(tensors), few)
     return itertools.chain.from_iterable(DAMAGES[damage](tensors, tensor) for tensor in chosen)
@@ -73,14 +71,14 @@ def verify_in_folder(name: str, folder: Path, path: Path) -> Verification:
     return verify_checkpoint(load(load_saved(name).config), open_checkpoint(path))
 
 
-def test_there_are_headers_of_many_architectures_all_of_them_small() -> None:
+def test_headers_of_many_small_architectures_are_tested() -> None:
     assert len({load_saved(name).config["model_type"] for name in NAMES}) >= 25
     assert all(load_saved(name).source.startswith("transformers 5.23.0") for name in NAMES)
     assert sum(path.stat().st_size for path in HEADERS.glob("*.json")) < 400_000
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_the_reference_saves_is_what_its_config_promises(name: str, verify: Verify) -> None:
+def test_the_reference_saves_exactly_the_tensors_of_its_config(name: str, verify: Verify) -> None:
     found = verify(name)
     assert (found.ok, list_complaints(found)) == (True, "")
     assert found.expected == found.found
@@ -101,13 +99,13 @@ def test_what_the_reference_saves_is_what_its_config_promises(name: str, verify:
         ("llama-biases", None),
     ],
 )
-def test_the_scheme_of_a_quantised_one_is_told(name: str, scheme: str | None, verify: Verify) -> None:
+def test_the_scheme_of_a_quantised_checkpoint_is_reported(name: str, scheme: str | None, verify: Verify) -> None:
     assert verify(name).scheme == scheme
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", PLAIN)
-def test_every_damage_to_a_tensor_is_found_and_named(name: str, damage: str, verify: Verify) -> None:
+def test_every_kind_of_damage_to_a_tensor_is_reported(name: str, damage: str, verify: Verify) -> None:
     for case in damage_tensors(name, damage, 4):
         found = verify(name, case.tensors)
         assert merge_names(list_findings(found)) == merge_names(case.says)
@@ -116,7 +114,9 @@ def test_every_damage_to_a_tensor_is_found_and_named(name: str, damage: str, ver
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", PACKED)
-def test_every_damage_to_a_packed_tensor_is_found_and_its_module_named(name: str, damage: str, verify: Verify) -> None:
+def test_every_kind_of_damage_to_a_packed_tensor_is_reported_with_its_module(
+    name: str, damage: str, verify: Verify
+) -> None:
     for case in damage_tensors(name, damage, 8):
         found = verify(name, case.tensors)
         assert not found.ok
@@ -124,7 +124,7 @@ def test_every_damage_to_a_packed_tensor_is_found_and_its_module_named(name: str
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_missing_table_shows_in_its_component_and_in_no_other(name: str, verify: Verify) -> None:
+def test_a_missing_embedding_changes_its_component_only(name: str, verify: Verify) -> None:
     tensors = load_saved(name).tensors
     table = next(key for key in tensors if TABLE.search(key))
     found = verify(name, {key: tensor for key, tensor in tensors.items() if key != table})
@@ -139,7 +139,7 @@ def test_a_missing_table_shows_in_its_component_and_in_no_other(name: str, verif
         ("gpt2", "lm_head.weight", "transformer.wte.weight"),
     ],
 )
-def test_a_stored_copy_of_a_tied_table_is_accounted_for(name: str, head: str, table: str, verify: Verify) -> None:
+def test_a_stored_copy_of_a_tied_embedding_is_not_a_problem(name: str, head: str, table: str, verify: Verify) -> None:
     tensors = load_saved(name).tensors
     found = verify(name, {**tensors, head: tensors[table]})
     assert found.ok
@@ -152,7 +152,7 @@ def test_a_stored_copy_of_a_tied_table_is_accounted_for(name: str, head: str, ta
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_in_several_files_it_is_the_same_by_index_by_folder_and_by_any_of_them(name: str, tmp_path: Path) -> None:
+def test_a_sharded_checkpoint_is_the_same_by_index_folder_and_any_shard(name: str, tmp_path: Path) -> None:
     index = write_shards(tmp_path, load_saved(name).tensors)
     shards = sorted(tmp_path.glob("*.safetensors"))
     for path in (index, tmp_path, shards[1]):
@@ -171,7 +171,7 @@ def test_in_several_files_it_is_the_same_by_index_by_folder_and_by_any_of_them(n
 
 @pytest.mark.parametrize("gone", [0, 1, 2])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_missing_file_is_found_and_named(name: str, gone: int, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(name: str, gone: int, tmp_path: Path) -> None:
     tensors = load_saved(name).tensors
     index = write_shards(tmp_path, tensors)
     shard = sorted(tmp_path.glob("*.safetensors"))[gone]
@@ -193,7 +193,7 @@ def test_a_missing_file_is_found_and_named(name: str, gone: int, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_index_that_lies_is_found_out(name: str, tmp_path: Path) -> None:
+def test_a_wrong_index_is_reported(name: str, tmp_path: Path) -> None:
     tensors = load_saved(name).tensors
     index, placed, size = write_shards(tmp_path, tensors), assign_shards(tensors, 3), total_bytes(tensors)
     first, *_, last = tensors
@@ -215,7 +215,7 @@ def test_an_index_that_lies_is_found_out(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_tensor_in_two_files_is_found_and_named(name: str, tmp_path: Path) -> None:
+def test_a_tensor_in_two_files_is_reported(name: str, tmp_path: Path) -> None:
     tensors = load_saved(name).tensors
     index, placed = write_shards(tmp_path, tensors), assign_shards(tensors, 3)
     first, *_, last = tensors
@@ -245,7 +245,7 @@ def test_an_index_alone_gives_names_and_a_size(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_an_index_alone_that_lies_is_found_out(name: str, tmp_path: Path) -> None:
+def test_a_wrong_index_without_files_is_reported(name: str, tmp_path: Path) -> None:
     tensors = load_saved(name).tensors
     placed, size = assign_shards(tensors, 3), total_bytes(tensors)
     index = tmp_path / "model.safetensors.index.json"

@@ -1,6 +1,4 @@
-"""What writers do to names and shapes is undone, and nothing more: the same model in the forms in which files
-hold it.
-"""
+"""The same model in all layouts that writers use: only their changes to names and shapes are undone."""
 
 from __future__ import annotations
 
@@ -51,7 +49,7 @@ MANY = "EXAMPLES" in os.environ  # every tensor of every form, and every archite
 
 
 def last_of_each(names: Iterable[str]) -> list[str]:
-    """Of names that differ in indices alone the last."""
+    """The last of the names that differ only in their indices."""
     return list(names) if MANY else list({strip_indices(name): name for name in names}.values())
 
 
@@ -62,7 +60,7 @@ def verify_shapes(config: Mapping[str, object], shapes: Mapping[str, Shape]) -> 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_model_is_found_in_every_form_that_writers_give_it(form: str) -> None:
+def test_a_model_matches_in_every_layout(form: str) -> None:
     config, shapes = FORMS[form]
     found = verify_shapes(config, shapes)
     assert [line for line in found.lines if not line.finding.ok] == []
@@ -71,7 +69,7 @@ def test_a_model_is_found_in_every_form_that_writers_give_it(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_tensor_of_every_form_is_missed_where_it_is_not_there(form: str) -> None:
+def test_every_tensor_of_every_layout_is_reported_if_missing(form: str) -> None:
     config, shapes = FORMS[form]
     for name in last_of_each(shapes):
         if name.endswith(("attn.bias", "rope.freqs")) or (
@@ -88,7 +86,7 @@ def test_every_tensor_of_every_form_is_missed_where_it_is_not_there(form: str) -
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_matrix_of_every_form_is_told_where_it_stands_the_other_way_round(form: str) -> None:
+def test_every_matrix_of_every_layout_is_reported_if_transposed(form: str) -> None:
     config, shapes = FORMS[form]
     for name in last_of_each(shapes):
         shape = shapes[name]
@@ -105,7 +103,7 @@ def test_every_matrix_of_every_form_is_told_where_it_stands_the_other_way_round(
         )
 
 
-def test_a_name_that_one_tensor_alone_has_is_no_layout() -> None:
+def test_a_prefix_of_a_single_tensor_is_not_a_layout() -> None:
     shapes = {name.replace("model.norm.", "decoder.norm."): shape for name, shape in LLAMA_FILE.items()}
     found = verify_shapes(LLAMA, shapes)
     assert [(line.finding.kind, line.pattern, line.finding.note) for line in found.lines] == [
@@ -114,7 +112,7 @@ def test_a_name_that_one_tensor_alone_has_is_no_layout() -> None:
     ]
 
 
-def test_a_layer_too_many_and_a_layer_too_few_are_folded() -> None:
+def test_an_extra_layer_and_a_missing_layer_are_folded() -> None:
     more = verify_shapes({**LLAMA, "num_hidden_layers": 1}, LLAMA_FILE)
     fewer = verify_shapes({**LLAMA, "num_hidden_layers": 4}, LLAMA_FILE)
     assert {line.finding.kind for line in more.lines} == {"unexpected"} and len(more.lines) == 9
@@ -123,7 +121,7 @@ def test_a_layer_too_many_and_a_layer_too_few_are_folded() -> None:
     assert {line.pattern.split(".")[2] for line in fewer.lines} == {"{2-3}"}
 
 
-def test_strange_names_are_matched_by_shape_and_that_is_said() -> None:
+def test_unfamiliar_names_are_matched_by_shape_with_a_note() -> None:
     shapes = {f"tensor_{i}": shape for i, shape in enumerate(LLAMA_FILE.values())}
     found = verify_shapes(LLAMA, shapes)
     assert found.ok and found.by_shape == len(LLAMA_FILE) == 21
@@ -138,7 +136,7 @@ def test_strange_names_are_matched_by_shape_and_that_is_said() -> None:
     ]
 
 
-def test_a_tower_beside_a_language_model_is_no_finding_and_one_beside_a_plain_model_is() -> None:
+def test_an_extra_vision_encoder_is_a_problem_unless_only_the_language_model_is_counted() -> None:
     tower = {"vision_tower.patch_embed.weight": (8, 3, 2, 2)}
     found = verify_shapes(LLAMA, LLAMA_FILE | tower)
     assert [(line.finding.kind, line.finding.what) for line in found.lines] == [("unexpected", "vision tower")]
@@ -147,7 +145,7 @@ def test_a_tower_beside_a_language_model_is_no_finding_and_one_beside_a_plain_mo
     assert composite.ok and composite.beside == {"vision tower": 96}
 
 
-def test_an_alias_is_taken_only_where_the_file_holds_it() -> None:
+def test_an_alias_is_used_only_if_the_file_has_it() -> None:
     assert (
         find_alias(
             "model.layers.{layer}.block_sparse_moe.gate.weight", {strip_indices("model.layers.0.mlp.gate.weight")}
@@ -160,7 +158,7 @@ def test_an_alias_is_taken_only_where_the_file_holds_it() -> None:
     )
 
 
-def test_an_adapter_beside_the_layers_it_wraps_is_told_and_nothing_is_missing() -> None:
+def test_an_adapter_next_to_the_layers_it_wraps_is_unexpected_and_nothing_is_missing() -> None:
     _, shapes = FORMS["llama inside PEFT"]
     adapter = {
         f"base_model.model.model.layers.{i}.self_attn.q_proj.lora_{ab}.default.weight": (4, 8)
@@ -172,7 +170,7 @@ def test_an_adapter_beside_the_layers_it_wraps_is_told_and_nothing_is_missing() 
     assert sum(line.tensors for line in found.lines) == 4
 
 
-def test_a_router_under_another_name_is_found_once() -> None:
+def test_a_router_with_another_name_matches_once() -> None:
     shapes = {name: shape for name, shape in MIXTRAL_FILE.items() if ".gate.weight" not in name}
     found = verify_shapes(MIXTRAL, {**shapes, **repeat_layers({"mlp.gate.weight": (3, 8)})})
     assert found.ok
@@ -193,7 +191,7 @@ def list_names(tensors: Sequence[Tensor]) -> list[str]:
     return [each.name for each in tensors]
 
 
-def test_no_declared_name_becomes_anothers() -> None:
+def test_no_alias_takes_the_name_of_another_tensor() -> None:
     two = [
         make_tensor("layers.{layer}.mlp.linear_gate.weight", 8, 8),
         make_tensor("layers.{layer}.mlp.gate_proj.weight", 8, 8),
@@ -221,7 +219,7 @@ def test_no_declared_name_becomes_anothers() -> None:
     ]
 
 
-def test_pieces_may_have_other_names_than_the_whole() -> None:
+def test_parts_may_have_other_names_than_the_fused_matrix() -> None:
     whole = make_tensor("layers.{layer}.attn.gqkv_proj.weight", 26, 8, splits=(8, 8, 6, 4))
     held = {f"layers.{{}}.self_attn.{name}_proj.weight" for name in ("gate", "q", "k", "v")}
     assert {each.name: each.shape for each in split_matrices([whole], held)} == {
@@ -230,7 +228,7 @@ def test_pieces_may_have_other_names_than_the_whole() -> None:
     }  # fmt: skip
 
 
-def test_what_is_there_whole_is_not_looked_for_in_pieces() -> None:
+def test_a_fused_matrix_in_the_file_is_not_split() -> None:
     config, shapes = FORMS["phi3"]
     found = verify_shapes(config, shapes | {"model.layers.1.self_attn.q_proj.weight": (8, 8)})
     assert [(line.finding.kind, line.pattern) for line in found.lines] == [
@@ -238,7 +236,7 @@ def test_what_is_there_whole_is_not_looked_for_in_pieces() -> None:
     ]
 
 
-def test_where_every_name_stands_behind_many_prefixes_none_of_them_is_chosen() -> None:
+def test_no_prefix_is_chosen_if_every_name_has_many() -> None:
     few, many = ({f"z{i}.{name}": shape for i in range(n) for name, shape in LLAMA_FILE.items()} for n in (2, 25))
     assert {line.finding.kind for line in verify_shapes(LLAMA, few).lines} == {"unexpected"}
     assert verify_shapes(LLAMA, few).by_shape == 0
@@ -251,14 +249,14 @@ def test_where_every_name_stands_behind_many_prefixes_none_of_them_is_chosen() -
 @pytest.mark.parametrize(
     ("form", "remarks"), [("gpt2", 0), ("gpt2 of nanoGPT", 1), ("qwen3_vl_moe", 0), ("qwen3_vl_moe as released", 1)]
 )
-def test_a_file_whose_matrices_all_stand_the_other_way_round_says_so(form: str, remarks: int) -> None:
+def test_a_file_with_all_matrices_transposed_has_a_note(form: str, remarks: int) -> None:
     said = [
         remark for remark in verify_shapes(*FORMS[form]).remarks if "transposed compared with the reference" in remark
     ]
     assert len(said) == remarks
 
 
-def test_where_as_many_stand_one_way_as_the_other_they_should_stand_as_the_reference_has_them() -> None:
+def test_if_half_of_the_matrices_are_transposed_the_reference_s_orientation_is_expected() -> None:
     shapes = transpose_shapes(QWEN3_VL_MOE_FILE, ".gate_up_proj")
     assert [
         (line.pattern, line.finding.declared_shape, line.finding.file_shape)
@@ -267,7 +265,7 @@ def test_where_as_many_stand_one_way_as_the_other_they_should_stand_as_the_refer
 
 
 @pytest.mark.parametrize("form", ["llama", "phi3", "mixtral, experts together", "qwen3_moe, experts together", "bert"])
-def test_other_models_are_stored_one_way_only(form: str) -> None:
+def test_matrices_of_other_models_are_never_transposed(form: str) -> None:
     config, shapes = FORMS[form]
     over = transpose_shapes(shapes, *[name for name, shape in shapes.items() if len(shape) > 1 and "layer" in name])
     found = verify_shapes(config, over)
@@ -279,7 +277,7 @@ def test_other_models_are_stored_one_way_only(form: str) -> None:
 # ---- copies, and what the reference works out
 
 
-def test_a_copy_stands_for_what_it_is_tied_to_and_that_is_said() -> None:
+def test_a_tied_copy_replaces_its_missing_original_with_a_note() -> None:
     config, shapes = FORMS["llama, tied, by its head alone"]
     found = verify_shapes(config, shapes)
     assert found.remarks == ("model.embed_tokens.weight is missing; its tied copy lm_head.weight is used instead",)
@@ -292,7 +290,7 @@ def test_a_copy_stands_for_what_it_is_tied_to_and_that_is_said() -> None:
     ]
 
 
-def test_t5_s_table_may_stand_under_any_of_its_names() -> None:
+def test_t5_s_embedding_may_have_any_of_its_names() -> None:
     config = {
         "model_type": "t5",
         "d_model": 8,
@@ -348,7 +346,7 @@ def translation_shapes(places: bool) -> Shapes:
 
 
 @pytest.mark.parametrize("model_type", ["marian", "pegasus"])
-def test_sines_that_the_reference_works_out_may_be_absent_and_nothing_else_may(model_type: str) -> None:
+def test_only_sinusoidal_positions_that_the_reference_computes_may_be_absent(model_type: str) -> None:
     norms = (
         add_biases({f"model.{stack}.layer_norm": (8,) for stack in ("encoder", "decoder")})
         if model_type == "pegasus"
@@ -375,7 +373,7 @@ def test_sines_that_the_reference_works_out_may_be_absent_and_nothing_else_may(m
         ).ok, name
 
 
-def test_learned_places_may_not_be_absent() -> None:
+def test_learned_positions_must_be_present() -> None:
     places = {f"model.{stack}.embed_positions.weight": (12, 8) for stack in ("encoder", "decoder")}
     norms = add_biases({f"model.{stack}.layernorm_embedding": (8,) for stack in ("encoder", "decoder")})
     config = {**MARIAN, "model_type": "bart", "pad_token_id": 1}
@@ -388,14 +386,14 @@ def test_learned_places_may_not_be_absent() -> None:
 
 
 def declared_shapes(config: Mapping[str, object]) -> Shapes:
-    """Every tensor of a declaration, copies left out."""
+    """Every tensor of a declaration without tied copies."""
     return {
         name: tensor.shape for tensor in count(config).tensors if not tensor.tied_to for name in iterate_names(tensor)
     }
 
 
 def smallest_case(model_type: str) -> dict[str, object]:
-    """The smallest of its cases."""
+    """The smallest test case of a model type."""
     found: dict[str, object] = min(
         (case for case in cases()[model_type] if "refused" not in case), key=lambda case: case["total"]
     )["config"]
@@ -403,7 +401,7 @@ def smallest_case(model_type: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("model_type", sorted(cases()) if MANY else ["hy_v4", "kimi_linear", "phimoe", "t5gemma"])
-def test_what_no_layer_has_is_missing_and_nothing_else_is_taken_for_it(model_type: str) -> None:
+def test_a_tensor_missing_from_every_layer_is_not_replaced_by_another(model_type: str) -> None:
     config = smallest_case(model_type)
     shapes = declared_shapes(config)
     needless = {
@@ -420,14 +418,14 @@ def test_what_no_layer_has_is_missing_and_nothing_else_is_taken_for_it(model_typ
 
 
 @pytest.mark.skipif(not MANY, reason="reads many configs: EXAMPLES=1")
-def test_every_alias_is_of_a_declared_name() -> None:
+def test_every_alias_belongs_to_a_declared_name() -> None:
     configs = [case["config"] for some in cases().values() for case in some[:12] if "refused" not in case]
     declared = {name for config in (*configs, MISTRAL3) for name in declared_shapes(config)}
     assert [one for one, _ in ALIASES if not any(one in name for name in declared)] == []
 
 
-def test_a_file_of_many_strange_names_is_as_it_is() -> None:
-    """No prefix is looked for where names are endless or all alike."""
+def test_a_file_with_many_unfamiliar_names_is_left_unchanged() -> None:
+    """No prefix is searched for in endless or uniform names."""
     shapes: Shapes = {"a." * 100_000 + "1.b": (1,), "." * 100_000: (1,), "base_layer." * 50_000: (1,)}
     shapes |= {f"z{i}.{j}.layers.0.self_attn.q_proj.weight": (8, 8) for i in range(300) for j in range(10)}
     found = verify_shapes(LLAMA, LLAMA_FILE | shapes)
@@ -436,7 +434,7 @@ def test_a_file_of_many_strange_names_is_as_it_is() -> None:
     assert {line.finding.kind for line in found.lines} == {"unexpected"}
 
 
-def test_the_head_of_a_classifier_is_no_finding_where_the_config_has_it_and_one_where_it_does_not() -> None:
+def test_a_classifier_head_is_a_problem_unless_the_config_has_it() -> None:
     body = {name: shape for name, shape in LLAMA_FILE.items() if name != "lm_head.weight"} | {"score.weight": (3, 8)}
     classifier = {**LLAMA, "architectures": ["LlamaForSequenceClassification"]}
     found = verify_shapes({**classifier, "num_labels": 3}, body)
@@ -450,7 +448,7 @@ def test_the_head_of_a_classifier_is_no_finding_where_the_config_has_it_and_one_
     ] == [("unexpected", "head of another task")]
 
 
-def test_the_copies_of_its_table_in_an_older_file_of_t5_are_no_findings() -> None:
+def test_copies_of_the_embedding_in_older_t5_files_are_not_problems() -> None:
     header = load_saved("t5")
     table = header.tensors["shared.weight"][1]
     copies = {f"{name}.weight": table for name in ("encoder.embed_tokens", "decoder.embed_tokens", "lm_head")}
@@ -463,7 +461,7 @@ def test_the_copies_of_its_table_in_an_older_file_of_t5_are_no_findings() -> Non
     ]
 
 
-def test_a_scalar_beside_the_parameters_is_one_value() -> None:
+def test_a_scalar_next_to_the_parameters_is_one_value() -> None:
     shapes = FORMS["gpt2"][1] | {"h.0.attn.masked_bias": (), "h.1.attn.masked_bias": ()}
     found = verify_shapes(GPT2, shapes)
     assert found.ok and found.beside == {"buffer": 2}

@@ -1,4 +1,4 @@
-"""What a path names of a checkpoint: which files are read, what they hold, and how they contradict each other."""
+"""Opening a checkpoint: which files a path stands for, their contents, and contradictions between them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def write_sharded(
     weight_map: Mapping[str, str] = MAP,
     total_size: object = TOTAL,
 ) -> Path:
-    """Files and their index. Where an index says nothing, there is none."""
+    """Files and their index; no index if it is empty."""
     folder.mkdir(exist_ok=True)
     for i, part in enumerate(parts):
         safetensors.numpy.save_file(dict(part), folder / f"model-{i + 1:05}-of-{len(parts):05}.safetensors")
@@ -54,13 +54,13 @@ def write_sharded(
 
 
 def write_saved(path: Path, *names: str) -> Path:
-    """A file with a tensor of each name."""
+    """A file with a tensor per name."""
     safetensors.numpy.save_file({name: np.ones(2, np.float32) for name in names or ["a"]}, path)
     return path
 
 
 def write_split_gguf(folder: Path, name: str, tensors: int, per_file: int = 0) -> None:
-    """GGUF files of so many tensors, as the format's package writes and numbers them."""
+    """GGUF files with these numbers of tensors, as the gguf package writes and numbers them."""
     writer = gguf.GGUFWriter(folder / name, "llama", split_max_tensors=per_file)
     writer.add_block_count(7)
     for i in range(tensors):
@@ -86,7 +86,7 @@ def list_shapes(checkpoint: Checkpoint) -> dict[str, tuple[int, ...] | None]:
 # ---- which files a path stands for
 
 
-def test_a_file_is_held_as_the_library_wrote_it(tmp_path: Path) -> None:
+def test_a_file_is_read_as_the_library_wrote_it(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     safetensors.numpy.save_file(PARTS[0], file, metadata={"format": "pt"})
     found = open_checkpoint(file)
@@ -114,7 +114,7 @@ def test_a_file_is_held_as_the_library_wrote_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("named", ["", INDEX, FIRST, SECOND])
 @pytest.mark.parametrize("indexed", [True, False])
-def test_a_folder_an_index_and_any_numbered_file_stand_for_all_files(named: str, indexed: bool, tmp_path: Path) -> None:
+def test_a_folder_an_index_and_any_shard_open_all_files(named: str, indexed: bool, tmp_path: Path) -> None:
     folder = write_sharded(tmp_path, weight_map=MAP if indexed else {})
     if named == INDEX and not indexed:
         assert opening_error(folder / named) == f"{folder / named}: cannot be read: No such file or directory"
@@ -155,7 +155,7 @@ def test_a_variant_s_numbered_file_finds_the_variant_s_index(tmp_path: Path) -> 
     assert found.notes == ()
 
 
-def test_a_numbered_file_that_its_index_does_not_speak_of_stands_for_those_numbered_like_it(tmp_path: Path) -> None:
+def test_a_shard_that_its_index_does_not_list_opens_its_own_family(tmp_path: Path) -> None:
     write_sharded(tmp_path)
     write_saved(tmp_path / "model-00001-of-00001.safetensors", "alone")
     assert list(open_checkpoint(tmp_path / "model-00001-of-00001.safetensors").tensors) == ["alone"]
@@ -182,7 +182,7 @@ def test_links_into_the_blobs_of_a_cache_are_followed(tmp_path: Path) -> None:
     assert list_faults(snapshot) == [f"{SECOND} is a broken link: it should contain 2 tensors"]
 
 
-def test_a_folder_of_several_checkpoints_names_them(tmp_path: Path) -> None:
+def test_a_folder_with_several_checkpoints_lists_them(tmp_path: Path) -> None:
     write_sharded(tmp_path)
     write_saved(tmp_path / "model.fp16.safetensors")
     assert (
@@ -217,7 +217,7 @@ def test_gguf_files_of_other_types_are_other_checkpoints(tmp_path: Path) -> None
     assert "contains 2 checkpoints: " in opening_error(tmp_path)
 
 
-def test_of_many_checkpoints_a_few_are_named(tmp_path: Path) -> None:
+def test_a_few_of_many_checkpoints_are_listed(tmp_path: Path) -> None:
     for i in range(9):
         write_saved(tmp_path / f"lora_{i}.safetensors")
     assert (
@@ -229,7 +229,7 @@ def test_of_many_checkpoints_a_few_are_named(tmp_path: Path) -> None:
     assert "contains 9 indices: m0.safetensors.index.json, " in opening_error(tmp_path)
 
 
-def test_a_folder_without_a_checkpoint_says_what_it_holds(tmp_path: Path) -> None:
+def test_a_folder_without_a_checkpoint_says_what_it_contains(tmp_path: Path) -> None:
     assert opening_error(tmp_path) == f"{tmp_path}: contains no checkpoint: it is empty {ACCEPTED}"
     (tmp_path / "shards.safetensors").mkdir()
     assert opening_error(tmp_path) == f"{tmp_path}: contains no checkpoint: only directories {ACCEPTED}"
@@ -242,7 +242,7 @@ def test_a_folder_without_a_checkpoint_says_what_it_holds(tmp_path: Path) -> Non
     )
 
 
-def test_pickles_beside_safetensors_are_left_alone(tmp_path: Path) -> None:
+def test_pickles_next_to_safetensors_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin.index.json").write_text('{"weight_map": {"a": "pytorch_model-00001-of-00001.bin"}}')
     assert open_checkpoint(tmp_path).format == "pytorch"
     write_saved(tmp_path / "model.safetensors")
@@ -250,7 +250,7 @@ def test_pickles_beside_safetensors_are_left_alone(tmp_path: Path) -> None:
     assert open_checkpoint(tmp_path).format == "safetensors"
 
 
-def test_a_folder_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_with_too_many_files_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_sharded(tmp_path)
     monkeypatch.setattr(sources, "MOST_ENTRIES", 3)
     assert open_checkpoint(tmp_path).faults == ()
@@ -258,7 +258,7 @@ def test_a_folder_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pyte
     assert opening_error(tmp_path) == f"{tmp_path}: contains more than 3 files (expected a checkpoint directory)"
 
 
-def test_each_file_read_is_told(tmp_path: Path) -> None:
+def test_every_file_read_is_reported_to_watch(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     open_checkpoint(write_sharded(tmp_path), lambda done, all: seen.append((done, all)))
     assert seen == [(0, 2), (1, 2), (2, 2)]
@@ -280,7 +280,7 @@ LOOKS: list[tuple[str, str | None, bool]] = [
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), LOOKS, ids=[f"{name} {text or ''}" for name, text, _ in LOOKS])
-def test_a_checkpoint_is_told_from_a_config_by_its_looks(
+def test_a_checkpoint_is_distinguished_from_a_config(
     name: str, text: str | None, expected: bool, tmp_path: Path
 ) -> None:
     if text is not None:
@@ -288,14 +288,14 @@ def test_a_checkpoint_is_told_from_a_config_by_its_looks(
     assert is_checkpoint(tmp_path / name) is expected
 
 
-def test_a_folder_with_a_pickle_is_a_checkpoint_that_is_refused_and_not_a_config_alone(tmp_path: Path) -> None:
+def test_a_folder_with_a_pickle_is_a_rejected_checkpoint_and_not_a_config(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.BIN").touch()
     assert is_checkpoint(tmp_path)
     (tmp_path / "config.json").touch()
     assert not is_checkpoint(tmp_path) and is_checkpoint(tmp_path, with_config=True)
 
 
-def test_a_folder_is_a_checkpoint_where_it_has_shards_and_no_config(tmp_path: Path) -> None:
+def test_a_folder_is_a_checkpoint_if_it_has_shards_and_no_config(tmp_path: Path) -> None:
     assert not is_checkpoint(tmp_path)
     write_sharded(tmp_path)
     assert is_checkpoint(tmp_path)
@@ -318,7 +318,7 @@ def test_an_index_without_its_files_gives_names_and_the_size(tmp_path: Path) -> 
     assert [(file.name, file.size) for file in found.files] == [(FIRST, None), (SECOND, None)]
 
 
-def test_files_that_git_lfs_did_not_fetch_are_not_there(tmp_path: Path) -> None:
+def test_files_that_git_lfs_did_not_fetch_are_missing(tmp_path: Path) -> None:
     write_sharded(tmp_path)
     for name in (SECOND, FIRST):
         (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
@@ -333,7 +333,7 @@ def test_files_that_git_lfs_did_not_fetch_are_not_there(tmp_path: Path) -> None:
     ).endswith("No such file or directory")
 
 
-def test_the_tensors_of_a_missing_file_stay_as_names(tmp_path: Path) -> None:
+def test_the_tensors_of_a_missing_file_are_known_by_name(tmp_path: Path) -> None:
     write_sharded(tmp_path)
     (tmp_path / FIRST).unlink()
     found = open_checkpoint(tmp_path)
@@ -418,21 +418,21 @@ LIES: list[tuple[Callable[[Path], None], list[str]]] = [
 
 
 @pytest.mark.parametrize(("lie", "expected"), LIES, ids=[lie.__name__ for lie, _ in LIES])
-def test_what_files_say_against_each_other_is_named(
+def test_contradictions_between_files_are_reported(
     lie: Callable[[Path], None], expected: list[str], tmp_path: Path
 ) -> None:
     lie(tmp_path)
     assert list_faults(tmp_path) == expected
 
 
-def test_of_a_tensor_held_twice_the_one_of_the_index_is_taken(tmp_path: Path) -> None:
+def test_the_index_decides_which_of_two_tensors_with_one_name_is_used(tmp_path: Path) -> None:
     index_twice(tmp_path)
     assert open_checkpoint(tmp_path).tensors["head.weight"][:3] == (SECOND, "F32", (4, 3))
     (tmp_path / INDEX).unlink()
     assert open_checkpoint(tmp_path).tensors["head.weight"][:3] == (FIRST, "F32", (5, 5))
 
 
-def test_however_much_is_wrong_it_is_told_in_few_lines(tmp_path: Path) -> None:
+def test_many_contradictions_are_reported_in_few_lines(tmp_path: Path) -> None:
     files = [f"model-{i:05}-of-00300.safetensors" for i in range(1, 301)]
     for i, file in enumerate(files):
         write_saved(tmp_path / file, *(f"w{i}_{j}.{'x' * 150}" for j in range(9)))
@@ -458,7 +458,7 @@ def test_names_of_files_are_printed_safely(tmp_path: Path) -> None:
     ]
 
 
-def test_how_many_numbered_files_are_read_is_never_more_than_there_are(tmp_path: Path) -> None:
+def test_the_number_of_files_read_is_at_most_the_number_present(tmp_path: Path) -> None:
     names = [f"m-{i:06}-of-100000.safetensors" for i in (1, 2)]
     for i, name in enumerate(names):
         write_saved(tmp_path / name, f"h.{i}")
@@ -467,7 +467,7 @@ def test_how_many_numbered_files_are_read_is_never_more_than_there_are(tmp_path:
     assert any("and 99,994 more are missing" in fault for fault in found.faults)
 
 
-def test_a_truth_value_may_count_as_one_bit(tmp_path: Path) -> None:
+def test_a_bool_may_count_as_one_bit(tmp_path: Path) -> None:
     mask = {
         "mask": np.ones((4, 4), bool),
         "a": np.ones(1, np.float32),
@@ -483,7 +483,7 @@ def test_a_truth_value_may_count_as_one_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", [None, {}, {"total_size": None}, {"total_parameters": 7, "format": "pt"}])
-def test_an_index_need_not_say_a_size(said: object, tmp_path: Path) -> None:
+def test_an_index_may_omit_total_size(said: object, tmp_path: Path) -> None:
     (tmp_path / INDEX).write_text(json.dumps({"metadata": said, "weight_map": {"a": "model.safetensors"}}))
     assert open_checkpoint(tmp_path / INDEX).total_size is None
 
@@ -499,14 +499,14 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_index_names_nothing_but_shards_below_it(name: str, tmp_path: Path) -> None:
+def test_an_index_may_only_list_shards_in_its_directory(name: str, tmp_path: Path) -> None:
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"good": "model.safetensors", "t": name}}))
     message = opening_error(tmp_path / INDEX)
     assert message.startswith(f"{tmp_path / INDEX}: weight_map: tensor t: is in file ")
     assert message.endswith(SHARDS)
 
 
-def test_shards_may_lie_below_their_index(tmp_path: Path) -> None:
+def test_shards_may_be_in_subdirectories_of_their_index(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     write_saved(tmp_path / "sub" / "model.safetensors")
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"a": "sub/model.safetensors"}}))
@@ -585,7 +585,7 @@ WRONG: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG, ids=[message[:60] for _, message in WRONG])
-def test_a_wrong_index_is_refused_in_one_line(text: str, message: str, tmp_path: Path) -> None:
+def test_an_invalid_index_is_a_one_line_error(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / INDEX).write_text(text)
     assert opening_error(tmp_path / INDEX) == f"{tmp_path / INDEX}: {message}"
     assert opening_error(tmp_path) == f"{tmp_path / INDEX}: {message}"
@@ -603,7 +603,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_index_takes_little_more_memory_than_it_is_long(kind: str, tmp_path: Path) -> None:
+def test_a_hostile_index_takes_little_more_memory_than_its_length(kind: str, tmp_path: Path) -> None:
     (tmp_path / INDEX).write_text(HOSTILE[kind])
     tracemalloc.start()
     try:
@@ -613,7 +613,9 @@ def test_a_hostile_index_takes_little_more_memory_than_it_is_long(kind: str, tmp
         tracemalloc.stop()
 
 
-def test_an_index_of_too_many_bytes_names_or_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_with_too_many_bytes_names_or_files_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / INDEX
     path.touch()
     os.truncate(path, (32 << 20) + 1)
@@ -628,7 +630,7 @@ def test_an_index_of_too_many_bytes_names_or_files_is_refused(tmp_path: Path, mo
         assert opening_error(path) == f"{path}: has too many entries (expected at most 3)"
 
 
-def test_all_files_together_hold_no_more_than_the_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_apply_to_all_files_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_sharded(tmp_path)
     monkeypatch.setattr(shards, "MOST_TENSORS", 4)
     assert len(open_checkpoint(tmp_path).tensors) == 4
@@ -645,7 +647,7 @@ def test_all_files_together_hold_no_more_than_the_most(tmp_path: Path, monkeypat
 
 
 class Payload:
-    """Leaves a file behind where it is loaded."""
+    """Leaves a file behind when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -655,7 +657,7 @@ class Payload:
 
 
 @pytest.mark.parametrize("ending", [".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".zip", ".PT"])
-def test_a_pickle_is_refused_by_its_name(ending: str, tmp_path: Path) -> None:
+def test_a_pickle_is_rejected_by_its_name(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"model{ending}"
     os.mkfifo(path)  # whoever opened it would wait for ever
     assert opening_error(path) == f"{path}: is a pickle ({ending.lower()}), which paramcount never loads {ACCEPTED}"
@@ -663,7 +665,7 @@ def test_a_pickle_is_refused_by_its_name(ending: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 @pytest.mark.parametrize("name", ["model.safetensors", "model", "model.gguf", "model.json"])
-def test_a_pickle_under_another_name_is_refused_and_does_not_run(protocol: int, name: str, tmp_path: Path) -> None:
+def test_a_pickle_with_another_name_is_rejected_and_does_not_run(protocol: int, name: str, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     (tmp_path / name).write_bytes(pickle.dumps(Payload(ran), protocol=protocol))
     message = opening_error(tmp_path / name)
@@ -674,7 +676,7 @@ def test_a_pickle_under_another_name_is_refused_and_does_not_run(protocol: int, 
     assert ran.exists()
 
 
-def test_the_index_of_pickles_gives_names_and_never_opens_one(tmp_path: Path) -> None:
+def test_an_index_of_pickles_gives_names_and_opens_none(tmp_path: Path) -> None:
     names = [f"pytorch_model-{i:05}-of-00003.bin" for i in (1, 2)]
     for name in names:
         os.mkfifo(tmp_path / name)
@@ -712,7 +714,7 @@ def test_a_saved_header_gives_all_but_the_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", ["", "m-00001-of-00003.gguf", "m-00003-of-00003.gguf"])
-def test_gguf_files_that_the_package_split_are_joined(named: str, tmp_path: Path) -> None:
+def test_gguf_files_split_by_the_package_are_joined(named: str, tmp_path: Path) -> None:
     write_split_gguf(tmp_path, "m.gguf", 5, 2)
     found = open_checkpoint(tmp_path / named)
     assert [file.name for file in found.files] == [f"m-{i:05}-of-00003.gguf" for i in (1, 2, 3)]
@@ -729,7 +731,7 @@ def test_gguf_files_that_the_package_split_are_joined(named: str, tmp_path: Path
     assert found.notes == ((f"{named} is 1 of 3 files; paramcount read all of them",) if named else ())
 
 
-def test_gguf_files_that_do_not_belong_together_are_told(tmp_path: Path) -> None:
+def test_gguf_files_that_do_not_belong_together_are_reported(tmp_path: Path) -> None:
     one, other, third = (f"m-{i:05}-of-00003.gguf" for i in (1, 2, 3))
     write_split_gguf(tmp_path, "m.gguf", 5, 2)
     (tmp_path / other).rename(tmp_path / "x")
@@ -753,7 +755,7 @@ def test_gguf_files_that_do_not_belong_together_are_told(tmp_path: Path) -> None
     assert list_faults(tmp_path / one) == [f"{one}: its header says a single file, its name says file 1 of 3"]
 
 
-def test_a_tensor_in_two_gguf_files_is_told(tmp_path: Path) -> None:
+def test_a_tensor_in_two_gguf_files_is_reported(tmp_path: Path) -> None:
     write_split_gguf(tmp_path, "m.gguf", 2)
     for i in (1, 2):
         (tmp_path / f"m-{i:05}-of-00002.gguf").write_bytes((tmp_path / "m.gguf").read_bytes())
@@ -790,7 +792,7 @@ BESIDE: list[tuple[dict[str, Any], dict[str, Any] | None]] = [
 
 
 @pytest.mark.parametrize(("beside", "expected"), BESIDE)
-def test_how_the_weights_are_quantised_is_read_beside_them(
+def test_the_quantisation_config_is_read_from_the_same_folder(
     beside: dict[str, Any], expected: object, tmp_path: Path
 ) -> None:
     file = write_saved(tmp_path / "model.safetensors")
@@ -800,13 +802,13 @@ def test_how_the_weights_are_quantised_is_read_beside_them(
         assert (open_checkpoint(path).quantization_config, open_checkpoint(path).faults) == (expected, ())
 
 
-def test_a_config_beside_gguf_files_says_nothing_of_them(tmp_path: Path) -> None:
+def test_a_config_next_to_gguf_files_is_ignored(tmp_path: Path) -> None:
     write_split_gguf(tmp_path, "m.gguf", 1)
     (tmp_path / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": "fp8"}}))
     assert open_checkpoint(tmp_path).quantization_config is None
 
 
-def test_a_config_that_cannot_be_read_is_a_fault_and_told_once(tmp_path: Path) -> None:
+def test_an_unreadable_config_is_one_fault(tmp_path: Path) -> None:
     write_saved(tmp_path / "model.safetensors")
     config = tmp_path / "config.json"
     for text, message in (
@@ -824,7 +826,7 @@ def test_a_config_that_cannot_be_read_is_a_fault_and_told_once(tmp_path: Path) -
 # ---- whatever else a path may be
 
 
-def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_checkpoint_is_a_one_line_error(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     assert opening_error(file) == f"{file}: cannot be read: No such file or directory"
     file.touch()
@@ -851,7 +853,7 @@ def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
     assert "invalid file name" in opening_error(Path("a\0-00001-of-00002.safetensors"))
 
 
-def test_numbered_files_none_of_which_is_there_are_refused(tmp_path: Path) -> None:
+def test_shards_that_are_all_missing_are_an_error(tmp_path: Path) -> None:
     for name in (FIRST, SECOND):
         (tmp_path / name).symlink_to("none")
     assert (
@@ -862,7 +864,7 @@ def test_numbered_files_none_of_which_is_there_are_refused(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kind", ["loop", "folder", "pipe", "empty", "cut"])
-def test_a_shard_that_is_no_file_or_damaged_is_refused(kind: str, tmp_path: Path) -> None:
+def test_a_shard_that_is_damaged_or_not_a_file_is_rejected(kind: str, tmp_path: Path) -> None:
     write_sharded(tmp_path)
     path = tmp_path / SECOND
     data = path.read_bytes()
@@ -893,7 +895,7 @@ def test_an_unrelated_loop_in_a_folder_does_no_harm(tmp_path: Path) -> None:
     assert open_checkpoint(tmp_path).faults == ()
 
 
-def test_files_without_an_ending_are_told_by_how_they_begin(tmp_path: Path) -> None:
+def test_the_format_of_a_file_without_an_ending_is_read_from_its_first_bytes(tmp_path: Path) -> None:
     assert open_checkpoint(write_saved(tmp_path / "0123abcd")).format == "safetensors"
     write_split_gguf(tmp_path, "m.gguf", 1)
     (tmp_path / "m.gguf").rename(tmp_path / "4567cdef")
@@ -901,7 +903,7 @@ def test_files_without_an_ending_are_told_by_how_they_begin(tmp_path: Path) -> N
 
 
 def test_terabytes_are_opened_in_little_memory(tmp_path: Path) -> None:
-    """40 sparse files of 600 tensors of 64 MB each, 1.5 TB in all."""
+    """40 sparse files with 600 tensors of 64 MB each, 1.5 TB in total."""
     weight_map: dict[str, str] = {}
     size = 4096 * 8192 * 2
     for i in range(1, 41):
@@ -940,7 +942,7 @@ def open_pair(folder: Path, one: Any, other: Any) -> Checkpoint:
     )
 
 
-def test_copies_are_told_by_their_values(tmp_path: Path) -> None:
+def test_copies_are_recognised_by_their_values(tmp_path: Path) -> None:
     values = np.arange(300, dtype=np.float32).reshape(30, 10)
     assert have_same_samples(open_pair(tmp_path, values, values), "a", "b") is True
     assert have_same_samples(open_pair(tmp_path, values, values), "a", "a") is True
@@ -953,7 +955,7 @@ def test_copies_are_told_by_their_values(tmp_path: Path) -> None:
     assert have_same_samples(open_pair(tmp_path, values[:0], values[:0]), "a", "b") is True
 
 
-def test_of_large_tensors_pieces_are_read_from_the_first_byte_to_the_last(
+def test_samples_of_large_tensors_include_the_first_and_last_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = np.random.default_rng(1).integers(0, 256, 1_000_001, np.uint8)
@@ -977,7 +979,7 @@ def test_of_large_tensors_pieces_are_read_from_the_first_byte_to_the_last(
         assert have_same_samples(open_pair(tmp_path, values, other), "a", "b") is False
 
 
-def test_where_values_are_not_there_nothing_is_said_of_them(tmp_path: Path) -> None:
+def test_tensors_without_values_are_not_compared(tmp_path: Path) -> None:
     values = np.ones((2, 2))
     open_pair(tmp_path, values, values)
     (tmp_path / SECOND).unlink()
@@ -994,7 +996,7 @@ def test_where_values_are_not_there_nothing_is_said_of_them(tmp_path: Path) -> N
     assert have_same_samples(open_checkpoint(tmp_path / INDEX), "a", "b") is None
 
 
-def test_a_file_that_is_another_by_now_is_not_compared(tmp_path: Path) -> None:
+def test_a_file_that_has_changed_is_not_compared(tmp_path: Path) -> None:
     values = np.ones((2, 2))
     found = open_pair(tmp_path, values, values)
     write_saved(tmp_path / SECOND, "b")
@@ -1006,7 +1008,7 @@ def test_a_file_that_is_another_by_now_is_not_compared(tmp_path: Path) -> None:
         have_same_samples(found, "a", "b")
 
 
-def test_gguf_tensors_are_compared_as_well(tmp_path: Path) -> None:
+def test_gguf_tensors_are_compared_too(tmp_path: Path) -> None:
     write_split_gguf(tmp_path, "m.gguf", 3)
     found = open_checkpoint(tmp_path / "m.gguf")
     assert have_same_samples(found, "blk.1.attn_q.weight", "blk.1.attn_q.weight") is True

@@ -64,7 +64,7 @@ SOME_LAYERS: dict[str, list[tuple[str, list[int]]]] = {
 
 
 def make_checkpoint(tensors: Tensors) -> Checkpoint:
-    """A checkpoint of these tensors, as if its header had been read."""
+    """A checkpoint with these tensors, as if its header had been read."""
     held = {
         name: FileTensor("model.safetensors", dtype, shape, tensor_bytes(dtype, shape), 0)
         for name, (dtype, shape) in tensors.items()
@@ -103,7 +103,7 @@ PUBLISHED_BESIDE = published_extras()
 
 
 @pytest.mark.parametrize("id", BY_HAND)
-def test_a_released_header_written_by_hand_holds_the_model_and_the_published_total(id: str, tmp_path: Path) -> None:
+def test_a_released_header_written_by_hand_has_the_model_and_the_published_total(id: str, tmp_path: Path) -> None:
     tensors = make_release(TRUTH[id]["config"], BESIDE.get(id, ""))
     checkpoint = (
         make_checkpoint(tensors)
@@ -119,7 +119,7 @@ def test_a_released_header_written_by_hand_holds_the_model_and_the_published_tot
     assert found.beside == PUBLISHED_BESIDE.get(id, found.beside)
 
 
-def test_many_of_them_have_a_published_total_and_some_more_than_parameters() -> None:
+def test_many_headers_have_a_published_total_and_some_have_more_than_parameters() -> None:
     assert sum(bool(published_checkpoints(id)) for id in BY_HAND) >= 45
     assert set(PUBLISHED_BESIDE) >= {"deepseek-v3", "gpt2-small", "gpt-oss-20b", "llama-2-7b"}
 
@@ -137,7 +137,7 @@ def name_stem(name: str) -> str:
 
 
 def expand_reference(id: str) -> Tensors:
-    """Every tensor that the reference has, by its released name, layer by layer and expert by expert."""
+    """Every tensor of the reference by its released name, per layer and expert."""
     names = expect_names(id)
     layers = {name_stem(name): 0 for name in names}
     for name, (_, copies) in names.items():
@@ -153,7 +153,7 @@ def expand_reference(id: str) -> Tensors:
 
 
 @pytest.mark.parametrize("id", sorted(load_reference_names()))
-def test_a_header_with_the_references_own_names_holds_the_model(id: str) -> None:
+def test_a_header_with_the_reference_s_names_has_the_model(id: str) -> None:
     tensors = expand_reference(id)
     found = verify_checkpoint(load(id), make_checkpoint(tensors))
     buffers = [line for line in found.lines if not line.finding.ok]

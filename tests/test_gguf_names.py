@@ -1,4 +1,4 @@
-"""Declared tensors in a GGUF file: as llama.cpp's converter names and shapes them."""
+"""The model's tensors in a GGUF file, as llama.cpp's converter names and shapes them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TINY = {
 
 
 def expect_shapes(layout: Layout, *, known: bool = False) -> Shapes:
-    """What a file of that layout should hold. `known`: with the shapes of the file at hand, not its names alone."""
+    """The expected tensors of a file. `known`: whether the shapes in the file are used, not only its names."""
     held = {name: SimpleNamespace(shape=shape) for name, shape in layout.tensors.items()}
     model = count(layout.config)
     found = expand_names(list_gguf_tensors(model.tensors, held if known else list(held), layout.architecture, model))
@@ -57,12 +57,12 @@ def omit_added(layout: Layout) -> Shapes:
 
 
 @in_batches("name", LAYOUTS, size=80)
-def test_every_tensor_has_the_name_and_shape_that_the_converter_gives_it(name: str) -> None:
+def test_every_tensor_has_the_converter_s_name_and_shape(name: str) -> None:
     layout = LAYOUTS[name]
     assert expect_shapes(layout, known=True) == omit_added(layout)
 
 
-def test_what_shapes_of_a_file_decide_is_rows_of_no_token_or_place_and_outermost_axes_of_one() -> None:
+def test_shapes_in_the_file_decide_only_padding_rows_and_leading_axes_of_one() -> None:
     for name, layout in LAYOUTS.items():
         ours, theirs = expect_shapes(layout), omit_added(layout)
         assert ours.keys() == theirs.keys(), name
@@ -78,7 +78,7 @@ def test_what_shapes_of_a_file_decide_is_rows_of_no_token_or_place_and_outermost
                 assert shape == other, (name, tensor)
 
 
-def test_architectures_that_users_have_are_known() -> None:
+def test_popular_architectures_are_supported() -> None:
     wanted = """llama mistral mixtral qwen qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next deepseek deepseek_v2 deepseek_v3 gemma gemma2 gemma3 gemma3_text phi
         phi3 gpt2 gpt_oss olmo olmo2 olmoe glm4 glm4_moe falcon gpt_neox starcoder2 stablelm cohere cohere2 mamba mamba2 jamba t5 bert granite granitemoe
         exaone4 internlm2 llama4 smollm3 bloom mpt"""
@@ -87,13 +87,15 @@ def test_architectures_that_users_have_are_known() -> None:
 
 
 @in_batches("name", KNOWN, size=80)
-def test_each_is_held_against_the_converter_or_shares_its_names_with_one_that_is(name: str) -> None:
-    """Another config of the same modules, or another head; by hand where the converter of today fails."""
+def test_every_architecture_is_compared_with_the_converter_or_shares_names_with_one_that_is(name: str) -> None:
+    """An architecture may share the modules of another, or differ in its head; some are by hand, because today's
+    converter fails.
+    """
     assert {layout.config["model_type"] for layout in LAYOUTS.values()} & {name, *ALIKE.get(name, "").split()}
 
 
 ALIKE = {
-    "bitnet": "llama",  # and two norms: test_norms_inside_of_bitnet
+    "bitnet": "llama",  # and two norms: test_norms_inside_bitnet_layers_have_names
     "camembert": "roberta",
     "gemma3.Gemma3ForCausalLM": "gemma3_text",
     "gemma4.Gemma4ForCausalLM": "gemma4_text",
@@ -113,7 +115,7 @@ ALIKE = {
 }
 
 
-def test_norms_inside_of_bitnet() -> None:
+def test_norms_inside_bitnet_layers_have_names() -> None:
     """LLM_TENSOR_ATTN_SUB_NORM and LLM_TENSOR_FFN_SUB_NORM of llama-arch.cpp."""
     names = {get_gguf_name(tensor.name, "bitnet") for tensor in count({"model_type": "bitnet", **TINY}).tensors}
     assert {"blk.{layer}.attn_sub_norm.weight", "blk.{layer}.ffn_sub_norm.weight"} <= names
@@ -170,7 +172,7 @@ LEFT_OUT = ("deepseek2",)  # whose MTP layers are not written: DeepseekV2Model.s
 
 
 def list_configs() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Of every known architecture its default one, of those without a default a small one."""
+    """Every supported architecture with its defaults, or a small config if it has none."""
     small = {layout.config["model_type"]: layout.config for layout in LAYOUTS.values()}
     for name in KNOWN:
         if name in MODEL_TYPES:
@@ -207,7 +209,7 @@ def find_disagreements(tensors: list[Tensor], layout: str) -> Iterator[tuple[str
 
 
 @in_batches(("name", "config"), list(list_configs()), size=80)
-def test_names_are_those_of_the_packages_own_table(name: str, config: dict[str, Any]) -> None:
+def test_names_match_the_package_s_own_table(name: str, config: dict[str, Any]) -> None:
     tensors = [
         tensor for tensor in count(config).tensors if tensor.part not in TOWERS and tensor.role != "legacy_buffer"
     ]
@@ -226,7 +228,7 @@ def test_names_are_those_of_the_packages_own_table(name: str, config: dict[str, 
 # ---- what is said where they do not fit
 
 
-def test_a_file_of_another_architecture_is_refused_by_both_names() -> None:
+def test_the_error_for_another_architecture_names_both() -> None:
     with pytest.raises(pc.ParamcountError) as caught:
         find_layout("mixtral", "qwen2moe")
     assert str(caught.value) == "general.architecture = 'qwen2moe', but the model is mixtral (expected llama)"
@@ -236,13 +238,13 @@ def test_a_file_of_another_architecture_is_refused_by_both_names() -> None:
     assert str(caught.value).endswith("but the model is mistral (expected llama or mistral3)")
 
 
-def test_an_architecture_that_the_converter_does_not_know_is_refused() -> None:
+def test_an_architecture_without_a_converter_is_rejected() -> None:
     model = count({"model_type": "xlnet"})
     with pytest.raises(pc.ParamcountError, match=r"^paramcount does not know llama.cpp's tensor names for xlnet"):
         list_gguf_tensors(model.tensors, (), "llama", model)
 
 
-def test_a_file_that_does_not_say_its_architecture_is_read_as_the_usual_one() -> None:
+def test_a_file_without_an_architecture_has_the_usual_one() -> None:
     model = count({"model_type": "nemotron_h"})
     assert find_layout("nemotron_h", None) == "nemotron_h_moe"
     assert list_gguf_tensors(model.tensors, (), None, model) == list_gguf_tensors(
@@ -250,14 +252,14 @@ def test_a_file_that_does_not_say_its_architecture_is_read_as_the_usual_one() ->
     )
 
 
-def test_towers_stand_in_a_file_of_their_own() -> None:
+def test_encoders_and_projectors_are_in_a_separate_file() -> None:
     model = count({"model_type": "gemma3"})
     assert list_mmproj_parts(model.tensors) == ("vision", "projector")
     assert {tensor.part for tensor in list_gguf_tensors(model.tensors, (), "gemma3", model)} == {"decoder"}
     assert list_mmproj_parts(count("llama-3.1-8b").tensors) == ()
 
 
-def test_a_tensor_that_gguf_has_no_name_for_keeps_its_own() -> None:
+def test_a_tensor_without_a_gguf_name_keeps_its_own() -> None:
     model = count({"model_type": "llama", **TINY})
     strange = model.tensors[1]._replace(name="model.layers.{layer}.gyroscope.weight")
     assert list_gguf_tensors([strange], (), "llama", model) == [strange]
@@ -271,7 +273,7 @@ def test_tied_tensors_stay_tied() -> None:
     assert (head.tied_to, head.parameters) == ("token_embd.weight", 0)
 
 
-def test_a_file_without_its_latent_attention_lacks_it_as_the_converter_of_today_names_it() -> None:
+def test_missing_latent_attention_has_the_names_of_today_s_converter() -> None:
     for name, expected in {"minicpm3": {"attn_kv_b"}, "deepseek_v3": {"attn_k_b", "attn_v_b"}}.items():
         model = count({"model_type": name})
         names = {
@@ -282,7 +284,7 @@ def test_a_file_without_its_latent_attention_lacks_it_as_the_converter_of_today_
         assert names & {"attn_kv_b", "attn_k_b", "attn_v_b"} == expected
 
 
-def test_fused_matrices_are_made_of_queries_keys_and_values_in_this_order() -> None:
+def test_fused_matrices_have_queries_keys_and_values_in_this_order() -> None:
     layout = LAYOUTS["llama-llama-fuse_qkv"]
     model = count(layout.config)
     fused = next(
@@ -305,7 +307,7 @@ def test_fused_matrices_are_made_of_queries_keys_and_values_in_this_order() -> N
         ("output_norm.weight", (4096,), (4096, 1), "llama", False),
     ],
 )
-def test_other_shapes_are_taken_from_the_file_only_where_they_are_the_same(
+def test_a_shape_is_taken_from_the_file_only_if_it_is_equivalent(
     tensor: str, declared: tuple[int, ...], held: tuple[int, ...], architecture: str, fits: bool
 ) -> None:
     model = count({"model_type": {"gemma3": "gemma3_text"}.get(architecture, architecture)})
@@ -322,7 +324,7 @@ def sum_values(tensors: Iterable[Tensor]) -> int:
     return sum(tensor.parameters for tensor in tensors if tensor.part != "mtp")
 
 
-def test_every_parameter_of_every_model_in_the_zoo_is_in_its_file() -> None:
+def test_every_parameter_of_every_zoo_model_is_in_its_gguf_file() -> None:
     counts = [count_model(loaded) for id in zoo.list_ids() if (loaded := load(id)).architecture in KNOWN]
     assert len(counts) > 140
     for model in counts:
@@ -342,7 +344,7 @@ UNWRITTEN = {
 
 
 @in_batches("name", sorted({layout.config["model_type"] for layout in LAYOUTS.values()} - UNWRITTEN), size=60)
-def test_every_parameter_of_a_small_model_is_in_its_file(name: str) -> None:
+def test_every_parameter_of_a_small_model_is_in_its_gguf_file(name: str) -> None:
     for layout in LAYOUTS.values():
         if layout.config["model_type"] == name:
             model = count(layout.config)

@@ -1,5 +1,5 @@
-"""GGUF files of the gguf package, laid out as llama.cpp's converter does, against the model that they hold: whole,
-quantised, damaged.
+"""GGUF files of the gguf package in the layout of llama.cpp's converter, compared with their model: intact, quantised,
+damaged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ VARIED = (
 
 
 @in_batches("name", LAYOUTS, size=24)
-def test_a_file_as_the_converter_lays_it_out_verifies_with_nothing_left_over(name: str, tmp_path: Path) -> None:
+def test_a_file_in_the_converter_s_layout_is_complete(name: str, tmp_path: Path) -> None:
     layout = LAYOUTS[name]
     found = verify(layout.config, write_gguf(tmp_path / "m.gguf", layout))
     assert (found.ok, list_complaints(found)) == (True, "")
@@ -54,7 +54,7 @@ def test_a_file_as_the_converter_lays_it_out_verifies_with_nothing_left_over(nam
 
 
 @pytest.mark.parametrize("types", ["F16", "BF16", "Q4_0", "Q8_0", "Q2_K", "Q4_K", "Q6_K", "IQ4_XS", "MXFP4"])
-def test_quantised_it_is_the_same_model(types: str, tmp_path: Path) -> None:
+def test_a_quantised_file_is_the_same_model(types: str, tmp_path: Path) -> None:
     found = verify(WIDE.config, write_gguf(tmp_path / "m.gguf", WIDE, types=types))
     assert (found.ok, list_complaints(found)) == (True, "")
     assert found.expected == found.found
@@ -64,14 +64,14 @@ def test_quantised_it_is_the_same_model(types: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", VARIED)
-def test_rows_of_32_quantised_it_is_the_same_model(name: str, tmp_path: Path) -> None:
+def test_a_file_quantised_in_rows_of_32_is_the_same_model(name: str, tmp_path: Path) -> None:
     layout = LAYOUTS[name]
     found = verify(layout.config, write_gguf(tmp_path / "m.gguf", layout, types="Q8_0"))
     assert (found.ok, list_complaints(found), found.expected == found.found) == (True, "", True)
 
 
 @pytest.mark.parametrize("name", ["llama-llama", "deepseek_v2-deepseek2", "t5-t5"])
-def test_in_several_files_it_is_the_same_model(name: str, tmp_path: Path) -> None:
+def test_split_files_are_the_same_model(name: str, tmp_path: Path) -> None:
     layout = LAYOUTS[name]
     path = write_gguf(tmp_path / "m.gguf", layout, per_file=7)
     for named in (path, tmp_path):
@@ -79,7 +79,7 @@ def test_in_several_files_it_is_the_same_model(name: str, tmp_path: Path) -> Non
         assert (found.ok, list_complaints(found), found.files) == (True, "", -(-len(layout.tensors) // 7))
 
 
-def test_a_stored_copy_of_a_tied_table_is_accounted_for_where_it_is_one(tmp_path: Path) -> None:
+def test_a_stored_copy_of_a_tied_embedding_is_not_a_problem(tmp_path: Path) -> None:
     tied = WIDE._replace(tensors=WIDE.tensors | {"output.weight": (64, 256)})
     found = verify(
         WIDE.config, write_gguf(tmp_path / "m.gguf", tied, types="Q4_K", copies={"output.weight": "token_embd.weight"})
@@ -95,7 +95,7 @@ def test_a_stored_copy_of_a_tied_table_is_accounted_for_where_it_is_one(tmp_path
 
 
 @pytest.mark.parametrize("name", ["gemma2-gemma2", "gpt2-gpt2", "llama-llama-1"])
-def test_a_stored_copy_is_accounted_for_in_layouts_that_have_none(name: str, tmp_path: Path) -> None:
+def test_a_stored_copy_is_not_a_problem_in_layouts_without_one(name: str, tmp_path: Path) -> None:
     layout = LAYOUTS[name]
     assert "output.weight" not in layout.tensors
     table = {"output.weight": layout.tensors["token_embd.weight"]}
@@ -113,7 +113,7 @@ def test_a_stored_copy_is_accounted_for_in_layouts_that_have_none(name: str, tmp
     )
 
 
-def test_what_the_converter_leaves_out_is_said(tmp_path: Path) -> None:
+def test_parts_that_the_converter_omits_are_noted(tmp_path: Path) -> None:
     layout = LAYOUTS["gemma3-gemma3"]
     found = verify(layout.config, write_gguf(tmp_path / "m.gguf", layout))
     assert found.remarks == (
@@ -122,7 +122,7 @@ def test_what_the_converter_leaves_out_is_said(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_of_another_architecture_is_refused_in_one_line(
+def test_a_file_of_another_architecture_is_a_one_line_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -136,7 +136,7 @@ def test_a_file_of_another_architecture_is_refused_in_one_line(
 
 
 def verify_tensors(layout: Layout, tensors: Shapes) -> Verification:
-    """What is said of a file with these tensors."""
+    """What verify reports for a file with these tensors."""
     file = "m.gguf"
     holds = {name: FileTensor(file, "F32", shape, 4 * prod(shape)) for name, shape in tensors.items()}
     path = Path(file)
@@ -147,7 +147,7 @@ def verify_tensors(layout: Layout, tensors: Shapes) -> Verification:
 
 
 def is_damage(case: DamagedCheckpoint, layout: Layout) -> bool:
-    """In GGUF a tensor with an outermost axis of 1 is the same; some tables may lack rows."""
+    """In GGUF, an outermost axis of 1 does not matter, and some tables may lack rows."""
     for said in case.says:
         if said.finding == "wrong shape" and said.held and said.declared:
             fewer = said.held[1:] == said.declared[1:] and said.held[0] < said.declared[0]
@@ -161,7 +161,7 @@ def is_damage(case: DamagedCheckpoint, layout: Layout) -> bool:
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", VARIED)
-def test_every_damage_to_a_tensor_is_found_and_named(name: str, damage: str) -> None:
+def test_every_kind_of_damage_to_a_tensor_is_reported(name: str, damage: str) -> None:
     layout = LAYOUTS[name]
     tensors = {tensor: ("F32", shape) for tensor, shape in layout.tensors.items() if tensor not in ROPE_FACTORS}
     if layout.architecture in WITHOUT_PADDING:
@@ -174,14 +174,14 @@ def test_every_damage_to_a_tensor_is_found_and_named(name: str, damage: str) -> 
 
 
 @pytest.mark.parametrize("name", ["llama-llama", "gpt_oss-gpt-oss", "jamba-jamba", "deepseek_v3-deepseek2"])
-def test_a_layer_that_is_missing_whole_is_told_tensor_by_tensor(name: str) -> None:
+def test_a_missing_layer_is_reported_tensor_by_tensor(name: str) -> None:
     layout = LAYOUTS[name]
     kept = {tensor: shape for tensor, shape in layout.tensors.items() if not tensor.startswith("blk.1.")}
     lost = {Finding("missing", tensor, shape, None) for tensor, shape in layout.tensors.items() if tensor not in kept}
     assert list_findings(verify_tensors(layout, kept)) == lost
 
 
-def test_experts_partly_one_by_one_are_not_taken_for_whole() -> None:
+def test_partly_separate_experts_are_not_read_as_stacked() -> None:
     layout = LAYOUTS["mixtral, experts one by one"]
     kept = {tensor: shape for tensor, shape in layout.tensors.items() if tensor != "blk.0.ffn_gate.3.weight"}
     assert list_findings(verify_tensors(layout, kept)) == {

@@ -1,6 +1,4 @@
-"""Checkpoints that somebody made to do harm, through the command line: one line, exit code 2, nothing written, nothing
-run.
-"""
+"""Harmful checkpoints through the command line: a one-line error, exit code 2, nothing written, nothing run."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ Case = Callable[[Path], Path]  # makes files in a folder, and says which to name
 
 
 class Payload:
-    """Runs a command where it is unpickled."""
+    """Runs a command when it is unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return os.system, (f"touch {MARKER}",)
@@ -41,7 +39,7 @@ PICKLE = pickle.dumps(Payload(), 2)
 
 
 def case_header(entries: object, name: str = "model.safetensors", values: int = 0, length: int | None = None) -> Case:
-    """A file with a header, or what stands for one, and so many bytes of values."""
+    """A file with a header, or something in its place, and a number of bytes of values."""
     text = entries if isinstance(entries, bytes) else json.dumps(entries).encode()
 
     def make(folder: Path) -> Path:
@@ -57,7 +55,7 @@ def header_entry(start: int, stop: int, shape: object = (1,), dtype: str = "F32"
 
 
 def case_sparse(name: str, data: bytes, size: int) -> Case:
-    """A file of which only the beginning takes room."""
+    """A sparse file of which only the beginning takes space."""
 
     def make(folder: Path) -> Path:
         path = folder / name
@@ -172,7 +170,7 @@ def case_index(placed: object, name: str = "model.safetensors.index.json") -> Ca
 
 
 def case_outside(name: str) -> Case:
-    """An index in a folder that names a file outside it, which is there."""
+    """An index in a folder that lists an existing file outside it."""
 
     def make(folder: Path) -> Path:
         write_file(folder / "secret.safetensors", {"a": ("F32", (1,))})
@@ -264,13 +262,13 @@ CASES = SAFETENSORS | GGUF | OTHERS
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current directory, where a payload would leave its mark."""
+    """The current directory, where a payload would leave its trace."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_is_refused_in_one_line_by_every_command(
+def test_every_command_rejects_a_hostile_file_in_one_line(
     case: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = CASES[case](folder)
@@ -281,12 +279,12 @@ def test_it_is_refused_in_one_line_by_every_command(
     assert not (folder / MARKER).exists()
 
 
-def test_the_payload_would_leave_its_mark(folder: Path) -> None:
+def test_the_payload_would_leave_a_trace(folder: Path) -> None:
     pickle.loads(PICKLE)  # noqa: S301
     assert (folder / MARKER).exists()
 
 
-def test_a_gguf_file_of_another_architecture_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gguf_file_of_another_architecture_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case_holding("llama.gguf", make_gguf())(folder)
     assert command_error(capsys, "verify", "gpt2-small", "./llama.gguf").startswith(
         "llama.gguf: general.architecture = 'llama', "
@@ -296,7 +294,9 @@ def test_a_gguf_file_of_another_architecture_is_named(folder: Path, capsys: pyte
 @pytest.mark.parametrize(
     "case", ["an index that names ..", "an index that names an absolute path", "an index that names .. within"]
 )
-def test_nothing_of_a_file_outside_is_told(case: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_from_a_file_outside_the_folder_is_shown(
+    case: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     message = command_error(capsys, "verify", "gpt2-small", str(CASES[case](folder)))
     assert "secret.safetensors" in message
     assert "F32" not in message
@@ -315,7 +315,7 @@ def test_an_index_of_pickles_gives_names_and_no_pickle_is_opened(name: str, fold
 
 
 def test_symlinked_shards_of_a_cache_are_followed(folder: Path, run: Runner) -> None:
-    """As huggingface_hub lays them out: a snapshot of links into the blobs beside it."""
+    """A Hugging Face cache: a snapshot of links to the blobs next to it."""
     blobs, snapshot = folder / "blobs", folder / "snapshots" / "0123456789abcdef"
     blobs.mkdir()
     snapshot.mkdir(parents=True)
@@ -335,7 +335,7 @@ def make_gguf() -> bytes:
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "saved.json", "model.safetensors.index.json", "model.gguf"])
-def test_a_file_cut_at_any_byte_is_refused(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_truncated_at_any_byte_is_rejected(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tensors: Tensors = {"wte.weight": ("F32", (2, 2)), "wpe.weight": ("BF16", (2,))}
     path = folder / name
     if name.endswith("index.json"):
@@ -411,7 +411,7 @@ json.dump(found, sys.stdout)
 
 
 def run_limited(*lines: tuple[str, ...]) -> list[tuple[int, str, str]]:
-    """Runs of the command line, in a process that may take one gigabyte."""
+    """The command line in a process that may use one gigabyte."""
     found = {**os.environ, "PYTHONPATH": str(Path(pc.__file__).parent.parent)}
     done = subprocess.run(
         [sys.executable, "-c", LIMITED],
@@ -426,7 +426,7 @@ def run_limited(*lines: tuple[str, ...]) -> list[tuple[int, str, str]]:
 
 
 @pytest.mark.exhaustive
-def test_however_large_a_header_is_an_answer_is_short_and_takes_bounded_memory(folder: Path) -> None:
+def test_the_answer_for_a_huge_header_is_short_and_takes_bounded_memory(folder: Path) -> None:
     lines = []
     for i, make in enumerate(LARGE.values()):
         (folder / f"{i}.safetensors").write_bytes(make())
@@ -437,7 +437,7 @@ def test_however_large_a_header_is_an_answer_is_short_and_takes_bounded_memory(f
 
 
 @pytest.mark.exhaustive
-def test_more_tensors_than_any_checkpoint_has_are_refused_in_bounded_memory(folder: Path) -> None:
+def test_more_tensors_than_any_checkpoint_has_are_rejected_in_bounded_memory(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(make_valueless_file(f"{i:x}" for i in range(500_001)))
     ((code, out, err),) = run_limited(("verify", "gpt2-small", "./model.safetensors"))
     assert (code, out, err) == (
@@ -447,7 +447,7 @@ def test_more_tensors_than_any_checkpoint_has_are_refused_in_bounded_memory(fold
     )
 
 
-def test_every_hostile_file_is_refused_in_bounded_memory(folder: Path) -> None:
+def test_every_hostile_file_is_rejected_in_bounded_memory(folder: Path) -> None:
     paths = []
     for i, make in enumerate(CASES.values()):
         (folder / str(i)).mkdir()
@@ -468,7 +468,7 @@ WRITTEN = UGLY.replace("{}", "{{}}")  # as a pattern
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("command", ["verify", "alone", "why"])
-def test_a_strange_name_is_told_in_every_format_and_a_long_one_cut(
+def test_an_unexpected_name_is_shown_in_every_format_and_a_long_one_is_truncated(
     command: str, format: str, folder: Path, run: Runner
 ) -> None:
     tensors: Tensors = {**load_saved("gpt2").tensors, UGLY: ("F32", (3,)), "long." + "x" * 100_000: ("F32", (5,))}
@@ -485,7 +485,7 @@ def test_a_strange_name_is_told_in_every_format_and_a_long_one_cut(
 
 
 def undo_escapes(text: str, format: str) -> str:
-    """What a format says, its escapes undone as far as UGLY has any."""
+    """The output in a format, with the escapes undone that UGLY contains."""
     from html import unescape
 
     match format:
@@ -517,7 +517,7 @@ def undo_escapes(text: str, format: str) -> str:
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("command", ["verify", "alone", "why"])
-def test_a_path_of_terminal_escapes_is_told_printable(command: str, format: str, folder: Path, run: Runner) -> None:
+def test_terminal_escapes_in_a_path_are_escaped(command: str, format: str, folder: Path, run: Runner) -> None:
     path = write_header(folder / f"{ESCAPE.replace('/', '')}.json", load_saved("gpt2").tensors)
     (folder / "config.json").write_text(json.dumps(load_saved("gpt2").config), encoding="utf-8")
     done = run(*(() if command == "alone" else (command, "./config.json")), str(path), "--format", format)
@@ -525,19 +525,19 @@ def test_a_path_of_terminal_escapes_is_told_printable(command: str, format: str,
     assert is_safe_to_print(done.out + done.err)
 
 
-def test_the_path_in_json_is_the_path(folder: Path, run: Runner) -> None:
+def test_json_has_the_exact_path(folder: Path, run: Runner) -> None:
     path = write_header(folder / f"{ESCAPE}\U000e0001.json", load_saved("gpt2").tensors)
     (folder / "config.json").write_text(json.dumps(load_saved("gpt2").config), encoding="utf-8")
     assert json.loads(run("verify", "./config.json", str(path), "--json").out)["path"] == str(path)
 
 
 def is_safe_to_print(text: str) -> bool:
-    """Whether a terminal shows it as it is."""
+    """Whether a terminal shows the text unchanged."""
     return text.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize("said", [ESCAPE, ["gptq", ESCAPE], {"deep": [ESCAPE]}, 10**25, "x" * 100_000])
-def test_what_a_config_says_of_quantisation_is_told_printable(said: object, folder: Path, run: Runner) -> None:
+def test_the_quantisation_scheme_in_a_config_is_escaped(said: object, folder: Path, run: Runner) -> None:
     config = {
         **load_saved("gpt2").config,
         "quantization_config": {"quant_method": said, "bits": said, "weight_block_size": said},
@@ -553,7 +553,7 @@ def test_what_a_config_says_of_quantisation_is_told_printable(said: object, fold
 MANY = 400_000 if "EXAMPLES" in os.environ else 5_000
 
 
-def test_ever_so_many_strange_tensors_are_cut_for_people_and_all_in_json_and_csv(folder: Path, run: Runner) -> None:
+def test_many_unexpected_tensors_are_truncated_in_text_and_complete_in_json_and_csv(folder: Path, run: Runner) -> None:
     text = json.dumps(
         make_header({**load_saved("gpt2").tensors, **{f"{i:x}x": ("U8", (i % 7 + 1,)) for i in range(MANY)}}),
         separators=(",", ":"),
@@ -588,7 +588,7 @@ def test_ever_so_many_strange_tensors_are_cut_for_people_and_all_in_json_and_csv
         ({"model_type": ESCAPE}, "model_type"),
     ],
 )
-def test_a_config_of_too_much_is_refused_in_one_line(
+def test_a_config_that_is_too_large_is_a_one_line_error(
     sizes: dict[str, Any], says: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     heads = {

@@ -1,6 +1,4 @@
-"""Checkpoints as large as they come, their values holes in a disk: read by their headers, in memory that does not grow
-with them.
-"""
+"""The largest checkpoints, as sparse files: their headers are read in memory that does not grow with their values."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ finally:
 
 @pytest.fixture(scope="module")
 def deepseek(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """DeepSeek-V3 as released, in FP8 with its scales and its MTP layer: 689 GB that take 12 MB."""
+    """DeepSeek-V3 as released, in FP8 with its scales and its MTP layer: 689 GB that take 12 MB on disk."""
     folder = tmp_path_factory.mktemp("deepseek-v3")
     try:
         tensors = write_deepseek(folder)
@@ -63,8 +61,8 @@ def test_a_checkpoint_of_689_gb_is_read_in_little_memory(command: tuple[str, ...
         assert (file["values"], file["verdict"], file["files"]) == (684_531_386_000, "exact", SHARDS)
 
 
-def test_of_a_checkpoint_of_689_gb_a_missing_shard_is_named(deepseek: Path, tmp_path: Path) -> None:
-    """Its files are linked to, but for one."""
+def test_a_missing_shard_of_a_checkpoint_of_689_gb_is_reported(deepseek: Path, tmp_path: Path) -> None:
+    """Links to all of its files except one."""
     for path in deepseek.iterdir():
         if "00077" not in path.name:
             (tmp_path / path.name).symlink_to(path)

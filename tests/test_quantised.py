@@ -39,7 +39,7 @@ LINEARS = {Q: (256, 256), K: (64, 256), UP: (512, 256), DOWN: (256, 512)}  # [ou
 
 
 def make_checkpoint(tensors: Layer, config: dict[str, Any] | None = None, format: str = "safetensors") -> Checkpoint:
-    """A checkpoint of these tensors."""
+    """A checkpoint with these tensors."""
     held = {
         name: FileTensor("model.safetensors", dtype, shape, prod(shape) * BITS[dtype] // 8)
         for name, (dtype, shape) in tensors.items()
@@ -57,7 +57,7 @@ def unpack_index(tensors: Layer, config: dict[str, Any] | None = None) -> Unpack
 
 
 def write_with_library(tensors: Layer, folder: Path, config: dict[str, Any] | None = None) -> Checkpoint:
-    """The same, as the format's own library writes it."""
+    """The same checkpoint, written by the library of the format."""
     types = {
         "F8_E4M3": "float8_e4m3fn",
         "F8_E8M0": "float8_e8m0fnu",
@@ -145,7 +145,7 @@ def fp8_layer(
 
 
 def make_model(make: Any, n: int = 2, linears: dict[str, tuple[int, int]] = LINEARS, **options: Any) -> Layer:
-    """A small model: a table and norms that stay as they are, and linears that are packed."""
+    """A small model: an unpacked embedding and norms, and packed linear layers."""
     tensors: Layer = {"model.embed_tokens.weight": ("F16", (320, 256)), "model.norm.weight": ("F16", (256,))}
     for i, (name, shape) in product(range(n), linears.items()):
         tensors |= {f"model.layers.{i}.{name}.{end}": held for end, held in make(*shape, **options).items()}
@@ -185,7 +185,7 @@ WRITERS: list[tuple[Any, dict[str, Any], dict[str, Any] | None, str]] = [
 
 
 @pytest.mark.parametrize(("make", "options", "config", "scheme"), WRITERS)
-def test_what_a_library_writes_is_read_as_the_model_it_was_made_of(
+def test_a_file_written_by_a_library_is_read_as_its_original_model(
     make: Any, options: Any, config: Any, scheme: str, tmp_path: Path
 ) -> None:
     tensors = make_model(make, **options)
@@ -205,14 +205,14 @@ def test_what_a_library_writes_is_read_as_the_model_it_was_made_of(
 
 
 @pytest.mark.parametrize("inputs", [160, 288, 1056])
-def test_a_last_group_that_is_not_full_counts(inputs: int) -> None:
+def test_an_incomplete_last_group_counts(inputs: int) -> None:
     for config in (None, {"quant_method": "gptq", "bits": 4, "group_size": 128}):
         found = unpack_tensors(make_model(gptq_layer, linears=LINEARS | {DOWN: (256, inputs)}), config)
         assert (found.scheme, found.faults) == ("GPTQ, 4 bits, groups of 128", ())
         assert found.tensors[f"model.layers.0.{DOWN}.weight"].shape == (256, inputs)
 
 
-def test_two_numbers_of_bits_are_both_told_where_the_configuration_allows_them() -> None:
+def test_two_bit_widths_are_reported_if_the_config_allows_them() -> None:
     tensors = make_model(gptq_layer) | {
         f"model.layers.0.{UP}.{end}": held for end, held in gptq_layer(512, 256, bits=8).items()
     }
@@ -224,7 +224,7 @@ def test_two_numbers_of_bits_are_both_told_where_the_configuration_allows_them()
     )
 
 
-def test_a_matrix_of_gpt_2_is_packed_as_inputs_and_outputs_and_stored_the_other_way_round() -> None:
+def test_a_packed_matrix_of_gpt_2_is_transposed() -> None:
     """AutoGPTQ takes a Conv1D's infeatures from weight.shape[0] (auto_gptq/modeling/_utils.py, make_quant) and turns it
     to pack it.
     """
@@ -242,18 +242,18 @@ def test_a_matrix_of_gpt_2_is_packed_as_inputs_and_outputs_and_stored_the_other_
     )
 
 
-def test_a_matrix_that_is_not_packed_fits_one_way_round_only() -> None:
+def test_an_unpacked_matrix_fits_in_one_orientation_only() -> None:
     logical = unpack_tensors({"w.weight": ("F16", (8, 4))}).tensors["w.weight"]
     assert logical.has_shape((8, 4))
     assert not logical.has_shape((4, 8))
 
 
-def test_what_is_no_matrix_is_not_packed() -> None:
-    """A bias takes the type of the scales: QuantLinear's has weight_dtype, as they have."""
+def test_only_matrices_are_packed() -> None:
+    """A bias has the type of the scales: QuantLinear gives both weight_dtype."""
     assert unpack_tensors(make_model(gptq_layer)).tensors[f"model.layers.0.{Q}.weight"].compute_size((256,)) == 2 * 256
 
 
-def test_experts_one_by_one_and_fused_matrices_are_packed_like_any_other() -> None:
+def test_separate_experts_and_fused_matrices_are_packed_like_any_matrix() -> None:
     linears = {
         "block_sparse_moe.experts.0.w1": (512, 256),
         "block_sparse_moe.experts.7.w2": (256, 512),
@@ -277,7 +277,7 @@ def iterate_names(tensor: Tensor) -> list[str]:
 
 
 def make_release(id: str, method: str, values: str, scale: str, ends: tuple[str, str] = ("", "_scale_inv")) -> Layer:
-    """A model as it is released: its quantised tensors and their scales, everything else in BF16."""
+    """A released model: quantised tensors with their scales, everything else in BF16."""
     tensors: Layer = {}
     for tensor in count(id).tensors:
         scales = make_scales(tensor, SCHEMES[method])
@@ -290,7 +290,7 @@ def make_release(id: str, method: str, values: str, scale: str, ends: tuple[str,
     return tensors
 
 
-def test_the_scales_of_deepseek_v3_are_those_of_its_release() -> None:
+def test_the_scales_of_deepseek_v3_match_its_release() -> None:
     """45,808 of its 92,052 tensors.
 
     Published by the release: 40,838,232 scales and 702,264 of the MTP layer (see
@@ -314,7 +314,7 @@ def test_the_scales_of_deepseek_v3_are_those_of_its_release() -> None:
 @pytest.mark.parametrize(
     ("id", "tensors", "size"), [("gpt-oss-20b", 459, 13761264768), ("gpt-oss-120b", 687, 65248815744)]
 )
-def test_the_size_of_gpt_oss_is_that_of_its_release(id: str, tensors: int, size: int) -> None:
+def test_the_size_of_gpt_oss_matches_its_release(id: str, tensors: int, size: int) -> None:
     """Source of the sizes: metadata.total_size of model.safetensors.index.json of openai/gpt-oss-20b and
     openai/gpt-oss-120b.
     """
@@ -329,7 +329,7 @@ def test_the_size_of_gpt_oss_is_that_of_its_release(id: str, tensors: int, size:
     assert sum(found.tensors[name].compute_size(shape) or 0 for name, shape in declared.items()) == size
 
 
-def test_mxfp4_is_given_as_the_model_has_it() -> None:
+def test_mxfp4_is_unpacked_in_the_model_s_orientation() -> None:
     """transformers 5.23, integrations/mxfp4.py, _convert_moe_packed_tensors: [E, out, G, 16] become [E, out, 32 G] and
     are turned.
     """
@@ -343,7 +343,7 @@ def test_mxfp4_is_given_as_the_model_has_it() -> None:
     assert found.tensors["experts.gate_up_proj"].compute_size((4, 64, 200)) == 4 * 64 * 200 // 2 + 4 * 200 * 2
 
 
-def test_mxfp4_of_the_first_release_of_gpt_oss_is_not_turned() -> None:
+def test_mxfp4_of_the_first_gpt_oss_release_is_not_transposed() -> None:
     """github openai/gpt-oss, gpt_oss/torch/weights.py: mlp1_weight.blocks and .scales, of a parameter [E, 2 · d_ff,
     d_model].
     """
@@ -356,7 +356,7 @@ def test_mxfp4_of_the_first_release_of_gpt_oss_is_not_turned() -> None:
     assert list_shapes(found) == {"block.0.mlp.mlp1_weight": (4, 192, 64)}
 
 
-def test_a_release_that_packs_linears_alone_has_the_size_that_its_index_says() -> None:
+def test_a_release_that_packs_only_linear_layers_has_the_size_in_its_index() -> None:
     """Llama 3.1 70B by AWQ in nine shards: total_size 39767785472, as an index of such names that a published test
     quotes (package huggingface, TestUnmarshalSafetensorIndex: model.layers.79, q_proj.qweight,
     model-00009-of-00009).
@@ -373,7 +373,7 @@ def test_a_release_that_packs_linears_alone_has_the_size_that_its_index_says() -
     assert (found.totals.bytes, found.totals.values, found.faults) == (39767785472, 70553706496, ())
 
 
-def test_experts_of_deepseek_v4_hold_two_values_a_byte() -> None:
+def test_experts_of_deepseek_v4_have_two_values_per_byte() -> None:
     """transformers 5.23, integrations/finegrained_fp8.py, _alloc_expert_proj and FP8Experts: int8, a scale of 32
     inputs, named `scale`.
     """
@@ -387,7 +387,7 @@ def test_experts_of_deepseek_v4_hold_two_values_a_byte() -> None:
 
 
 @pytest.mark.parametrize("scales", [(), (1,), (512, 1), (512,)])
-def test_scales_of_a_whole_tensor_and_of_each_output_may_lack_axes(scales: tuple[int, ...]) -> None:
+def test_scales_per_tensor_and_per_output_may_lack_axes(scales: tuple[int, ...]) -> None:
     config = {
         "quant_method": "compressed-tensors",
         "format": "float-quantized",
@@ -409,7 +409,7 @@ def test_scales_of_a_whole_tensor_and_of_each_output_may_lack_axes(scales: tuple
     assert found.tensors["a.weight"].compute_size((512, 384)) == 512 * 384 + 2 * prod(scales) + 2 + 4
 
 
-def test_scales_of_whole_tensors_and_of_outputs_stand_in_one_file() -> None:
+def test_one_file_may_have_scales_per_tensor_and_per_output() -> None:
     tensors: Layer = {
         f"{i}.{name}": held for i in range(3) for name, held in fp8_layer(512, 384, (1, 384), "weight_scale").items()
     }
@@ -425,7 +425,7 @@ def test_scales_of_blocks_have_all_their_axes() -> None:
     )
 
 
-def test_stacked_experts_of_fp8_have_scales_of_their_own() -> None:
+def test_stacked_fp8_experts_have_scales_per_expert() -> None:
     """integrations/finegrained_fp8.py, FP8Experts: gate_up_proj and gate_up_proj_scale_inv."""
     found = unpack_tensors(
         {"m.gate_up_proj": ("F8_E4M3", (4, 512, 256)), "m.gate_up_proj_scale_inv": ("F32", (4, 4, 2))}
@@ -436,7 +436,7 @@ def test_stacked_experts_of_fp8_have_scales_of_their_own() -> None:
 # ---- GGUF
 
 
-def test_gguf_types_stand_for_the_values_that_they_hold() -> None:
+def test_gguf_types_are_unpacked_to_their_values() -> None:
     sizes = {
         "token_embd.weight": ("Q6_K", (512, 256)),
         "blk.0.attn_q.weight": ("Q4_K", (256, 256)),
@@ -460,7 +460,7 @@ def test_gguf_types_stand_for_the_values_that_they_hold() -> None:
     ]
 
 
-def test_a_gguf_of_halves_is_not_quantised() -> None:
+def test_a_float16_gguf_file_is_not_quantised() -> None:
     held = {"blk.0.attn_q.weight": FileTensor("m.gguf", "F16", (256, 256), 131072)}
     assert unpack(Checkpoint(Path("m.gguf"), "gguf", held, ())).scheme is None
 
@@ -469,7 +469,7 @@ def test_a_gguf_of_halves_is_not_quantised() -> None:
 
 
 @in_batches("id", sorted(list_ids()), size=80)
-def test_no_model_of_the_zoo_is_taken_for_a_quantised_one(id: str) -> None:
+def test_no_zoo_model_looks_quantised(id: str) -> None:
     try:
         tensors: Layer = {tensor.name.format(layer=0, expert=0): ("BF16", tensor.shape) for tensor in count(id).tensors}
     except ParamcountError:  # an estimate has no tensors
@@ -496,7 +496,7 @@ def test_no_model_of_the_zoo_is_taken_for_a_quantised_one(id: str) -> None:
         {"tokens.table": ("U8", (64, 64)), "counts.weight": ("I8", (64, 64))},
     ],
 )
-def test_a_tensor_with_the_name_of_a_scale_makes_no_quantised_model(tensors: Layer) -> None:
+def test_a_tensor_named_like_a_scale_does_not_make_a_model_quantised(tensors: Layer) -> None:
     found = unpack_tensors(tensors)
     assert (found.scheme, found.auxiliary, found.faults) == (None, {}, ())
     assert {name: (logical.format, logical.shape) for name, logical in found.tensors.items()} == tensors
@@ -512,7 +512,7 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("make", "config", "scheme"), NAMED)
-def test_names_alone_put_scales_beside(make: Any, config: dict[str, Any] | None, scheme: str) -> None:
+def test_scales_are_recognised_by_name_alone(make: Any, config: dict[str, Any] | None, scheme: str) -> None:
     tensors = make_model(make)
     found, whole = unpack_index(tensors, config), unpack_tensors(tensors, config)
     assert found.scheme == scheme
@@ -523,7 +523,7 @@ def test_names_alone_put_scales_beside(make: Any, config: dict[str, Any] | None,
     assert found.faults == ()
 
 
-def test_a_name_alone_that_other_schemes_use_too_puts_nothing_beside() -> None:
+def test_a_name_that_several_schemes_use_is_not_enough_for_a_scale() -> None:
     tensors = make_model(fp8_layer, scale="weight_scale")
     assert (unpack_index(tensors).scheme, unpack_index(tensors).auxiliary) == (None, {})
     assert unpack_index(tensors, {"quant_method": "fbgemm_fp8"}).auxiliary == dict.fromkeys(
@@ -531,13 +531,13 @@ def test_a_name_alone_that_other_schemes_use_too_puts_nothing_beside() -> None:
     )
 
 
-def test_an_index_that_says_its_size_gives_it() -> None:
+def test_an_index_with_a_total_size_gives_the_bytes() -> None:
     held = {"model.norm.weight": FileTensor("model.safetensors")}
     found = unpack(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, (), total_size=512))
     assert found.totals == (None, None, 512, None)
 
 
-def test_a_shard_that_is_missing_leaves_its_tensors_without_a_shape() -> None:
+def test_tensors_in_a_missing_shard_have_no_shape() -> None:
     held = dict(make_checkpoint(make_model(gptq_layer)).tensors)
     held[f"model.layers.0.{Q}.scales"] = FileTensor("model-00002-of-00002.safetensors")
     found = unpack(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, ()))
@@ -576,7 +576,7 @@ DAMAGES: list[tuple[Any, dict[str, Any], dict[str, tuple[str, tuple[int, ...]] |
 
 @pytest.mark.parametrize(("make", "config", "damage", "faults"), DAMAGES)
 @pytest.mark.parametrize("told", [True, False])
-def test_every_damage_is_found_and_named(
+def test_every_kind_of_damage_is_reported(
     make: Any, config: Any, damage: Any, faults: tuple[str, ...], told: bool
 ) -> None:
     tensors = {
@@ -595,7 +595,7 @@ def test_every_damage_is_found_and_named(
         assert found.tensors[f"{AT}weight"].shape == (256, 512)
 
 
-def test_damages_of_many_layers_are_one_line() -> None:
+def test_the_same_damage_in_many_layers_is_one_line() -> None:
     tensors = {
         name: held
         for name, held in make_model(gptq_layer, n=40).items()
@@ -604,7 +604,7 @@ def test_damages_of_many_layers_are_one_line() -> None:
     assert unpack_tensors(tensors, GPTQ).faults == (f"model.layers.{{0-6,8-39}}.{UP}.qweight: scales are missing",)
 
 
-def test_two_packed_tensors_of_one_name_are_both_kept() -> None:
+def test_two_packed_tensors_with_one_name_are_both_listed() -> None:
     tensors: Layer = {
         f"w{dot}{end}": ("U8", shape)
         for dot in "_."
@@ -615,7 +615,7 @@ def test_two_packed_tensors_of_one_name_are_both_kept() -> None:
     assert found.faults == ("w.blocks: conflicts with w, which has the same name",)
 
 
-def test_a_tensor_beside_its_packed_self_is_found() -> None:
+def test_a_tensor_next_to_its_packed_version_is_a_conflict() -> None:
     found = unpack_tensors(make_model(gptq_layer) | {f"{AT}weight": ("F16", (256, 512))}, GPTQ)
     assert found.faults == (f"{AT}qweight: conflicts with {AT}weight, which has the same name",)
     assert found.tensors[f"{AT}weight"].format == "F16"
@@ -630,12 +630,12 @@ def test_a_tensor_beside_its_packed_self_is_found() -> None:
         ({"e.w_blocks": ("U8", (2,)), "e.w_scales": ("U8", ())}, "e.w_blocks: shape [2] does not contain blocks of 16 bytes"),
     ],
 )  # fmt: skip
-def test_mxfp4_that_does_not_fit_is_found(tensors: Layer, fault: str) -> None:
+def test_mxfp4_with_wrong_shapes_is_reported(tensors: Layer, fault: str) -> None:
     assert unpack_tensors(tensors).faults == (fault,)
 
 
 @pytest.mark.parametrize("dropped", ["_scales", "_blocks"])
-def test_half_of_an_mxfp4_tensor_is_found(dropped: str) -> None:
+def test_blocks_or_scales_of_mxfp4_alone_are_reported(dropped: str) -> None:
     held = make_release("gpt-oss-20b", "mxfp4", "U8", "U8", ("_blocks", "_scales"))
     name = "model.layers.3.mlp.experts.down_proj"
     del held[name + dropped]
@@ -666,7 +666,7 @@ CONTRADICTIONS = [
 
 
 @pytest.mark.parametrize(("tensors", "config", "fault"), CONTRADICTIONS)
-def test_what_the_configuration_says_otherwise_is_a_fault(tensors: Layer, config: dict[str, Any], fault: str) -> None:
+def test_a_packing_that_contradicts_the_config_is_a_fault(tensors: Layer, config: dict[str, Any], fault: str) -> None:
     found = unpack_tensors(tensors, config)
     assert found.faults
     assert {line.partition(": ")[2] for line in found.faults} == {fault}
@@ -675,7 +675,7 @@ def test_what_the_configuration_says_otherwise_is_a_fault(tensors: Layer, config
 
 
 @pytest.mark.parametrize(("config", "name"), [(GPTQ, "GPTQ"), (FP8, "FP8"), ({"quant_method": "mxfp4"}, "MXFP4")])
-def test_a_file_without_what_its_configuration_says_is_at_fault(config: dict[str, Any], name: str) -> None:
+def test_a_file_without_the_packing_in_its_config_is_a_fault(config: dict[str, Any], name: str) -> None:
     assert unpack_tensors({"w.weight": ("BF16", (8, 8))}, config).faults == (
         f"the config says {name}, but no tensor is packed that way",
     )
@@ -706,7 +706,7 @@ CONFIGS = [
 
 
 @pytest.mark.parametrize(("config", "name"), CONFIGS)
-def test_another_scheme_is_refused_by_the_name_that_its_configuration_gives(config: dict[str, Any], name: str) -> None:
+def test_an_unsupported_scheme_in_the_config_is_rejected_by_name(config: dict[str, Any], name: str) -> None:
     with pytest.raises(ParamcountError) as caught:
         unpack_tensors({"w.weight": ("BF16", (8, 8))}, config)
     assert_one_line(str(caught.value))
@@ -715,7 +715,7 @@ def test_another_scheme_is_refused_by_the_name_that_its_configuration_gives(conf
     )
 
 
-def test_every_method_of_the_field_is_read_or_refused_by_name() -> None:
+def test_every_quantisation_method_is_read_or_rejected_by_name() -> None:
     """transformers 5.23, quantizers/auto.py, AUTO_QUANTIZATION_CONFIG_MAPPING."""
     methods = [
         "gguf",
@@ -785,8 +785,8 @@ MARKED: list[tuple[str, Layer]] = [
 
 
 @pytest.mark.parametrize(("scheme", "tensors"), MARKED)
-def test_another_scheme_is_refused_by_the_name_that_its_tensors_give(scheme: str, tensors: Layer) -> None:
-    """The tensors of each are those of transformers 5.23, integrations/*.py, and of its own library."""
+def test_an_unsupported_scheme_is_recognised_by_its_tensors(scheme: str, tensors: Layer) -> None:
+    """The tensors of each scheme are from transformers 5.23, integrations/*.py, and from its own library."""
     for prefix in ("", "model.layers.3.self_attn."):
         with pytest.raises(ParamcountError) as caught:
             unpack_tensors(
@@ -802,7 +802,7 @@ def test_another_scheme_is_refused_by_the_name_that_its_tensors_give(scheme: str
 
 
 @pytest.mark.parametrize(("scheme", "tensors"), MARKED)
-def test_names_alone_tell_some_of_them(scheme: str, tensors: Layer) -> None:
+def test_some_unsupported_schemes_are_recognised_by_names_alone(scheme: str, tensors: Layer) -> None:
     if scheme in ("EETQ", "VPTQ", "GPTQ in Marlin's layout") or scheme.startswith(
         "integers"
     ):  # whose names others use, too
@@ -812,12 +812,12 @@ def test_names_alone_tell_some_of_them(scheme: str, tensors: Layer) -> None:
         unpack_index(tensors)
 
 
-def test_every_scheme_that_is_known_by_its_tensors_is_tried() -> None:
+def test_every_signature_of_an_unsupported_scheme_is_tested() -> None:
     assert {scheme for scheme, _ in SIGNATURES} == {scheme for scheme, _ in MARKED}
 
 
 @pytest.mark.parametrize(("scheme", "tensors"), MARKED)
-def test_a_part_of_its_tensors_names_no_scheme(scheme: str, tensors: Layer) -> None:
+def test_some_of_a_scheme_s_tensors_are_not_enough(scheme: str, tensors: Layer) -> None:
     for name, held in tensors.items():
         if not name.endswith(("W_q", "_weight_qdata", "Qidxs", "embedding_quantized", "forward_hadamard_matrix")):
             assert len(unpack_tensors({name: held}).tensors) == 1
@@ -829,7 +829,7 @@ ENDS = ["weight", "qweight", "qzeros", "scales", "scaled_zeros", "g_idx", "weigh
 WIDTHS = (0, 1, 2, 3, 7, 8, 16, 32, 64, 100, 128, 256, 2**40, 2**62)
 
 
-def test_no_shapes_make_it_fail() -> None:
+def test_random_shapes_never_raise() -> None:
     draw = random.Random(6)  # noqa: S311
     configs = [
         None,
@@ -867,7 +867,7 @@ def test_no_shapes_make_it_fail() -> None:
                 assert compute_bytes(logical.shape, logical.packing) >= 0
 
 
-def test_as_many_faults_as_a_file_can_have_are_a_hundred_lines() -> None:
+def test_any_number_of_faults_is_at_most_a_hundred_lines() -> None:
     tensors: Layer = {f"m.{i}.qweight": ("I32", (i + 1, 7)) for i in range(3000)}
     tensors |= {f"m.{i}.{end}": ("F16", (i + 2, 9)) for i in range(3000) for end in ("scales", "qzeros")}
     faults = unpack_tensors(tensors).faults
@@ -876,12 +876,12 @@ def test_as_many_faults_as_a_file_can_have_are_a_hundred_lines() -> None:
     assert faults[-1] == "and 5,900 more tensors with problems"
 
 
-def test_more_shapes_than_any_model_has_are_refused() -> None:
+def test_more_shapes_than_any_model_has_are_rejected() -> None:
     tensors: Layer = {f"m.{i}.qweight": ("I32", (i + 1, 8)) for i in range(10_001)}
     with pytest.raises(ParamcountError, match=r"^model.safetensors: packed tensors have more than 10,000 shapes"):
         unpack_tensors(tensors)
 
 
-def test_a_name_with_escapes_is_printed_without_them() -> None:
+def test_escapes_in_a_name_are_not_printed() -> None:
     (fault,) = unpack_tensors({"a\x1b[31m.g_idx": ("I32", (8,))}).faults
     assert fault == "a\\x1b[31m.g_idx: packed weights are missing"

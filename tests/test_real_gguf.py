@@ -43,7 +43,7 @@ def parse_dump(dump: dict[str, Any]) -> dict[str, FileTensor]:
 
 
 @pytest.mark.parametrize("name", DUMPS)
-def test_what_llama_cpp_tells_of_a_release_is_what_its_model_takes(name: str) -> None:
+def test_llama_cpp_s_log_of_a_release_matches_its_model(name: str) -> None:
     dump = DUMPS[name]
     held = parse_dump(dump)
     assert Counter(tensor.dtype for tensor in held.values()) == dump["types"]
@@ -61,7 +61,7 @@ def test_what_llama_cpp_tells_of_a_release_is_what_its_model_takes(name: str) ->
     assert f"{float(found.totals.bits):.2f}" == bits
 
 
-def test_there_are_dumps_of_the_usual_layouts() -> None:
+def test_logs_cover_the_usual_layouts() -> None:
     assert {dump["architecture"] for dump in DUMPS.values()} == {
         "llama",
         "qwen2",

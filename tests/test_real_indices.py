@@ -60,14 +60,14 @@ def count_findings(found: Verification) -> dict[str, int]:
     return {**lines, **({"fault": len(found.faults)} if found.faults else {})}
 
 
-def test_there_are_many_of_many_writers() -> None:
+def test_indices_of_many_writers_are_tested() -> None:
     assert len(NAMED) == len(ENTRIES) >= 25
     assert len({entry["config"]["model_type"] for entry in ENTRIES if "config" in entry}) >= 12
     assert (len(WHOLE), len(REFUSED), len(AGAINST)) == (19, 2, 5)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMED if "characters" in NAMED[name]])
-def test_the_names_were_copied_whole(name: str) -> None:
+def test_the_names_were_copied_completely(name: str) -> None:
     index = make_index(NAMED[name])
     written = [json.dumps(index, indent=indent) for indent in (2, 4, None)]
     lengths = {len(text) + more for text in written for more in (0, 1)}
@@ -76,7 +76,7 @@ def test_the_names_were_copied_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_every_name_is_accounted_for_and_the_size_explained(name: str, tmp_path: Path) -> None:
+def test_every_name_matches_and_the_size_is_explained(name: str, tmp_path: Path) -> None:
     entry = NAMED[name]
     found = verify_index(entry, tmp_path)
     assert (found.ok, count_findings(found), found.by_shape, found.shapes_checked) == (True, {}, 0, False)
@@ -86,12 +86,12 @@ def test_every_name_is_accounted_for_and_the_size_explained(name: str, tmp_path:
 
 
 @pytest.mark.parametrize("name", AGAINST)
-def test_what_its_config_does_not_promise_is_told(name: str, tmp_path: Path) -> None:
+def test_tensors_that_the_config_does_not_have_are_reported(name: str, tmp_path: Path) -> None:
     found = verify_index(NAMED[name], tmp_path)
     assert count_findings(found) == NAMED[name]["against"]
 
 
-def test_a_publishers_own_reward_model_is_refused_by_name() -> None:
+def test_a_publisher_s_own_reward_model_is_rejected_by_name() -> None:
     """Its head is in no code that paramcount knows: the files are checked against the causal LM instead, which lacks
     that head.
     """
@@ -106,7 +106,7 @@ def test_a_publishers_own_reward_model_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_scheme_that_is_not_read_is_named_by_the_names_of_tensors_alone(name: str, tmp_path: Path) -> None:
+def test_an_unsupported_scheme_is_recognised_in_an_index(name: str, tmp_path: Path) -> None:
     with pytest.raises(ParamcountError, match=f"an unsupported quantisation scheme: {NAMED[name]['refused']}"):
         verify_index(NAMED[name], tmp_path)
 
@@ -126,12 +126,12 @@ def test_a_scheme_that_is_not_read_is_named_by_the_names_of_tensors_alone(name: 
         ("oasstpythia1.5brm", "5,246,377,988 was not checked: the shapes of 2 tensors are unknown"),
     ],
 )
-def test_what_total_size_counts_is_said(name: str, remark: str, tmp_path: Path) -> None:
+def test_the_contents_of_total_size_are_noted(name: str, remark: str, tmp_path: Path) -> None:
     assert any(remark in said for said in verify_index(NAMED[name], tmp_path).remarks)
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_total_size_that_lies_is_found_out(name: str, tmp_path: Path) -> None:
+def test_a_wrong_total_size_is_reported(name: str, tmp_path: Path) -> None:
     index = make_index(NAMED[name])
     true = index["metadata"]["total_size"]
     for lie in (1, true - 2, true + 10, 2 * true + 2):
@@ -139,7 +139,7 @@ def test_a_total_size_that_lies_is_found_out(name: str, tmp_path: Path) -> None:
         assert any(fault.startswith("total_size ") for fault in verify_index(NAMED[name], tmp_path, index).faults)
 
 
-def test_where_shapes_are_not_known_a_total_size_below_the_others_is_found_out(tmp_path: Path) -> None:
+def test_a_total_size_that_is_too_small_is_reported_even_if_some_shapes_are_unknown(tmp_path: Path) -> None:
     index = make_index(NAMED["oasstpythia1.5brm"])
     index["metadata"]["total_size"] = 1_311_592_447
     assert verify_index(NAMED["oasstpythia1.5brm"], tmp_path, index).faults == (
@@ -147,7 +147,7 @@ def test_where_shapes_are_not_known_a_total_size_below_the_others_is_found_out(t
     )
 
 
-def test_gptq_takes_the_bytes_that_a_release_says(tmp_path: Path) -> None:
+def test_gptq_takes_the_bytes_in_a_release_s_index(tmp_path: Path) -> None:
     """Of a GPTQ release of 4 bits, without its vision tower, which was not quantised: 48 layers of width 1664 over 14 ×
     14 patches, and a resampler of 256 queries of width 4096. Source of the tower's shapes: huggingface.co
     Qwen/Qwen-VL-Chat-Int4, visual.py.
@@ -164,7 +164,7 @@ def test_gptq_takes_the_bytes_that_a_release_says(tmp_path: Path) -> None:
     assert any(" is packed weights of " in remark for remark in found.remarks)
 
 
-def test_a_config_that_says_nothing_of_its_packing_leaves_the_size_alone(tmp_path: Path) -> None:
+def test_an_incomplete_quantisation_config_leaves_the_size_unchecked(tmp_path: Path) -> None:
     index = make_index(NAMED[INT4])
     index["weight_map"] = {name: file for name, file in index["weight_map"].items() if ".visual." not in name}
     config = {key: value for key, value in NAMED[INT4]["config"].items() if key != "quantization_config"}
@@ -182,7 +182,7 @@ def test_a_config_that_says_nothing_of_its_packing_leaves_the_size_alone(tmp_pat
         ("WizardLM-2-8x22B", "model-00059-of-00059.safetensors"),
     ],
 )
-def test_a_numbered_file_that_an_index_leaves_out_is_told(name: str, gone: str, tmp_path: Path) -> None:
+def test_a_shard_that_the_index_omits_is_reported(name: str, gone: str, tmp_path: Path) -> None:
     index = make_index(NAMED[name])
     assert gone in index["weight_map"].values()
     index["weight_map"] = {tensor: file for tensor, file in index["weight_map"].items() if file != gone}
@@ -198,7 +198,7 @@ META = {  # of each layer: Mistral 7B, shapes by its params.json
 }  # fmt: skip
 
 
-def test_the_names_of_consolidated_files_are_known(tmp_path: Path) -> None:
+def test_the_names_in_consolidated_files_match(tmp_path: Path) -> None:
     """Source: huggingface.co mistralai/Mistral-7B-v0.3, consolidated.safetensors; github transformers v5,
     models/mistral/convert_mistral_weights_to_hf.py."""
     tensors = {f"layers.{i}.{name}.weight": shape for i in range(32) for name, shape in META.items()}

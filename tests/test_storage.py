@@ -1,5 +1,5 @@
-"""Bytes of quantised models as stored: predicted from the config alone, compared with what the libraries write and
-publishers released.
+"""Bytes of quantised models as stored: predicted from the config, compared with files of the libraries and with
+releases.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def compressed_section(weights: dict[str, Any], form: str, **others: Any) -> dic
 
 
 @pytest.mark.parametrize("name", [name for name in WRITTEN if "dq" not in name])
-def test_the_bytes_of_a_config_are_those_that_the_library_writes(name: str) -> None:
+def test_the_predicted_bytes_match_the_library_s_file(name: str) -> None:
     saved = WRITTEN[name]
     count = pc.count(saved["config"])
     assert (count.stored_bytes, count.notes) == (sum(saved["bytes"].values()), ())
@@ -64,7 +64,7 @@ def test_the_bytes_of_a_config_are_those_that_the_library_writes(name: str) -> N
     assert count.storage.exact
 
 
-def test_with_double_quantisation_only_the_digits_of_a_float_per_matrix_are_not_known() -> None:
+def test_with_double_quantisation_only_the_digits_of_one_float_per_matrix_are_unknown() -> None:
     saved = WRITTEN["llama-nf4dq"]
     count = pc.count(saved["config"])
     assert count.storage is not None
@@ -73,7 +73,7 @@ def test_with_double_quantisation_only_the_digits_of_a_float_per_matrix_are_not_
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_the_bytes_of_a_config_are_those_of_the_header_beside_it(name: str) -> None:
+def test_the_predicted_bytes_match_the_header_in_the_same_folder(name: str) -> None:
     saved = json.loads((DATA / "headers" / f"{name}.json").read_text(encoding="utf-8"))
     count = pc.count(saved["config"])
     written = sum(entry["data_offsets"][1] - entry["data_offsets"][0] for entry in saved["header"].values())
@@ -98,16 +98,16 @@ def test_the_bytes_of_a_config_are_those_of_the_header_beside_it(name: str) -> N
         ("kimi-k2", 1_029_173_256_720),
     ],
 )
-def test_a_release_is_as_large_as_its_publisher_stored_it(id: str, bytes: int) -> None:
+def test_the_predicted_bytes_match_the_release(id: str, bytes: int) -> None:
     assert pc.count(id).stored_bytes == bytes
 
 
-def test_a_release_that_is_not_quantised_has_no_stored_bytes() -> None:
+def test_an_unquantised_release_has_no_stored_bytes() -> None:
     count = pc.count("gpt2-small")
     assert (count.stored_bytes, count.to_dict()["quantization"]) == (None, None)
 
 
-def test_the_bytes_as_stored_stand_beside_those_of_bf16(run: Runner) -> None:
+def test_the_stored_bytes_are_shown_next_to_bf16(run: Runner) -> None:
     assert "BF16 1.34 TB · as stored (FP8, 128 × 128 blocks, with MTP) 689 GB" in " ".join(
         run("deepseek-v3").out.split()
     )
@@ -115,7 +115,7 @@ def test_the_bytes_as_stored_stand_beside_those_of_bf16(run: Runner) -> None:
     assert "as stored" not in run("gpt2-small").out
 
 
-def test_json_has_the_stored_bytes_and_how(run: Runner) -> None:
+def test_json_has_the_stored_bytes_and_the_scheme(run: Runner) -> None:
     data = json.loads(run("gpt-oss-20b", "--json").out)
     assert data["stored_bytes"] == 13_761_264_768
     assert data["quantization"] == {
@@ -145,7 +145,7 @@ def test_fp8_has_a_byte_per_value_and_a_scale_per_block_tensor_or_matrix() -> No
     )
 
 
-def test_a_config_without_a_type_says_what_is_assumed() -> None:
+def test_a_config_without_a_type_states_its_assumption() -> None:
     untyped = {key: value for key, value in LLAMA.items() if key != "dtype"}
     found = find_storage(untyped, FP8)
     assert (found.bytes, found.exact) == (find_storage(LLAMA, FP8).bytes, False)
@@ -195,14 +195,14 @@ def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> N
         ),
     ],
 )
-def test_a_scheme_without_a_known_size_leaves_the_count_and_says_so(said: Any, note: str) -> None:
+def test_a_scheme_of_unknown_size_leaves_the_count_and_adds_a_note(said: Any, note: str) -> None:
     count = count_quantised(LLAMA, said)
     assert (count.total, count.stored_bytes) == (pc.count(LLAMA).total, None)
     (text,) = [text for text in count.notes if text.startswith("stored bytes are unknown: quantization_config ")]
     assert note in text
 
 
-def test_which_matrices_are_quantised_is_not_guessed() -> None:
+def test_the_quantised_matrices_are_not_guessed() -> None:
     experts = {key: value for key, value in WRITTEN["qwen3_moe-nf4"]["config"].items() if key != "transformers_version"}
     assert "before version 5" in pc.count(experts).notes[-1]
     falcon = {"model_type": "falcon", "num_hidden_layers": 1}
@@ -210,6 +210,6 @@ def test_which_matrices_are_quantised_is_not_guessed() -> None:
 
 
 @pytest.mark.parametrize("text", ["(a+)+", ".*a.*b.*c", "(?=x)", "a{1000}{1000}", "a**", "(.*)*", "[", "x" * 501])
-def test_a_regular_expression_that_may_take_long_is_refused(text: str) -> None:
+def test_a_regular_expression_that_may_take_long_is_rejected(text: str) -> None:
     with pytest.raises(ParamcountError, match="regular expression"):
         compile_pattern(text)

@@ -1,4 +1,4 @@
-"""`paramcount verify MODEL CHECKPOINT` as it is printed: a tiny Mixtral as the reference saves it, whole, in pieces and
+"""The output of `paramcount verify MODEL CHECKPOINT` for a tiny Mixtral as the reference saves it: intact, sharded and
 damaged.
 """
 
@@ -43,11 +43,11 @@ def count_values(tensors: Tensors) -> int:
 
 
 def row_numbers(out: str, name: str) -> list[str]:
-    """The numbers of a component."""
+    """The numbers in the row of a component."""
     return next(line for line in out.splitlines() if line.startswith(f"{name} ")).split()[1:]
 
 
-def test_a_folder_that_holds_its_model_is_accounted_for(run: Runner) -> None:
+def test_a_folder_with_the_whole_model_is_complete(run: Runner) -> None:
     write_shards(Path("m"), TENSORS)
     done = run("verify", "./m")
     assert (done.code, done.err) == (0, "")
@@ -61,7 +61,7 @@ def test_a_folder_that_holds_its_model_is_accounted_for(run: Runner) -> None:
     )
 
 
-def test_that_names_are_strange_is_told_by_every_command(run: Runner) -> None:
+def test_every_command_notes_unfamiliar_names(run: Runner) -> None:
     write_file(Path("m/model.safetensors"), {f"t{i}": tensor for i, tensor in enumerate(TENSORS.values())})
     for command in ("verify", "why"):
         done = run(command, "./m")
@@ -70,7 +70,7 @@ def test_that_names_are_strange_is_told_by_every_command(run: Runner) -> None:
 
 
 def damage_tensors() -> tuple[Tensors, str, str]:
-    """The tensors without one, with one of another shape and a strange one: with the names of the first two."""
+    """The tensors without one, with a misshapen and an unexpected one, and the names of the first two."""
     tensors = dict(TENSORS)
     lost, odd = "lm_head.weight", "model.norm.weight"
     del tensors[lost]
@@ -79,7 +79,7 @@ def damage_tensors() -> tuple[Tensors, str, str]:
     return tensors, lost, odd
 
 
-def test_what_does_not_fit_is_named_and_counted(run: Runner) -> None:
+def test_problems_are_named_and_counted(run: Runner) -> None:
     tensors, lost, odd = damage_tensors()
     write_file(Path("m/model.safetensors"), tensors)
     done = run("verify", "./m")
@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_named_and_counted(run: Runner) -> None:
     assert row_numbers(done.out, "total")[:2] == [f"{TOTAL:,}", f"{count_values(tensors):,}"]
 
 
-def test_data_hold_what_is_printed(run: Runner) -> None:
+def test_json_and_csv_have_the_printed_findings(run: Runner) -> None:
     tensors, lost, odd = damage_tensors()
     write_file(Path("m/model.safetensors"), tensors)
     found = json.loads(run("verify", "./m", "--json").out)
@@ -110,7 +110,7 @@ def test_data_hold_what_is_printed(run: Runner) -> None:
     assert Path("out.md").read_text(encoding="utf-8") == run("verify", "./m", "--markdown").out
 
 
-def test_of_many_findings_the_first_are_printed_and_where_all_of_them_are(run: Runner) -> None:
+def test_the_first_of_many_findings_are_printed_and_where_to_find_the_rest(run: Runner) -> None:
     write_file(Path("m/model.safetensors"), TENSORS | {f"strange.a{'b' * i}": ("F32", (1,)) for i in range(30)})
     done = run("verify", "./m")
     assert done.out.startswith(f"m in m: {len(TENSORS) + 30} tensors   30 problems\n")
@@ -118,7 +118,7 @@ def test_of_many_findings_the_first_are_printed_and_where_all_of_them_are(run: R
     assert len([line for line in json.loads(run("verify", "./m", "--json").out)["lines"] if not line["ok"]]) == 30
 
 
-def test_of_an_index_alone_names_are_compared_and_that_is_said(run: Runner) -> None:
+def test_names_in_an_index_alone_are_compared_with_a_note(run: Runner) -> None:
     write_index(Path("m/model.safetensors.index.json"), assign_shards(TENSORS, 3), total_bytes(TENSORS))
     done = run("verify", "./m")
     assert done.code == 0
@@ -130,7 +130,7 @@ def test_of_an_index_alone_names_are_compared_and_that_is_said(run: Runner) -> N
     assert (found["ok"], found["shapes_checked"], found["only_names"]) == (True, False, True)
 
 
-def test_what_a_missing_shard_would_hold_is_not_found(run: Runner) -> None:
+def test_tensors_in_a_missing_shard_are_not_found(run: Runner) -> None:
     write_shards(Path("m"), TENSORS)
     Path("m/model-00002-of-00003.safetensors").unlink()
     there = {
@@ -148,9 +148,7 @@ def test_what_a_missing_shard_would_hold_is_not_found(run: Runner) -> None:
     assert "\nshapes not checked for tensors in missing files\n" in done.out
 
 
-def test_a_folder_with_a_pickle_is_not_taken_for_its_config_alone(
-    run: Runner, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_with_a_pickle_is_not_read_as_a_config(run: Runner, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("verify", "./m").code == 0  # there is nothing to compare with
     Path("m/pytorch_model.bin").write_bytes(b"cos\nsystem\n")
     expected = f"m: contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"
@@ -160,12 +158,12 @@ def test_a_folder_with_a_pickle_is_not_taken_for_its_config_alone(
     assert run("verify", "./m", "m/header.json").code == 0
 
 
-def test_standard_input_is_a_config_and_no_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_input_is_a_config_and_not_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     message = command_error(capsys, "verify", "gpt2-small", "-")
     assert message == "a checkpoint cannot be read from standard input (expected the path of a checkpoint)"
 
 
-def test_that_not_one_tensor_of_the_model_is_there_is_said_before_the_findings(run: Runner) -> None:
+def test_a_checkpoint_without_any_tensor_of_the_model_says_so_before_the_findings(run: Runner) -> None:
     write_file(Path("other.safetensors"), {"unet.weight": ("F32", (2, 3))})
     shown = run("verify", "./m/config.json", "./other.safetensors")
     assert shown.code == 1

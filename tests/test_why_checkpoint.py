@@ -227,7 +227,7 @@ def test_every_kind_of_damage_is_in_the_sum_and_reported_as_a_problem(damage: st
 
 
 def test_missing_misshapen_and_unexpected_tensors_are_named() -> None:
-    """A checkpoint of a GPT-2 with one layer more, half the positions and an unexpected tensor."""
+    """A checkpoint of a GPT-2 with an extra layer, half the positions and an unexpected tensor."""
     tensors: Tensors = {**load_saved("gpt2").tensors}
     c = load_saved("gpt2").config
     prefix = next(name for name in tensors if name.endswith("wpe.weight")).removesuffix("wpe.weight")

@@ -1,6 +1,4 @@
-"""Indices of shards with pieces of them exchanged: refused in one line, or read as Python's own JSON reader reads
-them.
-"""
+"""Corrupted shard indices: rejected in one line, or read as Python's own JSON reader reads them."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ VALID = [
 
 
 def read_with_json(text: str) -> dict[str, str] | None:
-    """The map that Python's own JSON reader finds; None where it is none, or a key stands twice."""
+    """The weight map that Python's own JSON reader finds; None if there is none or a key is duplicated."""
 
     def reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):
@@ -46,7 +44,7 @@ def read_with_json(text: str) -> dict[str, str] | None:
 
 
 def check_index(text: str) -> str:
-    """Whether an index was read or refused. What is read, Python's own reader reads alike."""
+    """Whether an index was read or rejected. If read, Python's own reader agrees."""
     found = read_or_none(parse_index, text)
     if found is None:
         return "refused"
@@ -57,5 +55,5 @@ def check_index(text: str) -> str:
     return "read"
 
 
-def test_a_spoilt_index_is_refused_or_read_as_python_reads_it() -> None:
+def test_a_corrupted_index_is_rejected_or_read_as_python_reads_it() -> None:
     assert fuzz(lambda rng: spoil_text(rng, VALID, SCRAPS), check_index, valid=VALID) == {"refused", "read"}
