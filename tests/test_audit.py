@@ -971,7 +971,7 @@ def test_verdicts_are_coloured_only_on_a_terminal_and_the_layout_stays(
     monkeypatch.delenv("NO_COLOR", raising=False)
     plain = run("audit", str(SEEDS)).out
     assert "\x1b" not in plain
-    monkeypatch.setattr("paramcount.cli.options.on_terminal", lambda: True)
+    monkeypatch.setattr("paramcount.cli.options.is_terminal", lambda: True)
     coloured = run("audit", str(SEEDS)).out
     assert (
         "\x1b[31mwrong" in coloured

@@ -65,7 +65,7 @@ def test_where_nobody_looks_nothing_is_watched(monkeypatch: pytest.MonkeyPatch) 
 
 def run_in_terminal(*args: str, patience: float) -> tuple[int, bytes, bytes]:
     """A run of the command line whose stderr is a terminal: exit code, stdout, and what the terminal got."""
-    code = f"from paramcount.cli import main, progress; progress.PATIENCE = {patience}; main({list(args)!r})"
+    code = f"from paramcount.cli import main, progress; progress.DELAY = {patience}; main({list(args)!r})"
     ours, theirs = os.openpty()
     found = {**os.environ, "PYTHONPATH": str(Path(pc.__file__).parent.parent), "TERM": "xterm"}
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, env=found) as process:
@@ -95,5 +95,5 @@ def test_every_command_that_reads_many_headers_has_a_bar_on_stderr(command: str,
 def test_where_stderr_is_no_terminal_nothing_is_written_there(
     command: str, shards: str, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", -1)
+    monkeypatch.setattr(progress, "DELAY", -1)
     assert run(*COMMANDS[command], shards).err == ""

@@ -31,7 +31,7 @@ COMMANDS = [
 def _on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setattr("paramcount.cli.options.on_terminal", lambda: True)
+    monkeypatch.setattr("paramcount.cli.options.is_terminal", lambda: True)
 
 
 # ---- colour

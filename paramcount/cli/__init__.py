@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class Commands(click.Group):
-    """Commands, each imported when it is called. If the first word is not a command, it is a model: `paramcount
-    NAME...` is short for `show` (one model) or `compare` (several)."""
+    """Commands, imported when they are called. If the first argument is not a command, it is a model:
+    `paramcount NAME...` is short for `show` (one model) or `compare` (several)."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -68,9 +68,9 @@ def choose_command(args: list[str]) -> str:
     options = [option for option in (*show.params, *compare.params) if isinstance(option, click.Option)]
     with_value = {name for option in options if not option.is_flag for name in option.opts}
     words = []
-    for previous, word in zip(["", *args], args):
-        if previous not in with_value and (word == "-" or not word.startswith("-")):
-            words.append(word)
+    for previous, argument in zip(["", *args], args):
+        if previous not in with_value and (argument == "-" or not argument.startswith("-")):
+            words.append(argument)
     show_options = {name for option in show.params for name in option.opts}
     only_compare = {name for option in compare.params for name in option.opts} - show_options
     if len(words) > 1 or any(arg.partition("=")[0] in only_compare for arg in args):
@@ -152,7 +152,7 @@ def translate_click_error(error: click.ClickException) -> ParamcountError:
 
 
 def discard_output(stream: int) -> None:
-    """Send what is still buffered for file descriptor 1 (stdout) or 2 (stderr) nowhere, so that Python exits without a
+    """Discard the buffered output of file descriptor 1 (stdout) or 2 (stderr), so that Python exits without a
     message."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 

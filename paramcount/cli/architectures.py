@@ -25,19 +25,19 @@ def command(output: Output) -> None:
 
     The reference is the class in transformers, or in the published modeling code, whose parameters `total` counts.
     """
-    emit(table, output)
+    emit(build_table, output)
 
 
-def table(format: str) -> Table:
-    """A row for each architecture with all model types that share it. Multimodal models of which only the language
-    model is counted come last."""
-    shared: dict[tuple[str, str], list[str]] = {}
+def build_table(format: str) -> Table:
+    """One row per architecture, with all model types that share it. The multimodal models for which paramcount counts
+    only the language model come last."""
+    names_of: dict[tuple[str, str], list[str]] = {}
     for name, place in ARCHITECTURES.items():
-        shared.setdefault(place, []).append(name)
+        names_of.setdefault(place, []).append(name)
     references = json.loads(files("paramcount.architectures").joinpath("references.json").read_text(encoding="utf-8"))
-    needs_about = format in ("csv", "json")  # it takes the import of every architecture
+    needs_about = format in ("csv", "json")  # it requires the import of every architecture
     rows = []
-    for names in sorted(shared.values(), key=lambda names: names[0].casefold()):
+    for names in sorted(names_of.values(), key=lambda names: names[0].casefold()):
         model_types = list(dict.fromkeys(name.partition(".")[0] for name in names))
         rows.append((names[0], model_types, references[names[0]], describe(names[0]) if needs_about else ""))
     text_only = [name for name in COMPOSITES if name not in ARCHITECTURES]
@@ -49,8 +49,10 @@ def table(format: str) -> Table:
     cells = [(name, ", ".join(model_types), reference, about) for name, model_types, reference, about in rows]
     architectures = [dict(zip(NAMES, row, strict=True)) for row in rows]
     n_types = len({name.partition(".")[0] for name in ARCHITECTURES})
-    below = [f"{len(shared)} architectures for {n_types} model types, and the language model of {len(text_only)} more"]
-    return Table(columns, cells, {"schema_version": SCHEMA_VERSION, "architectures": architectures}, below=below)
+    summary = (
+        f"{len(names_of)} architectures for {n_types} model types, and the language models of {len(text_only)} more"
+    )
+    return Table(columns, cells, {"schema_version": SCHEMA_VERSION, "architectures": architectures}, below=[summary])
 
 
 def describe(name: str) -> str:

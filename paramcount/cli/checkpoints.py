@@ -1,4 +1,4 @@
-"""Checkpoints on the command line: which words name one, and a progress bar while headers are read."""
+"""Checkpoints on the command line: whether an argument is the path of one, and reading with a progress bar."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def is_checkpoint_path(word: str, *, with_config: bool = False) -> bool:
-    """Whether a word is the path of a checkpoint. With `with_config`, so is a folder that also contains a
+    """Whether an argument is the path of a checkpoint. `with_config`: accept a folder that also contains a
     config.json."""
     if word == "-" or not is_file_name(word):
         return False

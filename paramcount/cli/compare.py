@@ -65,23 +65,23 @@ def command(
     if plot is not None:
         from paramcount.drawing.bars import choose_format, plot_rows
 
-        plot_format = choose_format(plot)  # a wrong extension is an error before any file is read
+        plot_format = choose_format(plot)  # report a wrong extension before any file is read
     models = [apply_changes(model, changes) for model in select_models(names, estimates=estimates, download=download)]
     rows = make_rows(models)
 
     def make_table(format: str) -> Table:
         result = build_comparison_table(rows, columns=columns, sort=sort, transpose=transpose, format=format)
         if plot is not None:
-            quiet_matplotlib()
-            picture = plot_rows(sort_rows(rows, sort), format=plot_format, scale=scale or "linear")
-            write_atomically(plot, picture, "--plot")
+            silence_matplotlib()
+            content = plot_rows(sort_rows(rows, sort), format=plot_format, scale=scale or "linear")
+            write_atomically(plot, content, "--plot")
         return result
 
     emit(make_table, output, collect_messages(names, models, with_ids=True))
 
 
-def quiet_matplotlib() -> None:
-    """Open no window and print no complaints about the user's matplotlib style."""
+def silence_matplotlib() -> None:
+    """Keep matplotlib from opening windows and from logging messages about the user's style."""
     import logging
     import os
 

@@ -46,23 +46,23 @@ COLUMNS = (
 def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, output: Output) -> None:
     """Show which sizes and components differ between two models.
 
-    Differences are B minus A, the largest first; they sum to the difference of the totals. With one model and --set,
-    compare the model with its changed version; with two models, --set changes both. A and B are models as for
-    `paramcount show`."""
+    A and B are models as for `paramcount show`. Each difference is B minus A; they are sorted by size and add up to the
+    difference of the totals. With one model and --set, compare the model with its changed version; with two models,
+    --set changes both."""
     if len(names) > 2 or (len(names) == 1 and not changes):
-        found = f"diff compares two models, not {len(names)}"
-        raise ParamcountError(found, expected="A B, or one model with --set SIZE=VALUE")
+        problem = f"diff compares two models, not {len(names)}"
+        raise ParamcountError(problem, expected="A B, or one model with --set SIZE=VALUE")
     models = [load(name, download=download) for name in names]
     changed_models = [apply_changes(model, changes) for model in models]
     a = models[0] if len(models) == 1 else changed_models[0]
     b = changed_models[-1]
-    emit(lambda format: table(a, b), output, collect_messages(names, changed_models, with_ids=True))
+    emit(lambda format: build_table(a, b), output, collect_messages(names, changed_models, with_ids=True))
 
 
-def table(a: Model, b: Model) -> Table:
+def build_table(a: Model, b: Model) -> Table:
     """A table of the sizes, the components and the total that differ."""
     diff = diff_models(a, b)
-    rows = [*map(size_row, diff.sizes), *map(component_row, diff.components)]
+    rows = [*map(make_size_row, diff.sizes), *map(make_component_row, diff.components)]
     arithmetic = f"{diff.total_b:,} − {diff.total_a:,}"
     rows.append(["total", "total", diff.total_a, diff.total_b, diff.difference, diff.active_difference, arithmetic])
     if b.original is a:
@@ -73,28 +73,30 @@ def table(a: Model, b: Model) -> Table:
         changes = {f"{name}_a": value for name, value in changes_to_dict(a).items()}
         changes |= {f"{name}_b": value for name, value in changes_to_dict(b).items()}
     data = {"schema_version": SCHEMA_VERSION, **diff.to_dict(), **changes}
-    below = lines_below(diff)
+    below = list_footnotes(diff)
     return Table(COLUMNS, rows, data, above=above, below=below, headings=False, wraps=True, bold=("total",))
 
 
-def size_row(size: SizeDifference) -> Row:
+def make_size_row(size: SizeDifference) -> Row:
     """The row of a size; a dash if one of the models does not have it."""
     texts = ("–" if size.only == "b" else format_size(size.a), "–" if size.only == "a" else format_size(size.b))
     values: Row = []
     for text, value in zip(texts, (size.a, size.b)):
-        is_plain = type(value) in (int, bool, str)
-        values.append(None if text == "–" else value if is_plain else text)
+        if text == "–":
+            values.append(None)
+        else:
+            values.append(value if type(value) in (int, bool, str) else text)
     return ["size", size.name, *values, None, None, " → ".join(texts)]
 
 
-def component_row(part: ComponentDifference) -> Row:
+def make_component_row(part: ComponentDifference) -> Row:
     """The row of a component."""
     arithmetic = render_arithmetic(part)
     return ["component", part.component, part.a, part.b, part.difference, part.active_difference, arithmetic]
 
 
 def render_arithmetic(part: ComponentDifference) -> str:
-    """B's arithmetic minus A's. If that is too long or lists tensors only, B's value minus A's."""
+    """B's arithmetic minus A's; if that is too long or has no formula, B's value minus A's."""
     texts = (part.arithmetic_a, part.arithmetic_b)
     a, b = (f"0 ({text})" if text.startswith("tied") else text or "0" for text in texts)
     text = f"{b} − {add_brackets(a)}"
@@ -102,7 +104,7 @@ def render_arithmetic(part: ComponentDifference) -> str:
 
 
 def add_brackets(arithmetic: str) -> str:
-    """A sum in brackets; a product unchanged."""
+    """A sum in brackets; a product without."""
     depth = 0
     for piece in arithmetic.split(" "):
         if piece == "+" and not depth:
@@ -111,17 +113,17 @@ def add_brackets(arithmetic: str) -> str:
     return arithmetic
 
 
-def lines_below(diff: Difference) -> list[str]:
-    """The lines below the table: whether nothing differs, active parameters, what the total does not include."""
+def list_footnotes(diff: Difference) -> list[str]:
+    """The lines below the table: no difference, active parameters, and parameters that the total does not include."""
     lines = []
     if not diff.components:
         lines.append("no parameter differs" if diff.sizes else "nothing differs")
     active = [part for part in diff.components if part.active_difference != part.difference]
     if active:
         others = [part for part in diff.components if part not in active and part.difference]
-        pieces = [f"{part.component} {format_signed_or_dash(part.active_difference)}" for part in active]
-        pieces += ["all other components as above"] if others else []
-        lines.append(f"active {format_sum(diff.active_a, diff.active_b)}: {', '.join(pieces)}")
+        phrases = [f"{part.component} {format_signed_or_dash(part.active_difference)}" for part in active]
+        phrases += ["all other components as above"] if others else []
+        lines.append(f"active {format_sum(diff.active_a, diff.active_b)}: {', '.join(phrases)}")
     for name, a, b, _ in diff.beside:
         lines.append(f"not included in the total: {name.replace('mtp', 'MTP')} {format_sum(a, b)}")
     return lines

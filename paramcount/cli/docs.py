@@ -11,7 +11,7 @@ from textwrap import dedent, indent
 import click
 
 from paramcount.cli.commands import Command
-from paramcount.cli.options import on_terminal
+from paramcount.cli.options import is_terminal
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 from paramcount.output.tables import Column, Table, render
 from paramcount.output.terminal import get_terminal_width, paint, wrap
@@ -27,23 +27,23 @@ BULLET = re.compile(r"(\s*)([-*]|\d+\.) ")
 @click.argument("topic", required=False, metavar="[TOPIC]")
 def command(topic: str | None) -> None:
     """Read the guides. Without TOPIC, list the topics."""
-    names = topics()
+    names = list_topics()
     if topic is None:
         for name in names:
-            click.echo(f"{name:{max(map(len, names))}}  {title(name)}")
+            click.echo(f"{name:{max(map(len, names))}}  {read_title(name)}")
         return
     if topic not in names:
         raise ParamcountError(
             f"unknown topic {quote(topic)}", expected=join_words(names), nearest=find_nearest(topic, names)
         )
-    text = "".join(f"{line}\n" for line in render_markdown(read_guide(topic), get_terminal_width(), bold=on_terminal()))
-    if on_terminal():
+    text = "".join(f"{line}\n" for line in render_markdown(read_guide(topic), get_terminal_width(), bold=is_terminal()))
+    if is_terminal():
         click.echo_via_pager(text)
     else:
         click.echo(text, nl=False)
 
 
-def topics() -> list[str]:
+def list_topics() -> list[str]:
     """The names of the guides."""
     guides = files("paramcount").joinpath("docs").iterdir()
     names = (guide.name.removesuffix(".md") for guide in guides if guide.name.endswith(".md"))
@@ -55,7 +55,7 @@ def read_guide(topic: str) -> str:
     return files("paramcount").joinpath("docs", f"{topic}.md").read_text(encoding="utf-8")
 
 
-def title(topic: str) -> str:
+def read_title(topic: str) -> str:
     """The first heading of a guide."""
     return next((line.lstrip("# ") for line in read_guide(topic).splitlines() if line.startswith("#")), "")
 
@@ -82,29 +82,30 @@ def render_markdown(text: str, width: int, *, bold: bool = False) -> Iterator[st
 
 
 def join_paragraphs(lines: list[str]) -> Iterator[str]:
-    """Each paragraph and list item on one line; headings and rows of tables as they are."""
-    joined = ""
+    """Each paragraph and list item on one line. Headings, rows of tables and empty lines are unchanged."""
+    paragraph = ""
     for line in lines:
-        if not line.strip() or line[:1] in "#|" or BULLET.match(line) or not joined:
-            if joined:
-                yield joined
-            joined = "" if not line.strip() or line[:1] in "#|" else line
-            if not joined:
-                yield line
-        else:
-            joined += f" {line.strip()}"
-    if joined:
-        yield joined
+        is_separate = not line.strip() or line[:1] in "#|"
+        if paragraph and not is_separate and not BULLET.match(line):
+            paragraph += f" {line.strip()}"
+            continue
+        if paragraph:
+            yield paragraph
+        paragraph = "" if is_separate else line
+        if is_separate:
+            yield line
+    if paragraph:
+        yield paragraph
 
 
 def plain_text(text: str) -> str:
-    """Text without the markup of links and bold words; the address of a web page follows its link."""
+    """Text without the markup of links and bold words. The address of a web page follows the text of its link."""
 
-    def link_text(found: re.Match[str]) -> str:
-        text, target = found[1], found[2]
+    def replace_link(link: re.Match[str]) -> str:
+        text, target = link[1], link[2]
         return f"{text} ({target})" if target.startswith("http") and target != text else text
 
-    return LINK.sub(link_text, text).replace("**", "")
+    return LINK.sub(replace_link, text).replace("**", "")
 
 
 def wrap_paragraph(text: str, width: int) -> list[str]:

@@ -9,7 +9,7 @@ from paramcount.cli.options import (
     FilePath,
     collect_messages,
     download_option,
-    is_folder,
+    is_directory,
     load_model,
     model_argument,
     print_messages,
@@ -46,7 +46,7 @@ def command(
     from paramcount.drawing.pictures import draw_model
     from paramcount.drawing.render import choose_format, render_file
 
-    format = "svg" if output is None or output == "-" or is_folder(output) else choose_format(output)
+    format = "svg" if output is None or output == "-" or is_directory(output) else choose_format(output)
     model = load_model(name, changes, download)
     print_messages(collect_messages([name], [model]))
     write_named(output, [model], ".svg", render_file(draw_model(model, tokens=tokens, layer=layer), format))

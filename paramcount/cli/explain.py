@@ -40,10 +40,10 @@ def command(
     download: bool,
     output: Output,
 ) -> None:
-    """Explain where the parameters come from: the formula of each component, the same formula with numbers, and its value.
+    """Explain where the parameters come from: each component as a formula, with numbers, and its value.
 
     The sizes come first, the total last. For a mixture of experts, the active parameters are explained too. --format
-    latex writes aligned equations, --format markdown a section for a model card."""
+    latex writes aligned equations; --format markdown writes a section for a model card."""
     from paramcount.explaining.explain import explain_model
     from paramcount.explaining.render_tables import build_explanation_table, build_tensor_table
     from paramcount.zoo import count_model

@@ -1,4 +1,4 @@
-"""What commands share: model names with completion, --set, --format, -o, and messages."""
+"""Arguments, options, output and messages that commands share."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class HasMessages(Protocol):
     def notes(self) -> Sequence[str]: ...
 
 
-def name_notes(names: Iterable[str]) -> Iterator[str]:
-    """Notes on how names were understood: a folder of the same name exists, or the entry is another release with the
-    same sizes."""
+def list_name_notes(names: Iterable[str]) -> Iterator[str]:
+    """Notes about ambiguous names: a folder has the same name, or the zoo entry is another release with the same
+    sizes."""
     for name in names:
         if not is_path(name) and path_exists(name) and (kind := find_kind(name)):
-            text, what = make_printable(name), "folder" if os.path.isdir(name) else "file"
-            yield f'using the zoo {kind} "{text}"; for the {what}, pass ./{text}'
+            text, file_type = make_printable(name), "folder" if os.path.isdir(name) else "file"
+            yield f'using the zoo {kind} "{text}"; for the {file_type}, pass ./{text}'
         if entry := find_shared_entry(name):
             yield f"{make_printable(name)} has the same sizes as {entry}; using the entry of {entry}"
 
@@ -83,21 +83,22 @@ def collect_messages(
     *results: HasMessages,
     with_ids: bool = False,
 ) -> Messages:
-    """All warnings and notes that a command has to print.
+    """All warnings and notes that a command prints.
 
     Args:
-        names: The models as typed.
+        names: The models as the user typed them.
+        models: The loaded models.
         results: Other objects with warnings and notes, such as a trace.
-        with_ids: Prefix the messages of each model with its id.
+        with_ids: Begin the messages of each model with its id.
 
     Raises: ParamcountError for a warning with --strict.
     """
-    warnings, notes = [], [*name_notes(names)]
+    warnings, notes = [], [*list_name_notes(names)]
     for model in models:
         if not model.estimate:
-            start = f"{model.id}: " if with_ids else ""
-            warnings += [f"{start}{text}" for text in model.reading.warnings]
-            notes += [f"{start}{text}" for text in model.reading.notes]
+            prefix = f"{model.id}: " if with_ids else ""
+            warnings += [f"{prefix}{text}" for text in model.reading.warnings]
+            notes += [f"{prefix}{text}" for text in model.reading.notes]
     for result in results:
         warnings += result.warnings
         notes += result.notes
@@ -123,18 +124,18 @@ def print_messages(messages: Messages) -> None:
 
 
 class FilePath(click.Path):
-    """A path that the shell completes. It is not checked here: whoever opens the file reports what is wrong with it."""
+    """A path that the shell completes. It is not checked here; the code that opens the file reports errors."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on
-    """One of several words; an unknown one is an error that names the nearest."""
+    """One of several words. The error for any other word names the nearest one."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in self.choices:
-            return value
+            return str(value)
         where = max(param.opts, key=len) if param else ""
         raise ParamcountError(
             f"unknown value {quote(str(value))}",
@@ -155,7 +156,7 @@ def model_argument(command: F) -> F:
 
 
 def column_options(command: F) -> F:
-    """--columns and --sort of a comparison."""
+    """--columns and --sort, for comparisons."""
     for option in (
         click.option("--sort", metavar="COLUMN", help="Sort by COLUMN; prefix with - for descending."),
         click.option("--columns", metavar="A,B,…", help="Select columns by name, heading or config.json key."),
@@ -165,7 +166,7 @@ def column_options(command: F) -> F:
 
 
 def estimates_option(command: F) -> F:
-    """--estimates of commands that list models."""
+    """--estimates, for commands that list models."""
     text = "Include models known only from third-party estimates, marked ~."
     return click.option("--estimates", is_flag=True, help=text)(command)
 
@@ -177,7 +178,7 @@ def download_option(command: F) -> F:
 
 
 def set_option(command: F) -> F:
-    """--set of a what-if, and --strict."""
+    """--set and --strict."""
     strict_help = "Treat warnings as errors (exit code 2)."
     strict = click.option("--strict", is_flag=True, expose_value=False, callback=store_strict, help=strict_help)
     text = "Change a size or flag, for example n_layers=40; repeatable."
@@ -193,14 +194,14 @@ def store_strict(ctx: click.Context, param: click.Parameter, value: bool) -> Non
 
 
 def load_model(name: str, changes: Sequence[str], download: bool = False) -> Model:
-    """The model of a name or path, with the changes of --set."""
+    """The model with a name or at a path, changed by --set."""
     from paramcount.loading import load
 
     return apply_changes(load(name, download=download), changes)
 
 
 def apply_changes(model: Model, changes: Sequence[str]) -> Model:
-    """The model with the changes of --set."""
+    """The model, changed by --set."""
     if not changes:
         return model
     from paramcount.sizes.values import parse_settings
@@ -210,7 +211,7 @@ def apply_changes(model: Model, changes: Sequence[str]) -> Model:
 
 
 def add_changes(table: Table, model: Model) -> Table:
-    """A table of a model that also states the changes of --set: in lines above the table and in the JSON."""
+    """The table of a model, with the changes of --set in lines above the table and in the JSON."""
     if model.original is None:
         return table
     from paramcount.zoo.what_if import changes_to_dict, describe_changes
@@ -222,23 +223,24 @@ def add_changes(table: Table, model: Model) -> Table:
 
 
 def write_named(output: str | None, models: Sequence[Model], extension: str, content: str | bytes) -> None:
-    """Write a page or a picture to a file. If `output` is a directory or None, the file is named after the model."""
+    """Write a page or a picture to a file, or to stdout for "-". If `output` is a directory or None, the file is named
+    after the model."""
     if output == "-":
         click.echo(content, nl=False)
-    elif output is None or is_folder(output):
-        path = os.path.join(output or "", file_name(models) + extension)
+    elif output is None or is_directory(output):
+        path = os.path.join(output or "", choose_file_name(models) + extension)
         write_atomically(path, content)
         click.echo(f"note: wrote {make_printable(path)}", sys.stderr)
     else:
         write_atomically(output, content)
 
 
-def is_folder(path: str) -> bool:
+def is_directory(path: str) -> bool:
     """Whether a path names a directory: it ends with a slash, or the directory exists."""
     return path.endswith(("/", os.sep)) or os.path.isdir(os.path.expanduser(path))
 
 
-def file_name(models: Sequence[Model]) -> str:
+def choose_file_name(models: Sequence[Model]) -> str:
     """The file name for models, without extension: the id or the last part of the name, in characters that every file
     system accepts; "report" for several models."""
     if len(models) != 1:
@@ -274,17 +276,17 @@ class Output(NamedTuple):
             return False
         if self.color == "always":
             return True
-        return on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def on_terminal() -> bool:
+def is_terminal() -> bool:
     """Whether stdout is a terminal."""
     return bool(sys.stdout) and sys.stdout.isatty()
 
 
 def output_options(command: F) -> F:
-    """--format and its short forms, -o and --color, passed to the command as `output`. Use it as the last decorator of
-    options."""
+    """--format and its short forms, -o and --color, passed to the command as `output`. This must be the last decorator
+    of options."""
 
     @wraps(command)
     def with_output(
@@ -315,8 +317,10 @@ def output_options(command: F) -> F:
 
 
 def emit(make_table: Callable[[str], Table], output: Output, messages: Messages | None = None) -> None:
-    """Render the table that `make_table` returns for the selected format, to stdout or to a file, whole or not at all.
-    Messages go to stderr; in JSON, to the fields `warnings` and `notes`."""
+    """Render the table that `make_table` returns for the selected format, and write it to stdout or to a file.
+
+    Messages go to stderr; in JSON, to the fields `warnings` and `notes`. A file is written completely or not at all.
+    """
     format = output.format
     if messages and format != "json":
         print_messages(messages)

@@ -11,7 +11,7 @@ from paramcount.cli.options import (
     collect_messages,
     download_option,
     estimates_option,
-    is_folder,
+    is_directory,
     models_argument,
     print_messages,
     set_option,
@@ -42,13 +42,13 @@ def command(
 
     The page runs no script and loads nothing from the network. Needs the [plot] extra.
     """
-    from paramcount.cli.compare import quiet_matplotlib
+    from paramcount.cli.compare import silence_matplotlib
     from paramcount.drawing.report import check_ending, render_page
     from paramcount.loading import select_models
 
-    if output is not None and output != "-" and not is_folder(output):
+    if output is not None and output != "-" and not is_directory(output):
         check_ending(output)
     models = [apply_changes(model, changes) for model in select_models(names, estimates=estimates, download=download)]
     print_messages(collect_messages(names, models, with_ids=True))
-    quiet_matplotlib()
+    silence_matplotlib()
     write_named(output, models, ".html", render_page(models))

@@ -58,8 +58,8 @@ def command(
         }
         for option, is_given in unsupported.items():
             if is_given:
-                found = f"{option} cannot be combined with a checkpoint"
-                raise ParamcountError(found, expected="a model or a config.json")
+                problem = f"{option} cannot be combined with a checkpoint"
+                raise ParamcountError(problem, expected="a model or a config.json")
         show_checkpoint(name, by, output)
         return
     model = load_model(name, changes, download)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--past", type=int, metavar="N", help="Number of tokens in the KV cache; requires --decode.")
 @click.option("--source", type=int, metavar="N", help="Encoder input length.")
 @click.option("--full", is_flag=True, help="Show every layer; by default, identical layers are shown once.")
-@click.option("--weights", metavar="FILE", type=FilePath(), help="Run a GPT-2 with weights from FILE (.safetensors).")
+@click.option("--weights", metavar="FILE", type=FilePath(), help="Run GPT-2 with the weights in FILE (.safetensors).")
 @click.option("--text", metavar="TEXT", help="Input text for --weights.")
 @click.option(
     "--tokenizer",
@@ -87,9 +87,9 @@ def command(
     model = load_model(name, changes, download)
     run = None
     if weights or text:
-        shape_options = {"--tokens": tokens, "--pad": pad, "--batch": batch, "--past": past, "--source": source}
-        given = [option for option, value in shape_options.items() if value is not None]
-        run = run_gpt2(model, weights, text, tokenizer, top, given)
+        options = {"--tokens": tokens, "--pad": pad, "--batch": batch, "--past": past, "--source": source}
+        shape_options = [option for option, value in options.items() if value is not None]
+        run = run_gpt2(model, weights, text, tokenizer, top, shape_options)
     if run:
         n_tokens = len(run.ids)
     elif tokens is not None:
@@ -111,8 +111,8 @@ def run_gpt2(
     top: int,
     shape_options: Sequence[str],
 ) -> Run:
-    """The forward pass of a GPT-2 on a text. `shape_options`: options that contradict it, because the text sets the
-    shape."""
+    """The forward pass of GPT-2 on a text. `shape_options`: options of the command line that set the shape, which the
+    text already does."""
     if not weights:
         raise ParamcountError("--text requires --weights FILE")
     if text is None:
@@ -132,7 +132,7 @@ def run_gpt2(
 
 
 def add_predictions(trace: Table, run: Run) -> Table:
-    """The trace with the tokens above and the most likely next tokens below."""
+    """The trace with the input tokens above it and the most likely next tokens below."""
     from paramcount.gpt2 import generation
 
     predictions = map(generation.format_next_word, run.next_words)

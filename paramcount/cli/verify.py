@@ -43,7 +43,7 @@ def command(name: str, checkpoint: str | None, changes: tuple[str, ...], downloa
     directory of shards, or the saved JSON header of a safetensors file. If MODEL is a directory with a config.json and
     a checkpoint, CHECKPOINT is optional. Only headers are read. The exit code is 1 if something does not match.
 
-    With --set, published figures are not checked; GPT-2 is still compared with its NumPy forward pass.
+    With --set, published figures are not checked, but GPT-2 is still compared with its NumPy forward pass.
     """
     model = load_model(name, changes, download)
     messages = collect_messages([name], [model])
@@ -56,7 +56,7 @@ def command(name: str, checkpoint: str | None, changes: tuple[str, ...], downloa
 
 
 def check_files(model: Model, path: str, output: Output, messages: Messages) -> None:
-    """Check a model against a checkpoint; exit code 1 if they differ."""
+    """Check a model against a checkpoint. The exit code is 1 if they differ."""
     from paramcount.checkpoints import render_verification
     from paramcount.checkpoints.identify import find_zoo_models
     from paramcount.checkpoints.verify import build_verification, compare_tensors
@@ -81,7 +81,7 @@ def check_files(model: Model, path: str, output: Output, messages: Messages) -> 
 
 
 def check_figures(model: Model, output: Output, messages: Messages) -> None:
-    """Check a model against its reference and published figures; exit code 1 if one differs."""
+    """Check a model against its reference and published figures. The exit code is 1 if one differs."""
     count = count_model(model)
     results = run_checks(model, count)
     if model.architecture == "gpt2":
@@ -89,12 +89,12 @@ def check_figures(model: Model, output: Output, messages: Messages) -> None:
 
         results += check_forward_pass(model.sizes, count)
     title = f"{model.name}   {count.total:,} parameters"
-    result = table(title, results, is_what_if=model.original is not None)
+    result = build_table(title, results, is_what_if=model.original is not None)
     emit(lambda format: add_changes(result, model), output, messages)
     sys.exit(any(check.ok is False for check in results))
 
 
-def table(title: str, results: list[Check], *, is_what_if: bool = False) -> Table:
+def build_table(title: str, results: list[Check], *, is_what_if: bool = False) -> Table:
     """A table with one row per check."""
     columns = [
         Column("what", "what", right=False, show=name_count),

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from paramcount.checkpoints.why import CheckpointExplanation
 
 FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no model name begins like this
-MAX_ITEMS = 5  # alternative explanations of one figure; findings in a file
-WHAT = {  # {name of a count: how a sentence names it}
+MAX_ITEMS = 5  # alternative explanations of one figure; problems of one checkpoint
+COUNT_PHRASES = {  # {name of a count: how a sentence names it}
     "total": "all parameters",
     "active": "active parameters",
     "language_model": "the parameters of the language model",
@@ -46,7 +46,7 @@ WHAT = {  # {name of a count: how a sentence names it}
     "non_embedding": "parameters without embeddings and LM head",
     "checkpoint": "the values in the released files",
 }
-VERDICTS = {"rounded": "matches when rounded"}  # other verdicts are printed as they are
+VERDICT_PHRASES = {"rounded": "matches when rounded"}  # other verdicts are printed as they are
 Row = list[object]
 
 
@@ -60,9 +60,9 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
 
     The answer is a count plus and minus named causes, with nothing unexplained. A short NUMBER (3.6B, ~1.04T) may be
     rounded or truncated; a full one (137022720) must match exactly. CHECKPOINT is a .safetensors or .gguf file, an
-    index, a directory of shards or a saved header. Without NUMBER and CHECKPOINT, explain all published figures in the
-    zoo entry, or the checkpoint next to the config.json. The exit code is 1 if a figure cannot be explained or a file
-    is not complete."""
+    index, a directory of shards or a saved header. With neither, explain all published figures in the zoo entry, or the
+    checkpoint next to the config.json. The exit code is 1 if a figure cannot be explained or a checkpoint is
+    incomplete."""
     questions = parse_arguments(names)
     models = [load_model(question.name, changes, download) for question in questions]
     answers: list[Sequence[Why]] = []
@@ -72,19 +72,18 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
         answers.append(explain_figures(model, question.figures) if needs_figures else ())
         contents.append(explain_files(model, question.files))
     messages = collect_messages([question.name for question in questions], models, with_ids=True)
-    notes = [
-        describe_no_figures(q) for q, figures, files in zip(questions, answers, contents) if not figures and not files
-    ]
+    unanswered = [question for question, *results in zip(questions, answers, contents) if not any(results)]
+    notes = map(describe_no_figures, unanswered)
     messages = messages._replace(notes=(*messages.notes, *notes))
     results: list[Why | CheckpointExplanation] = [*chain(*answers), *chain(*contents)]
     is_single = len(questions) == 1 == len(questions[0].figures) + len(questions[0].files)
 
     def make_table(format: str) -> Table:
         if format not in ("csv", "json") and is_single:
-            return answer_table(models[0], results[0])
+            return build_answer_table(models[0], results[0])
         if format not in ("csv", "json") and not results:
-            return count_table(models)
-        return table(models, answers, contents)
+            return build_count_table(models)
+        return build_table(models, answers, contents)
 
     emit(make_table, output, messages)
     sys.exit(not all(result.ok for result in results))
@@ -139,18 +138,18 @@ def describe_no_figures(question: Question) -> str:
 # ---- one answer
 
 
-def answer_table(model: Model, answer: Why | CheckpointExplanation) -> Table:
+def build_answer_table(model: Model, answer: Why | CheckpointExplanation) -> Table:
     """The answer for one figure or one checkpoint."""
-    return figure_table(model, answer) if isinstance(answer, Why) else contents_table(model, answer)
+    return build_figure_table(model, answer) if isinstance(answer, Why) else build_contents_table(model, answer)
 
 
-def figure_table(model: Model, why: Why) -> Table:
+def build_figure_table(model: Model, why: Why) -> Table:
     """One figure as a sum, each term with its arithmetic; if there is no single explanation, the alternatives."""
     name, parameters = Column("name", "name", right=False), Column("parameters", "parameters")
-    published, below = format_figure(why.published), figure_notes(why)
+    published, below = format_figure(why.published), list_figure_notes(why)
     if why.verdict == "not reproducible":
         above = [f"{published}: {summarise(why)}", *describe_changes(model)]
-        rows: list[Row] = [["published", why.value], [base_name(why), why.value - why.left_over]]
+        rows: list[Row] = [["published", why.value], [name_base(why), why.value - why.left_over]]
         return Table([name, parameters], rows, None, above, below, headings=False)
     if why.verdict == "several":
         above = [f"{published}: {len(why.accounts)} explanations fit equally well", *describe_changes(model)]
@@ -158,10 +157,10 @@ def figure_table(model: Model, why: Why) -> Table:
         return Table([parameters, name], rows, None, above, below, headings=False, wraps=True)
     (account,) = why.accounts
     terms = [published, *([f"{account.value:,}"] if account.causes else []), render_equation(account)]
-    return account_table(account, [" = ".join(dict.fromkeys(terms)), *describe_changes(model)], below)
+    return build_account_table(account, [" = ".join(dict.fromkeys(terms)), *describe_changes(model)], below)
 
 
-def contents_table(model: Model, contents: CheckpointExplanation) -> Table:
+def build_contents_table(model: Model, contents: CheckpointExplanation) -> Table:
     """The values in a checkpoint as a sum, each term with its arithmetic, and how its bytes add up."""
     from paramcount.checkpoints import render_verification
 
@@ -170,13 +169,13 @@ def contents_table(model: Model, contents: CheckpointExplanation) -> Table:
     if contents.values is None:
         values = f"{values} according to the tensor names"
     above = [f"{make_printable(contents.path)}: {values} = {render_equation(account)}", *describe_changes(model)]
-    findings = render_verification.list_problems(verification, MAX_ITEMS, "paramcount verify")
-    below = [contents.summary, *findings, *contents.byte_sums, *verification.notes]
+    problems = render_verification.list_problems(verification, MAX_ITEMS, "paramcount verify")
+    below = [contents.summary, *problems, *contents.byte_sums, *verification.notes]
     below += [f"{cause}: number of values unknown, the index has names only" for cause in contents.unknown]
-    return account_table(account, above, below)
+    return build_account_table(account, above, below)
 
 
-def account_table(account: Account, above: list[str], below: list[str]) -> Table:
+def build_account_table(account: Account, above: list[str], below: list[str]) -> Table:
     """A row for the count and each cause, with its items."""
     columns = [
         Column("name", "name", right=False),
@@ -193,10 +192,10 @@ def account_table(account: Account, above: list[str], below: list[str]) -> Table
     return Table(columns, rows, None, above, below, headings=False, wraps=True)
 
 
-def figure_notes(why: Why) -> list[str]:
-    """Lines on how the sum becomes the figure, which other sums do, and what the source counts."""
+def list_figure_notes(why: Why) -> list[str]:
+    """Lines about the verdict, other sums that match the figure, and what the source counts."""
     published = format_figure(why.published)
-    lines = [verdict_text(why.verdict)] if len(why.accounts) == 1 else []
+    lines = [describe_verdict(why.verdict)] if len(why.accounts) == 1 else []
     if why.plainer:
         lines.append(f"if truncated, {render_equation(why.plainer)} is also {published}")
     if why.rounded:
@@ -204,25 +203,25 @@ def figure_notes(why: Why) -> list[str]:
     if why.what == "unspecified":
         lines.append(f"the source does not say what it counts: {why.source}")
     elif why.what:
-        lines.append(f"the source counts {WHAT.get(why.what, why.what)}: {why.source}")
+        lines.append(f"the source counts {COUNT_PHRASES.get(why.what, why.what)}: {why.source}")
     return lines
 
 
 # ---- several answers
 
 
-def table(
+def build_table(
     models: Sequence[Model],
     answers: Sequence[Sequence[Why]],
     contents: Sequence[Sequence[CheckpointExplanation]],
 ) -> Table:
-    """A row for each figure and each file. For a single model, also where each figure was published."""
+    """One row per figure and per checkpoint. For a single model, also the source of each figure."""
     single = models[0] if len(models) == 1 else None
     ids = {source.ref: source.id for source in single.sources} if single else {}
     rows: list[Row] = []
     for figures, files in zip(answers, contents):
-        rows += [figure_row(why, ids) for why in figures]
-        rows += map(file_row, files)
+        rows += [make_figure_row(why, ids) for why in figures]
+        rows += map(make_file_row, files)
     columns = [
         Column("model", "model", right=False, only="csv" if single else ""),
         Column("published", "published", show=format_figure),
@@ -248,22 +247,22 @@ def table(
     return Table([columns[i] for i in visible], cells, data, above, below, wraps=True)
 
 
-def count_table(models: Sequence[Model]) -> Table:
+def build_count_table(models: Sequence[Model]) -> Table:
     """The totals of models without figures to explain."""
     columns = [Column("model", "model", right=False), Column("total", "total")]
     rows = [[model.name, count_model(model).total] for model in models]
     return Table(columns, rows, None, [line for model in models for line in describe_changes(model)])
 
 
-def figure_row(why: Why, ids: Mapping[str, str]) -> Row:
+def make_figure_row(why: Why, ids: Mapping[str, str]) -> Row:
     """The row of a figure. `ids`: ids of the sources in the zoo entry, by reference."""
     value = why.accounts[0].value if len(why.accounts) == 1 else None
     figures = [why.published, why.what, why.true, value, why.left_over]
     return [why.id, *figures, why.verdict, why.source, ids.get(str(why.source), ""), summarise(why)]
 
 
-def file_row(contents: CheckpointExplanation) -> Row:
-    """The row of a checkpoint: the number of its values is the figure."""
+def make_file_row(contents: CheckpointExplanation) -> Row:
+    """The row of a checkpoint; its number of values is the figure."""
     account, path = contents.account, contents.path
     values = "–" if contents.values is None else str(contents.values)
     figures = [values, "checkpoint", account.count, contents.values, contents.left_over]
@@ -283,7 +282,7 @@ def summarise(why: Why) -> str:
     if why.verdict == "several":
         more = f"; or {len(terms) - MAX_ITEMS} others" if len(terms) > MAX_ITEMS else ""
         return f"{len(terms)} explanations fit equally well: {'; or '.join(terms[:MAX_ITEMS])}{more}"
-    alternatives = [f"{terms[0]}, {verdict_text(why.verdict)}"]
+    alternatives = [f"{terms[0]}, {describe_verdict(why.verdict)}"]
     if why.plainer:
         alternatives.append(f"{why.plainer.base}, truncated")
     if why.rounded:
@@ -291,13 +290,13 @@ def summarise(why: Why) -> str:
     return "; or ".join(alternatives)
 
 
-def verdict_text(verdict: str) -> str:
-    return VERDICTS.get(verdict, verdict)
+def describe_verdict(verdict: str) -> str:
+    return VERDICT_PHRASES.get(verdict, verdict)
 
 
-def base_name(why: Why) -> str:
+def name_base(why: Why) -> str:
     """The name of the count that an unexplained figure was compared with."""
-    return why.base if why.value - why.left_over == why.true else WHAT.get(str(why.what), str(why.what))
+    return why.base if why.value - why.left_over == why.true else COUNT_PHRASES.get(str(why.what), str(why.what))
 
 
 def format_signed(n: int) -> str:
