@@ -304,10 +304,10 @@ def test_an_mtp_layer_is_marked_as_outside_the_total() -> None:
     )
 
 
-REFUSED = {
+ERRORS = {
     "no such layer": (["llama-3.1-8b", "--layer", "32"], "llama-3.1-8b: layer 32 does not exist (expected 0–31)"),
     "a negative layer": (["llama-3.1-8b", "--layer", "-1"], "llama-3.1-8b: layer -1 does not exist (expected 0–31)"),
-    "no number": (["llama-3.1-8b", "--layer", "first"], "llama-3.1-8b: layer first does not exist (expected 0–31)"),
+    "a string": (["llama-3.1-8b", "--layer", "first"], "llama-3.1-8b: layer first does not exist (expected 0–31)"),
     "no such stack": (
         ["t5-small", "--layer", "enocder.block.0"],
         "t5-small: layer enocder.block.0 does not exist (expected 0–5 or encoder.block.0–5);"
@@ -338,12 +338,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", ERRORS)
 def test_a_missing_layer_is_an_error_with_the_valid_ones(
     name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    line, message = REFUSED[name]
+    line, message = ERRORS[name]
     assert command_error(capsys, "explain", *line, "-o", "out.txt") == message
 
 

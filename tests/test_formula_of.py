@@ -225,12 +225,12 @@ def test_flags_that_are_not_required_make_no_difference(name: str) -> None:
 def test_one_error_names_every_flag_that_weights_depend_on() -> None:
     error = formula_error("llama")
     assert str(error) == (
-        "llama: the weights depend on attention_bias, mlp_bias, tie_word_embeddings; specify them"
+        "llama: the weights depend on attention_bias, mlp_bias and tie_word_embeddings; specify them"
         " (expected attention_bias: True or False; mlp_bias: True or False; tie_word_embeddings: True or False)"
     )
     assert "mixer_bias, conv_bias" in str(formula_error("jamba"))  # also flags of a single kind of layer
     assert "d_q_lora: None, True if it exists, or an integer" in str(formula_error("deepseek_v3"))
-    assert "norms: a string: sequential, parallel, parallel_two_norms" in str(formula_error("falcon"))
+    assert "norms: a string: sequential, parallel or parallel_two_norms" in str(formula_error("falcon"))
 
 
 def test_flags_that_no_weight_depends_on_are_not_required() -> None:
@@ -285,26 +285,26 @@ def test_a_string_prefers_the_model_and_a_mapping_names_the_architecture() -> No
     assert find_architecture("llama") == "llama"  # also a family, but not a model
 
 
-REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
+ERRORS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "an unknown count": (
         ("gpt2-small", "toatl"),
         {},
         r"^of = the string 'toatl' \(expected total, .*or 29 others\); did you mean total\?$",
     ),
-    "no count": (("gpt2-small", None), {}, "^of = null"),
+    "null for a count": (("gpt2-small", None), {}, "^of = null"),
     "a list of counts": (("gpt2-small", ["total"]), {}, "^of = a list"),
     "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = the string 'qkv\.o' \(expected qkv, "),
-    "an unknown word": (
+    "an unknown name": (
         ("lama",),
         {},
-        r"^unknown model 'lama' .*or an architecture\); did you mean llama, openllama, ",
+        r"^unknown model 'lama' .*; or the name of an architecture\); did you mean llama, openllama, ",
     ),
-    "no architecture": (
+    "an unknown architecture": (
         ({"architecture": "gpt3"},),
         {},
         r"^unknown architecture gpt3 \(expected .*\); did you mean gptj, gpt2",
     ),
-    "no word": (({"architecture": 3},), {}, "^unknown architecture 3"),
+    "an integer for an architecture": (({"architecture": 3},), {}, "^unknown architecture 3"),
     "a number": ((3,), {}, "^int is not a model"),
     "an unknown flag of a model": (("gpt2-small",), {"tied": True}, r"^gpt2-small: has no size 'tied'"),
     "an unknown flag of an architecture": (
@@ -312,7 +312,11 @@ REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         {"d_modle": 3},
         r"^llama: unknown size d_modle \(expected .*\); did you mean d_model\?$",
     ),
-    "a flag of a part that is none": (("llama",), {"vision.d_model": 3}, r"^llama: unknown size vision\.d_model"),
+    "a flag of a part that does not exist": (
+        ("llama",),
+        {"vision.d_model": 3},
+        r"^llama: unknown size vision\.d_model",
+    ),
     "an unknown flag of a part": (
         ("mllama",),
         {"vision.d_modle": 3},
@@ -328,7 +332,7 @@ REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         {"language": "lama"},
         r"^llava: language: unknown architecture lama .*; did you mean llama",
     ),
-    "an unknown tower": (
+    "an unknown encoder": (
         ("llava",),
         {"vision": "clip"},
         r"^llava: vision = the string 'clip' \(expected clip_vision_model, ",
@@ -340,15 +344,15 @@ REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         r"^llama: d_model = true \(expected an integer or a symbol\)$",
     ),
     "a negative size": (("llama",), {"d_model": -1}, "^llama: d_model = -1"),
-    "a broken size": (("llama",), {"d_model": 1.5}, r"^llama: d_model = 1\.5"),
-    "a text for a size": (("llama",), {"d_model": "4096"}, "^llama: d_model = the string '4096'"),
+    "a fractional size": (("llama",), {"d_model": 1.5}, r"^llama: d_model = 1\.5"),
+    "a string for a size": (("llama",), {"d_model": "4096"}, "^llama: d_model = the string '4096'"),
     "an unknown kind of layer": (
         ("jamba",),
         {"layer_types": ["mambo"]},
-        r"^jamba: layer_types = a list \(expected a string for each layer: .*mamba",
+        r"^jamba: layer_types\.0 = the string 'mambo' \(expected mamba or attention\); did you mean mamba\?$",
     ),
-    "one word for all layers": (("jamba",), {"layer_types": "mamba"}, "^jamba: layer_types = the string 'mamba'"),
-    "words for indices": (
+    "one string for all layers": (("jamba",), {"layer_types": "mamba"}, "^jamba: layer_types = the string 'mamba'"),
+    "strings for indices": (
         ("jamba",),
         {"dense_layers": ["0"]},
         r"^jamba: dense_layers = a list \(expected a list of integers\)$",
@@ -363,9 +367,9 @@ REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", ERRORS)
 def test_an_invalid_argument_is_a_one_line_error_with_the_expected_values(name: str) -> None:
-    args, structure, message = REFUSED[name]
+    args, structure, message = ERRORS[name]
     with pytest.raises(pc.ParamcountError, match=message) as caught:
         pc.formula(*args, **structure)
     assert_one_line(str(caught.value))

@@ -14,7 +14,15 @@ from typing import Any, NamedTuple, cast
 
 from paramcount.architectures import architecture
 from paramcount.counting.sum_weights import Sums, sum_weights
-from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
+from paramcount.errors import (
+    ParamcountError,
+    describe_value,
+    find_nearest,
+    join_words,
+    list_names,
+    make_choice_error,
+    make_printable,
+)
 from paramcount.huggingface.fields import read_values
 from paramcount.huggingface.multimodal import ENCODERS
 from paramcount.sizes import Sizes, Tower, inner_configs
@@ -35,11 +43,11 @@ class Kind(NamedTuple):
 
 
 FLAG = Kind("flag", "True or False", (False, True))
-WORDS = Kind("words", "a string for each layer", (("?",), ()))
+WORDS = Kind("words", "a string per layer", (("?",), ()))
 INDICES = Kind("indices", "a list of integers", ((0,), (1,), ()))
 WORD = Kind("word", "a string", ("?", "!"))
 LANGUAGE = Kind("language", "the name of an architecture", ("llama",))  # any one shows which other fields are needed
-TOWER = Kind("tower", f"one of {', '.join(ENCODERS)}", (next(iter(ENCODERS)),))
+TOWER = Kind("tower", join_words(ENCODERS), (next(iter(ENCODERS)),))
 PART = Kind("part", "None, or True if it exists", (None, True))
 SIZE = Kind("size", "None, True if it exists, or an integer", (None, True))
 NUMBER = Kind("number", "an integer, because the structure depends on it", ())
@@ -133,7 +141,7 @@ def add_usual_values(cls: type[Sizes], name: str, kind: Kind) -> Kind:
         trials += choices if kind is WORD else [choices]
     if kind is not WORD or not choices:
         trials += kind.trials
-    expected = f"{kind.expected}: {', '.join(choices)}" if choices else kind.expected
+    expected = f"{kind.expected}: {join_words(choices)}" if choices else kind.expected
     return Kind(kind.name, expected, tuple(dict.fromkeys(trials)))
 
 
@@ -214,7 +222,9 @@ def sum_architecture(cls: type[Sizes], values: Values) -> Sums:
     if needed:
         expected = "; ".join(f"{path}: {kind.expected}" for path, kind in needed.items())
         pronoun = "them" if len(needed) > 1 else "it"
-        raise ParamcountError(f"the weights depend on {', '.join(needed)}; specify {pronoun}", expected=expected)
+        raise ParamcountError(
+            f"the weights depend on {join_words(needed, 'and')}; specify {pronoun}", expected=expected
+        )
     result = try_cached(values)
     if result.sums is None:
         raise ParamcountError(str(result.signature))
@@ -325,9 +335,13 @@ def check_value(owner: type[Sizes], name: str, path: str, value: object) -> None
             is_valid = value is True or (value is None and kind is not None)
         case _:
             is_valid = is_size or isinstance(value, tuple)  # in a few architectures, one per layer
-    if not is_valid:
-        expected = kind.expected if kind else "an integer or a symbol"
-        raise ParamcountError(f"= {describe_value(value)}", where=path, expected=expected)
+    if is_valid:
+        return
+    if kind and kind.name == "words" and isinstance(value, tuple) and choices:
+        i, item = next((i, item) for i, item in enumerate(value) if not is_choice(item, choices))
+        raise make_choice_error(item, choices, where=f"{path}.{i}")
+    expected = kind.expected if kind else "an integer or a symbol"
+    raise ParamcountError(f"= {describe_value(value)}", where=path, expected=expected)
 
 
 def is_choice(value: object, choices: Sequence[str]) -> bool:

@@ -60,7 +60,7 @@ def add_architectures(error: ParamcountError, name: object) -> ParamcountError:
     nearest = find_nearest(name, ARCHITECTURES) if isinstance(name, str) else ()
     if not nearest:
         return error
-    expected = f"{error.expected}, or an architecture"
+    expected = f"{error.expected}; or the name of an architecture"
     return error.replace(expected=expected, nearest=dict.fromkeys((*error.nearest, *nearest)))
 
 
