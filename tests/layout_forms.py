@@ -44,9 +44,13 @@ QWEN3_MOE: Config = {
 }
 GPT2: Config = {"model_type": "gpt2", "n_embd": 8, "n_layer": 2, "n_head": 2, "vocab_size": 16, "n_positions": 10}
 BERT: Config = {
-    "model_type": "bert", "architectures": ["BertForMaskedLM"], **SIZES, "intermediate_size": 12,
-    "max_position_embeddings": 10, "type_vocab_size": 2,
-}  # fmt: skip
+    "model_type": "bert",
+    "architectures": ["BertForMaskedLM"],
+    **SIZES,
+    "intermediate_size": 12,
+    "max_position_embeddings": 10,
+    "type_vocab_size": 2,
+}
 # Towers of two layers, width 4, MLP 6, four patches of 2 × 2.
 EYES: Config = {
     "hidden_size": 4,
@@ -65,9 +69,11 @@ LLAVA: Config = {
 HEADLESS: Config = {"model_type": "siglip_vision_model", **EYES, "vision_use_head": False}
 GEMMA: Config = {**SIZES, "head_dim": 2, "intermediate_size": 12}
 PALIGEMMA: Config = {
-    "model_type": "paligemma", "text_config": {"model_type": "gemma", **GEMMA}, "vision_config": HEADLESS,
+    "model_type": "paligemma",
+    "text_config": {"model_type": "gemma", **GEMMA},
+    "vision_config": HEADLESS,
     "projection_dim": 8,
-}  # fmt: skip
+}
 GEMMA3: Config = {
     "model_type": "gemma3",
     "text_config": {"model_type": "gemma3_text", **GEMMA},
@@ -75,19 +81,27 @@ GEMMA3: Config = {
     "mm_tokens_per_image": 4,
 }
 MISTRAL3: Config = {
-    "model_type": "mistral3", "text_config": {"model_type": "mistral", **SIZES, "intermediate_size": 12, "head_dim": 2},
-    "vision_config": {"model_type": "pixtral", **EYES}, "spatial_merge_size": 2, "tie_word_embeddings": False,
-}  # fmt: skip
+    "model_type": "mistral3",
+    "text_config": {"model_type": "mistral", **SIZES, "intermediate_size": 12, "head_dim": 2},
+    "vision_config": {"model_type": "pixtral", **EYES},
+    "spatial_merge_size": 2,
+    "tie_word_embeddings": False,
+}
 QWEN3_VL_MOE: Config = {
     "model_type": "qwen3_vl_moe",
     "text_config": {**QWEN3_MOE, "model_type": "qwen3_vl_moe_text", "tie_word_embeddings": False},
     "tie_word_embeddings": False,
     "vision_config": {
-        "depth": 2, "hidden_size": 4, "intermediate_size": 6, "num_heads": 2, "out_hidden_size": 8, "patch_size": 2,
+        "depth": 2,
+        "hidden_size": 4,
+        "intermediate_size": 6,
+        "num_heads": 2,
+        "out_hidden_size": 8,
+        "patch_size": 2,
         "num_position_embeddings": 9,
         "deepstack_visual_indexes": [0],
     },
-}  # fmt: skip
+}
 
 TABLES: Shapes = {"model.embed_tokens.weight": (16, 8), "model.norm.weight": (8,), "lm_head.weight": (16, 8)}
 NORMS: Shapes = {"input_layernorm.weight": (8,), "post_attention_layernorm.weight": (8,)}
@@ -106,11 +120,19 @@ TOGETHER: Shapes = {
 }
 QK_NORMS: Shapes = {"self_attn.q_norm.weight": (2,), "self_attn.k_norm.weight": (2,)}
 GPT2_LAYER: Shapes = {
-    "ln_1.weight": (8,), "ln_1.bias": (8,), "attn.c_attn.weight": (8, 24), "attn.c_attn.bias": (24,),
-    "attn.c_proj.weight": (8, 8), "attn.c_proj.bias": (8,),
-    "ln_2.weight": (8,), "ln_2.bias": (8,), "mlp.c_fc.weight": (8, 32), "mlp.c_fc.bias": (32,),
-    "mlp.c_proj.weight": (32, 8), "mlp.c_proj.bias": (8,),
-}  # fmt: skip
+    "ln_1.weight": (8,),
+    "ln_1.bias": (8,),
+    "attn.c_attn.weight": (8, 24),
+    "attn.c_attn.bias": (24,),
+    "attn.c_proj.weight": (8, 8),
+    "attn.c_proj.bias": (8,),
+    "ln_2.weight": (8,),
+    "ln_2.bias": (8,),
+    "mlp.c_fc.weight": (8, 32),
+    "mlp.c_fc.bias": (32,),
+    "mlp.c_proj.weight": (32, 8),
+    "mlp.c_proj.bias": (8,),
+}
 GPT2_TABLES: Shapes = {"wte.weight": (16, 8), "wpe.weight": (10, 8), "ln_f.weight": (8,), "ln_f.bias": (8,)}
 
 
@@ -162,12 +184,18 @@ MIXTRAL_FILE = (
     )
     | repeat_layers(repeat_experts({"block_sparse_moe.experts.*.w2.weight": (8, 12)}))
 )
-BERT_LAYER = add_biases({
-    "attention.self.query": (8, 8), "attention.self.key": (8, 8), "attention.self.value": (8, 8),
-    "attention.output.dense": (8, 8),
-    "attention.output.LayerNorm": (8,), "intermediate.dense": (12, 8), "output.dense": (8, 12),
-    "output.LayerNorm": (8,),
-})  # fmt: skip
+BERT_LAYER = add_biases(
+    {
+        "attention.self.query": (8, 8),
+        "attention.self.key": (8, 8),
+        "attention.self.value": (8, 8),
+        "attention.output.dense": (8, 8),
+        "attention.output.LayerNorm": (8,),
+        "intermediate.dense": (12, 8),
+        "output.dense": (8, 12),
+        "output.LayerNorm": (8,),
+    }
+)
 BERT_FILE = (
     {
         f"bert.embeddings.{name}_embeddings.weight": shape
@@ -184,11 +212,18 @@ BERT_FILE = (
     | {"cls.predictions.bias": (16,)}
 )
 # As released: under vision_model., as CLIP and SigLIP have it of their own.
-SEEING = add_biases({
-    "self_attn.q_proj": (4, 4), "self_attn.k_proj": (4, 4), "self_attn.v_proj": (4, 4), "self_attn.out_proj": (4, 4),
-    "layer_norm1": (4,), "layer_norm2": (4,),
-    "mlp.fc1": (6, 4), "mlp.fc2": (4, 6),
-})  # fmt: skip
+SEEING = add_biases(
+    {
+        "self_attn.q_proj": (4, 4),
+        "self_attn.k_proj": (4, 4),
+        "self_attn.v_proj": (4, 4),
+        "self_attn.out_proj": (4, 4),
+        "layer_norm1": (4,),
+        "layer_norm2": (4,),
+        "mlp.fc1": (6, 4),
+        "mlp.fc2": (4, 6),
+    }
+)
 TOWER = "vision_tower.vision_model."
 CLIP = (
     {
@@ -227,12 +262,16 @@ COMPOSITE = (
     (r"^(vision_tower|multi_modal_projector)\.", r"model.\1."),
 )
 PIXTRAL: Shapes = {
-    "attention.q_proj.weight": (4, 4), "attention.k_proj.weight": (4, 4), "attention.v_proj.weight": (4, 4),
+    "attention.q_proj.weight": (4, 4),
+    "attention.k_proj.weight": (4, 4),
+    "attention.v_proj.weight": (4, 4),
     "attention.o_proj.weight": (4, 4),
-    "feed_forward.gate_proj.weight": (6, 4), "feed_forward.up_proj.weight": (6, 4),
+    "feed_forward.gate_proj.weight": (6, 4),
+    "feed_forward.up_proj.weight": (6, 4),
     "feed_forward.down_proj.weight": (4, 6),
-    "attention_norm.weight": (4,), "ffn_norm.weight": (4,),
-}  # fmt: skip
+    "attention_norm.weight": (4,),
+    "ffn_norm.weight": (4,),
+}
 MISTRAL3_FILE = (
     SPOKEN
     | {"vision_tower.patch_conv.weight": (4, 3, 2, 2), "vision_tower.ln_pre.weight": (4,)}
@@ -293,23 +332,39 @@ FORMS: dict[str, tuple[Config, Shapes]] = {
     "llama": (LLAMA, LLAMA_FILE),
     "llama without model.": (LLAMA, {name.removeprefix("model."): shape for name, shape in LLAMA_FILE.items()}),
     "llama under language_model.": (LLAMA, {f"language_model.{name}": shape for name, shape in LLAMA_FILE.items()}),
-    "llama inside a composite": (LLAMA, {name.replace("model.", "model.language_model."): shape for name, shape in LLAMA_FILE.items()}),
+    "llama inside a composite": (
+        LLAMA,
+        {name.replace("model.", "model.language_model."): shape for name, shape in LLAMA_FILE.items()},
+    ),
     "llama, together": (LLAMA, TABLES | repeat_layers(NORMS | TOGETHER)),
-    "llama, together without model.": (LLAMA, {n.removeprefix("model."): shape for n, shape in (TABLES | repeat_layers(NORMS | TOGETHER)).items()}),
+    "llama, together without model.": (
+        LLAMA,
+        {n.removeprefix("model."): shape for n, shape in (TABLES | repeat_layers(NORMS | TOGETHER)).items()},
+    ),
     "phi3": (PHI3, TABLES | repeat_layers(NORMS | TOGETHER)),
     "phi3, apart": (PHI3, TABLES | repeat_layers(NORMS | APART | MLP)),
-    "phi3, its mlp apart": (PHI3, TABLES | repeat_layers(NORMS | MLP | {n: s for n, s in TOGETHER.items() if n.startswith("self_attn")})),
+    "phi3, its mlp apart": (
+        PHI3,
+        TABLES | repeat_layers(NORMS | MLP | {n: s for n, s in TOGETHER.items() if n.startswith("self_attn")}),
+    ),
     "llama as Meta names it": (LLAMA, rename_shapes(LLAMA_FILE, *METAS)),
     "llama as Meta names it, with its frequencies": (LLAMA, rename_shapes(LLAMA_FILE, *METAS) | {"rope.freqs": (1,)}),
     "llama of torch.compile": (LLAMA, {f"_orig_mod.{name}": shape for name, shape in LLAMA_FILE.items()}),
     "llama, its layers of torch.compile": (LLAMA, rename_shapes(LLAMA_FILE, (r"(layers\.\d+)", r"\1._orig_mod"))),
     "llama, its layers under checkpoints in FSDP": (
         LLAMA,
-        rename_shapes(LLAMA_FILE, ("^", "_fsdp_wrapped_module."), (r"(layers\.\d+)", r"\1._fsdp_wrapped_module._checkpoint_wrapped_module")),
+        rename_shapes(
+            LLAMA_FILE,
+            ("^", "_fsdp_wrapped_module."),
+            (r"(layers\.\d+)", r"\1._fsdp_wrapped_module._checkpoint_wrapped_module"),
+        ),
     ),
     "llama of DDP": (LLAMA, {f"module.{name}": shape for name, shape in LLAMA_FILE.items()}),
     "llama of DDP of torch.compile": (LLAMA, {f"module._orig_mod.{name}": shape for name, shape in LLAMA_FILE.items()}),
-    "llama inside PEFT": (LLAMA, rename_shapes(LLAMA_FILE, ("^", "base_model.model."), (r"(q_proj|v_proj|down_proj)\.", r"\1.base_layer."))),
+    "llama inside PEFT": (
+        LLAMA,
+        rename_shapes(LLAMA_FILE, ("^", "base_model.model."), (r"(q_proj|v_proj|down_proj)\.", r"\1.base_layer.")),
+    ),
     "llama inside a trainer": (LLAMA, {f"model.{name}": shape for name, shape in LLAMA_FILE.items()}),
     "llama, tied, by its head alone": (
         {**LLAMA, "tie_word_embeddings": True},
@@ -320,23 +375,53 @@ FORMS: dict[str, tuple[Config, Shapes]] = {
     "mixtral of MLX": (
         MIXTRAL,
         TABLES
-        | repeat_layers(NORMS | APART | {"block_sparse_moe.gate.weight": (3, 8), "block_sparse_moe.switch_mlp.gate_proj.weight": (3, 12, 8)})
-        | repeat_layers({"block_sparse_moe.switch_mlp.up_proj.weight": (3, 12, 8), "block_sparse_moe.switch_mlp.down_proj.weight": (3, 8, 12)}),
+        | repeat_layers(
+            NORMS
+            | APART
+            | {"block_sparse_moe.gate.weight": (3, 8), "block_sparse_moe.switch_mlp.gate_proj.weight": (3, 12, 8)}
+        )
+        | repeat_layers(
+            {
+                "block_sparse_moe.switch_mlp.up_proj.weight": (3, 12, 8),
+                "block_sparse_moe.switch_mlp.down_proj.weight": (3, 8, 12),
+            }
+        ),
     ),
     "mixtral, experts together": (
         MIXTRAL,
-        TABLES | repeat_layers(NORMS | APART | {"mlp.gate.weight": (3, 8), "mlp.experts.gate_up_proj": (3, 24, 8), "mlp.experts.down_proj": (3, 8, 12)}),
+        TABLES
+        | repeat_layers(
+            NORMS
+            | APART
+            | {"mlp.gate.weight": (3, 8), "mlp.experts.gate_up_proj": (3, 24, 8), "mlp.experts.down_proj": (3, 8, 12)}
+        ),
     ),
     "qwen3_moe, experts together": (
         QWEN3_MOE,
-        TABLES | repeat_layers(NORMS | APART | QK_NORMS | {"mlp.gate.weight": (3, 8), "mlp.experts.gate_up_proj": (3, 12, 8), "mlp.experts.down_proj": (3, 8, 6)}),
+        TABLES
+        | repeat_layers(
+            NORMS
+            | APART
+            | QK_NORMS
+            | {"mlp.gate.weight": (3, 8), "mlp.experts.gate_up_proj": (3, 12, 8), "mlp.experts.down_proj": (3, 8, 6)}
+        ),
     ),
     "qwen3_moe of MLX": (
         QWEN3_MOE,
-        TABLES | repeat_layers(NORMS | APART | QK_NORMS | {"mlp.gate.weight": (3, 8)} | {f"mlp.{name}": shape for name, shape in MLX_EXPERTS.items()}),
+        TABLES
+        | repeat_layers(
+            NORMS
+            | APART
+            | QK_NORMS
+            | {"mlp.gate.weight": (3, 8)}
+            | {f"mlp.{name}": shape for name, shape in MLX_EXPERTS.items()}
+        ),
     ),
     "bert": (BERT, BERT_FILE),
-    "bert of TensorFlow's names": (BERT, rename_shapes(BERT_FILE, (r"LayerNorm\.weight", "LayerNorm.gamma"), (r"LayerNorm\.bias", "LayerNorm.beta"))),
+    "bert of TensorFlow's names": (
+        BERT,
+        rename_shapes(BERT_FILE, (r"LayerNorm\.weight", "LayerNorm.gamma"), (r"LayerNorm\.bias", "LayerNorm.beta")),
+    ),
     "llava as released": (LLAVA, LLAVA_FILE),
     "llava of transformers 5": (LLAVA, rename_shapes(LLAVA_FILE, *COMPOSITE, (r"vision_model\.", ""))),
     "llava of transformers 5, its tower as released": (LLAVA, rename_shapes(LLAVA_FILE, *COMPOSITE)),
@@ -348,13 +433,19 @@ FORMS: dict[str, tuple[Config, Shapes]] = {
     "mistral3 as released": (MISTRAL3, MISTRAL3_FILE),
     "mistral3 as Mistral names it": (MISTRAL3, rename_shapes(MISTRAL3_FILE, *METAS)),
     "qwen3_vl_moe": (QWEN3_VL_MOE, QWEN3_VL_MOE_FILE),
-    "qwen3_vl_moe as released": (QWEN3_VL_MOE, transpose_shapes(QWEN3_VL_MOE_FILE, ".gate_up_proj", "experts.down_proj")),
+    "qwen3_vl_moe as released": (
+        QWEN3_VL_MOE,
+        transpose_shapes(QWEN3_VL_MOE_FILE, ".gate_up_proj", "experts.down_proj"),
+    ),
     "gpt2": (GPT2, GPT2_FILE),
     "gpt2 under transformer.": (GPT2, {f"transformer.{name}": shape for name, shape in GPT2_FILE.items()}),
-    "gpt2 of nanoGPT": (GPT2, {f"_orig_mod.transformer.{name}": shape for name, shape in transpose_shapes(GPT2_FILE, *CONV1D).items()}),
+    "gpt2 of nanoGPT": (
+        GPT2,
+        {f"_orig_mod.transformer.{name}": shape for name, shape in transpose_shapes(GPT2_FILE, *CONV1D).items()},
+    ),
     "gpt2 of MLX": (GPT2, {f"model.{name}": shape for name, shape in transpose_shapes(GPT2_FILE, *CONV1D).items()}),
     "gpt2 with its masks and a copy of the table": (
         GPT2,
         GPT2_TABLES | {"lm_head.weight": (16, 8)} | repeat_layers(GPT2_LAYER | {"attn.bias": (1, 1, 10, 10)}, "h."),
     ),
-}  # fmt: skip
+}

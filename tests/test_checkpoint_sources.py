@@ -185,23 +185,18 @@ def test_links_into_the_blobs_of_a_cache_are_followed(tmp_path: Path) -> None:
 def test_a_folder_with_several_checkpoints_lists_them(tmp_path: Path) -> None:
     write_sharded(tmp_path)
     write_saved(tmp_path / "model.fp16.safetensors")
-    assert (
-        opening_error(tmp_path)
-        == f"{tmp_path}: contains 2 checkpoints: {INDEX}, model.fp16.safetensors (expected the path of one of them)"
-    )
+    one_of_them = "(expected the path of one of them)"
+    listed = f"{INDEX}, model.fp16.safetensors"
+    assert opening_error(tmp_path) == f"{tmp_path}: contains 2 checkpoints: {listed} {one_of_them}"
     write_saved(tmp_path / "consolidated.safetensors")
-    assert (
-        opening_error(tmp_path)
-        == f"{tmp_path}: contains 3 checkpoints: {INDEX}, consolidated.safetensors, model.fp16.safetensors (expected the path of one of them)"
-    )
+    listed = f"{INDEX}, consolidated.safetensors, model.fp16.safetensors"
+    assert opening_error(tmp_path) == f"{tmp_path}: contains 3 checkpoints: {listed} {one_of_them}"
     for name in (INDEX, "consolidated.safetensors", "model.fp16.safetensors"):
         assert open_checkpoint(tmp_path / name).faults == ()
     (tmp_path / INDEX).unlink()
     (tmp_path / "consolidated.safetensors").unlink()
-    assert (
-        opening_error(tmp_path)
-        == f"{tmp_path}: contains 2 checkpoints: {FIRST}, model.fp16.safetensors (expected the path of one of them)"
-    )
+    listed = f"{FIRST}, model.fp16.safetensors"
+    assert opening_error(tmp_path) == f"{tmp_path}: contains 2 checkpoints: {listed} {one_of_them}"
 
 
 def test_gguf_files_of_other_types_are_other_checkpoints(tmp_path: Path) -> None:
@@ -220,10 +215,9 @@ def test_gguf_files_of_other_types_are_other_checkpoints(tmp_path: Path) -> None
 def test_a_few_of_many_checkpoints_are_listed(tmp_path: Path) -> None:
     for i in range(9):
         write_saved(tmp_path / f"lora_{i}.safetensors")
-    assert (
-        opening_error(tmp_path)
-        == f"{tmp_path}: contains 9 checkpoints: {', '.join(f'lora_{i}.safetensors' for i in range(6))} and 3 more (expected the path of one of them)"
-    )
+    listed = ", ".join(f"lora_{i}.safetensors" for i in range(6))
+    expected = f"{tmp_path}: contains 9 checkpoints: {listed} and 3 more (expected the path of one of them)"
+    assert opening_error(tmp_path) == expected
     for i in range(9):
         (tmp_path / f"m{i}.safetensors.index.json").touch()
     assert "contains 9 indices: m0.safetensors.index.json, " in opening_error(tmp_path)

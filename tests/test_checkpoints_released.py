@@ -34,15 +34,20 @@ BY_HAND = [
 ]  # which is DeepSeek-V3 in all sizes
 # What a release holds besides its model, as the difference between its total and the model's says.
 BESIDE = {
-    "gpt2-small": "masks", "gpt2-medium": "masks", "llama-2-7b": "frequencies",
-    "qwen1.5-0.5b": "head", "qwen3-1.7b": "head",
-}  # fmt: skip
+    "gpt2-small": "masks",
+    "gpt2-medium": "masks",
+    "llama-2-7b": "frequencies",
+    "qwen1.5-0.5b": "head",
+    "qwen3-1.7b": "head",
+}
 # What a cause of published_totals.csv is.
 KINDS = {
     "e_score_correction_bias": "buffer",
-    "multi-token-prediction layer, its own|copies of embedding and head": "MTP layer", "scales": "scale",
-    "mask buffers|inv_freq": "legacy buffer", "copy of the tied head": "tied duplicate",
-}  # fmt: skip
+    "multi-token-prediction layer, its own|copies of embedding and head": "MTP layer",
+    "scales": "scale",
+    "mask buffers|inv_freq": "legacy buffer",
+    "copy of the tied head": "tied duplicate",
+}
 BIG = 20_000  # tensors: those of DeepSeek-V3 with its scales are 91,991
 # Of models whose layers are not all alike, which of them have a tensor: (what its name has in it, indices).
 SOME_LAYERS: dict[str, list[tuple[str, list[int]]]] = {
@@ -57,10 +62,16 @@ SOME_LAYERS: dict[str, list[tuple[str, list[int]]]] = {
         (r"\.(experts|router)\.", list(range(1, 32, 2))),
         (r"\.feed_forward\.", list(range(0, 32, 2))),
     ],
-    "qwen3-next-80b-a3b": [(r"\.self_attn\.", list(range(3, 48, 4))), (r"\.linear_attn\.", [i for i in range(48) if i % 4 != 3])],
-    "llama-3.2-11b-vision": [(r"cross_attn", [3, 8, 13, 18, 23, 28, 33, 38]), (r"language_model.*self_attn", [i for i in range(40) if i % 5 != 3])],
+    "qwen3-next-80b-a3b": [
+        (r"\.self_attn\.", list(range(3, 48, 4))),
+        (r"\.linear_attn\.", [i for i in range(48) if i % 4 != 3]),
+    ],
+    "llama-3.2-11b-vision": [
+        (r"cross_attn", [3, 8, 13, 18, 23, 28, 33, 38]),
+        (r"language_model.*self_attn", [i for i in range(40) if i % 5 != 3]),
+    ],
     "t5-small": [(r"relative_attention_bias", [0])],
-}  # fmt: skip
+}
 
 
 def make_checkpoint(tensors: Tensors) -> Checkpoint:

@@ -163,25 +163,99 @@ PLAIN |= {"model.embed_tokens.weight": (320, 256), "model.norm.weight": (256,)}
 VALUES = 2 * (256 * 256 + 64 * 256 + 2 * 512 * 256) + 320 * 256 + 256
 
 WRITERS: list[tuple[Any, dict[str, Any], dict[str, Any] | None, str]] = [
-    *((gptq_layer, {"bits": bits, "group": 128}, {"quant_method": "gptq", "bits": bits, "group_size": 128}, f"GPTQ, {bits} bits, groups of 128") for bits in (2, 3, 4, 8)),
+    *(
+        (
+            gptq_layer,
+            {"bits": bits, "group": 128},
+            {"quant_method": "gptq", "bits": bits, "group_size": 128},
+            f"GPTQ, {bits} bits, groups of 128",
+        )
+        for bits in (2, 3, 4, 8)
+    ),
     *((gptq_layer, {"bits": bits, "group": 32}, None, f"GPTQ, {bits} bits, groups of 32") for bits in (2, 3, 4, 8)),
-    (gptq_layer, {"group": -1}, {"quant_method": "gptq", "bits": 4, "group_size": -1, "desc_act": True}, "GPTQ, 4 bits, one group"),
+    (
+        gptq_layer,
+        {"group": -1},
+        {"quant_method": "gptq", "bits": 4, "group_size": -1, "desc_act": True},
+        "GPTQ, 4 bits, one group",
+    ),
     (gptq_layer, {"group": -1}, None, "GPTQ, 4 bits, one group"),
-    (gptq_layer, {"index": False}, {"quant_method": "gptq", "bits": 4, "group_size": 128, "checkpoint_format": "gptq_v2"}, "GPTQ, 4 bits, groups of 128"),
-    (gptq_layer, {}, {"quant_method": "auto-round", "bits": 4, "group_size": 128, "packing_format": "auto_round:auto_gptq"}, "GPTQ, 4 bits, groups of 128"),
-    (awq_layer, {}, {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True}, "AWQ, 4 bits, groups of 128"),
-    (awq_layer, {"group": 64}, {"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "version": "GEMM"}, "AWQ, 4 bits, groups of 64"),
+    (
+        gptq_layer,
+        {"index": False},
+        {"quant_method": "gptq", "bits": 4, "group_size": 128, "checkpoint_format": "gptq_v2"},
+        "GPTQ, 4 bits, groups of 128",
+    ),
+    (
+        gptq_layer,
+        {},
+        {"quant_method": "auto-round", "bits": 4, "group_size": 128, "packing_format": "auto_round:auto_gptq"},
+        "GPTQ, 4 bits, groups of 128",
+    ),
+    (
+        awq_layer,
+        {},
+        {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True},
+        "AWQ, 4 bits, groups of 128",
+    ),
+    (
+        awq_layer,
+        {"group": 64},
+        {"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "version": "GEMM"},
+        "AWQ, 4 bits, groups of 64",
+    ),
     (awq_layer, {}, None, "AWQ, 4 bits, groups of 128"),
     (awq_layer, {"bits": 8}, None, "AWQ, 8 bits, groups of 128"),
-    *((awq_gemv_layer, {"group": group}, {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemv"}, f"AWQ, 4 bits, groups of {group}") for group in (128, 64, 32)),
-    *((awq_fast_layer, {"group": group}, {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemv_fast"}, f"AWQ, 4 bits, groups of {group}") for group in (128, 64)),
-    (fp8_layer, {}, {"quant_method": "fp8", "weight_block_size": [128, 128], "activation_scheme": "dynamic"}, "FP8 in blocks of 128 × 128"),
+    *(
+        (
+            awq_gemv_layer,
+            {"group": group},
+            {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemv"},
+            f"AWQ, 4 bits, groups of {group}",
+        )
+        for group in (128, 64, 32)
+    ),
+    *(
+        (
+            awq_fast_layer,
+            {"group": group},
+            {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemv_fast"},
+            f"AWQ, 4 bits, groups of {group}",
+        )
+        for group in (128, 64)
+    ),
+    (
+        fp8_layer,
+        {},
+        {"quant_method": "fp8", "weight_block_size": [128, 128], "activation_scheme": "dynamic"},
+        "FP8 in blocks of 128 × 128",
+    ),
     (fp8_layer, {}, None, "FP8 in blocks of 128 × 128"),
-    (fp8_layer, {"block": (64, 32)}, {"quant_method": "fp8", "weight_block_size": [64, 32]}, "FP8 in blocks of 64 × 32"),
-    (fp8_layer, {"block": (96, 96)}, {"quant_method": "fp8", "weight_block_size": [96, 96]}, "FP8 in blocks of 96 × 96"),
-    (fp8_layer, {"block": None}, {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": "static"}, "FP8, one scale per tensor"),
-    (fp8_layer, {"block": (1, 10**6), "scale": "weight_scale"}, {"quant_method": "fbgemm_fp8"}, "FP8, one scale per output"),
-]  # fmt: skip
+    (
+        fp8_layer,
+        {"block": (64, 32)},
+        {"quant_method": "fp8", "weight_block_size": [64, 32]},
+        "FP8 in blocks of 64 × 32",
+    ),
+    (
+        fp8_layer,
+        {"block": (96, 96)},
+        {"quant_method": "fp8", "weight_block_size": [96, 96]},
+        "FP8 in blocks of 96 × 96",
+    ),
+    (
+        fp8_layer,
+        {"block": None},
+        {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": "static"},
+        "FP8, one scale per tensor",
+    ),
+    (
+        fp8_layer,
+        {"block": (1, 10**6), "scale": "weight_scale"},
+        {"quant_method": "fbgemm_fp8"},
+        "FP8, one scale per output",
+    ),
+]
 
 
 @pytest.mark.parametrize(("make", "options", "config", "scheme"), WRITERS)
@@ -552,26 +626,59 @@ GPTQ, FP8 = (
     {"quant_method": "fp8", "weight_block_size": [128, 128]},
 )
 AT = f"model.layers.1.{DOWN}."
+FOR_GPTQ = "for a [256, 512] tensor in GPTQ 4-bit with groups of 128"
+FOR_AWQ = "for a [256, 512] tensor in AWQ 4-bit with groups of 128"
+FOR_FP8 = "for a [256, 512] tensor in F8_E4M3 with blocks of 128 × 128"
 DAMAGES: list[tuple[Any, dict[str, Any], dict[str, tuple[str, tuple[int, ...]] | None], tuple[str, ...]]] = [
     (gptq_layer, GPTQ, {"scales": None}, (f"{AT}qweight: scales are missing",)),
     (gptq_layer, GPTQ, {"qzeros": None}, (f"{AT}qweight: zero points are missing",)),
-    (gptq_layer, GPTQ, {"qweight": None}, tuple(f"{AT}{end}: packed weights are missing" for end in ("qzeros", "scales", "g_idx"))),
-    (gptq_layer, GPTQ, {"qweight": ("I32", (32, 512))}, (f"{AT}qweight: shape [32, 512], expected [64, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (gptq_layer, GPTQ, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: shape [256, 64], expected [64, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (gptq_layer, GPTQ, {"scales": ("F16", (256, 4))}, (f"{AT}scales: shape [256, 4], expected [4, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (gptq_layer, GPTQ, {"scales": ("F16", (2, 512))}, (f"{AT}scales: shape [2, 512], expected [4, 256] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (gptq_layer, GPTQ, {"qzeros": ("I32", (32, 4))}, (f"{AT}qzeros: shape [32, 4], expected [4, 32] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (gptq_layer, GPTQ, {"qzeros": ("I32", ())}, (f"{AT}qzeros: shape [], expected [4, 32] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (gptq_layer, GPTQ, {"g_idx": ("I32", (256,))}, (f"{AT}g_idx: shape [256], expected [512] for a [256, 512] tensor in GPTQ 4-bit with groups of 128",)),
-    (awq_layer, {}, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: shape [256, 64], expected [512, 32] for a [256, 512] tensor in AWQ 4-bit with groups of 128",)),
-    (awq_layer, {}, {"qzeros": ("I32", (4, 64))}, (f"{AT}qzeros: shape [4, 64], expected [4, 32] for a [256, 512] tensor in AWQ 4-bit with groups of 128",)),
+    (
+        gptq_layer,
+        GPTQ,
+        {"qweight": None},
+        tuple(f"{AT}{end}: packed weights are missing" for end in ("qzeros", "scales", "g_idx")),
+    ),
+    (
+        gptq_layer,
+        GPTQ,
+        {"qweight": ("I32", (32, 512))},
+        (f"{AT}qweight: shape [32, 512], expected [64, 256] {FOR_GPTQ}",),
+    ),
+    (
+        gptq_layer,
+        GPTQ,
+        {"qweight": ("I32", (256, 64))},
+        (f"{AT}qweight: shape [256, 64], expected [64, 256] {FOR_GPTQ}",),
+    ),
+    (gptq_layer, GPTQ, {"scales": ("F16", (256, 4))}, (f"{AT}scales: shape [256, 4], expected [4, 256] {FOR_GPTQ}",)),
+    (gptq_layer, GPTQ, {"scales": ("F16", (2, 512))}, (f"{AT}scales: shape [2, 512], expected [4, 256] {FOR_GPTQ}",)),
+    (gptq_layer, GPTQ, {"qzeros": ("I32", (32, 4))}, (f"{AT}qzeros: shape [32, 4], expected [4, 32] {FOR_GPTQ}",)),
+    (gptq_layer, GPTQ, {"qzeros": ("I32", ())}, (f"{AT}qzeros: shape [], expected [4, 32] {FOR_GPTQ}",)),
+    (gptq_layer, GPTQ, {"g_idx": ("I32", (256,))}, (f"{AT}g_idx: shape [256], expected [512] {FOR_GPTQ}",)),
+    (awq_layer, {}, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: shape [256, 64], expected [512, 32] {FOR_AWQ}",)),
+    (awq_layer, {}, {"qzeros": ("I32", (4, 64))}, (f"{AT}qzeros: shape [4, 64], expected [4, 32] {FOR_AWQ}",)),
     (fp8_layer, FP8, {"weight_scale_inv": None}, (f"{AT}weight: scales are missing",)),
     (fp8_layer, FP8, {"weight": None}, (f"{AT}weight_scale_inv: packed weights are missing",)),
     (fp8_layer, FP8, {"weight": ("BF16", (256, 512))}, (f"{AT}weight_scale_inv: packed weights are missing",)),
-    (fp8_layer, FP8, {"weight_scale_inv": ("F32", (4, 2))}, (f"{AT}weight_scale_inv: shape [4, 2], expected [2, 4] for a [256, 512] tensor in F8_E4M3 with blocks of 128 × 128",)),
-    (fp8_layer, FP8, {"weight_scale_inv": ("F32", ())}, (f"{AT}weight_scale_inv: shape [], expected [2, 4] for a [256, 512] tensor in F8_E4M3 with blocks of 128 × 128",)),
-    (fp8_layer, FP8, {"weight_scale_inv": ("I64", (2, 4))}, (f"{AT}weight: scales are missing", f"{AT}weight_scale_inv: packed weights are missing")),
-]  # fmt: skip
+    (
+        fp8_layer,
+        FP8,
+        {"weight_scale_inv": ("F32", (4, 2))},
+        (f"{AT}weight_scale_inv: shape [4, 2], expected [2, 4] {FOR_FP8}",),
+    ),
+    (
+        fp8_layer,
+        FP8,
+        {"weight_scale_inv": ("F32", ())},
+        (f"{AT}weight_scale_inv: shape [], expected [2, 4] {FOR_FP8}",),
+    ),
+    (
+        fp8_layer,
+        FP8,
+        {"weight_scale_inv": ("I64", (2, 4))},
+        (f"{AT}weight: scales are missing", f"{AT}weight_scale_inv: packed weights are missing"),
+    ),
+]
 
 
 @pytest.mark.parametrize(("make", "config", "damage", "faults"), DAMAGES)
@@ -625,11 +732,21 @@ def test_a_tensor_next_to_its_packed_version_is_a_conflict() -> None:
 @pytest.mark.parametrize(
     ("tensors", "fault"),
     [
-        ({"e.w_blocks": ("U8", (2, 64, 2, 8)), "e.w_scales": ("U8", (2, 64, 2))}, "e.w_blocks: shape [2, 64, 2, 8], expected [2, 64, 2, 16] for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32"),
-        ({"e.w_blocks": ("U8", (2, 64, 2, 16)), "e.w_scales": ("U8", (64, 2, 2))}, "e.w_scales: shape [64, 2, 2], expected [2, 64, 2] for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32"),
-        ({"e.w_blocks": ("U8", (2,)), "e.w_scales": ("U8", ())}, "e.w_blocks: shape [2] does not contain blocks of 16 bytes"),
+        (
+            {"e.w_blocks": ("U8", (2, 64, 2, 8)), "e.w_scales": ("U8", (2, 64, 2))},
+            "e.w_blocks: shape [2, 64, 2, 8], expected [2, 64, 2, 16] "
+            "for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32",
+        ),
+        (
+            {"e.w_blocks": ("U8", (2, 64, 2, 16)), "e.w_scales": ("U8", (64, 2, 2))},
+            "e.w_scales: shape [64, 2, 2], expected [2, 64, 2] for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32",
+        ),
+        (
+            {"e.w_blocks": ("U8", (2,)), "e.w_scales": ("U8", ())},
+            "e.w_blocks: shape [2] does not contain blocks of 16 bytes",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mxfp4_with_wrong_shapes_is_reported(tensors: Layer, fault: str) -> None:
     assert unpack_tensors(tensors).faults == (fault,)
 
@@ -686,23 +803,55 @@ def test_a_file_without_the_packing_in_its_config_is_a_fault(config: dict[str, A
 CONFIGS = [
     ({"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, "bitsandbytes"),
     ({"load_in_8bit": True}, "bitsandbytes"),
-    ({"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"g": {"weights": {"type": "int", "num_bits": 4}}}}, "compressed-tensors"),
-    ({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "config_groups": {"g": {"weights": {"type": "float", "num_bits": 4}}}}, "compressed-tensors"),
+    (
+        {
+            "quant_method": "compressed-tensors",
+            "format": "pack-quantized",
+            "config_groups": {"g": {"weights": {"type": "int", "num_bits": 4}}},
+        },
+        "compressed-tensors",
+    ),
+    (
+        {
+            "quant_method": "compressed-tensors",
+            "format": "nvfp4-pack-quantized",
+            "config_groups": {"g": {"weights": {"type": "float", "num_bits": 4}}},
+        },
+        "compressed-tensors",
+    ),
     ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, "GPTQ in the 'marlin' layout"),
     ({"quant_method": "gptq", "bits": 4, "is_marlin_format": True}, "GPTQ in the Marlin layout"),
     ({"quant_method": "awq", "version": "marlin"}, "AWQ in the 'marlin' layout"),
-    ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "ModelOpt"), ({"quant_method": "modelopt_fp4"}, "ModelOpt"),
+    ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "ModelOpt"),
+    ({"quant_method": "modelopt_fp4"}, "ModelOpt"),
     ({"quant_method": "auto-round", "packing_format": "auto_round:fp8"}, "AutoRound"),
-    *(({"quant_method": method}, name) for method, name in (
-        ("aqlm", "AQLM"), ("vptq", "VPTQ"), ("quanto", "quanto"), ("eetq", "EETQ"), ("higgs", "HIGGS"), ("hqq", "HQQ"),
-        ("torchao", "torchao"),
-        ("bitnet", "BitNet"), ("spqr", "SpQR"), ("quark", "Quark"), ("fp_quant", "FP-Quant"), ("nvfp4", "NVFP4"),
-        ("metal", "MLX"),
-        ("fouroversix", "Four Over Six"), ("sinq", "SINQ"), ("gemma", "Gemma's own"), ("exl2", "EXL2"),
-        ("exl3", "EXL3"),
-        ("a\x1b[31m", "'a\\x1b[31m'"), ("", "''"), (7, "'7'"),
-    )),
-]  # fmt: skip
+    *(
+        ({"quant_method": method}, name)
+        for method, name in (
+            ("aqlm", "AQLM"),
+            ("vptq", "VPTQ"),
+            ("quanto", "quanto"),
+            ("eetq", "EETQ"),
+            ("higgs", "HIGGS"),
+            ("hqq", "HQQ"),
+            ("torchao", "torchao"),
+            ("bitnet", "BitNet"),
+            ("spqr", "SpQR"),
+            ("quark", "Quark"),
+            ("fp_quant", "FP-Quant"),
+            ("nvfp4", "NVFP4"),
+            ("metal", "MLX"),
+            ("fouroversix", "Four Over Six"),
+            ("sinq", "SINQ"),
+            ("gemma", "Gemma's own"),
+            ("exl2", "EXL2"),
+            ("exl3", "EXL3"),
+            ("a\x1b[31m", "'a\\x1b[31m'"),
+            ("", "''"),
+            (7, "'7'"),
+        )
+    ),
+]
 
 
 @pytest.mark.parametrize(("config", "name"), CONFIGS)
@@ -710,9 +859,8 @@ def test_an_unsupported_scheme_in_the_config_is_rejected_by_name(config: dict[st
     with pytest.raises(ParamcountError) as caught:
         unpack_tensors({"w.weight": ("BF16", (8, 8))}, config)
     assert_one_line(str(caught.value))
-    assert str(caught.value) == (
-        f"model.safetensors: uses an unsupported quantisation scheme: {name} (expected GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised)"
-    )
+    message = f"model.safetensors: uses an unsupported quantisation scheme: {name}"
+    assert str(caught.value) == f"{message} (expected GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised)"
 
 
 def test_every_quantisation_method_is_read_or_rejected_by_name() -> None:
@@ -759,19 +907,56 @@ def test_every_quantisation_method_is_read_or_rejected_by_name() -> None:
 
 
 MARKED: list[tuple[str, Layer]] = [
-    ("bitsandbytes", {"q.weight": ("U8", (32768, 1)), "q.weight.absmax": ("F32", (1024,)), "q.weight.quant_map": ("F32", (16,)), "q.weight.quant_state.bitsandbytes__nf4": ("U8", (80,))}),
+    (
+        "bitsandbytes",
+        {
+            "q.weight": ("U8", (32768, 1)),
+            "q.weight.absmax": ("F32", (1024,)),
+            "q.weight.quant_map": ("F32", (16,)),
+            "q.weight.quant_state.bitsandbytes__nf4": ("U8", (80,)),
+        },
+    ),
     ("bitsandbytes", {"q.weight": ("I8", (256, 256)), "q.SCB": ("F32", (256,)), "q.weight_format": ("U8", ())}),
-    ("compressed-tensors", {"q.weight_packed": ("I32", (256, 32)), "q.weight_scale": ("BF16", (256, 2)), "q.weight_shape": ("I64", (2,))}),
-    ("NVFP4", {"q.weight": ("U8", (256, 128)), "q.weight_scale": ("F8_E4M3", (256, 16)), "q.weight_scale_2": ("F32", ()), "q.input_scale": ("F32", ())}),
-    ("AQLM", {"q.codes": ("I16", (256, 32, 1)), "q.codebooks": ("F16", (1, 65536, 1, 8)), "q.scales": ("F16", (256, 1, 1, 1))}),
+    (
+        "compressed-tensors",
+        {"q.weight_packed": ("I32", (256, 32)), "q.weight_scale": ("BF16", (256, 2)), "q.weight_shape": ("I64", (2,))},
+    ),
+    (
+        "NVFP4",
+        {
+            "q.weight": ("U8", (256, 128)),
+            "q.weight_scale": ("F8_E4M3", (256, 16)),
+            "q.weight_scale_2": ("F32", ()),
+            "q.input_scale": ("F32", ()),
+        },
+    ),
+    (
+        "AQLM",
+        {
+            "q.codes": ("I16", (256, 32, 1)),
+            "q.codebooks": ("F16", (1, 65536, 1, 8)),
+            "q.scales": ("F16", (256, 1, 1, 1)),
+        },
+    ),
     ("HQQ or SINQ", {"q.W_q": ("U8", (128, 256)), "q.meta": ("U8", (64,))}),
     ("quanto", {"q.weight._data": ("I8", (256, 256)), "q.weight._scale": ("F32", (256, 1))}),
     ("torchao", {"q._weight_qdata": ("I8", (256, 256)), "q._weight_scale": ("F32", (256, 1))}),
     ("EETQ", {"q.weight": ("I8", (256, 256)), "q.weight_scales": ("F16", (256,))}),
     ("VPTQ", {"q.centroids.weight": ("F16", (1, 65536)), "q.indices": ("I32", (1, 32, 128))}),
     ("SpQR", {"q.dense_weights": ("I64", (2048,)), "q.row_offsets": ("I32", (257,)), "q.col_vals": ("I32", (9,))}),
-    ("HIGGS", {"q.weight": ("I16", (64, 256)), "q.scales": ("F16", (256, 1)), "q.tables": ("F16", (16,)), "q.tables2": ("F16", (16, 16, 2))}),
-    ("FP-Quant", {"q.qweight": ("U8", (256, 128)), "q.scales": ("U8", (256, 8)), "q.forward_hadamard_matrix": ("F16", (32, 32))}),
+    (
+        "HIGGS",
+        {
+            "q.weight": ("I16", (64, 256)),
+            "q.scales": ("F16", (256, 1)),
+            "q.tables": ("F16", (16,)),
+            "q.tables2": ("F16", (16, 16, 2)),
+        },
+    ),
+    (
+        "FP-Quant",
+        {"q.qweight": ("U8", (256, 128)), "q.scales": ("U8", (256, 8)), "q.forward_hadamard_matrix": ("F16", (32, 32))},
+    ),
     ("EXL2", {"q.q_weight": ("I32", (32, 256)), "q.q_scale": ("I32", (2, 32)), "q.q_groups": ("I16", (4,))}),
     ("EXL3", {"q.trellis": ("I16", (16, 16, 64)), "q.suh": ("F16", (256,)), "q.svh": ("F16", (256,))}),
     ("QuIP#", {"q.Qidxs": ("I64", (256, 32)), "q.SU": ("F16", (256,)), "q.SV": ("F16", (256,))}),
@@ -779,9 +964,15 @@ MARKED: list[tuple[str, Layer]] = [
     ("GPTQ in Marlin's layout", {"q.B": ("I32", (16, 512)), "q.s": ("F16", (2, 256))}),
     ("QQQ", {"q.B": ("I32", (16, 512)), "q.s_channel": ("F32", (1, 256)), "q.s_group": ("F16", (2, 256))}),
     ("Gemma's own", {"e.embedding_quantized": ("U8", (256, 128)), "e.embedding_scale": ("F32", (256, 1))}),
-    ("integers with scales (compressed-tensors, Quark or BitNet)", {"q.weight": ("I8", (256, 256)), "q.weight_scale": ("F32", (256, 1))}),
-    ("integers with scales (compressed-tensors, Quark or BitNet)", {"q.weight": ("U8", (64, 256)), "q.weight_scale": ("BF16", (1,))}),
-]  # fmt: skip
+    (
+        "integers with scales (compressed-tensors, Quark or BitNet)",
+        {"q.weight": ("I8", (256, 256)), "q.weight_scale": ("F32", (256, 1))},
+    ),
+    (
+        "integers with scales (compressed-tensors, Quark or BitNet)",
+        {"q.weight": ("U8", (64, 256)), "q.weight_scale": ("BF16", (1,))},
+    ),
+]
 
 
 @pytest.mark.parametrize(("scheme", "tensors"), MARKED)
@@ -825,7 +1016,21 @@ def test_some_of_a_scheme_s_tensors_are_not_enough(scheme: str, tensors: Layer) 
 
 # ---- hostile
 
-ENDS = ["weight", "qweight", "qzeros", "scales", "scaled_zeros", "g_idx", "weight_scale_inv", "weight_scale", "scale", "w_blocks", "w_scales", "input_scale", "bias"]  # fmt: skip
+ENDS = [
+    "weight",
+    "qweight",
+    "qzeros",
+    "scales",
+    "scaled_zeros",
+    "g_idx",
+    "weight_scale_inv",
+    "weight_scale",
+    "scale",
+    "w_blocks",
+    "w_scales",
+    "input_scale",
+    "bias",
+]
 WIDTHS = (0, 1, 2, 3, 7, 8, 16, 32, 64, 100, 128, 256, 2**40, 2**62)
 
 
