@@ -301,8 +301,8 @@ def _count(
     valid = arrays.check_sizes(present, Polynomial, optional=("n_shared_experts",))
     for is_wrong, problem, expected, small, large in RULES:
         if small in valid and large in valid:
-            arrays.refuse_where(is_wrong, problem, expected, valid, small, large)
-    arrays.refuse_overflow(count, valid)
+            arrays.check_pair(is_wrong, problem, expected, valid, small, large)
+    arrays.check_overflow(count, valid)
     return count(valid)
 
 

@@ -326,9 +326,9 @@ WRONG: dict[str, tuple[Any, str]] = {
     "text": ("7", "= the string '7' "),
     "list": ([3, 4], "= a list "),
     "mapping": ({"a": 1}, "= a mapping "),
-    "zero in an array": (np.array([3, 0]), "holds 0 to 3 "),
-    "negative in an array": (np.array([[3], [-2]]), "holds -2 to 3 "),
-    "numpy zero": (np.int64(0), "holds 0 to 0 "),
+    "zero in an array": (np.array([3, 0]), "= 0 to 3 "),
+    "negative in an array": (np.array([[3], [-2]]), "= -2 to 3 "),
+    "numpy zero": (np.int64(0), "= 0 to 0 "),
     "numpy float": (np.float64(3), "= 3.0 "),
     "numpy bool": (np.True_, "= "),
     "empty array": (np.array([], dtype="int64"), "= "),
@@ -336,7 +336,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "bool array": (np.array([True, True]), "= "),
     "object array": (np.array([3, 4], dtype=object), "= "),
     "text array": (np.array(["3"]), "= "),
-    "too large for int64": (np.array([3, 2**63], dtype="uint64"), "holds 3 to 9223372036854775808 "),
+    "too large for int64": (np.array([3, 2**63], dtype="uint64"), "= 3 to 9223372036854775808 "),
 }
 
 
@@ -387,7 +387,7 @@ def test_arrays_that_do_not_broadcast_are_an_error() -> None:
 def test_arrays_and_symbols_do_not_mix() -> None:
     (d,) = make_symbols("d_model")
     with pytest.raises(
-        ParamcountError, match=r"^d_ff: an array and d_model a symbol \(expected arrays or symbols, not both at once\)$"
+        ParamcountError, match=r"^d_ff: is an array, but d_model is a symbol \(expected only arrays or only symbols\)$"
     ):
         formulas.mlp(d_model=d, d_ff=np.array([3, 4]))
 

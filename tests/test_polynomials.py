@@ -266,7 +266,7 @@ def test_evaluation_takes_ints_symbols_and_arrays() -> None:
 
 def test_a_missing_size_is_one_line_that_names_it() -> None:
     n, d = make_symbols("n_layers d_model")
-    with pytest.raises(ParamcountError, match=r"^evaluate: d_model is missing \(expected d_model, n_layers\)$"):
+    with pytest.raises(ParamcountError, match=r"^evaluate: d_model is missing \(expected d_model and n_layers\)$"):
         (n * d).evaluate(n_layers=3)
 
 
@@ -311,7 +311,7 @@ def test_negative_values_and_coefficients_do_not_hide_an_overflow() -> None:
 
 def test_evaluation_mixes_no_arrays_with_symbols() -> None:
     n, d = make_symbols("n_layers d_model")
-    with pytest.raises(ParamcountError, match="an array and n_layers a symbol"):
+    with pytest.raises(ParamcountError, match="is an array, but n_layers is a symbol"):
         (n * d).evaluate(n_layers=n, d_model=np.array([3, 4]))
 
 
@@ -356,7 +356,7 @@ REFUSED: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_would_branch_on_a_symbol_or_divide_it_is_refused(name: str) -> None:
-    with pytest.raises(ParamcountError, match=r"structure must not depend on its value \(expected \+, - and \*\)$"):
+    with pytest.raises(ParamcountError, match=r"code cannot depend on its value \(expected \+, - and \*\)$"):
         REFUSED[name](make_symbols("d_model")[0])
 
 

@@ -10,7 +10,7 @@ from paramcount.explaining.lines import Kinds, find_common_words
 from paramcount.explaining.pieces import Piece, Walk, evaluate
 from paramcount.flow import Repeat
 from paramcount.output.layer_kinds import name_words
-from paramcount.symbolic.factoring import TEXT, factor, format_formula, substitute
+from paramcount.symbolic.factoring import TEXT, factor, format_formula, substitute_values
 from paramcount.symbolic.polynomials import Polynomial
 
 PRODUCTS = TEXT._replace(times=" × ", tight="×")
@@ -43,7 +43,7 @@ def list_expert_groups(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> Ite
             kind = name_words(find_common_words([layer.kind for layer in repeats], kinds_of_stack))
             trees = [factor(size.terms) for size in sizes if size != 0]
             formula = " + ".join(format_formula(tree, PRODUCTS) for tree in trees)
-            numbers = " + ".join(format_formula(tree, substitute(PRODUCTS, walk.values)) for tree in trees)
+            numbers = " + ".join(format_formula(tree, substitute_values(PRODUCTS, walk.values)) for tree in trees)
             n_all, n_active = layers * experts * one, layers * active * one
             counts = (layers, kind, experts, active, least)
             yield ExpertGroup(component, *counts, formula, numbers, one, n_all, n_active, n_all - n_active)

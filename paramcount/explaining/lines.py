@@ -13,7 +13,7 @@ from paramcount.explaining.explanation import Component, Line
 from paramcount.explaining.pieces import Piece, Walk, evaluate, to_polynomial
 from paramcount.flow import Repeat, Size
 from paramcount.output.layer_kinds import name_words
-from paramcount.symbolic.factoring import LATEX, TEXT, factor, format_formula, group_digits, substitute
+from paramcount.symbolic.factoring import LATEX, TEXT, factor, format_formula, group_digits, substitute_values
 from paramcount.symbolic.polynomials import Polynomial
 
 DEEPEST = 1  # nested brackets in a formula; deeper ones are split by detail, or at one level more by tensor
@@ -110,9 +110,9 @@ def make_line(share: Share, component: str, detail: str, part: str, of: str) -> 
     tree, values = factor(share.formula.terms), share.values
     return Line(
         component, detail, part, share.layers, of,
-        format_formula(tree), format_formula(tree, substitute(TEXT, values)),
+        format_formula(tree), format_formula(tree, substitute_values(TEXT, values)),
         evaluate(share.formula, values), evaluate(share.active, values), "",
-        format_formula(tree, LATEX), format_formula(tree, substitute(LATEX, values)),
+        format_formula(tree, LATEX), format_formula(tree, substitute_values(LATEX, values)),
     )  # fmt: skip
 
 

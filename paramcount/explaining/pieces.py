@@ -66,7 +66,7 @@ class Walk(NamedTuple):
 
 
 def evaluate(size: Size, values: Mapping[str, int]) -> int:
-    n: int = size._at(values) if isinstance(size, Polynomial) else size
+    n: int = size.substitute(values) if isinstance(size, Polynomial) else size
     return n
 
 

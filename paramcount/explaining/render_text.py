@@ -14,7 +14,7 @@ from paramcount.explaining.explanation import Component, ExpertGroup, Explanatio
 from paramcount.output.numbers import format_count
 from paramcount.output.tables import Column, Table, render
 from paramcount.output.terminal import paint
-from paramcount.symbolic.factoring import escape_name, group_digits, latex_name, latex_number
+from paramcount.symbolic.factoring import escape_name, format_latex_name, format_latex_number, group_digits
 
 LEFT = 20  # columns for the label of a formula
 NARROWEST = 60
@@ -290,7 +290,7 @@ def make_pipe_table(head: list[str], rows: Sequence[Sequence[str]], right: int) 
 def render_latex(e: Explanation) -> str:
     """Aligned equations: the sizes, the formulas with numbers and values, the total."""
     sizes = [
-        rf"{latex_name(size.name)} &= {latex_number(size.value)} && {format_upright(explain_size(size))}"
+        rf"{format_latex_name(size.name)} &= {format_latex_number(size.value)} && {format_upright(explain_size(size))}"
         for size in e.sizes
     ]
     formulas = []
@@ -300,19 +300,19 @@ def render_latex(e: Explanation) -> str:
             if line.formula:
                 formulas.append(rf"{label} &= {line.latex}")
                 formulas.append(rf"&= {line.latex_numbers}")
-                formulas.append(rf"&= {latex_number(line.value)}")
+                formulas.append(rf"&= {format_latex_number(line.value)}")
             else:
                 formulas.append(rf"{label} &= 0 && {format_upright(line.note)}")
-    blocks = [sizes, [*formulas, rf"{format_upright('total')} &= {latex_number(e.total)}"]]
+    blocks = [sizes, [*formulas, rf"{format_upright('total')} &= {format_latex_number(e.total)}"]]
     for group in e.expert_groups:
         sums = [
-            rf"{format_upright(name_sum(group, label))} &= {format_products(terms)} = {latex_number(n)}"
+            rf"{format_upright(name_sum(group, label))} &= {format_products(terms)} = {format_latex_number(n)}"
             for label, terms, n in list_expert_sums(group)
         ]
         blocks.append(sums)
     if e.expert_groups:
         total = format_products(format_active_sum(e))
-        blocks[-1].append(rf"{format_upright('active')} &= {total} = {latex_number(e.active)}")
+        blocks[-1].append(rf"{format_upright('active')} &= {total} = {format_latex_number(e.active)}")
     lines = [f"% {make_printable(line)}" for line in (format_title(e), *e.changes, *list_notes(e))]
     lines.append(r"% needs \usepackage{amsmath}")
     for block in filter(None, blocks):

@@ -1,7 +1,8 @@
 """Tables in Markdown and HTML, and the tabulate call that all markup shares.
 
-Text for a terminal does not use tabulate, which can neither wrap a sum between its terms nor continue columns in a second
-panel, needs another dependency to align wide characters, and would slow `paramcount gpt2-small` from 153 to 167 ms.
+Text for a terminal does not use tabulate, which can neither wrap a sum between its terms nor continue columns in a
+second panel, needs another dependency to align wide characters, and would slow `paramcount gpt2-small` from 153 to
+167 ms.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Symbolic arithmetic: integer polynomials in named sizes, their factored form as text and LaTeX, and grids of sizes as int64 arrays.
+"""Symbolic arithmetic: integer polynomials in named sizes, their factored form as text and LaTeX, and integer arrays.
 
-A declaration whose sizes are symbols yields the formula itself; with arrays it yields a sweep, and overflow is an error.
+If the sizes of a declaration are symbols, its count is a formula. If they are arrays, its count is an array, and
+overflow is an error.
 """
 
 from paramcount.symbolic.polynomials import Polynomial, make_symbols

@@ -1,6 +1,6 @@
-"""Checks of sizes: ints, int64 arrays (sweeps) and symbols.
+"""Checks of sizes that are ints, int64 arrays or symbols.
 
-NumPy integers overflow silently, so the largest point of a sweep is evaluated first with Python ints.
+NumPy integers overflow silently, so the largest point of the arrays is first evaluated with Python ints.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from paramcount.errors import ParamcountError, describe_integer, describe_value
+from paramcount.errors import ParamcountError, describe_integer, describe_value, format_shape
 
 LARGEST_INT64 = 2**63 - 1
 
@@ -16,42 +16,45 @@ LARGEST_INT64 = 2**63 - 1
 def check_sizes(
     sizes: Mapping[str, Any], symbol: type, *, least: int | None = 1, optional: Container[str] = ()
 ) -> dict[str, Any]:
-    """The checked sizes, with integer arrays widened to int64. `symbol`: type of symbols. `optional`: sizes that may be 0.
+    """The checked sizes, with integer arrays widened to int64.
+
+    `symbol`: the type of symbols. `least`: the smallest valid size. `optional`: names of sizes that may be 0.
 
     Raises: ParamcountError that names the first size of another type or below `least`; also if arrays are mixed with
     symbols, do not broadcast, or come with an int beyond int64.
     """
-    found = {
-        name: value if isinstance(value, symbol) else _whole(name, value, 0 if name in optional else least)
-        for name, value in sizes.items()
-    }
-    arrays = [name for name, value in found.items() if is_array(value)]
-    if arrays:
-        _together(found, arrays, symbol)
-    return found
+    checked = {}
+    for name, value in sizes.items():
+        if isinstance(value, symbol):
+            checked[name] = value
+        else:
+            checked[name] = _check_integer(name, value, 0 if name in optional else least)
+    names = [name for name, value in checked.items() if is_array(value)]
+    if names:
+        _check_arrays(checked, names, symbol)
+    return checked
 
 
-def _together(sizes: Mapping[str, Any], arrays: list[str], symbol: type) -> None:
+def _check_arrays(sizes: Mapping[str, Any], names: list[str], symbol: type) -> None:
+    """Check that the arrays of these names fit each other and the other sizes."""
     from numpy import broadcast_shapes  # already loaded if there are arrays
 
     for name, value in sizes.items():
         if isinstance(value, symbol):
             raise ParamcountError(
-                f"an array and {name} a symbol", where=arrays[0], expected="arrays or symbols, not both at once"
+                f"is an array, but {name} is a symbol", where=names[0], expected="only arrays or only symbols"
             )
         if isinstance(value, int) and abs(value) > LARGEST_INT64:
             raise ParamcountError(
-                f"{name} = {describe_value(value)} beside an array",
-                expected=f"at most {LARGEST_INT64:,}; ints alone have no limit",
+                f"{name} = {describe_value(value)} is too large to combine with an array",
+                expected=f"at most {LARGEST_INT64:,}; without arrays there is no limit",
             )
-    shapes = {name: sizes[name].shape for name in arrays}
+    shapes = {name: sizes[name].shape for name in names}
     try:
         broadcast_shapes(*shapes.values())
     except ValueError:
-        listed = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
-        raise ParamcountError(
-            f"arrays of shapes that do not broadcast: {listed}", expected="shapes that NumPy broadcasts"
-        ) from None
+        texts = ", ".join(f"{name} {format_shape(shape)}" for name, shape in shapes.items())
+        raise ParamcountError(f"shapes do not broadcast: {texts}", expected="shapes that NumPy broadcasts") from None
 
 
 def is_array(value: object) -> bool:
@@ -59,40 +62,44 @@ def is_array(value: object) -> bool:
     return hasattr(value, "dtype")
 
 
-def refuse_overflow(count: Callable[[Mapping[str, Any]], Any], sizes: Mapping[str, Any]) -> None:
-    """Raises: ParamcountError if the largest point of a sweep exceeds int64. `count` must be monotonic in every size."""
-    if any(is_array(value) for value in sizes.values()):
-        largest = count(
-            {
-                name: max(int(value.max()), -int(value.min())) if is_array(value) else abs(value)
-                for name, value in sizes.items()
-            }
+def check_overflow(count: Callable[[Mapping[str, Any]], Any], sizes: Mapping[str, Any]) -> None:
+    """Raises: ParamcountError if a count of arrays can exceed int64. `count` must be monotonic in every size."""
+    if not any(is_array(value) for value in sizes.values()):
+        return
+    extremes = {
+        name: max(int(value.max()), -int(value.min())) if is_array(value) else abs(value)
+        for name, value in sizes.items()
+    }
+    largest = count(extremes)
+    if largest > LARGEST_INT64:
+        raise ParamcountError(
+            f"the largest of these counts is {largest:,}",
+            expected=f"at most {LARGEST_INT64:,} in arrays; ints have no limit",
         )
-        if largest > LARGEST_INT64:
-            raise ParamcountError(
-                f"the largest of these counts is {largest:,}",
-                expected=f"at most {LARGEST_INT64:,} in arrays; ints have no limit",
-            )
 
 
-def _whole(name: str, value: Any, least: int | None) -> Any:
+def _check_integer(name: str, value: Any, least: int | None) -> Any:
+    """An int, or an array of integers as int64."""
     expected = f"{describe_integer(least)}, an array of integers or a symbol"
     lowest = -LARGEST_INT64 if least is None else least
     if is_array(value) and value.dtype.kind in "iu" and value.size:
         if value.min() < lowest or value.max() > LARGEST_INT64:
-            raise ParamcountError(f"{name} holds {value.min()} to {value.max()}", expected=expected)
+            raise ParamcountError(f"{name} = {value.min()} to {value.max()}", expected=expected)
         return value.astype("int64") if value.ndim else int(value)
     if isinstance(value, int) and not isinstance(value, bool) and (least is None or value >= least):
         return value
     raise ParamcountError(f"{name} = {describe_value(value)}", expected=expected)
 
 
-def refuse_where(
-    wrong: Callable[[Any, Any], Any], problem: str, expected: str, sizes: Mapping[str, Any], small: str, large: str
+def check_pair(
+    conflict: Callable[[Any, Any], Any], problem: str, expected: str, sizes: Mapping[str, Any], small: str, large: str
 ) -> None:
-    """Raises: ParamcountError if two sizes contradict each other at any point of a sweep. Symbols are not checked."""
+    """Raises: ParamcountError if two sizes conflict, at any point of arrays. Symbols are not checked.
+
+    `conflict`: whether two sizes conflict. `problem`: the verb between their names. `small`, `large`: their names.
+    """
     a, b = sizes[small], sizes[large]
     if all(is_array(size) or isinstance(size, int) for size in (a, b)):
-        found = wrong(a, b)
-        if found.any() if is_array(found) else found:
+        conflicts = conflict(a, b)
+        if conflicts.any() if is_array(conflicts) else conflicts:
             raise ParamcountError(f"{small} {problem} {large}", expected=f"{expected} {large}")

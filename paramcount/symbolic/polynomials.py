@@ -1,6 +1,6 @@
 """Integer polynomials in named sizes: the counts of a declaration whose sizes are symbols.
 
-Only `+`, `-` and `*` exist. Anything that would branch on a symbol (`bool`, `<`, `range`) raises.
+They support only `+`, `-` and `*`. Operations that would branch on a symbol (`bool`, `<`, `range`) raise an error.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from paramcount.errors import ParamcountError, find_nearest, make_printable
+from paramcount.errors import ParamcountError, find_nearest, join_words, make_printable
 from paramcount.symbolic import arrays
 from paramcount.symbolic.factoring import LATEX, Monomial, factor, format_formula
 
@@ -31,14 +31,14 @@ class Polynomial:
 
     def __add__(self, other: object) -> Polynomial:
         terms = dict(self.terms)
-        for monomial, c in _polynomial(other).terms.items():
+        for monomial, c in _make_polynomial(other).terms.items():
             terms[monomial] = terms.get(monomial, 0) + c
         return Polynomial(terms)
 
     def __mul__(self, other: object) -> Polynomial:
         terms: dict[Monomial, int] = {}
         for a, c in self.terms.items():
-            for b, d in _polynomial(other).terms.items():
+            for b, d in _make_polynomial(other).terms.items():
                 powers = dict(a)
                 for name, power in b:
                     powers[name] = powers.get(name, 0) + power
@@ -50,34 +50,32 @@ class Polynomial:
         return self * -1
 
     def __sub__(self, other: object) -> Polynomial:
-        return self + _polynomial(other) * -1
+        return self + _make_polynomial(other) * -1
 
     def __rsub__(self, other: object) -> Polynomial:
-        return _polynomial(other) - self
+        return _make_polynomial(other) - self
 
     __radd__, __rmul__ = __add__, __mul__
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, (Polynomial, int))
-            and not isinstance(other, bool)
-            and self.terms == _polynomial(other).terms
-        )
+        if isinstance(other, bool) or not isinstance(other, (Polynomial, int)):
+            return False
+        return self.terms == _make_polynomial(other).terms
 
     def __hash__(self) -> int:
         constant = self.terms.get((), 0)
         return hash(constant) if set(self.terms) <= {()} else hash(frozenset(self.terms.items()))
 
-    def _structure(self, *_: object) -> NoReturn:
-        raise ParamcountError(f"{self} is a size: structure must not depend on its value", expected="+, - and *")
+    def _refuse(self, *_: object) -> NoReturn:
+        raise ParamcountError(f"{self} is symbolic, so code cannot depend on its value", expected="+, - and *")
 
-    __bool__ = __lt__ = __le__ = __gt__ = __ge__ = __index__ = __int__ = __float__ = _structure
-    __iter__ = __floordiv__ = __truediv__ = __mod__ = __pow__ = __divmod__ = _structure
-    __rfloordiv__ = __rtruediv__ = __rmod__ = __rpow__ = __rdivmod__ = _structure
+    __bool__ = __lt__ = __le__ = __gt__ = __ge__ = __index__ = __int__ = __float__ = _refuse
+    __iter__ = __floordiv__ = __truediv__ = __mod__ = __pow__ = __divmod__ = _refuse
+    __rfloordiv__ = __rtruediv__ = __rmod__ = __rpow__ = __rdivmod__ = _refuse
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the sizes it depends on."""
+        """The names of the sizes that it depends on."""
         return tuple(sorted({name for monomial in self.terms for name, _ in monomial}))
 
     def evaluate(self, **sizes: Any) -> Any:
@@ -87,17 +85,19 @@ class Polynomial:
         """
         for name in self.names:
             if name not in sizes:
-                raise ParamcountError(f"{name} is missing", where="evaluate", expected=", ".join(self.names))
+                raise ParamcountError(f"{name} is missing", where="evaluate", expected=join_words(self.names, "and"))
         for name in sizes:
             if name not in self.names:
                 raise ParamcountError(
                     f"unknown size {name}", where="evaluate", choices=self.names, nearest=find_nearest(name, self.names)
                 )
         values = arrays.check_sizes(sizes, Polynomial, least=None)
-        arrays.refuse_overflow(Polynomial({monomial: abs(c) for monomial, c in self.terms.items()})._at, values)
-        return self._at(values)
+        magnitude = Polynomial({monomial: abs(c) for monomial, c in self.terms.items()})
+        arrays.check_overflow(magnitude.substitute, values)
+        return self.substitute(values)
 
-    def _at(self, sizes: Mapping[str, Any]) -> Any:
+    def substitute(self, sizes: Mapping[str, Any]) -> Any:
+        """Its value for these sizes, without the checks of `evaluate`."""
         total: Any = 0
         for monomial, c in self.terms.items():
             value: Any = c
@@ -108,13 +108,13 @@ class Polynomial:
         return total
 
     def difference(self, size: str, by: Any = 1) -> Polynomial:
-        """Its increase if one size grows by `by`.
+        """Its increase if one size increases by `by`.
 
         >>> n, d = make_symbols("n_layers d_model")
         >>> (n * (4 * d * d + 2 * d)).difference("n_layers")
         2 · d_model · (2·d_model + 1)
 
-        Raises: ParamcountError for a size it does not depend on.
+        Raises: ParamcountError for a size that it does not depend on.
         """
         if size not in self.names:
             raise ParamcountError(
@@ -123,9 +123,9 @@ class Polynomial:
                 choices=self.names,
                 nearest=find_nearest(size, self.names),
             )
-        grown = {name: make_symbols(name)[0] for name in self.names}
-        grown[size] = grown[size] + by
-        return _polynomial(self._at(grown)) - self
+        increased = {name: make_symbols(name)[0] for name in self.names}
+        increased[size] = increased[size] + by
+        return _make_polynomial(self.substitute(increased)) - self
 
     def __str__(self) -> str:
         return format_formula(factor(self.terms))
@@ -142,7 +142,7 @@ class Polynomial:
         return format_formula(factor(self.terms), LATEX)
 
 
-def _polynomial(value: object) -> Polynomial:
+def _make_polynomial(value: object) -> Polynomial:
     if isinstance(value, Polynomial):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
