@@ -13,7 +13,10 @@ from paramcount.errors import quote
 
 LONGEST = 200
 DASHES = "-‐‑‒–—−"
-NUMBER = re.compile(r"(\d+(?:[.,_'’]\d+)*)(?:[eE]([+-]?\d{1,2})(?![\w.]))?|([^\W\d_]+)|(\S)")
+NUMBER = r"(?P<number>\d+(?:[.,_'’]\d+)*)(?:[eE](?P<power>[+-]?\d{1,2})(?![\w.]))?"
+TOKEN = re.compile(rf"{NUMBER}|(?P<word>[^\W\d_]+)|(?P<symbol>\S)")
+SEPARATORS = ",;:/()+&×|"  # of numbers
+IGNORED_SYMBOLS = "~≈∼≃><≥≤=#.\"'“”"
 GAPS = re.compile(r"(?<![\w.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\w.,]*\d)")  # 124 439 808
 GROUPED = re.compile(r"(?!0)\d{1,3}(?:([,_'’])\d{3})(?:\1\d{3})*(?:\.\d+)?")
 DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # 1.557.611.200
@@ -166,74 +169,110 @@ def parse_boolean(words: str) -> Claim:
 
 def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
     """The numbers in a cell, each with its label and relation. Words for estimates are ignored."""
-    numbers: list[LabelledNumber] = []
-    relation, label, between = "=", "", ""
-    after_number = negative = False
-    text = GAPS.sub(lambda run: re.sub(r"\s", "", run[0]), text)
-    tokens = list(NUMBER.finditer(text))
-    i = 0
-    while i < len(tokens):
-        number, power, word, symbol = tokens[i].groups()
-        i += 1
+    parser = CellParser(text, heading)
+    while parser.position < len(parser.tokens):
+        parser.read_token()
+    if not parser.numbers:
+        raise UnreadableClaim("no number")
+    return parser.numbers
+
+
+class CellParser:
+    """Reads the tokens of a cell from left to right."""
+
+    def __init__(self, text: str, heading: Heading) -> None:
+        self.heading = heading
+        self.text = GAPS.sub(lambda run: re.sub(r"\s", "", run[0]), text)
+        self.tokens = list(TOKEN.finditer(self.text))
+        self.position = 0  # of the next token
+        self.numbers: list[LabelledNumber] = []
+        self.start_number()
+
+    def start_number(self) -> None:
+        """Forget everything read since the last number; it belongs to that number."""
+        self.relation, self.label, self.between, self.is_negative = "=", "", "", False
+
+    def read_token(self) -> None:
+        number, power, word, symbol = self.tokens[self.position].groups()
+        self.position += 1
         if number:
-            following = tokens[i][3] if i < len(tokens) and tokens[i][3] else ""
-            unit = parse_unit(following, heading)
-            i += unit is not None
-            amount = parse_amount(number, power, unit, heading)
-            if negative:
-                amount = amount._replace(digits=-amount.digits)
-            numbers.append(LabelledNumber(amount, unit, label, relation, between))
-            negative = False
-            relation, label, between, after_number = "=", "", "", True
-            continue
-        if symbol:
-            if symbol == "=" and relation in "><":  # >= or <=
-                relation = "≥" if relation == ">" else "≤"
-            relation = RELATIONS.get(symbol, relation)
-            if symbol in DASHES and not after_number and is_sign_position(text, tokens[i - 1].start()):
-                if negative or not (i < len(tokens) and tokens[i][1] and tokens[i].start() == tokens[i - 1].end()):
-                    raise UnreadableClaim("a dash before the number")
-                negative = True
-            elif symbol == "+" and after_number and (i == len(tokens) or tokens[i][4] == ")"):
-                numbers[-1] = numbers[-1]._replace(relation="≥")
-            elif symbol in ",;:/()" or symbol in DASHES or symbol in "+&×|":
-                between += symbol
-            elif symbol not in "~≈∼≃><≥≤=#.\"'“”":
-                raise UnreadableClaim(f"unrecognised {quote(symbol)}")
-            continue
-        word = word.casefold()
-        if word in ("x", "×") and after_number and i < len(tokens) and tokens[i][1]:
+            self.read_number(number, power)
+        elif symbol:
+            self.read_symbol(symbol)
+        else:
+            self.read_word(word.casefold())
+
+    def get_next(self, group: str) -> str:
+        """The next token if it is of this group, else ""."""
+        return self.tokens[self.position][group] or "" if self.position < len(self.tokens) else ""
+
+    def is_joined_to_number(self) -> bool:
+        """Whether a number follows the current token without a space."""
+        current = self.tokens[self.position - 1]
+        return self.get_next("number") != "" and self.tokens[self.position].start() == current.end()
+
+    def read_number(self, number: str, power: str | None) -> None:
+        unit = parse_unit(self.get_next("word"), self.heading)
+        self.position += unit is not None
+        amount = parse_amount(number, power, unit, self.heading)
+        if self.is_negative:
+            amount = amount._replace(digits=-amount.digits)
+        self.numbers.append(LabelledNumber(amount, unit, self.label, self.relation, self.between))
+        self.start_number()
+
+    def read_symbol(self, symbol: str) -> None:
+        if symbol == "=" and self.relation in "><":  # >= or <=
+            self.relation = "≥" if self.relation == ">" else "≤"
+        self.relation = RELATIONS.get(symbol, self.relation)
+        is_last = self.position == len(self.tokens) or self.get_next("symbol") == ")"
+        if symbol in DASHES and not self.numbers and self.may_be_minus_sign():
+            if self.is_negative or not self.is_joined_to_number():
+                raise UnreadableClaim("a dash before the number")
+            self.is_negative = True
+        elif symbol == "+" and self.numbers and is_last:
+            self.numbers[-1] = self.numbers[-1]._replace(relation="≥")
+        elif symbol in SEPARATORS or symbol in DASHES:
+            self.between += symbol
+        elif symbol not in IGNORED_SYMBOLS:
+            raise UnreadableClaim(f"unrecognised {quote(symbol)}")
+
+    def may_be_minus_sign(self) -> bool:
+        """Whether the current dash may be a minus sign; after a letter it is not, as in "top-6"."""
+        return not self.text[: self.tokens[self.position - 1].start()][-1:].isalnum()
+
+    def read_word(self, word: str) -> None:
+        if word == "x" and self.numbers and self.get_next("number"):
             raise UnreadableClaim("a number of experts times a size, not a parameter count")
         if word in HEDGES:
-            continue
-        is_before_than = i < len(tokens) and (tokens[i][3] or "").casefold() == "than"
-        if word in RELATIONS and (word not in COMPARING or is_before_than):
-            relation = RELATIONS[word]
-        elif word == "a" and i < len(tokens) and tokens[i][1] and tokens[i].start() == tokens[i - 1].end():
-            label, between = "active", between + "A"  # 30B-A3B
-        elif word == "to" and after_number and not between:
-            between = "–" if relation == "=" else between
-        elif word == "k" and after_number and tokens[i - 1].start() == tokens[i - 2].end():
-            raise UnreadableClaim(f"{quote(tokens[i - 2][0] + 'K')} is not a number of {heading.text}")
+            return
+        if word in RELATIONS and (word not in COMPARING or self.get_next("word").casefold() == "than"):
+            self.relation = RELATIONS[word]
+        elif word == "a" and self.is_joined_to_number():
+            self.label, self.between = "active", self.between + "A"  # 30B-A3B
+        elif word == "to" and self.numbers and not self.between:
+            self.between = "–" if self.relation == "=" else ""
+        elif word == "k" and self.numbers and self.follows_number():
+            number = self.tokens[self.position - 2][0]
+            raise UnreadableClaim(f"{quote(number + 'K')} is not a number of {self.heading.text}")
         elif word in LABELS:
-            is_before_colon = i < len(tokens) and tokens[i][4] in (":", "=")
-            is_after_comma = between != "" and between[-1] in ",;"
-            if after_number and not is_before_colon and not is_after_comma and word != "top":
-                numbers[-1] = numbers[-1]._replace(label=LABELS[word])
-            else:
-                label, between = LABELS[word], between.rstrip("-")
+            self.read_label(word)
         elif word == "non" or word in FILLERS:
-            between += " of " if word == "of" and after_number else ""
+            self.between += " of " if word == "of" and self.numbers else ""
         else:
             raise UnreadableClaim(f"unrecognised {quote(word)}")
-    if not numbers:
-        raise UnreadableClaim("no number")
-    return numbers
 
+    def follows_number(self) -> bool:
+        """Whether the current token follows the token before it without a space."""
+        before, current = self.tokens[self.position - 2 : self.position]
+        return before.end() == current.start()
 
-def is_sign_position(text: str, at: int) -> bool:
-    """Whether a dash may be a minus sign; after a letter it is not, as in "top-6"."""
-    return not text[:at][-1:].isalnum()
+    def read_label(self, word: str) -> None:
+        """Label the last number, or the next one after a comma and before a colon."""
+        is_after_comma = self.between[-1:] in {",", ";"}
+        if not self.numbers or word == "top" or is_after_comma or self.get_next("symbol") in {":", "="}:
+            self.label, self.between = LABELS[word], self.between.rstrip("-")
+        else:
+            self.numbers[-1] = self.numbers[-1]._replace(label=LABELS[word])
 
 
 def parse_unit(word: str, heading: Heading) -> str | None:
