@@ -47,7 +47,7 @@ VALUED = [row for row in load_rows() if row["value"]]
     ids=lambda row: f"{row['model_type']}-{row['alias']}",
     size=60,
 )
-def test_an_alias_counts_as_the_reference_builds_it(row: dict[str, str]) -> None:
+def test_an_alias_has_the_count_that_the_reference_builds(row: dict[str, str]) -> None:
     count = count_row(row)
     assert count.total + sum(count.unreachable.values()) == int(row["total"])
 
@@ -55,9 +55,9 @@ def test_an_alias_counts_as_the_reference_builds_it(row: dict[str, str]) -> None
 @pytest.mark.parametrize(
     "row", [row for row in VALUED if row["total"] == "refused"], ids=lambda row: f"{row['model_type']}-{row['alias']}"
 )
-def test_an_alias_with_a_value_that_the_reference_refuses_is_refused(row: dict[str, str]) -> None:
+def test_an_alias_with_a_value_that_the_reference_rejects_is_an_error(row: dict[str, str]) -> None:
     error_of(count_row, row)
 
 
-def test_the_aliases_are_of_at_least_sixty_model_types() -> None:
+def test_the_aliases_cover_at_least_sixty_model_types() -> None:
     assert len({row["model_type"] for row in load_rows()}) >= 60

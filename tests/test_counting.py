@@ -43,7 +43,7 @@ def test_components_parts_details_and_tensors_all_sum_to_the_total(id: str) -> N
 
 
 @in_batches("id", IDS, size=80)
-def test_all_names_of_the_conventions_are_there_zeros_too(id: str) -> None:
+def test_every_component_and_part_is_present_even_if_it_is_zero(id: str) -> None:
     count = pc.count(id)
     assert tuple(count.components) == COMPONENTS
     assert tuple(count.parts) == tuple(part for part in PARTS if part != "mtp")
@@ -51,7 +51,7 @@ def test_all_names_of_the_conventions_are_there_zeros_too(id: str) -> None:
 
 
 @in_batches("id", IDS, size=80)
-def test_words_mean_what_the_conventions_say(id: str) -> None:
+def test_totals_follow_the_counting_conventions(id: str) -> None:
     count, c = pc.count(id), pc.count(id).components
     tables = c["embedding"] + c["other_embedding"] + c["position"] + c["lm_head"]
     assert count.non_embedding == count.total - tables
@@ -81,7 +81,7 @@ def test_the_printed_arithmetic_of_each_component_gives_its_count(id: str) -> No
 
 
 @in_batches("id", IDS, size=80)
-def test_what_is_tied_has_the_shape_of_what_it_is_tied_to(id: str) -> None:
+def test_a_tied_tensor_has_the_shape_of_the_other_tensor(id: str) -> None:
     shapes = {tensor.name: tensor.shape for tensor in pc.count(id).tensors}
     assert [
         tensor.name for tensor in pc.count(id).tensors if tensor.tied_to and tensor.shape != shapes[tensor.tied_to]
@@ -89,7 +89,7 @@ def test_what_is_tied_has_the_shape_of_what_it_is_tied_to(id: str) -> None:
 
 
 @pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.load_entry(id).sizes, "vision")])
-def test_a_tied_head_adds_nothing_and_an_untied_one_a_table(id: str) -> None:
+def test_a_tied_lm_head_adds_nothing_and_an_untied_one_adds_a_matrix(id: str) -> None:
     tied, untied = (count_sizes(resize_model(id, tie_word_embeddings=tie)) for tie in (True, False))
     assert (tied.lm_head, tied.tied, untied.tied) == (0, True, False)
     sizes: Any = zoo.load_entry(id).sizes
@@ -121,7 +121,7 @@ def test_one_more_layer_adds_exactly_one_layers_weights(id: str) -> None:
     d_head=st.integers(1, 150).map(lambda pairs: 2 * pairs),
     d_ff=st.integers(1, 2**31),
 )
-def test_a_llama_of_any_size_is_the_closed_form(
+def test_the_count_of_any_llama_equals_the_closed_form(
     vocab: int, d: int, layers: int, kv: int, groups: int, d_head: int, d_ff: int
 ) -> None:
     q = kv * groups
@@ -139,10 +139,9 @@ def test_a_llama_of_any_size_is_the_closed_form(
     assert count.total == 2 * vocab * d + layers * (2 * d * q * d_head + 2 * d * kv * d_head + 3 * d * d_ff + 2 * d) + d
 
 
-def test_a_tensor_row_says_where_it_stands_and_how_often() -> None:
-    rows = {
-        tensor.name: tensor for tensor in reversed(pc.count("deepseek-v3").tensors)
-    }  # the model's own before those beside it
+def test_a_tensor_has_its_part_and_its_number_of_copies() -> None:
+    # Reversed, so that the tensors of the model replace those of its MTP layer.
+    rows = {tensor.name: tensor for tensor in reversed(pc.count("deepseek-v3").tensors)}
     gate = rows["model.layers.{layer}.mlp.experts.{expert}.gate_proj.weight"]
     assert (gate.shape, gate.component, gate.part, gate.role, gate.copies) == (
         (2048, 7168),
@@ -168,7 +167,7 @@ def test_a_tensor_row_says_where_it_stands_and_how_often() -> None:
     )
 
 
-def test_a_fused_matrix_says_what_it_is_made_of_and_a_stacked_one_how_many() -> None:
+def test_a_fused_matrix_lists_its_components_and_a_stacked_one_its_experts() -> None:
     rows = {tensor.name: tensor for tensor in pc.count("gpt-oss-20b").tensors}
     fused = rows["model.layers.{layer}.mlp.experts.gate_up_proj"]
     assert (fused.shape, fused.copies, fused.repeats[0].kind) == ((32, 2880, 5760), 12, "full_attention")
@@ -178,7 +177,7 @@ def test_a_fused_matrix_says_what_it_is_made_of_and_a_stacked_one_how_many() -> 
     assert fused.active * 8 == fused.parameters
 
 
-def test_json_carries_a_schema_version_and_every_count() -> None:
+def test_json_contains_a_schema_version_and_every_count() -> None:
     data = json.loads(json.dumps(pc.count("deepseek-v3").to_dict()))
     assert data["schema_version"] == 2
     assert (data["total"], data["active"], data["buffers"], data["mtp"]) == (
@@ -194,7 +193,7 @@ def test_json_carries_a_schema_version_and_every_count() -> None:
     assert pc.count("llama-2-70b").checkpoint is None  # nobody said what its files hold
 
 
-def test_a_model_is_counted_the_same_by_name_path_mapping_and_loaded(tmp_path: Any) -> None:
+def test_a_name_a_path_a_mapping_and_a_loaded_model_have_the_same_count(tmp_path: Any) -> None:
     model = pc.load("llama-3.1-8b")
     assert model.config is not None and model.architecture is not None
     mapping = {"architecture": model.architecture, "config": model.config.model_dump()}
@@ -215,7 +214,7 @@ def test_the_data_frame_has_one_row_per_model_and_whole_numbers_only() -> None:
     assert frame.loc["gpt2-small", "n_routed_experts"] == 0
 
 
-def test_a_family_stands_for_all_its_models_and_estimates_come_only_when_asked_for() -> None:
+def test_a_family_is_all_its_models_and_estimates_are_optional() -> None:
     assert set(pc.compare("gpt")["id"]) == {id for id in zoo.list_ids("gpt") if id in IDS}
     frame = pc.compare(["gpt"], estimates=True).set_index("id")
     assert frame.loc["gpt-4", "estimate"] and frame["total"].isna().sum() == 2
@@ -224,7 +223,7 @@ def test_a_family_stands_for_all_its_models_and_estimates_come_only_when_asked_f
         pc.compare(["gpt-4"])
 
 
-def test_a_count_that_has_no_room_in_int64_is_refused_by_the_data_frame_alone() -> None:
+def test_only_the_data_frame_rejects_a_count_that_does_not_fit_int64() -> None:
     model = pc.load("llama-3.1-8b")
     huge = {
         "architecture": "llama",
@@ -235,7 +234,7 @@ def test_a_count_that_has_no_room_in_int64_is_refused_by_the_data_frame_alone() 
         pc.compare([huge])
 
 
-def test_what_a_caller_changes_in_one_count_is_in_no_other() -> None:
+def test_changing_one_count_does_not_change_another() -> None:
     count = pc.count("gpt2-small")
     for held in (count.components, count.details, count.parts, count.active_components, count.release):
         held.clear()  # type: ignore[attr-defined]
@@ -251,7 +250,7 @@ def test_what_a_caller_changes_in_one_count_is_in_no_other() -> None:
         if f.__module__ == formulas.__name__ and name[0] != "_"
     ],
 )
-def test_a_public_formula_says_its_shapes_units_errors_and_source_and_has_an_example(name: str) -> None:
+def test_a_public_formula_documents_its_shapes_units_errors_and_source_with_an_example(name: str) -> None:
     text = inspect.getdoc(getattr(formulas, name)) or ""
     for part in ("Shapes: ", "Units: ", "Raises: ", "Source: ", ">>> "):
         assert part in text

@@ -81,7 +81,7 @@ def test_an_entry_equals_the_reference_in_every_total_and_every_tensor_shape(id:
 
 
 @pytest.mark.parametrize("name", TRUTH)
-def test_an_entry_equals_the_truth_of_its_published_config(name: str) -> None:
+def test_an_entry_equals_the_reference_count_of_its_published_config(name: str) -> None:
     facts = load_truth(name)
     count = pc.count(facts["zoo_id"])
     assert (count.total, count.embedding, count.lm_head, count.buffers) == (
@@ -94,7 +94,7 @@ def test_an_entry_equals_the_truth_of_its_published_config(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TRUTH)
-def test_a_published_config_json_reads_as_the_truth(name: str) -> None:
+def test_a_published_config_json_has_the_reference_count(name: str) -> None:
     facts = load_truth(name)
     cls = architecture(facts["config"]["model_type"])
     count = count_sizes(validate_sizes(cls, read_values(cls, facts["config"]).values))
@@ -107,7 +107,7 @@ def test_a_published_config_json_reads_as_the_truth(name: str) -> None:
     assert count_shapes(count) == Counter(facts["shapes"])
 
 
-def test_the_zoo_holds_more_than_a_hundred_models_and_every_architecture() -> None:
+def test_the_zoo_has_more_than_a_hundred_models_and_every_architecture() -> None:
     from paramcount.architectures import ARCHITECTURES
 
     assert len(IDS) >= 100
@@ -146,7 +146,7 @@ def test_published_figures_fit_the_count_or_are_listed_as_misfits(id: str) -> No
     assert wrong == {misfit for misfit in MISFITS if misfit[0] == id}
 
 
-def test_only_the_entries_that_nobody_counted_are_unverified() -> None:
+def test_only_entries_without_a_reference_count_are_unverified() -> None:
     assert {id for id in IDS if isinstance(zoo.load_entry(id).checked, str)} == UNVERIFIED
 
 
@@ -159,7 +159,7 @@ def test_estimates_have_claims_and_no_sizes() -> None:
             pc.count(model.id)
 
 
-def test_no_spelling_means_two_models_and_no_family_equals_one() -> None:
+def test_no_two_models_share_a_spelling_and_no_family_has_the_name_of_a_model() -> None:
     owners: dict[str, set[str]] = {}
     for id in zoo.list_ids():
         model = zoo.load_entry(id)
@@ -170,7 +170,7 @@ def test_no_spelling_means_two_models_and_no_family_equals_one() -> None:
     assert set(COMMANDS) & (set(owners) | set(zoo.list_families())) == set()
 
 
-def test_every_model_of_the_seeds_is_in_the_zoo() -> None:
+def test_every_model_of_the_seed_table_is_in_the_zoo() -> None:
     seeds = [
         "GPT-2 Small", "GPT-2 Medium", "GPT-2 Large", "GPT-2 XL", "GPT-1", "GPT-3", "GPT-4", "GPT-4o", "Llama 2 7B",
         "Llama 2 13B", "Llama 2 70B",
@@ -184,7 +184,7 @@ def test_every_model_of_the_seeds_is_in_the_zoo() -> None:
     assert {name: names.find_id(name) for name in seeds}
 
 
-def test_the_citable_table_is_fresh() -> None:
+def test_the_csv_of_the_zoo_is_up_to_date() -> None:
     from paramcount.output.tables import render
     from paramcount.views.compare import build_comparison_table, make_rows
 
@@ -194,7 +194,7 @@ def test_the_citable_table_is_fresh() -> None:
     )
 
 
-def test_an_installation_without_its_zoo_is_an_error_and_not_an_empty_zoo(
+def test_an_installation_without_the_zoo_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     expected = {"gone": "cannot read the zoo: No such file or directory", "empty": "the zoo is empty"}
