@@ -581,10 +581,19 @@ def test_a_model_without_published_figures_shows_its_total_and_how_to_explain_a_
     assert run("why", "tiny.json", str(pc.count(TINY).total)).err == ""
 
 
-def test_figures_of_other_models_are_shown_beside_the_note_on_a_model_without_figures(run: Runner) -> None:
+def test_other_models_show_their_figures_if_one_model_has_none(run: Runner) -> None:
     done = run("why", "falcon3-1b", "gpt2")
     assert done.err.startswith("note: falcon3-1b: no published figure is known")
     assert [line.split()[0] for line in done.out.splitlines()[2:]] == ["gpt2-small"] * 3
+
+
+@pytest.mark.parametrize("format", ["table", "markdown", "latex", "html", "csv", "json"])
+def test_a_model_without_published_figures_has_every_format(run: Runner, format: str) -> None:
+    done = run("why", "falcon3-1b", "--format", format)
+    assert (done.code, bool(done.out)) == (0, True)
+    note = "falcon3-1b: no published figure is known"
+    assert (done.out if format == "json" else done.err).count(note) == 1
+    assert ("1,669,408,768" in done.out) == (format not in ("csv", "json"))
 
 
 def test_figures_belong_to_the_model_before_them(run: Runner) -> None:
