@@ -37,7 +37,7 @@ from paramcount.sizes import LARGEST, Origin, Sizes
 from paramcount.sizes.reading import Reading
 from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.settings import check_settings
-from paramcount.sizes.single_layers import PER_LAYER, not_declared
+from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error
 
 # Name endings of classes whose head is for another task than language modelling.
 TASK_ENDINGS = (
@@ -200,7 +200,7 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     model_type, cls = get_model_type(document), get_class_name(document)
     composite = COMPOSITES.get(model_type)
     if composite and document.get(PER_LAYER) is not None:
-        raise not_declared()
+        raise make_per_layer_error()
     if composite and not is_whole_supported(document, composite):
         counted_cls, has_head = get_composite_class(model_type, cls)
         sizes, reading, architecture = read_language_model_only(document, composite, counted_cls, has_head)

@@ -26,7 +26,7 @@ from paramcount.sizes import (
     inner_configs,
 )
 from paramcount.sizes.rules import validate_sizes
-from paramcount.sizes.single_layers import PER_LAYER, by_kind, not_declared
+from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error, read_sizes_by_kind
 
 # {old layer type: its name today}. Source: PreTrainedConfig.layer_types.
 OLD_LAYER_TYPES = {
@@ -297,16 +297,16 @@ def read_single_layers(
     elif inner_configs(architecture) and "n_layers" not in architecture.model_fields:
         outer = config
     if outer.get(PER_LAYER) is not None:
-        raise not_declared()
+        raise make_per_layer_error()
     if PER_LAYER not in config:
         return {}
     layered, common = architecture.layered, list_common_keys(architecture)
 
-    def read_by_kind(js: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
-        return by_kind(js, sizes, layered, common)
+    def read_overrides(js: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+        return read_sizes_by_kind(js, sizes, layered, common)
 
     try:
-        overrides: dict[str, tuple[Any, str]] = derive_value(read_by_kind, RecordingConfig(config), values, PER_LAYER)
+        overrides: dict[str, tuple[Any, str]] = derive_value(read_overrides, RecordingConfig(config), values, PER_LAYER)
     except ParamcountError as error:
         raise error.add_block(architecture.section) if architecture.section else error from None
     return overrides

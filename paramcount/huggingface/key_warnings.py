@@ -196,7 +196,7 @@ def find_similar_keys(path: str, known_keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def find_repeated_key(
-    suspect: Suspect, value: Any, document: Mapping[str, Any], known_keys: Mapping[str, Key]
+    suspect: Suspect, value: object, document: Mapping[str, Any], known_keys: Mapping[str, Key]
 ) -> str | None:
     """The candidate with the same value as an ignored key, stated or by default: older files repeat sizes."""
     for path in suspect.candidates:
@@ -208,7 +208,7 @@ def find_repeated_key(
     return None
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether a value may be a size, perhaps written as another type.
 
     >>> is_number(8), is_number("8"), is_number(8.0), is_number([8, 8])

@@ -337,6 +337,7 @@ def find_type_of_class(section: Mapping[str, Any], composite: Composite) -> str:
     raise ParamcountError(
         "is missing" if cls is None else f"= {describe_value(cls)} is not supported",
         where=f"{composite.section}.architectures.0",
+        expected=list_names(composite.classes, cls or ""),
         choices=composite.classes,
         nearest=find_nearest(cls, composite.classes),
     )

@@ -20,7 +20,7 @@ class Own(NamedTuple):
 NOTHING = Own("", {})
 
 
-def not_declared(where: str = PER_LAYER) -> ParamcountError:
+def make_per_layer_error(where: str = PER_LAYER) -> ParamcountError:
     """The error for overrides of single layers that the architecture does not support."""
     return ParamcountError("overrides sizes of single layers, which is not supported", where=where)
 
@@ -48,7 +48,7 @@ def of_single_layers(js: Mapping[str, Any], n_layers: int) -> dict[int, Own]:
     return overrides
 
 
-def by_kind(
+def read_sizes_by_kind(
     js: Mapping[str, Any],
     values: Mapping[str, Any],
     layered: Mapping[str, Mapping[str, str]],
@@ -64,14 +64,14 @@ def by_kind(
     """
     if not layered:
         if js.get(PER_LAYER) not in (None, {}):
-            raise not_declared()
+            raise make_per_layer_error()
         return {}
     overrides = of_single_layers(js, values["n_layers"])
     sizes: dict[str, tuple[Any, str]] = {}
     for i, word in enumerate(values["layer_types"]):
         layer, fields = overrides.get(i, NOTHING), layered.get(word, {})
         if unknown := [key for key in layer.sizes if key not in fields]:
-            raise not_declared(f"{layer.where}.{make_printable(unknown[0], 40)}")
+            raise make_per_layer_error(f"{layer.where}.{make_printable(unknown[0], 40)}")
         for key, field in fields.items():
             if not field:
                 continue
@@ -79,7 +79,7 @@ def by_kind(
             if key in layer.sizes:
                 value, path = layer.sizes[key], f"{layer.where}.{key}"
             if sizes.setdefault(field, (value, path))[0] != value:
-                raise not_declared(path or PER_LAYER)
+                raise make_per_layer_error(path or PER_LAYER)
     for fields in layered.values():
         for key, field in fields.items():
             if field:

@@ -18,7 +18,7 @@ from paramcount.zoo.what_if import get_size
 
 LONGEST_VALUE = 22  # characters
 CLASS_KEYS = ("model_type", "architectures")  # they select the architecture and are not sizes
-RowKey = tuple[Any, ...]
+RowKey = tuple[Any, ...]  # the first is the stack, the component or the part
 Sums = dict[RowKey, list[int]]  # {row: [parameters, active]}
 
 
@@ -216,7 +216,7 @@ def list_ignored_rows(keys: Mapping[str, Any]) -> Iterator[list[Any]]:
             yield [key, "ignored", "", value, []]
 
 
-def is_equal_size(config_value: Any, value: Any) -> bool:
+def is_equal_size(config_value: object, value: object) -> bool:
     """Whether a size is the value in the config.json; a list there is a tuple here."""
     if isinstance(config_value, list) and isinstance(value, tuple):
         return config_value == list(value)
@@ -232,7 +232,7 @@ def strip_sections(keys: str) -> str:
     return make_printable(", ".join(key.rpartition(".")[2] for key in keys.split(", ")), 80)
 
 
-def format_json_value(value: Any) -> str:
+def format_json_value(value: object) -> str:
     """A value as JSON, truncated for a terminal."""
     if hasattr(value, "model_dump"):
         value = value.model_dump()
