@@ -52,7 +52,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
          "did you mean llama, llama-7b or tinyllama?"),
     ],
 )  # fmt: skip
-def test_a_wrong_option_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_option_is_an_error(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command_error(capsys, *args) == message
 
 
@@ -61,7 +61,7 @@ def test_a_wrong_option_is_refused(args: list[str], message: str, capsys: pytest
     ("name", "nearest"),
     [("totl", "total"), ("-totl", "total"), ("n_haeds", "n_heads"), ("total,d_modle", "d_model"), ("\x1b", "")],
 )
-def test_an_unknown_column_is_refused_with_the_nearest(
+def test_the_error_for_an_unknown_column_names_the_nearest(
     option: str, name: str, nearest: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     message = command_error(capsys, "compare", "gpt2-small", f"{option}={name}", "-o", "out.csv")
@@ -73,7 +73,7 @@ def test_an_unknown_column_is_refused_with_the_nearest(
     assert f"did you mean {nearest}" in message if nearest else "did you mean" not in message
 
 
-def test_no_words_at_all_are_answered_with_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as leaving:
         main([])
     out, err = capsys.readouterr()
@@ -93,7 +93,7 @@ def run_process(
     )
 
 
-def test_a_whole_process_refuses_in_one_line() -> None:
+def test_a_process_prints_an_error_of_one_line() -> None:
     done = run_process("gpt2-smal")
     expected = (
         b"error: unknown model 'gpt2-smal' (expected a name from `paramcount list`, or a path such as ./model.yaml); "
@@ -102,7 +102,7 @@ def test_a_whole_process_refuses_in_one_line() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (2, b"", expected)
 
 
-def test_a_word_that_is_not_text_is_refused() -> None:
+def test_an_argument_that_is_not_unicode_is_an_error() -> None:
     done = run_process(b"gpt\xff\x1b[2J")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.startswith(rb"error: unknown model 'gpt\udcff\x1b[2J' (expected ")
@@ -130,19 +130,19 @@ def test_a_closed_pipe_is_silent(args: tuple[str, ...]) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-def test_a_full_disk_under_stdout_is_said_in_one_line() -> None:
+def test_a_full_disk_at_stdout_is_an_error_of_one_line() -> None:
     with Path("/dev/full").open("wb") as full:
         done = run_process("gpt2-small", stdout=full)
     assert (done.returncode, done.stderr) == (2, b"error: stdout: No space left on device\n")
 
 
-def test_a_terminal_without_the_signs_gets_ascii() -> None:
+def test_a_terminal_without_unicode_gets_ascii() -> None:
     done = run_process("gpt2-small", PYTHONIOENCODING="iso8859-5")
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"embedding          38,597,376  31.0%  50,257 x 768\n" in done.stdout
 
 
-def test_an_interrupt_leaves_with_130_and_nothing_written() -> None:
+def test_an_interrupt_exits_with_130_and_prints_nothing() -> None:
     code = f"import os, signal, paramcount.cli.show as s; s.count_model = lambda m: os.kill(os.getpid(), signal.SIGINT); {MAIN}"
     done = run_process("gpt2-small", "-o", "out.csv", code=code)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")
@@ -151,7 +151,7 @@ def test_an_interrupt_leaves_with_130_and_nothing_written() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 @pytest.mark.parametrize("args", [("gpt2-smal",), ("gpt2-small", "--nonsense"), ("scan", "")])
-def test_an_error_that_cannot_be_printed_leaves_with_2_all_the_same(args: tuple[str, ...]) -> None:
+def test_an_error_that_cannot_be_printed_still_exits_with_2(args: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
         assert run_process(*args, stderr=full).returncode == 2
         assert run_process("gpt2-small", stdout=full, stderr=full).returncode == 2
@@ -167,12 +167,12 @@ def interrupting_code(module: str, signal: str) -> str:
 
 @pytest.mark.parametrize("module", ["click", "paramcount.cli", "paramcount.cli.show", "yaml", "pydantic"])
 @pytest.mark.parametrize(("signal", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-def test_a_signal_during_the_imports_ends_without_a_word(module: str, signal: str, code: int) -> None:
+def test_an_interrupt_during_the_imports_is_silent(module: str, signal: str, code: int) -> None:
     done = run_process("gpt2-small", code=interrupting_code(module, signal))
     assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
 
-def test_the_module_is_the_command() -> None:
+def test_python_m_paramcount_is_the_command() -> None:
     done = run_process("gpt2-small", "--csv", code="import runpy; runpy.run_module('paramcount', run_name='__main__')")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == run_process("gpt2-small", "--csv").stdout
@@ -190,7 +190,7 @@ def test_the_module_is_the_command() -> None:
         ("tie_word_embeddings", "tied"), ("BF16", "bytes_bf16"),
     ],
 )  # fmt: skip
-def test_a_key_of_config_json_and_a_heading_name_a_column(
+def test_a_config_json_key_and_a_heading_select_a_column(
     name: str, column: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     printed = []

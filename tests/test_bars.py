@@ -94,7 +94,7 @@ def read_axis(found: Bars, place: float, scale: str) -> float:
 @pytest.mark.parametrize(
     "models", [["gpt2-small"], ["gpt2-small", "deepseek-v3", "mixtral-8x7b"], ["llama-3.2-11b-vision", "gpt2-xl"]]
 )
-def test_a_bar_ends_at_its_sum_and_its_components_have_their_shares(models: list[str], scale: Any) -> None:
+def test_a_bar_ends_at_its_sum_and_components_have_their_shares(models: list[str], scale: Any) -> None:
     found = read_bars(plot(models, scale=scale))
     expected = []
     for count in map(pc.count, models):
@@ -111,7 +111,7 @@ def test_a_bar_ends_at_its_sum_and_its_components_have_their_shares(models: list
         assert hidden / whole < 1e-3
 
 
-def test_the_ticks_of_a_log_scale_are_decades_equally_far_apart_and_it_says_what_a_length_means() -> None:
+def test_ticks_of_a_log_scale_are_equidistant_decades_and_the_label_explains_lengths() -> None:
     found = read_bars(plot(["gpt2-small", "deepseek-v3"], scale="log"))
     assert [n for _, n in found.ticks] == [10**7, 10**8, 10**9, 10**10, 10**11, 10**12][: len(found.ticks)]
     steps = {round(b - a, 2) for (a, _), (b, _) in itertools.pairwise(found.ticks)}
@@ -120,19 +120,19 @@ def test_the_ticks_of_a_log_scale_are_decades_equally_far_apart_and_it_says_what
     assert "components divide the bar by their shares of the total" in found.texts
 
 
-def test_a_model_has_a_second_bar_only_where_one_token_uses_less() -> None:
+def test_a_model_has_a_second_bar_only_if_fewer_parameters_are_active() -> None:
     found = read_bars(plot(["gpt2-small", "deepseek-v3"]))
     assert len(found.bars) == 3
     assert {"124 M", "671 B", "active 37.6 B"} <= set(found.texts)
     assert sum("active" in text for text in found.texts) == 1
 
 
-def test_the_legend_names_what_is_drawn_and_nothing_else() -> None:
+def test_the_legend_lists_exactly_the_drawn_components() -> None:
     texts = set(read_bars(plot(["gpt2-small", "llama-3.1-8b"])).texts)
     assert texts & set(COMPONENTS) == {"embedding", "position", "qkv", "output_projection", "mlp", "norm", "lm_head"}
 
 
-def test_the_order_is_that_of_the_table(run: Runner) -> None:
+def test_bars_are_in_the_order_of_the_table(run: Runner) -> None:
     done = run("compare", "gpt2-*", "--sort", "-total", "--plot", "out.svg", "--csv")
     assert [line.partition(",")[0] for line in done.out.splitlines()[1:]] == [
         "gpt2-xl",
@@ -148,7 +148,7 @@ def test_the_order_is_that_of_the_table(run: Runner) -> None:
     ]
 
 
-def test_an_estimate_has_a_line_that_says_so_and_no_bar(run: Runner) -> None:
+def test_an_estimate_has_a_text_instead_of_a_bar(run: Runner) -> None:
     done = run("compare", "gpt-4", "gpt2-small", "--estimates", "--plot", "out.svg")
     assert done.code == 0
     found = read_bars(Path("out.svg").read_bytes())
@@ -157,7 +157,7 @@ def test_an_estimate_has_a_line_that_says_so_and_no_bar(run: Runner) -> None:
     assert sum(text.startswith("third-party estimate: 1.8T (SemiAnalysis") for text in found.texts) == 1
 
 
-def test_what_nobody_has_checked_is_marked() -> None:
+def test_unverified_models_are_marked() -> None:
     unchecked = next(
         id for id in zoo.list_ids() if zoo.load_entry(id).checked == "unverified" and not zoo.load_entry(id).estimate
     )
@@ -166,12 +166,12 @@ def test_what_nobody_has_checked_is_marked() -> None:
     assert "* unverified: no independent count" in found.texts
 
 
-def test_a_what_if_says_what_is_set(run: Runner) -> None:
+def test_a_what_if_states_the_changes(run: Runner) -> None:
     assert run("compare", "gpt2-small", "--set", "n_layers=40", "--plot", "out.svg").code == 0
     assert {"323 M", "what if n_layers = 40"} <= set(read_bars(Path("out.svg").read_bytes()).texts)
 
 
-def test_sixty_models_grow_the_picture_and_no_line_touches_the_next() -> None:
+def test_sixty_models_make_a_taller_picture_without_overlaps() -> None:
     models = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate][:60]
     found = read_bars(plot(models))
     assert [name.removesuffix(" *") for _, name in found.names] == models
@@ -222,7 +222,7 @@ def cie_lab(colour: str, vision: str) -> tuple[float, float, float]:
 
 
 @pytest.mark.parametrize("vision", VISION)
-def test_colours_stay_apart_for_every_eye(vision: str) -> None:
+def test_colours_differ_for_colour_blind_readers(vision: str) -> None:
     usual = (
         "embedding",
         "qkv",
@@ -238,7 +238,7 @@ def test_colours_stay_apart_for_every_eye(vision: str) -> None:
         assert apart > (13 if a in usual and b in usual else 9), f"{a} and {b}: {apart:.1f}"
 
 
-def test_every_component_has_a_colour_of_its_own() -> None:
+def test_every_component_has_its_own_colour() -> None:
     assert tuple(COLOURS) == ("embedding", "other_embedding", "position", "qkv", "output_projection", "mlp", "router", "experts", "shared_experts",
                               "mixer", "norm", "lm_head", "other", "vision", "audio", "projector") == COMPONENTS  # fmt: skip
     assert len(set(COLOURS.values())) == len(COMPONENTS)
@@ -255,7 +255,7 @@ def hostile_row(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_is_text_and_nothing_else(name: str) -> None:
+def test_a_hostile_name_is_escaped(name: str) -> None:
     expected = name.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e").replace("\n", "\\n")
     svg = plot_rows([hostile_row(name)])
     assert [text for _, text in read_bars(svg).names] == [expected]
@@ -269,20 +269,18 @@ def test_a_hostile_name_is_text_and_nothing_else(name: str) -> None:
 
 @pytest.mark.parametrize("format", ["png", "pdf"])
 @pytest.mark.parametrize("name", [*HOSTILE, "字" * 200, "W" * 200])
-def test_a_hostile_name_is_drawn_without_a_word_of_complaint(
-    name: str, format: Any, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_hostile_name_is_drawn_without_warnings(name: str, format: Any, capfd: pytest.CaptureFixture[str]) -> None:
     assert len(plot_rows([hostile_row(name)], format=format)) > 1000
     assert capfd.readouterr() == ("", "")
 
 
-def test_letters_that_a_picture_cannot_show_stand_there_as_their_escapes() -> None:
+def test_letters_that_the_font_lacks_are_escaped() -> None:
     assert plot_rows([hostile_row("模型 é")], format="png") == plot_rows(
         [hostile_row("\\u6a21\\u578b é")], format="png"
     )
 
 
-def test_an_estimates_claims_are_text_and_nothing_else() -> None:
+def test_the_text_of_an_estimate_is_escaped() -> None:
     row = hostile_row("x") | {"estimate": True, "claimed_total": "<script>$x^2$</script>"}
     assert "third-party estimate: <script>$x^2$</script>" in read_bars(plot_rows([row, hostile_row("y")])).texts
 
@@ -291,7 +289,7 @@ def test_an_estimates_claims_are_text_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("format", ENDINGS.values())
-def test_the_same_models_give_the_same_bytes_whatever_the_readers_style(format: Any) -> None:
+def test_the_same_models_give_the_same_bytes_in_every_matplotlib_style(format: Any) -> None:
     first = plot(["gpt2-small", "mixtral-8x7b"], format=format)
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "svg.fonttype": "path"}):
         assert plot(["gpt2-small", "mixtral-8x7b"], format=format) == first
@@ -299,7 +297,7 @@ def test_the_same_models_give_the_same_bytes_whatever_the_readers_style(format: 
     assert not re.search(rb"20\d\d-\d\d-\d\d|D:20\d\d|Matplotlib v", first)
 
 
-def test_no_window_opens_and_a_readers_broken_style_is_no_concern(tmp_path: Path) -> None:
+def test_no_window_opens_and_a_broken_style_of_the_user_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "matplotlibrc").write_text("nonsense: 3\nfont.size: abc\n", encoding="utf-8")
     code = "from paramcount.cli import main\ntry: main(['compare', 'gpt2-small', '--csv', '--plot', 'out.svg'])\nfinally:\n import sys; print('matplotlib.pyplot' in sys.modules)"
     env = {"PYTHONPATH": str(Path(pc.__file__).parents[1]), "MPLBACKEND": "nonsense", "MPLCONFIGDIR": str(tmp_path)}
@@ -308,7 +306,7 @@ def test_no_window_opens_and_a_readers_broken_style_is_no_concern(tmp_path: Path
     assert Path("out.svg").read_bytes() == plot(["gpt2-small"])
 
 
-def test_the_table_is_printed_as_ever_and_the_ending_chooses(run: Runner) -> None:
+def test_plot_still_prints_the_table_and_the_extension_selects_the_format(run: Runner) -> None:
     usual = run("compare", "gpt2-small", "mixtral-8x7b")
     for name in ("out.svg", "out.PNG", "out.pdf"):
         assert run("compare", "gpt2-small", "mixtral-8x7b", "--plot", name) == usual
@@ -343,17 +341,17 @@ def test_the_table_is_printed_as_ever_and_the_ending_chooses(run: Runner) -> Non
         (["--plot", "out.svg", "--csv", "--json"], "two output formats: csv and json (expected one of them)"),
     ],
 )
-def test_what_cannot_be_plotted_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_plot_is_an_error(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command_error(capsys, "compare", "gpt2-small", *args) == message
 
 
-def test_a_wrong_ending_is_refused_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_extension_is_an_error_before_any_model_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_error(capsys, "compare", "no-such-model", "--plot", "out.gif").startswith(
         "--plot: unknown extension '.gif'"
     )
 
 
-def test_a_wrong_column_leaves_no_plot_behind(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_column_writes_no_plot(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean total?" in command_error(
         capsys, "compare", "gpt2-small", "--sort", "totl", "--plot", "out.svg"
     )
@@ -368,7 +366,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on a file's size")
-def test_where_the_space_ends_an_older_picture_stays() -> None:
+def test_a_full_disk_leaves_the_older_picture() -> None:
     Path("out.png").write_bytes(b"old")
     before = list_directory()
     code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); from paramcount.output.files import write_atomically; write_atomically('out.png', bytes(9999), '--plot')"
@@ -390,12 +388,12 @@ def test_where_the_space_ends_an_older_picture_stays() -> None:
         ({"scale": "lgo"}, r"^scale = 'lgo' \(expected linear or log\); did you mean log\?$"),
     ],
 )
-def test_a_wrong_word_from_python_is_refused(wrong: dict[str, Any], message: str) -> None:
+def test_an_unknown_format_or_scale_is_an_error(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ParamcountError, match=message):
         plot(["gpt2-small"], **wrong)
 
 
-def test_nothing_to_plot_and_too_much_are_refused() -> None:
+def test_no_models_and_too_many_models_are_errors() -> None:
     with pytest.raises(ParamcountError, match=r"^no models to plot \(expected at least one\)$"):
         plot([])
     with pytest.raises(ParamcountError, match=r"^1,001 models in one plot \(expected at most 1,000\)$"):

@@ -46,7 +46,7 @@ released files: 137,022,720 = total 124,439,808 + legacy buffers 12,582,912
 """
 
 
-def test_a_model_by_name_prints_the_answer_its_proof_and_the_arithmetic(run: Runner) -> None:
+def test_show_prints_the_total_its_verification_and_the_arithmetic(run: Runner) -> None:
     assert run("gpt2-small") == Run(0, GPT2, "")
 
 
@@ -58,7 +58,7 @@ def test_common_spellings_find_the_same_entry(run: Runner, spelling: str, monkey
     assert run(spelling).out == run("show", "gpt2-small").out
 
 
-def test_a_mixture_says_what_is_active_and_what_stands_beside(run: Runner) -> None:
+def test_a_mixture_of_experts_shows_active_parameters_and_those_outside_the_total(run: Runner) -> None:
     out = run("deepseek-v3").out
     for figure in (
         "671,026,404,352",
@@ -71,7 +71,7 @@ def test_a_mixture_says_what_is_active_and_what_stands_beside(run: Runner) -> No
         assert figure in out
 
 
-def test_an_entry_nobody_checked_says_so(run: Runner) -> None:
+def test_an_unverified_entry_is_marked(run: Runner) -> None:
     assert "unverified" in run("qwen-1.8b").out.splitlines()[0]
     assert run("verify", "qwen-1.8b").code == 0
 
@@ -88,7 +88,7 @@ def test_every_model_is_readable_within_the_width(
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_a_comparison_keeps_to_the_width_and_loses_no_column(
+def test_a_comparison_fits_the_width_and_keeps_every_column(
     run: Runner, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
@@ -160,7 +160,7 @@ def test_one_model_with_an_option_of_compare_is_compared(run: Runner) -> None:
         assert run(*line).code == 0
 
 
-def test_columns_pick_and_sort_sorts(run: Runner) -> None:
+def test_columns_selects_and_sort_sorts(run: Runner) -> None:
     out = run("compare", "gpt2-*", "--columns", "total,n_layers", "--sort", "-total", "--csv").out
     assert (
         out
@@ -194,7 +194,7 @@ class Cells(HTMLParser):
         self.texts.append(data.strip())
 
 
-def test_every_format_carries_the_same_total(run: Runner) -> None:
+def test_every_format_has_the_same_total(run: Runner) -> None:
     for command in (
         ["show", "llama-3.1-8b"],
         ["compare", "llama-3.1-8b", "gpt2-small"],
@@ -211,7 +211,7 @@ def test_every_format_carries_the_same_total(run: Runner) -> None:
         assert any("8,030,261,248" in text for text in parser.texts)
 
 
-def test_json_of_a_verification_holds_numbers_and_the_figures_as_printed(run: Runner) -> None:
+def test_json_of_a_verification_has_numbers_and_the_published_texts(run: Runner) -> None:
     checks = json.loads(run("verify", "deepseek-v3", "--json").out)["checks"]
     assert [(check["expected"], check["published"]) for check in checks[:2]] == [
         (671_026_404_352, None),
@@ -219,7 +219,7 @@ def test_json_of_a_verification_holds_numbers_and_the_figures_as_printed(run: Ru
     ]
 
 
-def test_json_of_a_verified_checkpoint_holds_bits_per_value_as_a_number(run: Runner, tmp_path: Path) -> None:
+def test_json_of_a_verified_checkpoint_has_bits_per_value_as_a_number(run: Runner, tmp_path: Path) -> None:
     saved = json.loads((Path(__file__).parent / "data" / "headers" / "llama-GPTQ.json").read_text(encoding="utf-8"))
     (tmp_path / "config.json").write_text(json.dumps(saved["config"]), encoding="utf-8")
     (tmp_path / "header.json").write_text(json.dumps(saved["header"]), encoding="utf-8")
@@ -234,7 +234,7 @@ def test_json_of_a_comparison_has_a_schema_version_and_plain_values(run: Runner)
     assert ",".join(data["models"][0]) == HEADER
 
 
-def test_an_output_file_chooses_the_format_by_its_ending(run: Runner, tmp_path: Path) -> None:
+def test_the_extension_of_the_output_file_selects_the_format(run: Runner, tmp_path: Path) -> None:
     for ending, beginning in (
         (".csv", "component,"),
         (".json", "{"),
@@ -248,7 +248,7 @@ def test_an_output_file_chooses_the_format_by_its_ending(run: Runner, tmp_path: 
         assert target.read_text(encoding="utf-8").startswith(beginning)
 
 
-def test_markdown_and_html_let_no_markup_through(run: Runner, tmp_path: Path) -> None:
+def test_markup_in_names_is_escaped_in_markdown_and_html(run: Runner, tmp_path: Path) -> None:
     source = (zoo.CONFIGS / "gpt/gpt2-small.yaml").read_text(encoding="utf-8")
     path = tmp_path / "evil.yaml"
     path.write_text(
@@ -268,7 +268,7 @@ def test_verify_compares_with_the_reference_and_every_published_figure(run: Runn
     assert "46,702,792,704" in done.out and "reference" in done.out
 
 
-def test_verify_exits_with_1_where_a_published_figure_does_not_match(run: Runner) -> None:
+def test_verify_exits_with_1_if_a_published_figure_does_not_match(run: Runner) -> None:
     done = run("verify", "qwen2.5-32b")
     assert (done.code, done.err) == (1, "")
     assert "differs" in done.out
@@ -284,7 +284,7 @@ def test_list_names_every_model_once(run: Runner) -> None:
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_help_ends_in_an_example_that_runs(
+def test_help_ends_with_an_example_that_runs(
     run: Runner, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
@@ -296,13 +296,13 @@ def test_help_ends_in_an_example_that_runs(
     assert run(*example.split()[2:]).code == 0
 
 
-def test_help_names_every_command_and_version_is_the_packages(run: Runner) -> None:
+def test_help_lists_every_command_and_version_is_that_of_the_package(run: Runner) -> None:
     out = run("--help").out
     assert all(command in out for command in COMMANDS)
     assert run("--version").out == f"paramcount {__version__}\n"
 
 
-def test_nothing_is_coloured_and_no_color_changes_nothing(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_gets_no_colours_with_and_without_no_color(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = run("gpt2-small").out
     monkeypatch.setenv("NO_COLOR", "1")
     assert run("gpt2-small").out == plain
@@ -347,7 +347,7 @@ def test_shell_completion_offers_commands_families_and_models(shell: str) -> Non
         ["show", "mod"],
     ],
 )
-def test_shell_completion_leaves_what_is_no_name_to_the_names_of_files(words: list[str]) -> None:
+def test_shell_completion_falls_back_to_file_names(words: list[str]) -> None:
     assert complete_words("bash", *words).split() == [f"file,{words[-1]}"]
 
 
@@ -394,7 +394,7 @@ def test_an_unknown_guide_is_an_error_with_the_nearest(run: Runner) -> None:
     )
 
 
-def test_a_guide_becomes_plain_text_of_the_width() -> None:
+def test_a_guide_is_rendered_as_plain_text_that_fits_the_width() -> None:
     text = "# Title\n\nA **bold** word and\na [link](page.md) to [a site](https://example.org).\n\n```\ncode  `x`\n```\n\n- item\n\n| a | b |\n|---|---|\n| 1 | x\\|y |\n"
     assert list(render_markdown(text, 40)) == [
         "Title",
@@ -415,7 +415,7 @@ def test_a_guide_becomes_plain_text_of_the_width() -> None:
 # ---- architectures
 
 
-def test_the_reference_classes_of_the_table_are_those_of_the_architectures() -> None:
+def test_the_table_has_the_reference_classes_of_the_architectures() -> None:
     path = Path(pc.__file__).parent / "architectures" / "references.json"
     found = {name: architecture(name).reference for name in ARCHITECTURES}
     assert json.loads(path.read_text(encoding="utf-8")) == found, f"write json.dumps(…, indent=1) of this to {path}"

@@ -77,7 +77,7 @@ def list_data(drawing: Drawing) -> list[str]:
 # ---- what is drawn
 
 
-def test_a_block_of_gpt2_shows_the_products_of_the_textbook() -> None:
+def test_a_layer_of_gpt2_shows_the_products_of_the_textbook() -> None:
     """[1024, 768] · [768, 64] = [1024, 64] for each of 12 heads, and so on: the shapes of Vaswani et al.
 
     (2017) with GPT-2's numbers.
@@ -103,7 +103,7 @@ def test_a_block_of_gpt2_shows_the_products_of_the_textbook() -> None:
     assert [text.text for text in drawing.texts if text.role == "note"] == ["mask", "softmax", "gelu"]
 
 
-def test_the_whole_of_gpt2_begins_with_the_tables_and_ends_with_the_next_word() -> None:
+def test_gpt2_begins_with_the_embeddings_and_ends_with_the_next_token() -> None:
     drawing = draw_layer("gpt2-small")
     first, *_, last = drawing.rectangles
     assert (first.label, first.shape, first.role) == ("token ids", "[1024]", "data")
@@ -113,7 +113,7 @@ def test_the_whole_of_gpt2_begins_with_the_tables_and_ends_with_the_next_word() 
     assert {"12 ×", "layers 0–11", "last position", "tied to wte.weight"} <= {text.text for text in drawing.texts}
 
 
-def test_attention_shows_queries_meeting_keys_and_what_the_mask_leaves() -> None:
+def test_attention_shows_queries_times_keys_and_the_unmasked_weights() -> None:
     drawing = draw_layer("llama-3.1-8b", 0)
     by_label = {r.label: r for r in drawing.rectangles}
     assert [
@@ -148,9 +148,7 @@ def test_a_window_is_a_band_below_the_diagonal() -> None:
         ("jamba-v0.1", 1, "16 experts, 2 active per token (first 12 shown)", 11, 1),
     ],
 )
-def test_experts_stand_behind_one_another_and_the_visited_are_dark(
-    name: str, layer: int, said: str, behind: int, dark: int
-) -> None:
+def test_experts_are_stacked_and_active_ones_are_dark(name: str, layer: int, said: str, behind: int, dark: int) -> None:
     drawing = draw_layer(name, layer)
     (frame,) = [frame for frame in drawing.frames if frame.role == "expert"]
     assert (frame.cards, frame.active) == (behind, dark)  # the front one is visited too
@@ -167,7 +165,7 @@ def test_experts_stand_behind_one_another_and_the_visited_are_dark(
         ("jamba-v0.1", "16 × 16 experts, 2 active per token (first 12 shown)"),
     ],
 )
-def test_experts_say_of_how_many_layers_they_are(name: str, expected: str) -> None:
+def test_experts_are_labelled_with_the_number_of_layers(name: str, expected: str) -> None:
     """config.json of DeepSeek-V3: 61 layers, first_k_dense_replace 3, n_routed_experts 256.
 
     Of Jamba: 32 layers, expert_layer_period 2.
@@ -175,7 +173,7 @@ def test_experts_say_of_how_many_layers_they_are(name: str, expected: str) -> No
     assert expected in {text.text for text in draw_layer(name).texts}
 
 
-def test_patches_of_an_image_have_an_embedding_of_their_own() -> None:
+def test_image_patches_have_an_embedding() -> None:
     """Gemma 3: SigLIP's convolution over patches of 14 or 16 pixels is no table of tokens."""
     labels = [label for label, _ in list_weights(draw_layer("gemma3"))]
     assert (labels.count("patch embedding"), labels.count("token embedding")) == (1, 1)
@@ -209,8 +207,8 @@ def test_relative_positions_are_added_to_the_attention_scores() -> None:
 
 
 @pytest.mark.parametrize("name", ["gemma3", "gemma-3-1b", "t5-small", "bart", "deepseek-v3"])
-def test_no_section_ends_in_the_air(name: str) -> None:
-    """What an arrow does not carry on ends in data."""
+def test_every_section_ends_with_data_or_an_arrow(name: str) -> None:
+    """Every line without an arrow after it ends at data."""
     drawing = draw_layer(name)
     starts = {arrow.points[0] for arrow in drawing.arrows}
     boxes = (
@@ -238,12 +236,12 @@ def test_the_layers_of_deepseek_v3_are_two_kinds() -> None:
     ("name", "layer", "shape"),
     [("jamba-v0.1", 0, "[8192, 16]"), ("mamba2", 0, "128 × [64, 128]"), ("qwen3-next-80b-a3b", 0, "32 × [128, 128]")],
 )
-def test_a_state_is_data(name: str, layer: int, shape: str) -> None:
+def test_a_recurrent_state_is_drawn_as_data(name: str, layer: int, shape: str) -> None:
     (state,) = [r for r in draw_layer(name, layer).rectangles if r.label == "recurrent state"]
     assert (state.role, state.shape) == ("data", shape)
 
 
-def test_an_encoder_is_drawn_before_its_decoder_which_says_where_keys_come_from() -> None:
+def test_an_encoder_is_drawn_before_its_decoder_and_labels_the_origin_of_keys() -> None:
     texts = [text.text for text in draw_layer("t5-small").texts]
     assert texts.index("encoder · layers 1–5") < texts.index("decoder · layers 1–5")
     assert "cross-attention" in texts
@@ -256,7 +254,7 @@ def test_an_encoder_is_drawn_before_its_decoder_which_says_where_keys_come_from(
 
 
 @pytest.mark.parametrize(("layer", "expected"), [(0, "mixer"), (1, "mixer"), (4, "qkv")])
-def test_a_layer_of_a_hybrid_is_of_its_kind(layer: int, expected: str) -> None:
+def test_a_layer_of_a_hybrid_model_has_its_own_kind(layer: int, expected: str) -> None:
     drawing = draw_layer("jamba-v0.1", layer)
     components = {
         step.component.partition(".")[0]
@@ -266,13 +264,13 @@ def test_a_layer_of_a_hybrid_is_of_its_kind(layer: int, expected: str) -> None:
     assert f"layer {layer}" in [text.text for text in drawing.texts]
 
 
-def test_a_layer_of_a_model_with_two_stacks_is_the_decoders() -> None:
+def test_a_layer_of_a_model_with_two_stacks_is_in_the_decoder() -> None:
     drawing = draw_layer("bart", 11)
     steps = trace_drawing(load_model("bart"), drawing).steps
     assert {steps[r.step].part for r in drawing.rectangles if r.role == "weight"} == {"decoder", "cross_attention"}
 
 
-def test_a_layer_says_what_stands_before_it() -> None:
+def test_a_layer_is_labelled_with_the_layer_before_it() -> None:
     assert [draw_layer("deepseek-v3", layer).rectangles[0].label for layer in (0, 1, 3, 60)] == [
         "from the embedding",
         "from layer 0",
@@ -290,7 +288,7 @@ def step_shapes(step: Step) -> tuple[str, tuple[Shape, ...]]:
 
 
 @in_batches("name", [*pick_structures(), *sorted(MODEL_TYPES)], size=8)
-def test_every_model_is_drawn_to_scale_without_anything_on_anything_else(name: str) -> None:
+def test_every_model_is_drawn_to_scale_without_overlaps(name: str) -> None:
     drawing = draw_layer(name)
     trace = trace_drawing(load_model(name), drawing)
     assert_to_scale(drawing)
@@ -313,12 +311,12 @@ def test_every_model_is_drawn_to_scale_without_anything_on_anything_else(name: s
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_no_arrow_of_a_known_model_runs_through_anything(name: str) -> None:
+def test_no_arrow_of_a_zoo_model_crosses_a_shape(name: str) -> None:
     assert count_crossings(draw_layer(name)) == 0
 
 
 @pytest.mark.parametrize("name", [*GOLDEN, "qwen3-next-80b-a3b", "gpt-oss-120b"])
-def test_what_is_grey_sums_to_the_parameters(name: str) -> None:
+def test_the_weights_in_a_drawing_sum_to_the_parameters(name: str) -> None:
     """The areas times their repeats, tied ones and buffers left out."""
     drawing, count = draw_layer(name), pc.count(name)
     steps = trace_drawing(load_model(name), drawing).steps
@@ -334,7 +332,7 @@ def test_what_is_grey_sums_to_the_parameters(name: str) -> None:
 
 
 @in_batches("name", [*pick_structures(), *sorted(MODEL_TYPES)], size=20)
-def test_a_block_is_a_small_file(name: str) -> None:
+def test_the_drawing_of_a_layer_is_a_small_file(name: str) -> None:
     """A block is smaller than the whole model with its repeats folded; where that is large, blocks are looked at."""
     if len(draw_layer(name).svg().encode()) >= LARGEST:
         layers = {
@@ -356,7 +354,7 @@ def test_the_largest_model_is_drawn_within_a_second() -> None:
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_the_file_is_the_golden_one(name: str) -> None:
+def test_the_svg_matches_the_golden_file(name: str) -> None:
     assert_golden(f"draw/{name}.svg", draw_layer(name).svg())
 
 
@@ -374,7 +372,7 @@ def test_the_same_model_gives_the_same_bytes_in_every_process() -> None:
 # ---- the picture comes from the declaration
 
 
-def test_another_size_is_another_picture() -> None:
+def test_another_size_changes_the_drawing() -> None:
     before, after = draw_layer("llama-3.1-8b", 0), draw_model(pc.what_if("llama-3.1-8b", d_ff=8192), layer=0)
     assert [shape for label, shape in list_weights(before) if label in ("gate", "up", "down")] == [
         "[4096, 14336]",
@@ -389,7 +387,7 @@ def test_another_size_is_another_picture() -> None:
     assert any("what if d_ff 14,336 → 8,192" in text.text for text in after.texts)
 
 
-def test_a_changed_declaration_is_a_changed_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_declaration_changes_the_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     from paramcount.architectures import llama
     from paramcount.flow import Data, norm
 
@@ -413,7 +411,7 @@ def test_a_changed_declaration_is_a_changed_picture(monkeypatch: pytest.MonkeyPa
 # ---- marks
 
 
-def test_what_does_not_fit_is_broken_and_the_legend_says_so() -> None:
+def test_long_matrices_are_truncated_and_the_legend_explains_it() -> None:
     drawing = draw_layer("llama-3.1-8b")
     assert {r.label for r in drawing.rectangles if r.broken and r.role == "weight"} == {"token embedding", "LM head"}
     legend = [text.text for text in drawing.texts if text.role == "legend"]
@@ -425,7 +423,7 @@ def test_what_does_not_fit_is_broken_and_the_legend_says_so() -> None:
     assert "truncated" not in few
 
 
-def test_edges_of_one_colour_are_equally_long_and_every_inner_size_has_one() -> None:
+def test_edges_of_one_colour_have_the_same_size_and_every_inner_dimension_has_a_colour() -> None:
     for name in GOLDEN:
         drawing = draw_layer(name)
         colours = list(drawing.colours.values())
@@ -434,7 +432,7 @@ def test_edges_of_one_colour_are_equally_long_and_every_inner_size_has_one() -> 
         assert {product.left[-1] for product in products} <= set(drawing.colours)
 
 
-def test_the_scale_is_measured_against_what_the_picture_says() -> None:
+def test_the_scale_in_the_legend_is_correct() -> None:
     """d_ff of 3,072 and heads of 64 numbers at 1 px = 10 numbers."""
     drawing = draw_layer("gpt2-small", 0)
     assert drawing.scale == 10
@@ -443,7 +441,7 @@ def test_the_scale_is_measured_against_what_the_picture_says() -> None:
 
 
 @pytest.mark.parametrize(("tokens", "thin", "broken"), [(5, True, False), (1024, False, False), (100_000, False, True)])
-def test_few_tokens_are_thin_and_many_are_broken(tokens: int, thin: bool, broken: bool) -> None:
+def test_few_tokens_are_thin_and_many_are_truncated(tokens: int, thin: bool, broken: bool) -> None:
     drawing = draw_model(load_model("llama-3.1-8b"), tokens=tokens, layer=0)
     (x, *_) = drawing.rectangles
     assert (x.rows, "rows" in x.thin, "rows" in x.broken) == (tokens, thin, broken)
@@ -451,7 +449,7 @@ def test_few_tokens_are_thin_and_many_are_broken(tokens: int, thin: bool, broken
     assert list(find_overlaps(drawing)) == []
 
 
-def test_a_small_model_is_drawn_larger_than_it_is() -> None:
+def test_a_small_model_has_several_pixels_per_element() -> None:
     config = {
         "model_type": "llama",
         "hidden_size": 8,
@@ -467,14 +465,14 @@ def test_a_small_model_is_drawn_larger_than_it_is() -> None:
     assert any("px = 1 element)" in text.text for text in drawing.texts)
 
 
-def test_tokens_are_as_many_as_the_model_takes_up_to_1024() -> None:
+def test_the_default_number_of_tokens_is_the_maximum_of_the_model_up_to_1024() -> None:
     assert [draw_layer(name).tokens for name in ("gpt2-small", "llama-3.1-8b", "bert")] == [1024, 1024, 512]
 
 
 # ---- files
 
 
-def test_an_svg_has_a_title_a_description_and_both_palettes() -> None:
+def test_an_svg_has_a_title_a_description_and_both_colour_schemes() -> None:
     root = parse_svg(draw_layer("gpt2-small").svg(id="a b"))
     ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
     assert ids == ["a-b-title", "a-b-desc", "a-b-head"]
@@ -504,7 +502,7 @@ def contrast_ratio(a: str, b: str) -> float:
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
-def test_every_text_can_be_read_on_its_ground(palette: dict[str, Any]) -> None:
+def test_every_text_has_enough_contrast(palette: dict[str, Any]) -> None:
     for ground in (palette["paper"], palette["inside"]):
         assert min(contrast_ratio(colour, ground) for colour in (palette["ink"], palette["soft"], *palette["k"])) >= 4.5
         assert min(contrast_ratio(palette[edge], ground) for edge in ("data-edge", "weight-edge", "line")) >= 3
@@ -520,7 +518,7 @@ def hostile_drawing() -> Drawing:
 
 
 @pytest.mark.parametrize("form", ["svg", "html"])
-def test_a_hostile_name_stays_text(form: str) -> None:
+def test_a_hostile_name_is_escaped(form: str) -> None:
     content = getattr(hostile_drawing(), form)()
     assert "<script" not in content
     assert "<img" not in content
@@ -533,11 +531,11 @@ def test_a_hostile_name_stays_text(form: str) -> None:
     assert parse_svg(draw_model(replace(load_model("gpt2-small"), name=HOSTILE)).svg()) is not None
 
 
-def test_a_hostile_id_stays_an_id() -> None:
+def test_a_hostile_id_is_escaped() -> None:
     assert parse_svg(draw_layer("gpt2-small").svg(id='"><script>'))[0].attrib["id"] == "---script--title"
 
 
-def test_the_page_needs_nothing_beside_it() -> None:
+def test_the_html_page_is_self_contained() -> None:
     page = draw_layer("gpt2-small").html()
     assert page.startswith("<!doctype html>\n<html lang")
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
@@ -547,7 +545,7 @@ def test_the_page_needs_nothing_beside_it() -> None:
     assert "<li>up: [1024, 768] · [768, 3072] = [1024, 3072]</li>" in page
 
 
-def test_a_png_shows_its_texts_with_the_font_that_the_extra_brings(tmp_path: Path, run: Runner) -> None:
+def test_a_png_uses_the_font_of_the_plot_extra(tmp_path: Path, run: Runner) -> None:
     resvg_py = pytest.importorskip("resvg_py")
     pytest.importorskip("matplotlib")
     target = tmp_path / "block.png"
@@ -575,7 +573,7 @@ def test_a_png_shows_its_texts_with_the_font_that_the_extra_brings(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_an_svg_draws_what_the_data_say(name: str) -> None:
+def test_the_svg_draws_the_shapes_of_the_drawing(name: str) -> None:
     """The path of each rectangle goes around its box, what is on it stays inside but for ragged breaks and coloured
     edges.
     """
@@ -591,7 +589,7 @@ def test_an_svg_draws_what_the_data_say(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_texts_need_no_more_room_than_they_are_given(name: str) -> None:
+def test_texts_fit_into_their_estimated_widths(name: str) -> None:
     """In DejaVu Sans, which is wider than most."""
     pytest.importorskip("matplotlib")
     from matplotlib.font_manager import FontProperties
@@ -607,14 +605,14 @@ def test_texts_need_no_more_room_than_they_are_given(name: str) -> None:
 
 
 @pytest.mark.parametrize("ending", ["svg", "SVG", "html", "htm"])
-def test_the_ending_chooses_the_format(ending: str, tmp_path: Path, run: Runner) -> None:
+def test_the_extension_selects_the_format(ending: str, tmp_path: Path, run: Runner) -> None:
     target = tmp_path / f"out.{ending}"
     assert run("draw", "gpt2-small", "-o", str(target)) == (0, "", "")
     drawing = draw_layer("gpt2-small")
     assert target.read_text(encoding="utf-8") == (drawing.html() if ending.startswith("htm") else drawing.svg())
 
 
-def test_a_dash_is_an_svg_on_the_screen(run: Runner) -> None:
+def test_a_dash_writes_an_svg_to_stdout(run: Runner) -> None:
     assert (
         run("draw", "gpt2-small", "--tokens", "7", "--layer", "2", "-o", "-").out
         == draw_model(load_model("gpt2-small"), tokens=7, layer=2).svg()
@@ -663,14 +661,14 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
         (["gpt2-small", "-o", "x.svg", "--set", "n_layers=0"], "gpt2-small: n_layers = 0 (expected a positive integer)"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_in_one_line(
+def test_bad_input_is_an_error_of_one_line(
     args: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert command_error(capsys, "draw", *args) == message
 
 
-def test_an_estimate_has_nothing_to_draw(
+def test_an_estimate_cannot_be_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -689,12 +687,12 @@ def test_a_png_without_the_extra_names_what_to_install(
 
 
 @pytest.mark.parametrize("layer", [True, 1.0, "1", -1, 10**40])
-def test_a_layer_that_is_no_number_is_refused(layer: Any) -> None:
+def test_an_invalid_layer_is_an_error(layer: Any) -> None:
     with pytest.raises(pc.ParamcountError, match=r"^(layer = |gpt2-small: layer 1[0,]+ does not exist)"):
         draw("gpt2-small", layer=layer)
 
 
-def test_a_model_without_end_of_kinds_is_refused() -> None:
+def test_a_model_with_too_many_kinds_of_layers_is_an_error() -> None:
     """Each layer of a pruned model may be a kind of its own."""
     blocks = [{"attention": {"no_op": True, "replace_with_linear": False, "n_heads_in_group": None}, "ffn": {"ffn_mult": 1 + i / 10, "no_op": False, "replace_with_linear": False}} for i in range(120)]  # fmt: skip
     config = {"model_type": "nemotron-nas", "num_hidden_layers": 120, "hidden_size": 4096, "block_configs": blocks}
@@ -706,7 +704,7 @@ def test_a_model_without_end_of_kinds_is_refused() -> None:
     assert draw(config, layer=7).rectangles
 
 
-def test_an_svg_needs_nothing_heavy() -> None:
+def test_an_svg_needs_no_heavy_imports() -> None:
     assert (
         list_loaded_packages(command_code(["draw", "deepseek-v3", "-o", "-"]))
         & {"numpy", "pandas", "matplotlib", "jinja2", "resvg_py"}
@@ -714,7 +712,7 @@ def test_an_svg_needs_nothing_heavy() -> None:
     )
 
 
-def test_it_is_public() -> None:
+def test_draw_is_in_the_python_api() -> None:
     assert pc.draw("gpt2-small", layer=0) == draw_layer("gpt2-small", 0)
     assert isinstance(draw_layer("gpt2-small").rectangles[0], Rectangle)
     assert isinstance(draw_layer("gpt2-small"), pc.Drawing)

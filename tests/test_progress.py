@@ -46,17 +46,17 @@ def record_progress(monkeypatch: pytest.MonkeyPatch, step: float) -> str:
     return terminal.getvalue()
 
 
-def test_what_takes_longer_than_a_second_has_a_bar_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_of_more_than_a_second_has_a_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     text = record_progress(monkeypatch, 0.6)
     assert "headers" in text
     assert [part for part in ("25%", "50%", "75%", "100%") if part in text] == ["25%", "50%", "75%", "100%"]
 
 
-def test_what_takes_less_than_a_second_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_of_less_than_a_second_has_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert record_progress(monkeypatch, 0.1) == ""
 
 
-def test_where_nobody_looks_nothing_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_progress_is_not_tracked(monkeypatch: pytest.MonkeyPatch) -> None:
     for stream in (io.StringIO(), None):
         monkeypatch.setattr(sys, "stderr", stream)
         with progress.progress_callback() as watch:
@@ -92,7 +92,7 @@ def test_every_command_that_reads_many_headers_has_a_bar_on_stderr(command: str,
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_where_stderr_is_no_terminal_nothing_is_written_there(
+def test_without_a_terminal_nothing_is_written_to_stderr(
     command: str, shards: str, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "DELAY", -1)

@@ -129,7 +129,7 @@ def any_page(request: pytest.FixtureRequest) -> Node:
 # ---- self-contained and passive
 
 
-def test_nothing_on_a_page_is_fetched_or_run(any_page: Node) -> None:
+def test_a_page_loads_nothing_and_runs_no_script(any_page: Node) -> None:
     for node in any_page.all():
         assert node.tag in PASSIVE
         for name, value in node.attributes.items():
@@ -177,7 +177,7 @@ def add_notes(model: zoo.Model, *notes: str) -> zoo.Model:
     return replace(model, entry=model.entry.model_copy(update={"notes": notes}))
 
 
-def test_a_hostile_entry_is_text_and_nothing_else() -> None:
+def test_a_hostile_entry_is_escaped() -> None:
     hostile, usual = (
         zoo.make_model(zoo.parse_entry(fill_entry(MARKUP))),
         zoo.make_model(zoo.parse_entry(fill_entry("usual"))),
@@ -194,7 +194,7 @@ def test_a_hostile_entry_is_text_and_nothing_else() -> None:
         assert link.attributes["href"].startswith(("#", "https://huggingface.co/%3Cscript%3E"))
 
 
-def test_control_characters_of_a_folders_name_are_escapes(tmp_path: Path) -> None:
+def test_control_characters_in_a_folder_name_are_escaped(tmp_path: Path) -> None:
     folder = tmp_path / "evil\x1b[2J\u202e<b>"
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
@@ -208,13 +208,13 @@ def test_control_characters_of_a_folders_name_are_escapes(tmp_path: Path) -> Non
 # ---- in order for those who listen
 
 
-def test_headings_go_down_by_one_and_there_is_one_title(any_page: Node) -> None:
+def test_heading_levels_are_consecutive_and_there_is_one_title(any_page: Node) -> None:
     levels = [int(node.tag[1]) for node in any_page.all("h1", "h2", "h3", "h4")]
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
 
 
-def test_every_reference_has_its_place_and_every_id_is_one(any_page: Node) -> None:
+def test_every_link_has_a_target_and_ids_are_unique(any_page: Node) -> None:
     ids = [node.attributes["id"] for node in any_page.all() if "id" in node.attributes]
     assert len(ids) == len(set(ids))
     for node in any_page.all():
@@ -224,7 +224,7 @@ def test_every_reference_has_its_place_and_every_id_is_one(any_page: Node) -> No
         assert set(targets) <= set(ids)
 
 
-def test_tables_have_captions_and_their_headings_say_of_what(any_page: Node) -> None:
+def test_tables_have_captions_and_header_cells_have_scopes(any_page: Node) -> None:
     tables = list(any_page.all("table"))
     assert tables
     for table in tables:
@@ -237,7 +237,7 @@ def test_tables_have_captions_and_their_headings_say_of_what(any_page: Node) -> 
         assert len(widths) == 1
 
 
-def test_pictures_and_what_scrolls_have_names_and_the_page_has_its_landmarks(any_page: Node) -> None:
+def test_pictures_and_scrolling_areas_have_labels_and_the_page_has_landmarks(any_page: Node) -> None:
     for node in any_page.all():
         if node.tag == "svg":
             assert node.attributes["role"] == "img" and ("aria-label" in node.attributes) != (
@@ -268,7 +268,7 @@ def parse_number(text: str) -> int:
     return int(text.replace(",", "").replace("− ", "-"))
 
 
-def test_the_components_are_those_of_the_count_and_sum_to_the_total(deepseek_page: Node) -> None:
+def test_components_equal_the_count_and_sum_to_the_total(deepseek_page: Node) -> None:
     heading, *rows, total = find_table(deepseek_page, "Parameters by component")
     assert heading == ["component", "parameters", "share", "active", "arithmetic"]
     assert (parse_number(total[1]), parse_number(total[3])) == (671_026_404_352, 37_552_282_624)
@@ -279,7 +279,7 @@ def test_the_components_are_those_of_the_count_and_sum_to_the_total(deepseek_pag
     assert ["router", "106,430,464", "0.0%", "106,430,464", "58 × 256 × 7,168"] in rows
 
 
-def test_the_formulas_sum_to_the_total_and_the_visits_to_what_is_active(deepseek_page: Node) -> None:
+def test_formulas_sum_to_the_total_and_active_formulas_to_the_active_count(deepseek_page: Node) -> None:
     _, *rows, total = find_table(deepseek_page, "Formulas, symbolic and with numbers")
     assert sum(parse_number(row[4]) for row in rows) == parse_number(total[4]) == 671_026_404_352
     assert ["embedding", "", "vocab_size · d_model", "129,280 · 7,168", "926,679,040"] in rows
@@ -291,7 +291,7 @@ def test_the_formulas_sum_to_the_total_and_the_visits_to_what_is_active(deepseek
     )
 
 
-def test_the_trace_marks_the_widths_that_meet_and_names_the_weights(deepseek_page: Node) -> None:
+def test_the_trace_highlights_inner_dimensions_and_names_weights(deepseek_page: Node) -> None:
     rows = find_table(deepseek_page, "The forward pass in shapes")
     assert ["LM head", "[7168] · [7168, 129280] = [129280]", "lm_head.weight"] in rows
     assert ["58 × MoE layer model.layers.{layer}   3–60"] in rows
@@ -300,7 +300,7 @@ def test_the_trace_marks_the_widths_that_meet_and_names_the_weights(deepseek_pag
     assert "‹" not in deepseek_page.text
 
 
-def test_published_figures_stand_with_their_verdict_source_and_reason(deepseek_page: Node) -> None:
+def test_published_figures_have_a_verdict_a_source_and_an_explanation(deepseek_page: Node) -> None:
     rows = find_table(deepseek_page, "Published figures")
     assert [
         "reference",
@@ -326,7 +326,7 @@ def test_published_figures_stand_with_their_verdict_source_and_reason(deepseek_p
     assert all(re.fullmatch(r"20\d\d-\d\d-\d\d", row[3]) for row in sources[1:])
 
 
-def test_every_model_has_a_drawing_and_several_have_bars(deepseek_page: Node, three_models_page: Node) -> None:
+def test_every_model_has_a_drawing_and_several_models_have_bars(deepseek_page: Node, three_models_page: Node) -> None:
     assert len(list(deepseek_page.all("svg"))) == 1
     assert len(list(three_models_page.all("svg"))) == 1 + 3
     (bars,) = [node for node in three_models_page.all("figure") if node.attributes.get("class") == "bars"]
@@ -344,7 +344,7 @@ def test_every_kind_of_model_is_drawn_and_traced(many_kinds_page: Node) -> None:
     )
 
 
-def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(three_models_page: Node) -> None:
+def test_several_models_are_compared_first_and_an_estimate_has_no_count(three_models_page: Node) -> None:
     rows = find_table(three_models_page, "Totals and sizes")
     assert [row[0] for row in rows] == ["model", "gpt2-small", "deepseek-v3", "jamba-v0.1", "gpt-4"]
     assert rows[2][1] == "671,026,404,352" and rows[4][1].startswith("~")
@@ -359,7 +359,7 @@ def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(thre
     assert "Drawing" not in articles[3].text
 
 
-def test_a_what_if_says_what_is_set_and_claims_no_proof(run: Runner) -> None:
+def test_a_what_if_states_the_changes_and_no_verification(run: Runner) -> None:
     done = run("report", "gpt2-small", "--set", "n_layers=40", "-o", "-")
     assert done.code == 0
     text = parse_page(done.out).text
@@ -367,7 +367,7 @@ def test_a_what_if_says_what_is_set_and_claims_no_proof(run: Runner) -> None:
     assert "= published" not in text and "unverified" not in text and "No published figures." in text
 
 
-def test_a_table_of_positions_that_is_shorter_than_the_usual_text_is_no_obstacle() -> None:
+def test_a_model_with_few_positions_is_traced_with_fewer_tokens() -> None:
     text = parse_page(report([{"model_type": "gpt2", "n_positions": 3}])).text
     assert "The forward pass of 3 tokens" in text and "not traced" not in text
 
@@ -394,7 +394,9 @@ def test_ten_models_take_seconds() -> None:
 # ---- the command
 
 
-def test_the_page_goes_to_a_file_or_to_the_screen(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_is_written_to_a_file_or_to_stdout(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("report", "gpt2-small", "-o", "out.HTML") == (0, "", "")
     html = Path("out.HTML").read_text(encoding="utf-8")
@@ -419,14 +421,14 @@ def test_the_page_goes_to_a_file_or_to_the_screen(run: Runner, tmp_path: Path, m
         ([], "missing argument MODEL...; run `paramcount report --help`"),
     ],
 )
-def test_what_cannot_be_reported_is_refused(
+def test_an_invalid_request_is_an_error(
     args: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert command_error(capsys, "report", *args) == message
 
 
-def test_too_many_models_and_none_are_refused() -> None:
+def test_too_many_models_and_no_models_are_errors() -> None:
     with pytest.raises(pc.ParamcountError, match=r"^201 models in one report \(expected at most 200\)$"):
         render_page([zoo.load_entry("gpt2-small")] * 201)
     with pytest.raises(pc.ParamcountError, match=r"^no models to report on \(expected at least one\)$"):

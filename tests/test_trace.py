@@ -27,11 +27,11 @@ GOLDEN = ["gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0
 
 
 @pytest.mark.parametrize("id", GOLDEN)
-def test_the_text_is_the_golden_one(id: str, run: Runner) -> None:
+def test_the_output_matches_the_golden_file(id: str, run: Runner) -> None:
     assert_golden(f"trace/{id}.txt", run("trace", id).out)
 
 
-def test_the_walk_through_gpt2_is_that_of_the_paper(run: Runner) -> None:
+def test_the_trace_of_gpt2_matches_the_paper(run: Runner) -> None:
     """Radford et al. 2019: 12 layers, 12 heads, d_model 768, context 1024, vocabulary 50257."""
     out = run("trace", "gpt2-small", "--tokens", "5", "--pad", "1024").out
     for line in (
@@ -52,7 +52,7 @@ def test_the_walk_through_gpt2_is_that_of_the_paper(run: Runner) -> None:
 
 
 @in_batches("id", IDS, size=80)
-def test_widths_that_are_marked_alike_are_equal(id: str) -> None:
+def test_marked_dimensions_are_equal(id: str) -> None:
     told = "\n".join(row[1] for row in build_table(trace(id)).rows)
     marked = re.findall(r"‹(\w+)›\] · \[‹(\w+)›", told)
     assert len(marked) > 2
@@ -60,7 +60,7 @@ def test_widths_that_are_marked_alike_are_equal(id: str) -> None:
 
 
 @in_batches("id", IDS, size=40)
-def test_with_every_layer_each_tensor_outside_the_experts_is_met_under_its_own_name(id: str) -> None:
+def test_with_full_each_tensor_outside_the_experts_appears_under_its_own_name(id: str) -> None:
     met = [
         (held.name, held.stored)
         for step in with_every_layer(trace(id)).steps
@@ -77,12 +77,12 @@ def test_with_every_layer_each_tensor_outside_the_experts_is_met_under_its_own_n
     assert sorted(met) == sorted(expected)
 
 
-def test_with_every_layer_they_run_in_their_order() -> None:
+def test_with_full_layers_are_in_order() -> None:
     names = [step.layers[0].name for step in with_every_layer(trace("deepseek-v3")).steps if step.layers]
     assert list(dict.fromkeys(names)) == [f"model.layers.{i}" for i in range(61)]
 
 
-def test_layers_of_several_kinds_run_in_their_order_too() -> None:
+def test_with_full_layers_of_several_kinds_are_in_order() -> None:
     """Jamba, arXiv:2403.19887, section 3.1: one layer in eight attends, every second has experts."""
     steps = with_every_layer(trace("jamba-v0.1")).steps
     attending = list(dict.fromkeys(step.layers[0].name for step in steps if step.op == "QKᵀ"))
@@ -91,7 +91,7 @@ def test_layers_of_several_kinds_run_in_their_order_too() -> None:
     assert names == [f"model.layers.{i}" for i in range(32)]
 
 
-def test_too_many_layers_to_be_told_one_by_one_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_full_with_too_many_layers_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 2**31}), encoding="utf-8")
     assert "at most 100,000; omit --full to show identical layers once" in command_error(
@@ -130,16 +130,16 @@ def test_json_has_every_field(run: Runner) -> None:
     assert data["pattern"] == 32 * 32 * 100
 
 
-def test_a_cache_of_a_long_text_has_the_size_that_people_work_out_by_hand() -> None:
-    """2 · layers · key heads · width · tokens: 128 kB a token in BF16 for Llama 3.1 8B, 1.5 MB for GPT-3 of 12,288 · 96
-    layers · 2 · 2 bytes.
+def test_a_kv_cache_of_a_long_text_has_the_size_computed_by_hand() -> None:
+    """2 · layers · KV heads · head size · tokens. In BF16 128 kB per token for Llama 3.1 8B; for GPT-3, 2 · 96 · 12,288
+    elements of 2 bytes are 4.5 MB per token.
     """
-    assert 2 * (trace("llama-3.1-8b", past=131071).cached_elements or 0) == 131072 * 2 * 32 * 8 * 128 * 2
+    assert trace("llama-3.1-8b", past=131071).cached_elements == 131072 * 2 * 32 * 8 * 128
     assert trace("gpt-3", tokens=2048).cached_elements == 2048 * 2 * 96 * 12288
 
 
 @in_batches("id", IDS, size=80)
-def test_numbers_in_the_patterns_sum_up(id: str) -> None:
+def test_elements_of_attention_scores_add_up(id: str) -> None:
     found = trace(id, tokens=7)
     shapes = [
         (step.out, prod(scope.copies for scope in step.layers))
@@ -191,11 +191,11 @@ def test_numbers_in_the_patterns_sum_up(id: str) -> None:
         ),
     ],
 )
-def test_what_cannot_be_sent_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_input_is_an_error(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command_error(capsys, "trace", "gpt2-small", *args) == message
 
 
-def test_real_weights_say_what_comes_next(tmp_path: Path, run: Runner) -> None:
+def test_weights_and_a_text_give_the_next_tokens(tmp_path: Path, run: Runner) -> None:
     """The expected logits are those of the reference implementation for the same weights and ids:
     tests/data/gpt2_logits.json.
     """
@@ -218,24 +218,24 @@ def test_real_weights_say_what_comes_next(tmp_path: Path, run: Runner) -> None:
     } - made == {(SIZES.vocab_size,)}
 
 
-def test_weights_of_another_architecture_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_weights_of_another_architecture_are_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     message = command_error(capsys, "trace", "llama-3.1-8b", "--weights", "w", "--text", "a")
     assert message == "--weights: not available for the architecture llama (expected a model of the architecture gpt2)"
 
 
-def test_more_tokens_than_the_context_that_was_published_are_a_warning(run: Runner) -> None:
+def test_more_tokens_than_the_published_context_length_cause_a_warning(run: Runner) -> None:
     done = run("trace", "llama-3.1-8b", "--tokens", "131073")
     assert done.code == 0
     assert done.err == "warning: 131,073 tokens exceed the published context length of 131,072\n"
 
 
-def test_a_what_if_says_what_was_changed(run: Runner) -> None:
+def test_a_what_if_states_the_changes(run: Runner) -> None:
     out = run("trace", "gpt2-small", "--set", "n_layers=3").out
     assert "n_layers 12 → 3" in out
     assert "3 × layer" in out
 
 
-def test_a_hostile_name_stays_on_its_line(tmp_path: Path, run: Runner) -> None:
+def test_a_hostile_name_stays_on_one_line(tmp_path: Path, run: Runner) -> None:
     folder = tmp_path / "a\x1b[31m"
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")

@@ -86,7 +86,7 @@ def count_elements(shape: Shape) -> int | None:
 
 
 @in_batches("model", MODELS, size=20)
-def test_in_every_product_the_inner_widths_are_equal(model: zoo.Model) -> None:
+def test_the_inner_dimensions_of_every_product_are_equal(model: zoo.Model) -> None:
     for found in list_traces(model):
         for step in found.steps:
             if step.product:
@@ -106,7 +106,7 @@ def nesting_depth(step: Step) -> int:
 
 
 @in_batches("model", MODELS, size=20)
-def test_what_goes_into_a_step_is_what_the_steps_that_it_reads_have_given(model: zoo.Model) -> None:
+def test_the_inputs_of_a_step_are_the_outputs_of_the_steps_that_it_reads(model: zoo.Model) -> None:
     for found in list_traces(model):
         for i, step in enumerate(found.steps):
             read = [found.steps[before] for before in step.reads]
@@ -124,7 +124,7 @@ def test_what_goes_into_a_step_is_what_the_steps_that_it_reads_have_given(model:
 
 
 @in_batches("model", MODELS, size=20)
-def test_nothing_but_the_last_row_goes_on_behind_it(model: zoo.Model) -> None:
+def test_steps_after_the_last_position_depend_on_it(model: zoo.Model) -> None:
     for found in list_traces(model):
         behind: set[int] = set()
         for i, step in enumerate(found.steps):
@@ -135,7 +135,7 @@ def test_nothing_but_the_last_row_goes_on_behind_it(model: zoo.Model) -> None:
 
 
 @in_batches("model", MODELS, size=20)
-def test_several_texts_have_the_same_steps_with_an_axis_in_front(model: zoo.Model) -> None:
+def test_a_batch_has_the_same_steps_with_a_batch_axis(model: zoo.Model) -> None:
     one, three = trace_model(model, TraceOptions(5)), trace_model(model, TraceOptions(5, batch=3))
     assert [(step.op, step.name, step.reads) for step in three.steps] == [
         (step.op, step.name, step.reads) for step in one.steps
@@ -154,7 +154,7 @@ def test_several_texts_have_the_same_steps_with_an_axis_in_front(model: zoo.Mode
 
 
 @in_batches("model", MODELS, size=20)
-def test_a_token_behind_a_cache_meets_the_weights_that_a_text_meets(model: zoo.Model) -> None:
+def test_decoding_uses_the_weights_that_a_prompt_uses(model: zoo.Model) -> None:
     """But those of what went in before: another text, a picture."""
     try:
         after = {held.name for step in trace_model(model, TraceOptions(1, past=6)).steps for held in step.weights}
@@ -173,7 +173,7 @@ def test_a_token_behind_a_cache_meets_the_weights_that_a_text_meets(model: zoo.M
 
 
 @in_batches("model", MODELS, size=20)
-def test_what_is_kept_of_a_text_is_what_the_next_token_finds(model: zoo.Model) -> None:
+def test_the_cache_after_a_text_is_the_cache_that_decoding_reads(model: zoo.Model) -> None:
     longest = 100  # more than any text here
     source = longest if has_encoder_input(model) else None
     try:
@@ -199,7 +199,7 @@ def test_what_is_kept_of_a_text_is_what_the_next_token_finds(model: zoo.Model) -
 
 
 @in_batches("model", MODELS, size=40)
-def test_every_declared_weight_stands_in_one_step(model: zoo.Model) -> None:
+def test_every_declared_weight_is_in_one_step(model: zoo.Model) -> None:
     out, part = next(iter(list_flows(model.sizes, model.reading.head)))
     declared = Counter(record.name for record in list_weights(out, part))
     found = trace_model(model, TraceOptions(5))
@@ -207,7 +207,7 @@ def test_every_declared_weight_stands_in_one_step(model: zoo.Model) -> None:
 
 
 @in_batches("model", MODELS, size=40)
-def test_what_the_steps_hold_sums_to_the_total(model: zoo.Model) -> None:
+def test_the_weights_of_the_steps_sum_to_the_total(model: zoo.Model) -> None:
     total = 0
     for step in trace_model(model, TraceOptions(5)).steps:
         copies = prod(scope.copies for scope in step.scopes)
@@ -218,7 +218,7 @@ def test_what_the_steps_hold_sums_to_the_total(model: zoo.Model) -> None:
 
 
 @in_batches("model", MODELS, size=40)
-def test_a_weight_is_stored_in_a_trace_as_in_the_tensors_of_the_count(model: zoo.Model) -> None:
+def test_stored_shapes_in_a_trace_are_those_of_the_count(model: zoo.Model) -> None:
     """Also if the experts' matrices are one tensor: [experts, in, out], [experts, out, in] or, in DBRX, [experts *
     d_ff, d_model].
     """
@@ -233,7 +233,7 @@ def test_a_weight_is_stored_in_a_trace_as_in_the_tensors_of_the_count(model: zoo
 
 
 @in_batches("model", MODELS, size=40)
-def test_what_is_multiplied_is_what_is_stored_of_one_expert(model: zoo.Model) -> None:
+def test_the_multiplied_shape_of_an_expert_is_its_share_of_the_stored_tensor(model: zoo.Model) -> None:
     for step in trace_model(model, TraceOptions(5)).steps:
         for held in step.weights:
             stacked = prod(map(int, held.stored)) != prod(map(int, held.shape))
@@ -242,7 +242,7 @@ def test_what_is_multiplied_is_what_is_stored_of_one_expert(model: zoo.Model) ->
             assert len(held.stored) - len(held.shape) in ((0, 1) if stacked else (0,))
 
 
-def test_the_operations_that_are_not_traced_are_these_and_no_more() -> None:
+def test_exactly_these_operations_are_not_described() -> None:
     found: dict[str, set[str]] = {}
     documents = [case["config"] for of_type in CASES.values() for case in of_type if "total" in case]
     documents += [
@@ -256,7 +256,7 @@ def test_the_operations_that_are_not_traced_are_these_and_no_more() -> None:
     assert found == NOT_TRACED
 
 
-def test_no_operation_is_described_that_no_declaration_has() -> None:
+def test_every_described_operation_is_declared_somewhere() -> None:
     root = Path(pc.__file__).parent
     folders = (
         *root.glob("flow/*.py"),

@@ -53,7 +53,7 @@ def expand_layers(found: Trace) -> list[Step]:
 
 
 @pytest.mark.parametrize("n_tokens", [1, 5, 13])
-def test_the_trace_of_gpt2_is_shape_by_shape_what_a_forward_pass_produces(n_tokens: int) -> None:
+def test_the_trace_of_gpt2_has_the_shapes_of_a_real_forward_pass(n_tokens: int) -> None:
     told = expand_layers(trace({"architecture": "gpt2", "config": SIZES.model_dump()}, tokens=n_tokens))
     made = run_gpt2(n_tokens)
     # The pass makes no array of the mask alone and none of the last row; its logits are of every row.
@@ -76,7 +76,7 @@ def steps_with_op(found: Trace, op: str) -> list[Step]:
     return [step for step in found.steps if step.op == op]
 
 
-def test_five_tokens_go_through_gpt2_as_the_paper_has_it() -> None:
+def test_the_trace_of_five_tokens_through_gpt2_matches_the_paper() -> None:
     """Radford et al. 2019, table 2: 12 layers of 768; vocabulary 50,257, context 1,024.
 
     12 heads of 64, a feed-forward of 4 x 768.
@@ -126,7 +126,7 @@ def test_five_tokens_go_through_gpt2_as_the_paper_has_it() -> None:
     assert found.cached_elements == 12 * 2 * 5 * 768  # of the five tokens, not of the zeros
 
 
-def test_keys_and_values_are_made_of_the_latents_of_all_tokens() -> None:
+def test_keys_and_values_are_computed_from_the_latents_of_all_tokens() -> None:
     """DeepSeek-V2, arXiv:2405.04434, section 2.1: 128 heads of 128 beside a rotated 64, out of a latent of 512 that is
     cached.
     """
@@ -141,7 +141,7 @@ def test_keys_and_values_are_made_of_the_latents_of_all_tokens() -> None:
     assert found.attention_scores == 61 * 128 * 100
 
 
-def test_several_tokens_behind_a_window_see_their_own_windows() -> None:
+def test_several_decoded_tokens_have_their_own_windows() -> None:
     """Three tokens after nine, each in a window of five: keys of the four before the first, and of the three."""
     found = trace({"model_type": "mistral", "num_hidden_layers": 1, "sliding_window": 5}, tokens=3, past=9)
     assert [step.out for step in steps_with_op(found, "QKᵀ")] == [(32, 3, 4 + 3)]
@@ -151,7 +151,7 @@ def test_several_tokens_behind_a_window_see_their_own_windows() -> None:
     assert [kept.shapes for kept in found.cache] == [((4, 8, 128), (4, 8, 128))]
 
 
-def test_what_goes_on_behind_layers_comes_out_of_the_last_of_them() -> None:
+def test_steps_after_a_stack_read_its_last_layer() -> None:
     kinds = ["sliding_attention", "full_attention", "sliding_attention"]
     found = trace({"model_type": "gemma3_text", "num_hidden_layers": 3, "layer_types": kinds})
     (last,) = [step for step in found.steps if step.name == "model.norm"]
@@ -161,7 +161,7 @@ def test_what_goes_on_behind_layers_comes_out_of_the_last_of_them() -> None:
     assert not found.steps[first["sliding_attention"].reads[0]].under
 
 
-def test_a_kind_of_layer_reads_the_layer_before_its_first_one() -> None:
+def test_a_kind_of_layer_reads_the_layer_before_its_first() -> None:
     """Of eight of Jamba's layers the fifth attends, every second has experts: 0 1 2 3 are of two kinds in turn, 4 is
     behind one of 1 and 3.
     """
@@ -175,7 +175,7 @@ def test_a_kind_of_layer_reads_the_layer_before_its_first_one() -> None:
     }
 
 
-def test_distances_are_the_same_in_every_text() -> None:
+def test_relative_distances_have_no_batch_axis() -> None:
     found = trace("t5-small", tokens=3, source=4, batch=2)
     assert {step.out for step in steps_with_op(found, "distances")} == {(3, 3), (4, 4)}
     assert {step.inputs for step in steps_with_op(found, "relative bias")} == {
@@ -190,18 +190,17 @@ def test_distances_are_the_same_in_every_text() -> None:
 @pytest.mark.parametrize(
     "name", [name for name, of_type in CASES.items() if any("vision_config" in case["config"] for case in of_type)]
 )
-def test_towers_see_all_at_once_and_keep_nothing(name: str) -> None:
-    """But for what mllama's text looks at. A token that is decoded stands for no picture."""
+def test_vision_encoders_have_no_mask_and_no_cache(name: str) -> None:
+    """Except mllama, whose cross-attention layers cache the keys of images. Decoding computes nothing for images."""
     for config in [case["config"] for case in CASES[name] if "total" in case]:
         found, after = (
             trace_model(loading.load(config), TraceOptions(5)),
             trace_model(loading.load(config), TraceOptions(1, past=9)),
         )
         assert [step.part for step in steps_with_op(found, "mask") if step.part in ("vision", "audio")] == []
-        assert (
-            name.startswith("mllama")
-            or [kept for kept in found.cache if kept.shapes[0][0] in ("patches", "frames")] == []
-        )
+        has_image_cache = any(entry.shapes[0][0] in ("patches", "frames") for entry in found.cache)
+        has_cross_attention = bool(config.get("text_config", {}).get("cross_attention_layers"))
+        assert has_image_cache == (name.startswith("mllama") and has_cross_attention)
         assert [
             step
             for step in after.steps
@@ -210,7 +209,7 @@ def test_towers_see_all_at_once_and_keep_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "t5.T5EncoderModel", "distilbert", "electra"])
-def test_an_encoder_has_no_mask_and_gives_something_for_every_token(name: str) -> None:
+def test_an_encoder_has_no_mask_and_an_output_for_every_token(name: str) -> None:
     configs = [case["config"] for case in CASES[name] if "total" in case and not case["config"].get("is_decoder")]
     assert configs
     for config in configs:
@@ -220,7 +219,7 @@ def test_an_encoder_has_no_mask_and_gives_something_for_every_token(name: str) -
         assert found.cache == ()
 
 
-def test_a_bidirectional_window_reaches_both_ways() -> None:
+def test_a_bidirectional_window_extends_in_both_directions() -> None:
     """As far as sliding_window says: T5Gemma's encoder, transformers' create_bidirectional_sliding_window_mask."""
     config = next(case["config"] for case in CASES["t5gemma"] if "total" in case)
     notes = {
@@ -231,7 +230,7 @@ def test_a_bidirectional_window_reaches_both_ways() -> None:
     assert notes == {f"each token attends to tokens up to {config['encoder']['sliding_window']} positions away"}
 
 
-def test_scores_get_their_biases_between_queries_and_keys_and_the_mask() -> None:
+def test_biases_are_added_to_the_scores_before_the_mask() -> None:
     """T5, arXiv:1910.10683, section 2.1: a number for each head is added to the logit of the attention weights."""
     found = trace("t5-small", tokens=3, source=4)
     inside = [step.op for step in found.steps if step.part == "decoder" and step.heads == 8 and step.out == (8, 3, 3)]
@@ -242,13 +241,13 @@ def test_scores_get_their_biases_between_queries_and_keys_and_the_mask() -> None
     assert table == "decoder.block.{layer}.layer.0.SelfAttention.relative_attention_bias"
 
 
-def test_a_window_that_a_config_asks_for_and_no_field_knows_is_a_warning() -> None:
+def test_a_window_that_is_not_described_causes_a_warning() -> None:
     warning = "use_sliding_window = true is not described; every layer is traced with full attention"
     assert trace({"model_type": "qwen2", "use_sliding_window": True}).warnings == (warning,)
     assert trace({"model_type": "qwen2"}).warnings == trace("mistral-7b-v0.1").warnings == ()
 
 
-def test_grouped_queries_share_their_keys_while_decoding() -> None:
+def test_grouped_queries_share_keys_when_decoding() -> None:
     """Llama 3.1 8B: 32 heads on 8 of keys and values, each 128 wide (arXiv:2407.21783, table 3)."""
     found = trace("llama-3.1-8b", past=99)
     (queries,), (keys,) = steps_with_text(found, "queries"), steps_with_text(found, "keys")
@@ -258,26 +257,26 @@ def test_grouped_queries_share_their_keys_while_decoding() -> None:
     assert (scores.inputs, scores.out, scores.heads) == (((1, 32, 128), (100, 8, 128)), (32, 1, 100), 32)
 
 
-def test_a_latent_cache_holds_576_numbers_a_token_and_layer() -> None:
+def test_a_latent_cache_has_576_elements_per_token_and_layer() -> None:
     """DeepSeek-V3: a latent of 512 and a rotated key of 64 (arXiv:2412.19437, section 4.2), 61 layers."""
     assert trace("deepseek-v3", tokens=10).cached_elements == 10 * 61 * (512 + 64)
 
 
-def test_a_window_bounds_what_a_token_sees_and_what_is_kept() -> None:
+def test_a_window_limits_attention_and_the_cache() -> None:
     """Mistral 7B v0.1: a window of 4,096 (arXiv:2310.06825, table 1), in which the next token stands itself."""
     found = trace("mistral-7b-v0.1", past=9999)
     assert {step.out for step in found.steps if step.op == "QKᵀ"} == {(32, 1, 4096)}
     assert found.cached_elements == 32 * 2 * 8 * 128 * 4095
 
 
-def test_an_encoder_sees_all_of_its_text_and_its_decoder_what_was_written() -> None:
+def test_an_encoder_attends_to_all_tokens_and_its_decoder_to_earlier_ones() -> None:
     found = trace("t5-small", tokens=3, source=4)
     patterns = {(step.part, step.out) for step in found.steps if step.op == "softmax"}
     assert patterns == {("encoder", (8, 4, 4)), ("decoder", (8, 3, 3)), ("cross_attention", (8, 3, 4))}
     assert {step.part for step in found.steps if step.op == "mask"} == {"decoder"}
 
 
-def test_a_state_space_layer_keeps_as_much_whatever_has_passed() -> None:
+def test_a_state_space_layer_has_a_state_of_constant_size() -> None:
     """Mamba 2: a state of 128 x 64 for each head, a window of three inputs (arXiv:2405.21060, section 7)."""
     short, long = (trace("codestral-mamba-7b", past=past).cached_elements for past in (1, 100_000))
     assert short == long == 64 * (128 * 64 * 128 + 3 * (8192 + 2 * 8 * 128))
@@ -286,7 +285,7 @@ def test_a_state_space_layer_keeps_as_much_whatever_has_passed() -> None:
 # ---- a declaration that is wrong
 
 
-def test_a_changed_declaration_is_another_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_declaration_changes_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     before = trace("llama-3.1-8b").steps
     original = flow.linear
     replace_everywhere(
@@ -310,14 +309,14 @@ def test_a_changed_declaration_is_another_trace(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "5", 10**10])
 @pytest.mark.parametrize("name", ["tokens", "pad", "batch", "past", "source"])
-def test_what_is_no_number_of_tokens_is_refused(name: str, wrong: object) -> None:
+def test_an_invalid_number_of_tokens_is_an_error(name: str, wrong: object) -> None:
     if (name, wrong) == ("past", 0) and wrong is not True:
         return
     with pytest.raises(ParamcountError, match=rf"^{name} = .* \(expected an integer from "):
         trace("llama-3.1-8b", **{name: wrong})  # type: ignore[arg-type]
 
 
-def test_a_model_that_reads_a_text_at_once_cannot_decode() -> None:
+def test_a_model_without_a_kv_cache_cannot_decode() -> None:
     message = "^past = 3, but unnamed has no KV cache, because it reads all tokens at once$"
     with pytest.raises(ParamcountError, match=message):
         trace({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, past=3)
@@ -333,12 +332,12 @@ def test_a_model_that_reads_a_text_at_once_cannot_decode() -> None:
         ({"past": 1024}, "1,025 tokens exceed the 1,024 positions of the position embedding"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(asked: dict[str, Any], message: str) -> None:
+def test_contradictory_options_are_an_error(asked: dict[str, Any], message: str) -> None:
     with pytest.raises(ParamcountError, match=message):
         trace("gpt2-small", **asked)
     assert trace("gpt2-small", past=1023).steps
 
 
-def test_an_estimate_has_nothing_to_trace() -> None:
+def test_an_estimate_cannot_be_traced() -> None:
     with pytest.raises(ParamcountError, match="is a third-party estimate"):
         trace("gpt-4")
