@@ -489,7 +489,7 @@ mlp                56,669,184  45.5%  12 × [768, 3072] + 12 × [3072, 768] +
 norm                   38,400   0.0%  50 × [768]
 160 tensors · 137,022,720 elements · 548,090,880 bytes (548 MB) · F32 · 32 bits
   per value · layers: 12 in h
-not included in the total: legacy buffer 12,582,912
+not included in the total: legacy buffers 12,582,912
 components from gpt2-small
 """
 

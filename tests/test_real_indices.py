@@ -82,7 +82,7 @@ def test_every_name_matches_and_the_size_is_explained(name: str, tmp_path: Path)
     assert (found.ok, count_findings(found), found.by_shape, found.shapes_checked) == (True, {}, 0, False)
     assert found.tensors == len(expand_patterns(entry["names"]))
     assert found.files == len(expand_pattern(entry["files"]))
-    assert [remark for remark in found.remarks if remark.startswith(f"total_size {entry['total_size']:,.0f} is ")]
+    assert [remark for remark in found.remarks if remark.startswith(f"total_size {entry['total_size']:,.0f} = ")]
 
 
 @pytest.mark.parametrize("name", AGAINST)
@@ -114,15 +114,15 @@ def test_an_unsupported_scheme_is_recognised_in_an_index(name: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("name", "remark"),
     [
-        ("llama-65b-hf", "65,285,665,792 values of 2 bytes"),  # 80 × 64 rotary frequencies among them
-        ("granite-3.1-1b-a400m-instruct", "1,334,628,352 values of 4 bytes"),
+        ("llama-65b-hf", "65,285,665,792 values × 2 bytes"),  # 80 × 64 rotary frequencies among them
+        ("granite-3.1-1b-a400m-instruct", "1,334,628,352 values × 4 bytes"),
         # 32 masks of 2048 × 2048 truth values, a bit each; 32 × 64 frequencies and 32 fillers of masks as wide as the
         # rest
-        ("RedPajama-INCITE-7B-Base", "6,857,304,096 values of 2 bytes and 134,217,728 of 1 bit"),
+        ("RedPajama-INCITE-7B-Base", "6,857,304,096 values × 2 bytes + 134,217,728 × 1 bit"),
         # A_log of 18 layers, 16 heads each
-        ("Jev-Style-Qwen3.5-2B-Decision-MLX-bf16", "1,881,824,800 values of 2 bytes and 288 of 4 bytes"),
+        ("Jev-Style-Qwen3.5-2B-Decision-MLX-bf16", "1,881,824,800 values × 2 bytes + 288 × 4 bytes"),
         # 24 × 32 experts of 3 × 2880 × 2880 values, 4 bits each and 8 more for 32 of them
-        ("gpt-oss-20b", "packed weights of 10,152,345,600 bytes and 1,804,459,584 values of 2 bytes"),
+        ("gpt-oss-20b", "packed weights of 10,152,345,600 bytes + 1,804,459,584 values × 2 bytes"),
         ("oasstpythia1.5brm", "5,246,377,988 was not checked: the shapes of 2 tensors are unknown"),
     ],
 )
@@ -161,7 +161,7 @@ def test_gptq_takes_the_bytes_in_a_release_s_index(tmp_path: Path) -> None:
     index["metadata"]["total_size"] -= 2 * (48 * block + around + pool)
     found = verify_index(NAMED[INT4], tmp_path, index)
     assert (found.ok, found.scheme) == (True, "GPTQ, 4 bits, groups of 128")
-    assert any(" is packed weights of " in remark for remark in found.remarks)
+    assert any(" = packed weights of " in remark for remark in found.remarks)
 
 
 def test_an_incomplete_quantisation_config_leaves_the_size_unchecked(tmp_path: Path) -> None:

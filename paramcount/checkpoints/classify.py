@@ -52,6 +52,14 @@ DISPLAY_NAMES = {
     "tied duplicate": "tied copy",
     "never read": "never used",
 }
+# Plurals that do not end in s.
+PLURALS = {
+    "tied duplicate": "tied copies",
+    "group index": "group indices",
+    "zero bias of packed weights": "zero biases of packed weights",
+    "never read": "never used",
+    "empty": "empty",
+}
 
 
 def get_display_name(label: str) -> str:
@@ -61,6 +69,15 @@ def get_display_name(label: str) -> str:
     ('vision encoder', 'qkv')
     """
     return DISPLAY_NAMES.get(label, label)
+
+
+def get_plural(label: str) -> str:
+    """The name of a class in text, for its values.
+
+    >>> get_plural("legacy buffer"), get_plural("tied duplicate"), get_plural("never read")
+    ('legacy buffers', 'tied copies', 'never used')
+    """
+    return PLURALS.get(label) or f"{get_display_name(label)}s"
 
 
 @lru_cache(4096)

@@ -256,5 +256,6 @@ def collect_notes(with_shapes: int, content: Unpacked, ids: Sequence[str], patte
             pattern.tensors for pattern in patterns if classify_tensor(pattern.pattern, pattern.shape) == "adapter"
         )
         if in_adapter:
-            notes.append(f"{in_adapter:,} tensors belong to an adapter; its base model is not in this checkpoint")
+            tensors = "1 tensor belongs" if in_adapter == 1 else f"{in_adapter:,} tensors belong"
+            notes.append(f"{tensors} to an adapter; its base model is not in this checkpoint")
     return notes

@@ -21,7 +21,7 @@ from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.counting.quantisation.configs import QuantizationScheme
 from paramcount.counting.quantisation.packing import FP8_BLOCK, Packing, compute_bytes
 from paramcount.counting.tensors import Tensor
-from paramcount.errors import ParamcountError, join_words
+from paramcount.errors import ParamcountError
 
 Shape: TypeAlias = tuple[int, ...]
 PackedKind: TypeAlias = tuple[Shape, tuple[str, ...]]  # shape, and last words of the names in the file
@@ -73,7 +73,7 @@ def explain_total_size(matches: Matches, content: Unpacked, checkpoint: Checkpoi
     for size in sizes:
         for width, other_types in enumerate_widths(plain):
             if (size or 0) + values * width + sum(n * (other - width) for n, other in other_types) == total:
-                return f"total_size {total:,} is {describe_sum(size or 0, values, width, other_types)}"
+                return f"total_size {total:,} = {describe_sum(size or 0, values, width, other_types)}"
     found = f"total_size {total:,} does not match {values:,} values{' plus packed weights' if packed else ''}"
     raise ParamcountError(found, expected="1, 2, 4 or 8 bytes per value")
 
@@ -131,12 +131,22 @@ def classify_value_type(tensor: Tensor, mixers: tuple[str, ...]) -> str:
 
 
 def describe_sum(packed: int, values: int, width: int, other_types: Iterable[OtherType]) -> str:
-    """The sum of bytes as text."""
+    """The sum of bytes as text.
+
+    >>> describe_sum(0, 1_000, 2, [OtherType(10, Fraction(4)), OtherType(16, BIT)])
+    '974 values × 2 bytes + 10 × 4 bytes + 16 × 1 bit'
+    """
     rest = values - sum(n for n, _ in other_types)
     terms = [f"packed weights of {packed:,} bytes"] if packed else []
-    terms.append(f"{rest:,} values of {width} bytes")
-    terms += [f"{n:,} of {'1 bit' if other == BIT else f'{other} bytes'}" for n, other in other_types]
-    return join_words(terms, "and")
+    terms.append(f"{rest:,} values × {format_width(width)}")
+    terms += [f"{n:,} × {format_width(other)}" for n, other in other_types]
+    return " + ".join(terms)
+
+
+def format_width(width: int | Fraction) -> str:
+    if width == BIT:
+        return "1 bit"
+    return f"{width} byte{'' if width == 1 else 's'}"
 
 
 # ---- packed tensors, from their names

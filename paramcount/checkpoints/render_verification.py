@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from paramcount.checkpoints.classify import get_display_name
+from paramcount.checkpoints.classify import get_display_name, get_plural
 from paramcount.checkpoints.findings import Line
 from paramcount.checkpoints.verify import Verification
 from paramcount.errors import format_shape, make_printable
@@ -130,8 +130,7 @@ def describe_size(verification: Verification) -> list[str]:
 
 def format_not_included(values: Mapping[str, int | None]) -> str:
     """Values that are not included in the total, by class."""
-    names = {get_display_name(what): n for what, n in values.items()}
-    terms = [name if n is None else f"{name} {n:,}" for name, n in names.items()]
+    terms = [get_plural(what) if n is None else f"{get_plural(what)} {n:,}" for what, n in values.items()]
     return f"not included in the total: {' · '.join(terms)}"
 
 
