@@ -98,6 +98,15 @@ def make_choice_error(value: object, choices: Iterable[str], *, where: str) -> P
     return ParamcountError(f"= {describe_value(value)}", where=where, expected=expected, choices=names, nearest=nearest)
 
 
+def make_extra_error(feature: str, extra: str) -> ParamcountError:
+    """The error for a feature whose optional dependencies are not installed.
+
+    >>> print(make_extra_error("a plot", "plot"))
+    a plot needs the [plot] extra: pip install 'paramcount[plot]'
+    """
+    return ParamcountError(f"{feature} needs the [{extra}] extra: pip install 'paramcount[{extra}]'")
+
+
 class ConfigWarning(UserWarning):
     """A config.json may not mean what its author intended: a key is misspelt or a size is missing."""
 

@@ -361,7 +361,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert (
         command_error(capsys, "compare", "gpt2-small", "--plot", "out.svg")
-        == "plots need the [plot] extra (expected pip install 'paramcount[plot]')"
+        == "a plot needs the [plot] extra: pip install 'paramcount[plot]'"
     )
 
 

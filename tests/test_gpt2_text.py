@@ -308,8 +308,7 @@ def test_a_tokenizer_too_large_or_too_slow_is_one_line(weights: Path, monkeypatc
 def test_without_the_library_the_extra_is_named(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     assert (
-        running_error(weights)
-        == "tokenizing a text requires the tokenizers library, which is not installed (expected pip install 'paramcount[tokenizers]')"
+        running_error(weights) == "tokenizing a text needs the [tokenizers] extra: pip install 'paramcount[tokenizers]'"
     )
 
 

@@ -439,5 +439,5 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert (
         command_error(capsys, "report", "gpt2-small")
-        == "reports need the [plot] extra (expected pip install 'paramcount[plot]')"
+        == "a report needs the [plot] extra: pip install 'paramcount[plot]'"
     )

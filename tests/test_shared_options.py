@@ -46,7 +46,7 @@ def test_verify_fetches_a_config_that_is_nowhere_else(run: Runner, monkeypatch: 
     def download(repo: str, revision: str = "main") -> Path:
         raise pc.ParamcountError("is asked for", where=f"{repo} at {revision}")
 
-    monkeypatch.setattr("paramcount.huggingface.locate.download", download)
+    monkeypatch.setattr("paramcount.huggingface.locate.download_config", download)
     done = run("verify", "somebody/nothing", "--download")
     assert (done.code, done.out) == (2, "")
     assert "somebody/nothing at main: is asked for" in done.err

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from paramcount.counting.count import COMPONENTS
-from paramcount.errors import ParamcountError, find_nearest, make_printable
+from paramcount.errors import ParamcountError, find_nearest, make_extra_error, make_printable
 from paramcount.output.files import choose_by_extension
 from paramcount.output.numbers import format_count
 from paramcount.views.compare import UNVERIFIED, Row, describe_row_changes, is_unverified
@@ -104,7 +104,7 @@ def plot_rows(rows: Sequence[Row], *, format: Format = "svg", scale: Scale = "li
         import matplotlib
         from matplotlib.backends import backend_agg, backend_pdf, backend_svg
     except ImportError:
-        raise ParamcountError("plots need the [plot] extra", expected="pip install 'paramcount[plot]'") from None
+        raise make_extra_error("a plot", "plot") from None
     canvases = {
         "svg": backend_svg.FigureCanvasSVG,
         "png": backend_agg.FigureCanvasAgg,

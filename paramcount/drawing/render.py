@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from paramcount.drawing.shapes import CARD, Arrow, Drawing, Frame, Point, Rectangle, Text, snap
-from paramcount.errors import ParamcountError, make_printable
+from paramcount.errors import make_extra_error, make_printable
 from paramcount.output.files import choose_by_extension
 
 FONTS = "'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
@@ -282,8 +282,7 @@ def render_png(drawing: Drawing) -> bytes:
     try:
         import resvg_py
     except ImportError:
-        expected = "pip install 'paramcount[plot]', or an .svg file"
-        raise ParamcountError("a PNG needs the [plot] extra", expected=expected) from None
+        raise make_extra_error("a PNG", "plot") from None
     zoom = max(1, min(2, int(MAX_PIXELS // max(drawing.width, drawing.height))))
     svg, fonts = render_svg(drawing), find_fonts()
     return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=zoom, font_files=fonts, sans_serif_family="DejaVu Sans"))

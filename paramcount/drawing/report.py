@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from paramcount import __version__
 from paramcount.counting.count import Count
-from paramcount.errors import ParamcountError, make_printable
+from paramcount.errors import ParamcountError, make_extra_error, make_printable
 from paramcount.explaining.explain import explain_model
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.render_text import describe_experts, format_active_sum, list_expert_sums, list_labels
@@ -89,7 +89,7 @@ def render_page(models: Sequence[Model]) -> str:
         import jinja2
         from markupsafe import Markup
     except ImportError:
-        raise ParamcountError("reports need the [plot] extra", expected="pip install 'paramcount[plot]'") from None
+        raise make_extra_error("a report", "plot") from None
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, make_printable
+from paramcount.errors import ParamcountError, make_extra_error, make_printable
 from paramcount.formats.files import read_text
 
 WHAT = "a tokenizer.json"
@@ -41,10 +41,7 @@ def tokenize_text(path: Path, text: str, *, most: int) -> Tokenized:
     Raises: ParamcountError if the library is missing, the file is invalid, or there are no tokens or too many.
     """
     if find_spec("tokenizers") is None:
-        raise ParamcountError(
-            "tokenizing a text requires the tokenizers library, which is not installed",
-            expected="pip install 'paramcount[tokenizers]'",
-        )
+        raise make_extra_error("tokenizing a text", "tokenizers")
     if not text:
         raise ParamcountError("is empty", where="text", expected="a text of at least one token")
     if len(text) > LARGEST_TEXT:

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, make_printable, quote
+from paramcount.errors import ParamcountError, make_extra_error, make_printable, quote
 from paramcount.formats.files import decode_text, expand_home, read_text
 from paramcount.formats.strict_json import parse_json
 from paramcount.huggingface.config import get_class_name
@@ -229,7 +229,7 @@ def find_in_cache(repo: str, revision: str = "main") -> Path | None:
     return find_in_directory(folder) if os.path.isdir(folder) else None
 
 
-def download(repo: str, revision: str = "main") -> Path:
+def download_config(repo: str, revision: str = "main") -> Path:
     """The downloaded config.json of a repository on the Hub. Downloads nothing else.
 
     Raises: ParamcountError if the [hub] extra is missing, or if the download fails.
@@ -245,7 +245,7 @@ def download(repo: str, revision: str = "main") -> Path:
             RepositoryNotFoundError,
         )
     except ImportError:
-        raise ParamcountError("--download needs the [hub] extra: pip install 'paramcount[hub]'") from None
+        raise make_extra_error("--download", "hub") from None
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs every retry
     where = f"{repo} on the Hub"
     access = "a public repository, or a token in HF_TOKEN"

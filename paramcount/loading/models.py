@@ -107,7 +107,7 @@ def _load_url(url: str, download: bool) -> zoo.Model:
             f"revision {quote(revision)} of {quote(repo)} is not in the local Hugging Face cache",
             expected=f"--download, or https://huggingface.co/{repo} for the main revision",
         )
-    return load_path(path or locate.download(repo, revision))
+    return load_path(path or locate.download_config(repo, revision))
 
 
 def _load_name(name: str, download: bool) -> zoo.Model:
@@ -126,7 +126,7 @@ def _load_name(name: str, download: bool) -> zoo.Model:
                 expected="a name from `paramcount list`, a repository in the local Hugging Face cache, or --download",
                 nearest=suggest_names(name),
             ) from None
-        return load_path(path or locate.download(name))
+        return load_path(path or locate.download_config(name))
 
 
 def _find_cached(repo: str, revision: str, download: bool) -> Path | None:
