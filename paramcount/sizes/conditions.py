@@ -5,11 +5,8 @@ They raise an error if the reference rejects the config, or if it can build the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.sizes import Condition
+from paramcount.sizes import Condition, ConfigJson, FieldValues
 
 
 def even_where_rotated(*words: str, named: bool = False) -> Condition:
@@ -19,7 +16,7 @@ def even_where_rotated(*words: str, named: bool = False) -> Condition:
     default (`named`).
     """
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         d_head = c["d_head"]
         is_rotated = any(word in words for word in c["layer_types"])
         is_checked = is_rotated or (d_head > 4 and (named or "head_dim" in js))
@@ -29,13 +26,13 @@ def even_where_rotated(*words: str, named: bool = False) -> Condition:
     return condition
 
 
-def attention_words(*known: str) -> Condition:
+def attention_words(*choices: str) -> Condition:
     """The valid strings in layer_types if no weight depends on them. The reference has masks for these strings only."""
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         for i, word in enumerate(js.get("layer_types") or ()):
-            if word not in known and word != "attention":  # the old name of full_attention
-                raise make_choice_error(word, known, where=f"layer_types.{i}")
+            if word not in choices and word != "attention":  # the old name of full_attention
+                raise make_choice_error(word, choices, where=f"layer_types.{i}")
 
     return condition
 
@@ -43,7 +40,7 @@ def attention_words(*known: str) -> Condition:
 def not_null(*keys: str) -> Condition:
     """The reference rejects null for these keys, even if an alias takes precedence."""
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         for key in keys:
             if key in js and js[key] is None:
                 raise ParamcountError("= null", where=key, expected="a value, or no such key")
@@ -54,7 +51,7 @@ def not_null(*keys: str) -> Condition:
 def experts_named(alias: str) -> Condition:
     """`alias`, another name of the number of experts, is null only if no layer has experts."""
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         n_dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c["dense_layers"])
         if js.get(alias, 0) is None and n_dense < c["n_layers"]:
             raise ParamcountError("= null, but some layers have experts", where=alias, expected="a positive integer")
@@ -75,7 +72,7 @@ def buckets_reach(buckets: str, farthest: str, absent: int, *, one_sided: bool) 
         one_sided: Whether one of the stacks is a decoder.
     """
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         n, max_distance = c["n_buckets"], js.get(farthest, absent)
         if n < 4:
             raise ParamcountError(
@@ -101,7 +98,7 @@ def padding_in_table(absent: int | None, *keys: str, more: int = 0) -> Condition
         more: The number of rows of the token embedding beyond the vocabulary size.
     """
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         key = next((key for key in keys if key in js), "pad_token_id")
         token, n_rows = js.get(key, absent), c["vocab_size"] + more
         if token is not None and (type(token) is not int or not -n_rows <= token < n_rows):
@@ -114,7 +111,7 @@ def padding_in_table(absent: int | None, *keys: str, more: int = 0) -> Condition
     return condition
 
 
-def sliding_layers_have_a_window(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def sliding_layers_have_a_window(js: ConfigJson, c: FieldValues) -> None:
     """No layer uses sliding attention without a window. Qwen has one only if use_sliding_window is true."""
     window = js.get("sliding_window", 4096) if js.get("use_sliding_window", False) else None
     if window is None and "sliding_attention" in (js.get("layer_types") or ()):
@@ -137,7 +134,7 @@ def grouped_routing(
         optional: Whether null means one group of all experts.
     """
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         n_dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c.get("dense_layers", ()))
         key = next((key for key in keys if key in js), keys[0])
         n_experts, n_groups, top_k = c["n_routed_experts"], js.get(key, groups), js.get("topk_group", kept)
@@ -159,7 +156,7 @@ def grouped_routing(
     return condition
 
 
-def angles_fit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def angles_fit(js: ConfigJson, c: FieldValues) -> None:
     """MLA's rotary angles fit the rotated part of a head.
 
     The reference computes angles for head_dim, if the config.json has it, and rotates d_rope values. Their numbers of
@@ -186,7 +183,7 @@ def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Cond
         masked: Whether the reference always passes a mask.
     """
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         n_heads, n_kv_heads = c["n_heads"], js.get("num_key_value_heads", absent)
         if n_kv_heads is None:
             n_kv_heads = n_heads
@@ -211,7 +208,7 @@ def padding_inside(absent: int, *tables: str, places: int = 0) -> Condition:
             0 if positions are numbered from 0.
     """
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         token, n_rows = js.get("pad_token_id", absent), min(c[table] for table in ("vocab_size", *tables))
         if token is None and not places:
             return
@@ -231,18 +228,18 @@ def padding_inside(absent: int, *tables: str, places: int = 0) -> Condition:
     return condition
 
 
-def one_of(key: str, known: tuple[str, ...], absent: str) -> Condition:
+def one_of(key: str, choices: tuple[str, ...], absent: str) -> Condition:
     """A string from a fixed set that no weight depends on. `absent`: the reference's default."""
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         word = js.get(key, absent)
-        if word not in known:
-            raise make_choice_error(word, known, where=key)
+        if word not in choices:
+            raise make_choice_error(word, choices, where=key)
 
     return condition
 
 
-def memory_needs_a_decoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def memory_needs_a_decoder(js: ConfigJson, c: FieldValues) -> None:
     """Only a decoder has cross-attention."""
     if c["cross_attention"] and not c["is_decoder"]:
         raise ParamcountError(
@@ -250,7 +247,7 @@ def memory_needs_a_decoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         )
 
 
-def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def without_experts(js: ConfigJson, c: FieldValues) -> None:
     """Rejects experts: some publishers release MoE models with the model type of their dense models, but other code."""
     for key in ("num_experts", "num_local_experts"):
         if js.get(key):
@@ -261,7 +258,7 @@ def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
             )
 
 
-def experts_in_every_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def experts_in_every_layer(js: ConfigJson, c: FieldValues) -> None:
     """Rejects dense layers between MoE layers: DeepSeek's own code supports them, but no release has any."""
     if js.get("moe_layer_freq", 1) != 1:
         raise ParamcountError(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.sizes.fields import MOST_NAMED, Derivation
+from paramcount.sizes.fields import MOST_NAMED, ConfigJson, Derivation, FieldValues
 
 SLIDING = ("sliding_attention", "full_attention")
 
@@ -15,13 +12,13 @@ def equal_to(field: str) -> Derivation:
     return lambda js, c: c[field]
 
 
-def d_model_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def d_model_per_head(js: ConfigJson, c: FieldValues) -> int:
     """The head size if the heads share d_model."""
     d_head: int = c["d_model"] // c["n_heads"]
     return d_head
 
 
-def flag(js: Mapping[str, Any], key: str, absent: bool) -> bool:
+def flag(js: ConfigJson, key: str, absent: bool) -> bool:
     """A boolean key that has no field."""
     value = js.get(key, absent)
     if not isinstance(value, bool):
@@ -32,14 +29,14 @@ def flag(js: Mapping[str, Any], key: str, absent: bool) -> bool:
 def class_ends(*endings: str) -> Derivation:
     """Whether the first name in `architectures` has one of these endings."""
 
-    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
+    def derive(js: ConfigJson, c: FieldValues) -> bool:
         first = (js.get("architectures") or [""])[0]
         return isinstance(first, str) and first.endswith(endings) and not first.endswith("LMHeadModel")
 
     return derive
 
 
-def per_layer(c: Mapping[str, Any]) -> range:
+def per_layer(c: FieldValues) -> range:
     """The layer indices.
 
     Raises: ParamcountError if there are too many to list.
@@ -51,7 +48,7 @@ def per_layer(c: Mapping[str, Any]) -> range:
     return range(c["n_layers"])
 
 
-def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def scattered_dense_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """The layers without experts, from Qwen's keys mlp_only_layers and decoder_sparse_step."""
     dense_layers, step = js.get("mlp_only_layers") or (), js.get("decoder_sparse_step", 1)
     return tuple(i for i in per_layer(c) if i in dense_layers or (i + 1) % step)
@@ -68,7 +65,7 @@ def part_of(size: object, share: object) -> int:
 def rotary_part(share: float) -> Derivation:
     """The rotary dimension of a head. `share`: default of the config key."""
 
-    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def derive(js: ConfigJson, c: FieldValues) -> int:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
         return part_of(c["d_head"], rope.get("partial_rotary_factor", js.get("partial_rotary_factor", share)))
 
@@ -80,7 +77,7 @@ def full_every(period: int) -> Derivation:
     return lambda js, c: tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
 
 
-def unvisited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def unvisited(js: ConfigJson, c: FieldValues) -> int:
     """1 for a missing num_experts_per_tok, which the reference only reads if a layer has experts.
 
     Raises: ParamcountError if a layer has experts.

@@ -71,8 +71,10 @@ USUAL = {
     "d_decoder_ff": "decoder_ffn_dim",
 }
 
-Derivation = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]  # takes (config.json, sizes so far), returns a size
-Condition = Callable[[Mapping[str, Any], Mapping[str, Any]], None]  # takes the same, raises an error
+ConfigJson = Mapping[str, Any]  # a parsed config.json, or a section of it
+FieldValues = Mapping[str, Any]  # {field: value} of the sizes that were read before
+Derivation = Callable[[ConfigJson, FieldValues], Any]  # computes a size
+Condition = Callable[[ConfigJson, FieldValues], None]  # raises an error
 
 
 class Origin(NamedTuple):

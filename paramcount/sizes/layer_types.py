@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.sizes import SLIDING, Derivation, per_layer
+from paramcount.sizes import SLIDING, ConfigJson, Derivation, FieldValues, per_layer
 
 MLP_TYPES = ("dense", "sparse")
 
 
-def check_no_types(js: Mapping[str, Any], key: str, absent: int) -> int:
+def check_no_types(js: ConfigJson, key: str, absent: int) -> int:
     """A non-negative integer key that has no field."""
     value = js.get(key, absent)
     if type(value) is not int or value < 0:
@@ -24,7 +23,7 @@ def first_dense(absent: int, key: str = "first_k_dense_replace") -> Derivation:
     return lambda js, c: tuple(per_layer(c)[: check_no_types(js, key, absent)])
 
 
-def every_sparse(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def every_sparse(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """The layers without experts: all but every moe_layer_freq-th layer from first_k_dense_replace on."""
     first, step = check_no_types(js, "first_k_dense_replace", 1), check_no_types(js, "moe_layer_freq", 1)
     return tuple(i for i in per_layer(c) if i < first or i % step)
@@ -37,7 +36,7 @@ def dense_by_type(otherwise: Derivation, *, checked: bool = True) -> Derivation:
     it accepts more strings than layers, and takes any string but "sparse" for a dense layer.
     """
 
-    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> Sequence[int]:
+    def derive(js: ConfigJson, c: FieldValues) -> Sequence[int]:
         words = js.get("mlp_layer_types")
         if words is None:
             dense: Sequence[int] = otherwise(js, c)
@@ -62,7 +61,7 @@ def dense_by_type(otherwise: Derivation, *, checked: bool = True) -> Derivation:
 def needed(key: str) -> Derivation:
     """0 for a number of experts without a default, or for null, if no layer has experts."""
 
-    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def derive(js: ConfigJson, c: FieldValues) -> int:
         n_dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c["dense_layers"])
         if n_dense < c["n_layers"]:
             raise ParamcountError("is missing", where=key, expected="an integer")
@@ -77,14 +76,14 @@ def full_every_key(key: str, absent: int) -> Derivation:
     `key` has the number of layers in a group, `absent` is its default.
     """
 
-    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    def derive(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
         period = check_no_types(js, key, absent)
         return tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
 
     return derive
 
 
-def unused(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def unused(js: ConfigJson, c: FieldValues) -> int:
     """1 for null, which the reference only reads if a layer has experts.
 
     Raises: ParamcountError if a layer has experts.

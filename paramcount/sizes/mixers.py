@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.sizes import Condition, Derivation
+from paramcount.sizes import Condition, ConfigJson, Derivation, FieldValues
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rotary import in_pairs
 
@@ -14,7 +14,7 @@ from paramcount.sizes.rotary import in_pairs
 def dt_rank(key: str) -> Derivation:
     """The rank of the time step projection. "auto" is a sixteenth of d_model, rounded up."""
 
-    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+    def derive(js: ConfigJson, c: FieldValues) -> Any:
         rank = js.get(key, "auto")
         return -(-c["d_model"] // 16) if rank == "auto" else rank
 
@@ -24,7 +24,7 @@ def dt_rank(key: str) -> Derivation:
 def expand_d_model(key: str, absent: int = 2) -> Derivation:
     """d_model times the expansion factor in `key`."""
 
-    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def derive(js: ConfigJson, c: FieldValues) -> int:
         n: int = check_no_types(js, key, absent) * c["d_model"]
         return n
 
@@ -34,7 +34,7 @@ def expand_d_model(key: str, absent: int = 2) -> Derivation:
 def no_key(*keys: str) -> Condition:
     """Keys that the reference computes itself and rejects in a config."""
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         for key in keys:
             if key in js:
                 found = f"= {describe_value(js[key])}, but the reference computes it from other keys"
@@ -43,24 +43,24 @@ def no_key(*keys: str) -> Condition:
     return condition
 
 
-def mamba_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+def mamba_head(js: ConfigJson, c: FieldValues) -> Any:
     """The size of a Mamba 2 head. "auto" is the inner size divided by the number of heads."""
     d_head = js.get("mamba_d_head", "auto")
     return get_inner_size(js, c) // c["n_mamba_heads"] if d_head == "auto" else d_head
 
 
-def get_inner_size(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def get_inner_size(js: ConfigJson, c: FieldValues) -> int:
     """The inner size of Mamba 2: mamba_d_ssm, which only Falcon-H1 reads, or mamba_expand times d_model."""
     inner: int = expand_d_model("mamba_expand")(js, c) if c.get("d_ssm") is None else c["d_ssm"]
     return inner
 
 
-def check_mamba_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def check_mamba_heads(js: ConfigJson, c: FieldValues) -> None:
     """The number of Mamba 2 heads times the head size is the inner size."""
     check_mixer_fills(c, get_inner_size(js, c))
 
 
-def check_mixer_fills(c: Mapping[str, Any], inner: int) -> None:
+def check_mixer_fills(c: FieldValues, inner: int) -> None:
     """The number of heads times the head size is `inner`."""
     n_heads, d_head = c["n_mamba_heads"], c["d_mamba_head"]
     if n_heads * d_head != inner:
@@ -79,7 +79,7 @@ def rotated_share(absent: float, *, key: bool = True) -> Derivation:
         key: Whether the reference reads partial_rotary_factor at the top level, too, not only in rope_parameters.
     """
 
-    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def derive(js: ConfigJson, c: FieldValues) -> int:
         default = js.get("partial_rotary_factor", absent) if key else absent
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
         return in_pairs(c["d_head"], rope.get("partial_rotary_factor", default))
@@ -99,7 +99,7 @@ def list_unused_fields(words: Sequence[str]) -> tuple[str, ...]:
 def unless(words: tuple[str, ...]) -> Derivation:
     """The meaning of null for a size that only layers of these kinds read: 1 if there are none, null otherwise."""
 
-    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
+    def derive(js: ConfigJson, c: FieldValues) -> int | None:
         return None if set(c["layer_types"]) & set(words) else 1
 
     return derive
@@ -116,7 +116,7 @@ def null_counts(key: str, word: str | None = None) -> Condition:
         word: The only kind of layer that reads it; None if all layers do.
     """
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         if key in js and js[key] is None and (word is None or word in c["layer_types"]):
             raise ParamcountError("= null", where=key, expected="a value, or no such key")
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.sizes import Condition, Derivation, part_of
+from paramcount.sizes import Condition, ConfigJson, Derivation, FieldValues, part_of
 
 
 def in_pairs(size: object, share: object) -> int:
@@ -18,7 +17,7 @@ def in_pairs(size: object, share: object) -> int:
 def rotary_width(absent: float = 1.0) -> Derivation:
     """The rotary dimension of a head: its share in partial_rotary_factor, whose default is `absent`."""
 
-    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def derive(js: ConfigJson, c: FieldValues) -> int:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
         share = rope.get("partial_rotary_factor", js.get("partial_rotary_factor", absent))
         return in_pairs(c["d_head"], 1.0 if share is None else share)
@@ -35,7 +34,7 @@ def rotary_width_of(word: str, absent: float, otherwise: float) -> Derivation:
         otherwise: The share of the head if the block has no partial_rotary_factor.
     """
 
-    def derive(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def derive(js: ConfigJson, c: FieldValues) -> int:
         blocks = js.get("rope_parameters")
         if blocks is None:
             return in_pairs(c["d_head"], absent)
@@ -59,7 +58,7 @@ def sections_fill(*absent: int) -> Condition:
     `absent`: the default of mrope_section.
     """
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
         sections, d_rope = rope.get("mrope_section", absent), c.get("d_rope", c["d_head"])
         if 2 * sum(sections) != d_rope + d_rope % 2:

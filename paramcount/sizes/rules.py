@@ -95,11 +95,11 @@ def check_one_per_layer(c: Sizes, words: str, limit: str) -> None:
         raise ParamcountError(found, where=words, expected="one per layer", sizes=(len(items), n))
 
 
-def check_layer_types(c: Sizes, words: str, limit: str, known: tuple[str, ...]) -> None:
-    """A list has one of the known words per layer."""
+def check_layer_types(c: Sizes, words: str, limit: str, choices: tuple[str, ...]) -> None:
+    """A list has one of these words per layer."""
     for i, word in enumerate(getattr(c, words)):
-        if word not in known:
-            raise make_choice_error(word, known, where=f"{words}.{i}")
+        if word not in choices:
+            raise make_choice_error(word, choices, where=f"{words}.{i}")
     check_one_per_layer(c, words, limit)
 
 
@@ -119,7 +119,7 @@ def check_projection(c: Any) -> None:
         raise ParamcountError(found, where="embeddings_projected", expected=expected, sizes=(c.d_embedding, c.d_model))
 
 
-# Rules that hold for every architecture with both fields.
+# Rules for every architecture with both fields.
 RULES: tuple[tuple[Callable[[Sizes, str, str], None], str, str], ...] = (
     (check_divides, "n_kv_heads", "n_heads"),
     (check_divides, "n_groups", "n_mamba_heads"),

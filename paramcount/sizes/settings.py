@@ -102,14 +102,14 @@ def check_class(config: Mapping[str, Any], settings: Settings) -> None:
         types = settings.types.get(key)
         if types is not None and type(value) not in types:
             check_type(value, key, settings.letters[key])
-    for key, known in settings.activations.items():
+    for key, activations in settings.activations.items():
         value = config.get(key)
-        if isinstance(value, str) and value not in known:
+        if isinstance(value, str) and value not in activations:
             raise ParamcountError(
                 f"= {describe_value(value)}",
                 where=key,
                 expected="an activation function of transformers without weights",
-                nearest=find_nearest(value, known),
+                nearest=find_nearest(value, activations),
             )
     if not settings.ignores_rope and (rope := config.get("rope_scaling") or config.get("rope_parameters")):
         key = "rope_scaling" if config.get("rope_scaling") else "rope_parameters"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError, describe_value, make_printable
+from paramcount.sizes import ConfigJson, FieldValues
 
 PER_LAYER = "per_layer_config"
 
@@ -25,7 +26,7 @@ def make_per_layer_error(where: str = PER_LAYER) -> ParamcountError:
     return ParamcountError("overrides sizes of single layers, which is not supported", where=where)
 
 
-def of_single_layers(js: Mapping[str, Any], n_layers: int) -> dict[int, Own]:
+def of_single_layers(js: ConfigJson, n_layers: int) -> dict[int, Own]:
     """{layer: its overrides}; empty if the key is missing, null or an empty mapping.
 
     Raises: ParamcountError if it is not a mapping of layers to mappings.
@@ -49,8 +50,8 @@ def of_single_layers(js: Mapping[str, Any], n_layers: int) -> dict[int, Own]:
 
 
 def read_sizes_by_kind(
-    js: Mapping[str, Any],
-    values: Mapping[str, Any],
+    js: ConfigJson,
+    values: FieldValues,
     layered: Mapping[str, Mapping[str, str]],
     common: Mapping[str, str],
 ) -> dict[str, tuple[Any, str]]:

@@ -48,7 +48,7 @@ def map_keys_to_fields() -> dict[str, tuple[str, ...]]:
     return {key: tuple(sorted(fields)) for key, fields in fields_by_key.items()}
 
 
-def find_column(name: str, known: Sequence[str]) -> str:
+def find_column(name: str, columns: Sequence[str]) -> str:
     """The column that a name, a heading or a config.json key refers to.
 
     >>> [find_column(name, ["n_layers", "n_kv_heads"]) for name in ("n_layers", "KV heads", "n_layer")]
@@ -56,18 +56,18 @@ def find_column(name: str, known: Sequence[str]) -> str:
 
     Raises: ParamcountError if it refers to no column, or to several.
     """
-    if name in known:
+    if name in columns:
         return name
-    columns = find_by_heading(name, known)
-    if not columns:
+    matches = find_by_heading(name, columns)
+    if not matches:
         usual_keys = [*USUAL.items(), *((field, key) for key, field in FACT_KEYS.items())]
-        columns = [field for field, key in usual_keys if key == name and field in known]
-    if not columns:
-        columns = [field for field in map_keys_to_fields().get(name, ()) if field in known]
-    if len(columns) == 1:
-        return columns[0]
+        matches = [field for field, key in usual_keys if key == name and field in columns]
+    if not matches:
+        matches = [field for field in map_keys_to_fields().get(name, ()) if field in columns]
+    if len(matches) == 1:
+        return matches[0]
     raise ParamcountError(
         f"unknown column {make_printable(name, 40)!r}",
-        expected=list_names(known, name),
-        nearest=columns or find_nearest(name, known),
+        expected=list_names(columns, name),
+        nearest=matches or find_nearest(name, columns),
     )

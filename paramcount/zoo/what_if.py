@@ -190,11 +190,11 @@ def add_hint(error: ParamcountError, sizes: Sizes, changes: Mapping[str, object]
     return error.replace(expected=error.expected + hint)
 
 
-def find_paths(where: str, known: Sequence[str]) -> list[str]:
+def find_paths(where: str, paths: Sequence[str]) -> list[str]:
     """The paths that an error location names: both for vision.n_heads × d_head, the list for layer_types.3."""
     words = [re.sub(r"(\.\d+)+$", "", word) for word in re.findall(r"[\w.]+", where)]
     block = words[0].rpartition(".")[0] if words else ""
-    return [path for word in words for path in (word, f"{block}.{word}") if path in known]
+    return [path for word in words for path in (word, f"{block}.{word}") if path in paths]
 
 
 def find_example(error: ParamcountError, sizes: Sizes, changes: Mapping[str, object], path: str) -> str:
