@@ -49,10 +49,13 @@ def list_declared(sizes: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
 @pytest.mark.parametrize("id", ZOO)
 def test_the_arrays_of_every_gpt2_of_the_zoo_are_those_declared_and_those_of_the_reference(id: str) -> None:
     model = zoo.load_entry(id)
-    found = list_shapes(model.sizes)
-    assert found == dict(list_declared(model.sizes))
-    assert Counter("×".join(map(str, shape)) for shape in found.values()) == REFERENCE[id]["shapes"]
-    assert sum(math.prod(shape) for shape in found.values()) == count_sizes(model.sizes).total == REFERENCE[id]["total"]
+    sizes: Any = model.sizes
+    shapes = list_shapes(sizes)
+    assert shapes == dict(list_declared(sizes))
+    assert Counter("×".join(map(str, shape)) for shape in shapes.values()) == REFERENCE[id]["shapes"]
+    assert (
+        sum(math.prod(shape) for shape in shapes.values()) == count_sizes(model.sizes).total == REFERENCE[id]["total"]
+    )
 
 
 def test_initial_arrays_have_those_shapes_and_no_bias_is_zero() -> None:

@@ -377,7 +377,7 @@ def test_ids_beyond_the_vocabulary_are_one_line(weights: Path) -> None:
 
 @pytest.mark.parametrize("top", [0, -1, 24, True, 2.0])
 def test_as_many_next_words_as_there_are_tokens_at_most(top: Any, weights: Path) -> None:
-    assert running_error(weights, top=top) == f"top = {str(top).lower()} (expected a positive integer to 23)"
+    assert running_error(weights, top=top) == f"top = {str(top).lower()} (expected an integer from 1 to 23)"
 
 
 # ---- weights that do not fit
@@ -422,7 +422,7 @@ MISFITS: list[tuple[dict[str, Array], str]] = [
     (change_weights(score__weight=np.ones(3)), "w.st: has unexpected tensors: score.weight (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
     (change_weights(h__2__attn__bias=np.ones((1, 1, 11, 11))), "w.st: has unexpected tensors: h.2.attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
     (change_weights(h__0__crossattention__c_attn__bias=np.ones(3)), "w.st: has unexpected tensors: h.0.crossattention.c_attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
-    (change_weights(transformer__wte__weight=W["wte.weight"]), "w.st: has both wte.weight, transformer.wte.weight (expected one of them)"),
+    (change_weights(transformer__wte__weight=W["wte.weight"]), "w.st: has both wte.weight and transformer.wte.weight (expected one of them)"),
     (change_weights(wte__weight=np.ones((24, 8))), "w.st: tensor wte.weight: has shape [24, 8] (expected [23, 8])"),
     (change_weights(h__0__mlp__c_fc__weight=W["h.0.mlp.c_fc.weight"].T), "w.st: tensor h.0.mlp.c_fc.weight: has shape [20, 8] (expected [8, 20], [in, out])"),
     (change_weights(h__0__attn__bias=np.ones((1, 1, 9, 9))), "w.st: tensor h.0.attn.bias: has shape [1, 1, 9, 9] (expected [1, 1, 11, 11])"),
@@ -461,7 +461,7 @@ def test_a_copy_of_the_head_is_compared_to_its_last_row_and_may_be_of_another_ty
 
 def test_weights_that_are_no_floats_are_one_line(tmp_path: Path) -> None:
     path = write_weights(tmp_path / "w.st", make_frozen_weights(), types={"h.0.mlp.c_fc.weight": "I8"})
-    assert running_error(path) == "w.st: tensor h.0.mlp.c_fc.weight: has dtype I8 (expected F64, F32, F16, BF16)"
+    assert running_error(path) == "w.st: tensor h.0.mlp.c_fc.weight: has dtype I8 (expected F64, F32, F16 or BF16)"
 
 
 def test_weights_of_several_types_are_said(tmp_path: Path) -> None:
@@ -502,22 +502,22 @@ def test_a_text_that_would_fill_the_memory_is_one_line(weights: Path, monkeypatc
 
 # ---- a config.json that asks for another computation
 
-TANH = "gelu_new or gelu_fast or gelu_accurate or gelu_pytorch_tanh or gelu_python_tanh"
+TANH = "gelu_new, gelu_fast, gelu_accurate, gelu_pytorch_tanh or gelu_python_tanh"
 OTHER: list[tuple[dict[str, Any], str]] = [
     (
         {"activation_function": "relu"},
-        f"activation_function = the string 'relu' (expected {TANH}, which the NumPy pass computes)",
+        f"activation_function = the string 'relu' (expected {TANH}, which the NumPy pass implements)",
     ),
-    ({"activation_function": None}, f"activation_function = null (expected {TANH}, which the NumPy pass computes)"),
-    ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon = 1e-06 (expected 1e-05, which the NumPy pass computes)"),
-    ({"scale_attn_weights": False}, "scale_attn_weights = false (expected true, which the NumPy pass computes)"),
+    ({"activation_function": None}, f"activation_function = null (expected {TANH}, which the NumPy pass implements)"),
+    ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon = 1e-06 (expected 1e-05, which the NumPy pass implements)"),
+    ({"scale_attn_weights": False}, "scale_attn_weights = false (expected true, which the NumPy pass implements)"),
     (
         {"scale_attn_by_inverse_layer_idx": True},
-        "scale_attn_by_inverse_layer_idx = true (expected false, which the NumPy pass computes)",
+        "scale_attn_by_inverse_layer_idx = true (expected false, which the NumPy pass implements)",
     ),
-    ({"tie_word_embeddings": 1}, "tie_word_embeddings = 1 (expected true, which the NumPy pass computes)"),
-    ({"n_head": 4}, "n_head = 4 (expected 2, which the NumPy pass computes)"),
-    ({"num_attention_heads": 1}, "num_attention_heads = 1 (expected 2, which the NumPy pass computes)"),
+    ({"tie_word_embeddings": 1}, "tie_word_embeddings = 1 (expected true, which the NumPy pass implements)"),
+    ({"n_head": 4}, "n_head = 4 (expected 2, which the NumPy pass implements)"),
+    ({"num_attention_heads": 1}, "num_attention_heads = 1 (expected 2, which the NumPy pass implements)"),
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -23,7 +23,7 @@ from paramcount.cli.options import (
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
-    from paramcount.gpt2.generation import Run
+    from paramcount.gpt2.generation import Run, TextModelSizes
     from paramcount.output.tables import Table
     from paramcount.zoo import Model
 
@@ -128,7 +128,8 @@ def run_gpt2(
     from paramcount.gpt2.generation import predict_next
 
     tokenizer_path = expand_home(tokenizer) if tokenizer else None
-    return predict_next(model.sizes, expand_home(weights), text, tokenizer_path, top=top, config=model.reading.unread)
+    sizes = cast("TextModelSizes", model.sizes)
+    return predict_next(sizes, expand_home(weights), text, tokenizer_path, top=top, config=model.reading.unread)
 
 
 def add_predictions(trace: Table, run: Run) -> Table:

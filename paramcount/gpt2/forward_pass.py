@@ -1,6 +1,6 @@
 """GPT-2's forward pass in NumPy, written by hand from the paper and the released code.
 
-It does not use the declaration in `architectures/gpt2.py`: names, shapes and order are repeated here on purpose, so that
+It does not use the declaration in `architectures/gpt2.py`: it repeats names, shapes and order on purpose, so that
 `zoo/forward_pass_checks.py` can compare two independent descriptions. In the comments, tokens is the input length and
 d_head = d_model / n_heads.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,23 @@ Record: TypeAlias = Callable[[str, Array], Array]  # passes an intermediate to t
 EPSILON = 1e-5
 
 
-def list_shapes(sizes: Any) -> dict[str, tuple[int, ...]]:
-    """{name: shape} of the released checkpoint's arrays, in the order of use. The tied LM head is not a separate array.
+class GPT2Sizes(Protocol):
+    """Any object with the sizes that determine the shapes of GPT-2's weights."""
 
-    `sizes`: any object with vocab_size, n_positions, d_model, n_layers and d_ff.
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def n_positions(self) -> int: ...
+    @property
+    def d_model(self) -> int: ...
+    @property
+    def n_layers(self) -> int: ...
+    @property
+    def d_ff(self) -> int: ...
+
+
+def list_shapes(sizes: GPT2Sizes) -> dict[str, tuple[int, ...]]:
+    """{name: shape} of the released checkpoint's arrays, in the order of use. The tied LM head is not a separate array.
 
     >>> from types import SimpleNamespace
     >>> small = SimpleNamespace(vocab_size=50257, n_positions=1024, d_model=768, n_layers=12, n_heads=12, d_ff=3072)
@@ -37,12 +50,12 @@ def list_shapes(sizes: Any) -> dict[str, tuple[int, ...]]:
     Source: openai/gpt-2, src/model.py; matrices are stored [in, out].
     """
     d_model, d_ff = sizes.d_model, sizes.d_ff
-    found: dict[str, tuple[int, ...]] = {
+    shapes: dict[str, tuple[int, ...]] = {
         "wte.weight": (sizes.vocab_size, d_model),
         "wpe.weight": (sizes.n_positions, d_model),
     }
     for i in range(sizes.n_layers):
-        found |= {
+        shapes |= {
             f"h.{i}.ln_1.weight": (d_model,),
             f"h.{i}.ln_1.bias": (d_model,),
             f"h.{i}.attn.c_attn.weight": (d_model, 3 * d_model),
@@ -56,10 +69,12 @@ def list_shapes(sizes: Any) -> dict[str, tuple[int, ...]]:
             f"h.{i}.mlp.c_proj.weight": (d_ff, d_model),
             f"h.{i}.mlp.c_proj.bias": (d_model,),
         }
-    return found | {"ln_f.weight": (d_model,), "ln_f.bias": (d_model,)}
+    return shapes | {"ln_f.weight": (d_model,), "ln_f.bias": (d_model,)}
 
 
-def make_weights(sizes: Any, *, seed: int = 0, dtype: type[np.float32 | np.float64] = np.float32) -> dict[str, Array]:
+def make_weights(
+    sizes: GPT2Sizes, *, seed: int = 0, dtype: type[np.float32 | np.float64] = np.float32
+) -> dict[str, Array]:
     """{name: array} of random weights: normally distributed with standard deviation 0.02, norm gains 1.
 
     Biases are random too, although GPT-2 initialises them to zero, so that a forgotten bias changes the logits.
@@ -80,14 +95,15 @@ def forward(
 ) -> Array:
     """The next-token logits at every position.
 
-    `weights`: arrays by the names of `list_shapes`, of one float dtype, which the logits have too; other names are
-    ignored. `observe(name, array)` is called with a read-only view of every intermediate: "token embedding", "position embedding",
-    "embedding"; of each layer "h.0.norm 1", "h.0.qkv", "q", "k", "v", "attention scores", "attention weights", "weighted values",
-    "attention output", "after attention", "norm 2", "mlp up", "gelu", "mlp down", "after mlp"; "final norm", "logits".
+    `weights`: arrays by the names of `list_shapes`, all of one float dtype, which the logits have too; other names are
+    ignored. `observe(name, array)` is called with a read-only view of every intermediate: "token embedding", "position
+    embedding" and "embedding"; in each layer "h.0.norm 1", "h.0.qkv", "q", "k", "v", "attention scores", "attention
+    weights", "weighted values", "attention output", "after attention", "norm 2", "mlp up", "gelu", "mlp down" and
+    "after mlp"; then "final norm" and "logits".
 
     Shapes: [tokens] → [tokens, vocab_size]
-    Raises: ParamcountError if there are no token ids or too many, if they are not integers in the vocabulary, if n_heads
-    does not divide d_model, or if an array is missing.
+    Raises: ParamcountError if there are no token ids or too many, if they are not integers in the vocabulary, if
+    n_heads does not divide d_model, or if an array is missing.
     Source: Radford et al. 2019, section 2.3; openai/gpt-2, src/model.py.
 
     >>> from types import SimpleNamespace
@@ -116,7 +132,7 @@ def forward(
     ids = check_token_ids(token_ids, len(wte), len(wpe))  # [tokens]
     if n_heads < 1 or wte.shape[1] % n_heads:
         raise ParamcountError(f"n_heads = {n_heads} does not divide d_model = {wte.shape[1]}", expected="a divisor")
-    # At least one layer: weights without any layer have other names.
+    # At least one layer, so that weights with other names are reported as missing.
     n_layers = max(1, sum(name.endswith(".ln_1.weight") for name in weights))
 
     x = record("token embedding", wte[ids])  # [tokens] → [tokens, d_model]
@@ -127,35 +143,37 @@ def forward(
     return record("logits", x @ wte.T)  # [tokens, d_model] @ [d_model, vocab_size] → [tokens, vocab_size]
 
 
-def layer(x: Array, at: str, read: Read, n_heads: int, record: Record) -> Array:
-    """Attention and MLP, each with a pre-norm and a residual connection. Shapes: [tokens, d_model] → [tokens, d_model]"""
-    y = record(at + "norm 1", layer_norm(x, read, at + "ln_1"))  # [tokens, d_model]
-    y = record(at + "qkv", linear(y, read, at + "attn.c_attn"))  # [tokens, d_model] → [tokens, 3·d_model]
+def layer(x: Array, prefix: str, read: Read, n_heads: int, record: Record) -> Array:
+    """Attention and MLP, each with a pre-norm and a residual connection.
+
+    Shapes: [tokens, d_model] → [tokens, d_model]
+    """
+    y = record(prefix + "norm 1", layer_norm(x, read, prefix + "ln_1"))  # [tokens, d_model]
+    y = record(prefix + "qkv", linear(y, read, prefix + "attn.c_attn"))  # [tokens, d_model] → [tokens, 3·d_model]
     q, k, v = (
-        record(at + name, split_heads(part, n_heads)) for name, part in zip("qkv", np.split(y, 3, axis=-1), strict=True)
+        record(prefix + name, split_heads(part, n_heads))
+        for name, part in zip("qkv", np.split(y, 3, axis=-1), strict=True)
     )  # each [tokens, n_heads, d_head]
-    y = record(at + "weighted values", attention(q, k, v, at, record))  # [tokens, n_heads, d_head]
-    y = record(
-        at + "attention output", linear(y.reshape(x.shape), read, at + "attn.c_proj")
-    )  # [tokens, d_model] → [tokens, d_model]
-    x = record(at + "after attention", x + y)  # [tokens, d_model]
-    y = record(at + "norm 2", layer_norm(x, read, at + "ln_2"))  # [tokens, d_model]
-    y = record(at + "mlp up", linear(y, read, at + "mlp.c_fc"))  # [tokens, d_model] → [tokens, d_ff]
-    y = record(at + "gelu", gelu(y))  # [tokens, d_ff]
-    y = record(at + "mlp down", linear(y, read, at + "mlp.c_proj"))  # [tokens, d_ff] → [tokens, d_model]
-    return record(at + "after mlp", x + y)  # [tokens, d_model]
+    y = record(prefix + "weighted values", attention(q, k, v, prefix, record))  # [tokens, n_heads, d_head]
+    y = linear(y.reshape(x.shape), read, prefix + "attn.c_proj")  # [tokens, d_model] → [tokens, d_model]
+    x = record(prefix + "after attention", x + record(prefix + "attention output", y))  # [tokens, d_model]
+    y = record(prefix + "norm 2", layer_norm(x, read, prefix + "ln_2"))  # [tokens, d_model]
+    y = record(prefix + "mlp up", linear(y, read, prefix + "mlp.c_fc"))  # [tokens, d_model] → [tokens, d_ff]
+    y = record(prefix + "gelu", gelu(y))  # [tokens, d_ff]
+    y = record(prefix + "mlp down", linear(y, read, prefix + "mlp.c_proj"))  # [tokens, d_ff] → [tokens, d_model]
+    return record(prefix + "after mlp", x + y)  # [tokens, d_model]
 
 
-def attention(q: Array, k: Array, v: Array, at: str, record: Record) -> Array:
+def attention(q: Array, k: Array, v: Array, prefix: str, record: Record) -> Array:
     """Causal attention, all heads at once. Shapes: three of [tokens, n_heads, d_head] → [tokens, n_heads, d_head]"""
     n_tokens, _, d_head = q.shape
-    scores = q.transpose(1, 0, 2) @ k.transpose(
-        1, 2, 0
-    )  # [n_heads, tokens, d_head] @ [n_heads, d_head, tokens] → [n_heads, tokens, tokens]
-    scores = record(at + "attention scores", scores / math.sqrt(d_head))  # [n_heads, tokens, tokens]
-    past = np.tri(n_tokens, dtype=bool)  # [tokens, tokens], true if the column's token is not after the row's
-    pattern = record(at + "attention weights", softmax(np.where(past, scores, -math.inf)))  # [n_heads, tokens, tokens]
-    y = pattern @ v.transpose(
+    # [n_heads, tokens, d_head] @ [n_heads, d_head, tokens] → [n_heads, tokens, tokens]
+    scores = q.transpose(1, 0, 2) @ k.transpose(1, 2, 0)
+    scores = record(prefix + "attention scores", scores / math.sqrt(d_head))  # [n_heads, tokens, tokens]
+    is_causal = np.tri(n_tokens, dtype=bool)  # [tokens, tokens], true if the column's token is not after the row's
+    weights = softmax(np.where(is_causal, scores, -math.inf))  # [n_heads, tokens, tokens]
+    weights = record(prefix + "attention weights", weights)
+    y = weights @ v.transpose(
         1, 0, 2
     )  # [n_heads, tokens, tokens] @ [n_heads, tokens, d_head] → [n_heads, tokens, d_head]
     return y.transpose(1, 0, 2)  # [tokens, n_heads, d_head]

@@ -194,10 +194,10 @@ def test_every_name_of_gelu_in_its_tanh_form_is_the_same_pass(name: str, tmp_pat
 def test_other_heads_of_the_same_weights_are_other_words_so_they_are_refused(tmp_path: Path) -> None:
     path = save_model(make_model(TINY), tmp_path)
     config = (tmp_path / "config.json").read_text(encoding="utf-8")
-    sizes = load_path(tmp_path / "config.json").sizes
+    sizes: Any = load_path(tmp_path / "config.json").sizes
     (tmp_path / "config.json").write_text(config.replace('"n_head": 4', '"n_head": 6'), encoding="utf-8")
     assert '"n_head": 6' in (tmp_path / "config.json").read_text(encoding="utf-8")
     with pytest.raises(
-        ParamcountError, match=r"config\.json: n_head = 6 \(expected 4, which the NumPy pass computes\)$"
+        ParamcountError, match=r"config\.json: n_head = 6 \(expected 4, which the NumPy pass implements\)$"
     ):
         predict_next(sizes, path, TEXT)
