@@ -89,7 +89,7 @@ def compare(
 ) -> pandas.DataFrame:
     """A DataFrame with one row per model: exact counts, components and sizes; integer columns have the dtype Int64.
 
-    `models` may also contain families ("qwen3") and wildcards ("gpt2-*"). A size that a model does not have is 0; only
+    `models` may also contain families ("qwen") and wildcards ("gpt2-*"). A size that a model does not have is 0; only
     unknown values are missing. `estimates` adds a row for each third-party estimate.
 
     Raises: ParamcountError as `load` does; for a count of 2^63 or more, which does not fit an Int64 column.

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 import click
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from paramcount.zoo import Model
 
 FILE_WIDTH = 80  # columns of a table in a file, whatever the terminal
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def complete_names(ctx: click.Context, param: click.Parameter | None, incomplete: str) -> list[CompletionItem]:
@@ -295,14 +295,14 @@ def output_options(command: F) -> F:
         flags: tuple[str, ...],
         output: str | None,
         color: str,
-        **others: Any,
-    ) -> Any:
+        **others: object,
+    ) -> object:
         return command(output=Output(format, flags, output, color), **others)
 
     colour_help = "Colour the output; auto: on a terminal."
     file_help = "Write to FILE; the extension selects the format."
     format_help = f"Select the format: {', '.join(FORMATS)}."
-    result: Any = with_output
+    result = cast(F, with_output)
     for option in (
         click.option("--color", type=Choice(["auto", "always", "never"]), default="auto", help=colour_help),
         click.option("-o", "--output", metavar="FILE", type=FilePath(), help=file_help),
@@ -313,7 +313,7 @@ def output_options(command: F) -> F:
         click.option("--format", type=Choice(FORMATS), metavar="FORMAT", help=format_help),
     ):
         result = option(result)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def emit(make_table: Callable[[str], Table], output: Output, messages: Messages | None = None) -> None:
