@@ -150,18 +150,36 @@ def test_a_count_of_optional_parts_may_be_zero() -> None:
 CONTRADICTIONS = [
     (make_entry(n_kv_heads=7), "config.n_kv_heads = 7 does not divide n_heads = 32 (expected 1, 2, 4, 8, 16, …)"),
     (make_entry(n_kv_heads=64), "config.n_kv_heads = 64 does not divide n_heads = 32 (expected 2, 4, 8, 16, 32, …)"),
-    (make_entry(n_heads=MOST, n_kv_heads=3), "config.n_kv_heads = 3 does not divide n_heads = 2147483648 (expected 1, 2, 4, 8, 16, …)"),
+    (
+        make_entry(n_heads=MOST, n_kv_heads=3),
+        "config.n_kv_heads = 3 does not divide n_heads = 2147483648 (expected 1, 2, 4, 8, 16, …)",
+    ),
     (make_entry("gpt2", d_head=65), "config.n_heads × d_head = 25 × 65 = 1625 is not d_model = 1600 (expected 1600)"),
-    (make_entry("mixtral", n_active_experts=9), "config.n_active_experts = 9 is more than n_routed_experts = 8 (expected at most 8)"),
-    (make_entry("deepseek_v3", n_dense_layers=62), "config.n_dense_layers = 62 is more than n_layers = 61 (expected at most 61)"),
-    (make_entry("qwen3_moe", dense_layers=[3, 2]), "config.dense_layers = [3, 2] for n_layers = 48 (expected ascending, distinct layer indices below 48)"),
-    (make_entry("qwen3_moe", dense_layers=[2, 2]), "config.dense_layers = [2, 2] for n_layers = 48 (expected ascending, distinct layer indices below 48)"),
+    (
+        make_entry("mixtral", n_active_experts=9),
+        "config.n_active_experts = 9 is more than n_routed_experts = 8 (expected at most 8)",
+    ),
+    (
+        make_entry("deepseek_v3", n_dense_layers=62),
+        "config.n_dense_layers = 62 is more than n_layers = 61 (expected at most 61)",
+    ),
+    (
+        make_entry("qwen3_moe", dense_layers=[3, 2]),
+        "config.dense_layers = [3, 2] for n_layers = 48 (expected ascending, distinct layer indices below 48)",
+    ),
+    (
+        make_entry("qwen3_moe", dense_layers=[2, 2]),
+        "config.dense_layers = [2, 2] for n_layers = 48 (expected ascending, distinct layer indices below 48)",
+    ),
     (make_entry("qwen3_moe", dense_layers=[*range(39, 49)]), "config.dense_layers = [39, 40, 41, 42, 43, 44, 45, 46, …] for n_layers = 48 (expected ascending, "
      "distinct layer indices below 48)"),
     (make_entry("qwen3_moe", dense_layers=[-1]), "config.dense_layers.0 = -1 (expected a non-negative integer)"),
     (make_entry("qwen3_moe", dense_layers=[0, True]), "config.dense_layers.1 = true (expected an integer)"),
     (make_entry("qwen3_moe", dense_layers="0"), "config.dense_layers = the string '0' (expected a list)"),
-    (make_entry("qwen3_moe", dense_layers=[*range(10_001)]), "config.dense_layers = a list (expected a list of at most 10,000 items)"),
+    (
+        make_entry("qwen3_moe", dense_layers=[*range(10_001)]),
+        "config.dense_layers = a list (expected a list of at most 10,000 items)",
+    ),
     (make_entry("qwen3_moe", dense_layers=[0], n_layers=MOST), "config.n_layers = 2147483648 with dense_layers (expected at most 10,000 layers if they are "
      "listed by index)"),
     (make_entry("mllama", n_layers=MOST), "config.n_layers = 2147483648 with cross_attention_layers (expected at most 10,000 layers if they are "
@@ -170,18 +188,37 @@ CONTRADICTIONS = [
      "layer indices below 100)"),
     (make_entry("mllama", vision=3), "config.vision = 3 (expected a mapping)"),
     (make_vision_entry(n_heads=0), "config.vision.n_heads = 0 (expected a positive integer)"),
-    (make_vision_entry(n_heads=7), "config.vision.n_heads × d_head = 7 × 80 = 560 is not d_model = 1280 (expected 1280)"),
-    (make_vision_entry(intermediate_layers=[3, 32]), "config.vision.intermediate_layers = [3, 32] for n_layers = 32 (expected ascending, distinct layer indices below 32)"),
-    (make_entry("mllama", tie_word_embeddings=True), "config.tie_word_embeddings = true, but the table has eight rows more than the head (expected false)"),
+    (
+        make_vision_entry(n_heads=7),
+        "config.vision.n_heads × d_head = 7 × 80 = 560 is not d_model = 1280 (expected 1280)",
+    ),
+    (
+        make_vision_entry(intermediate_layers=[3, 32]),
+        "config.vision.intermediate_layers = [3, 32] for n_layers = 32 (expected ascending, distinct layer indices "
+        "below 32)",
+    ),
+    (
+        make_entry("mllama", tie_word_embeddings=True),
+        "config.tie_word_embeddings = true, but the table has eight rows more than the head (expected false)",
+    ),
     (make_entry(d_head=127), "config.d_head = 127 cannot be rotated in pairs (expected an even number)"),
     (make_entry(d_model=3000), "config.n_heads = 32 does not divide d_model = 3000 (expected 20, 24, 25, 30, 40, …)"),
     (make_entry("openai-gpt", d_ff=1000), "config.d_ff = 1000 is not 4 × d_model = 3072 (expected 3072)"),
-    (make_entry("deepseek", d_head=64), "config.n_heads × d_head = 16 × 64 = 1024 is not d_model = 2048 (expected 2048)"),
+    (
+        make_entry("deepseek", d_head=64),
+        "config.n_heads × d_head = 16 × 64 = 1024 is not d_model = 2048 (expected 2048)",
+    ),
     (make_entry("gpt_oss", n_layers=2, layer_types=["full_attention", "ful_attention"]), "config.layer_types.1 = the string 'ful_attention' (expected "
      "sliding_attention or full_attention); did you mean full_attention or sliding_attention?"),
-    (make_entry("gpt_oss", n_layers=2, layer_types=["full_attention"]), "config.layer_types: has 1 items for n_layers = 2 (expected one per layer)"),
+    (
+        make_entry("gpt_oss", n_layers=2, layer_types=["full_attention"]),
+        "config.layer_types: has 1 items for n_layers = 2 (expected one per layer)",
+    ),
     (make_entry("gpt_oss", layer_types=[""]), "config.layer_types.0 = the string '' (expected a non-empty string)"),
-    (make_entry("gpt_oss", layer_types=["x" * 41]), f"config.layer_types.0 = the string '{'x' * 41}' (expected a string of at most 40 characters)"),
+    (
+        make_entry("gpt_oss", layer_types=["x" * 41]),
+        f"config.layer_types.0 = the string '{'x' * 41}' (expected a string of at most 40 characters)",
+    ),
 ]  # fmt: skip
 
 
@@ -312,17 +349,32 @@ class Unprintable:
         ({1: 2}, NEITHER),
         (make_entry() | {1: 2}, "1: is not the name of a field (expected a string)"),
         (make_entry() | {None: 2}, "None: is not the name of a field (expected a string)"),
-        ({"architecture": "llama", "config": LLAMA | {1: 2}}, "config.1: is not the name of a field (expected a string)"),
+        (
+            {"architecture": "llama", "config": LLAMA | {1: 2}},
+            "config.1: is not the name of a field (expected a string)",
+        ),
         (make_entry(n_heads=Unprintable()), "config.n_heads = a value of type Unprintable (expected an integer)"),
         (make_entry(n_heads={10**5000}), "config.n_heads = a value of type set (expected an integer)"),
-        (make_entry("qwen3_moe", dense_layers=itertools.count()), "config.dense_layers = a value of type count (expected a list of at most 10,000 items)"),
-        ({"architecture": 10**5000, "config": {}}, f"architecture: unknown architecture a value of type int (expected {LISTED})"),
+        (
+            make_entry("qwen3_moe", dense_layers=itertools.count()),
+            "config.dense_layers = a value of type count (expected a list of at most 10,000 items)",
+        ),
+        (
+            {"architecture": 10**5000, "config": {}},
+            f"architecture: unknown architecture a value of type int (expected {LISTED})",
+        ),
         (make_entry() | publish_figure(10**5000), "published.0.value = a number of more than 30 digits (expected an integer of at most "
          "1,000,000,000,000,000,000,000,000,000,000 or a string)"),
-        (make_entry() | {"released": datetime.datetime(2024, 7, 23, tzinfo=datetime.UTC)}, "released = a value of type datetime (expected a date such as 2024-07-23)"),
+        (
+            make_entry() | {"released": datetime.datetime(2024, 7, 23, tzinfo=datetime.UTC)},
+            "released = a value of type datetime (expected a date such as 2024-07-23)",
+        ),
         (make_entry() | {"released": float("nan")}, "released = nan (expected a date such as 2024-07-23)"),
         (make_entry() | {"id": "\ud800"}, r"id = the string '\ud800' (expected a Unicode string)"),
-        ({"architecture": "llama", "config": LLAMA | {"\ud800": 1}}, r"config = the string '\ud800' (expected a Unicode string)"),
+        (
+            {"architecture": "llama", "config": LLAMA | {"\ud800": 1}},
+            r"config = the string '\ud800' (expected a Unicode string)",
+        ),
     ],
 )  # fmt: skip
 def test_a_mapping_that_no_file_could_hold_is_refused(spec: object, message: str) -> None:

@@ -390,7 +390,10 @@ WRONG: list[tuple[bytes, str]] = [
     (b"\x1b[31m", f"starts with the bytes 1b 5b 33 31 {FILE}"),
     (b"PK\3\4\0\0\x08\x08\0\0", f"is a zip archive, probably a PyTorch checkpoint {FILE}"),
     (b"\x80\x02}q\0(X\1\0", f"is a pickle {FILE}"),
-    (b"version https://git-lfs.github.com/spec/v1\n", f"is a Git LFS pointer; run `git lfs pull` to fetch the file {FILE}"),
+    (
+        b"version https://git-lfs.github.com/spec/v1\n",
+        f"is a Git LFS pointer; run `git lfs pull` to fetch the file {FILE}",
+    ),
     (struct.pack("<Q", 40) + b'{"x":{"dtype":"F32","shape":[2]', f"is a safetensors file {FILE}"),
     (b"GGU", f"the file ends inside its header, after 3 bytes {WHOLE}"),
     (b"GGUF", f"the file ends inside its header, after 4 bytes {WHOLE}"),
@@ -409,11 +412,23 @@ WRONG: list[tuple[bytes, str]] = [
     # names of metadata
     (make_file([pack_item(b"", UINT8, b"\0")]), f"metadata 1: name = '' {PRINTABLE}"),
     (make_file([pack_item("\x1b[31m", UINT8, b"\0")]), rf"metadata 1: name = '\x1b[31m' {PRINTABLE}"),
-    (make_file([pack_item("a", UINT8, b"\0"), pack_item("a\u202eb", UINT8, b"\0")]), rf"metadata 2: name = 'a\u202eb' {PRINTABLE}"),
+    (
+        make_file([pack_item("a", UINT8, b"\0"), pack_item("a\u202eb", UINT8, b"\0")]),
+        rf"metadata 2: name = 'a\u202eb' {PRINTABLE}",
+    ),
     (make_file([pack_item(b"a\xff", UINT8, b"\0")]), "metadata 1: name: is not text at byte 1 (expected UTF-8)"),
-    (make_start(0, 1, pack_u64(MOST)), "metadata 1: name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 65,535)"),
-    (make_start(0, 1, pack_u64(65_536) + bytes(70_000)), "metadata 1: name: has 65,536 bytes (expected a string of at most 65,535)"),
-    (make_start(0, 1, pack_u64(65_535) + b"a" * 100), f"metadata 1: name: the file ends inside its header, after 132 bytes {WHOLE}"),
+    (
+        make_start(0, 1, pack_u64(MOST)),
+        "metadata 1: name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 65,535)",
+    ),
+    (
+        make_start(0, 1, pack_u64(65_536) + bytes(70_000)),
+        "metadata 1: name: has 65,536 bytes (expected a string of at most 65,535)",
+    ),
+    (
+        make_start(0, 1, pack_u64(65_535) + b"a" * 100),
+        f"metadata 1: name: the file ends inside its header, after 132 bytes {WHOLE}",
+    ),
     (make_file([pack_item("a", UINT8, b"\0"), pack_item("a", UINT8, b"\0")]), "metadata a: duplicate key"),
     (make_file([pack_array("a", UINT8, 0), pack_item("a", UINT8, b"\0")]), "metadata a: duplicate key"),
     # their values
@@ -421,79 +436,207 @@ WRONG: list[tuple[bytes, str]] = [
     (make_file([pack_item("a", 2**32 - 1, b"\0")]), f"metadata a: has unknown type 4,294,967,295 {KIND}"),
     (make_file([pack_item("a", BOOL, b"\2")]), "metadata a = 2 (expected a boolean: 0 or 1)"),
     (make_file([pack_item("a", BOOL, b"\xff")]), "metadata a = 255 (expected a boolean: 0 or 1)"),
-    (make_file([pack_item("a", STRING, pack_string(b"abc\xed\xa0\x80"))]), "metadata a: is not text at byte 3 (expected UTF-8)"),
-    (make_file([pack_item("a", STRING, pack_u64(MOST))]), "metadata a: has 18,446,744,073,709,551,615 bytes (expected a string of at most 1,048,576)"),
-    (make_file([pack_item("a", STRING, pack_u64(2**20 + 1))]), "metadata a: has 1,048,577 bytes (expected a string of at most 1,048,576)"),
-    (make_start(0, 1, pack_item("a", STRING, pack_u64(2**20))), f"metadata a: the file ends inside its header, after 45 bytes {WHOLE}"),
-    (make_start(0, 1, pack_item("a", UINT64, bytes(7))), f"metadata a: the file ends inside its header, after 44 bytes {WHOLE}"),
+    (
+        make_file([pack_item("a", STRING, pack_string(b"abc\xed\xa0\x80"))]),
+        "metadata a: is not text at byte 3 (expected UTF-8)",
+    ),
+    (
+        make_file([pack_item("a", STRING, pack_u64(MOST))]),
+        "metadata a: has 18,446,744,073,709,551,615 bytes (expected a string of at most 1,048,576)",
+    ),
+    (
+        make_file([pack_item("a", STRING, pack_u64(2**20 + 1))]),
+        "metadata a: has 1,048,577 bytes (expected a string of at most 1,048,576)",
+    ),
+    (
+        make_start(0, 1, pack_item("a", STRING, pack_u64(2**20))),
+        f"metadata a: the file ends inside its header, after 45 bytes {WHOLE}",
+    ),
+    (
+        make_start(0, 1, pack_item("a", UINT64, bytes(7))),
+        f"metadata a: the file ends inside its header, after 44 bytes {WHOLE}",
+    ),
     # arrays
     (make_file([pack_array("a", 13, 1)]), f"metadata a: has unknown type 13 {KIND}"),
-    (make_file([pack_array("a", ARRAY, 1, pack_u32(ARRAY) + pack_u64(1))]), "metadata a: is an array of arrays (expected an array of numbers, booleans or strings)"),
-    (make_file([pack_array("a", ARRAY, MOST, (pack_u32(ARRAY) + pack_u64(MOST)) * 100_000)]), "metadata a: is an array of arrays (expected an array of numbers, booleans or strings)"),
-    (make_file([pack_array("a", UINT8, MOST)]), f"metadata a: extends the header to byte 18,446,744,073,709,551,664 {LARGE}"),
-    (make_file([pack_array("a", FLOAT64, 2**61)]), f"metadata a: extends the header to byte 18,446,744,073,709,551,665 {LARGE}"),
-    (make_start(0, 1, pack_array("a", UINT8, 2**25 - 49)), f"metadata a: the file ends inside its header, after 49 bytes {WHOLE}"),
-    (make_start(0, 1, pack_array("a", UINT16, 5, bytes(9))), f"metadata a: the file ends inside its header, after 58 bytes {WHOLE}"),
-    (make_file([pack_array("a", STRING, MOST)]), f"metadata a: extends the header to byte 147,573,952,589,676,412,969 {LARGE}"),
-    (make_file([pack_array("a", STRING, 1, pack_u64(MOST))]), f"metadata a: extends the header to byte 18,446,744,073,709,551,672 {LARGE}"),
-    (make_file([pack_array("a", STRING, 2, pack_string("b") + pack_u64(2**63))]), f"metadata a: extends the header to byte 9,223,372,036,854,775,874 {LARGE}"),
-    (make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + pack_string("c")[:8])), f"metadata a: the file ends inside its header, after 74 bytes {WHOLE}"),
-    (make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + bytes(7))), f"metadata a: the file ends inside its header, after 73 bytes {WHOLE}"),
-    (make_start(0, 1, pack_array("a", STRING, 3, pack_string("b" * 9))), f"metadata a: the file ends inside its header, after 66 bytes {WHOLE}"),
+    (
+        make_file([pack_array("a", ARRAY, 1, pack_u32(ARRAY) + pack_u64(1))]),
+        "metadata a: is an array of arrays (expected an array of numbers, booleans or strings)",
+    ),
+    (
+        make_file([pack_array("a", ARRAY, MOST, (pack_u32(ARRAY) + pack_u64(MOST)) * 100_000)]),
+        "metadata a: is an array of arrays (expected an array of numbers, booleans or strings)",
+    ),
+    (
+        make_file([pack_array("a", UINT8, MOST)]),
+        f"metadata a: extends the header to byte 18,446,744,073,709,551,664 {LARGE}",
+    ),
+    (
+        make_file([pack_array("a", FLOAT64, 2**61)]),
+        f"metadata a: extends the header to byte 18,446,744,073,709,551,665 {LARGE}",
+    ),
+    (
+        make_start(0, 1, pack_array("a", UINT8, 2**25 - 49)),
+        f"metadata a: the file ends inside its header, after 49 bytes {WHOLE}",
+    ),
+    (
+        make_start(0, 1, pack_array("a", UINT16, 5, bytes(9))),
+        f"metadata a: the file ends inside its header, after 58 bytes {WHOLE}",
+    ),
+    (
+        make_file([pack_array("a", STRING, MOST)]),
+        f"metadata a: extends the header to byte 147,573,952,589,676,412,969 {LARGE}",
+    ),
+    (
+        make_file([pack_array("a", STRING, 1, pack_u64(MOST))]),
+        f"metadata a: extends the header to byte 18,446,744,073,709,551,672 {LARGE}",
+    ),
+    (
+        make_file([pack_array("a", STRING, 2, pack_string("b") + pack_u64(2**63))]),
+        f"metadata a: extends the header to byte 9,223,372,036,854,775,874 {LARGE}",
+    ),
+    (
+        make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + pack_string("c")[:8])),
+        f"metadata a: the file ends inside its header, after 74 bytes {WHOLE}",
+    ),
+    (
+        make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + bytes(7))),
+        f"metadata a: the file ends inside its header, after 73 bytes {WHOLE}",
+    ),
+    (
+        make_start(0, 1, pack_array("a", STRING, 3, pack_string("b" * 9))),
+        f"metadata a: the file ends inside its header, after 66 bytes {WHOLE}",
+    ),
     # the alignment, and parts
     (make_file([pack_item(ALIGNED, UINT32, pack_u32(0))], [X], 32), f"metadata general.alignment = 0 {POWER}"),
     (make_file([pack_item(ALIGNED, UINT32, pack_u32(24))], [X], 32), f"metadata general.alignment = 24 {POWER}"),
-    (make_file([pack_item(ALIGNED, INT32, b"\xe0\xff\xff\xff")], [X], 32), f"metadata general.alignment: has type INT32 {TYPED}"),
-    (make_file([pack_item(ALIGNED, UINT64, pack_u64(2**32))], [X], 32), f"metadata general.alignment: has type UINT64 {TYPED}"),
-    (make_file([pack_item(ALIGNED, FLOAT32, struct.pack("<f", 32))], [X], 32), f"metadata general.alignment: has type FLOAT32 {TYPED}"),
+    (
+        make_file([pack_item(ALIGNED, INT32, b"\xe0\xff\xff\xff")], [X], 32),
+        f"metadata general.alignment: has type INT32 {TYPED}",
+    ),
+    (
+        make_file([pack_item(ALIGNED, UINT64, pack_u64(2**32))], [X], 32),
+        f"metadata general.alignment: has type UINT64 {TYPED}",
+    ),
+    (
+        make_file([pack_item(ALIGNED, FLOAT32, struct.pack("<f", 32))], [X], 32),
+        f"metadata general.alignment: has type FLOAT32 {TYPED}",
+    ),
     (make_file([pack_item(ALIGNED, BOOL, b"\1")], [X], 32), f"metadata general.alignment: has type BOOL {TYPED}"),
-    (make_file([pack_item(ALIGNED, STRING, pack_string("32"))], [X], 32), f"metadata general.alignment: has type STRING {TYPED}"),
-    (make_file([pack_array(ALIGNED, UINT32, 1, pack_u32(32))], [X], 32), f"metadata general.alignment: has type ARRAY {TYPED}"),
-    (make_file([pack_item(ALIGNED, UINT32, pack_u32(2**31))], [X], 32), "ends at byte 128, but its tensors end at byte 2,147,483,680 (expected the same byte, or padding to a multiple of 2,147,483,648)"),
+    (
+        make_file([pack_item(ALIGNED, STRING, pack_string("32"))], [X], 32),
+        f"metadata general.alignment: has type STRING {TYPED}",
+    ),
+    (
+        make_file([pack_array(ALIGNED, UINT32, 1, pack_u32(32))], [X], 32),
+        f"metadata general.alignment: has type ARRAY {TYPED}",
+    ),
+    (
+        make_file([pack_item(ALIGNED, UINT32, pack_u32(2**31))], [X], 32),
+        "ends at byte 128, but its tensors end at byte 2,147,483,680 (expected the same byte, or padding to a "
+        "multiple of 2,147,483,648)",
+    ),
     (make_part(3, 3), "metadata split.no = 3 (expected an integer from 0 to 2)"),
     (make_part(-1, 3), "metadata split.no = -1 (expected an integer from 0 to 2)"),
     (make_part(None, 3), "metadata split.no: is missing (expected an integer from 0 to 2)"),
     (make_part(0, -3), "metadata split.count = -3 (expected a non-negative integer)"),
     (make_part(0, 3, -1), "metadata split.tensors.count = -1 (expected a non-negative integer)"),
     (make_part(0, 3, None), "metadata split.tensors.count: is missing (expected a non-negative integer)"),
-    (make_file([pack_item("split.count", STRING, pack_string("2"))]), "metadata split.count = the string '2' (expected a non-negative integer)"),
+    (
+        make_file([pack_item("split.count", STRING, pack_string("2"))]),
+        "metadata split.count = the string '2' (expected a non-negative integer)",
+    ),
     # tensors
     (make_file([], [pack_tensor_info("", [8])], 32), f"tensor 1: name = '' {PRINTABLE}"),
     (make_file([], [pack_tensor_info("\x1b]0;a\x07", [8])], 32), rf"tensor 1: name = '\x1b]0;a\x07' {PRINTABLE}"),
     (make_file([], [pack_tensor_info("a\nb", [8])], 32), rf"tensor 1: name = 'a\nb' {PRINTABLE}"),
     (make_file([], [pack_tensor_info("a\0", [8])], 32), rf"tensor 1: name = 'a\x00' {PRINTABLE}"),
-    (make_file([], [X, pack_tensor_info(b"\xc3", [8], F32, 32)], 64), "tensor 2: name: is not text at byte 0 (expected UTF-8)"),
-    (make_file([], [pack_tensor_info("a" * 65, [8])], 32), "tensor 1: name: has 65 bytes (expected a string of at most 64)"),
-    (make_start(1, 0, pack_u64(MOST)), "tensor 1: name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 64)"),
+    (
+        make_file([], [X, pack_tensor_info(b"\xc3", [8], F32, 32)], 64),
+        "tensor 2: name: is not text at byte 0 (expected UTF-8)",
+    ),
+    (
+        make_file([], [pack_tensor_info("a" * 65, [8])], 32),
+        "tensor 1: name: has 65 bytes (expected a string of at most 64)",
+    ),
+    (
+        make_start(1, 0, pack_u64(MOST)),
+        "tensor 1: name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 64)",
+    ),
     (make_file([], [X, pack_tensor_info("x", [8], F32, 32)], 64), "tensor x: duplicate name"),
     (make_file([], [pack_tensor_info("x", [1] * 5)], 4), "tensor x: has 5 axes (expected at most 4)"),
     (make_start(1, 0, pack_string("x") + pack_u32(2**32 - 1)), "tensor x: has 4,294,967,295 axes (expected at most 4)"),
-    (make_start(1, 0, pack_tensor_info("x", [8])[:-1]), f"tensor x: the file ends inside its header, after 56 bytes {WHOLE}"),
+    (
+        make_start(1, 0, pack_tensor_info("x", [8])[:-1]),
+        f"tensor x: the file ends inside its header, after 56 bytes {WHOLE}",
+    ),
     *((make_file([], [pack_tensor_info("x", [32], kind)], 32), f"tensor x: has type {kind} ({name}), which GGUF no longer supports") for kind, name in REMOVED.items()),
     (make_file([], [pack_tensor_info("x", [32], 43)], 32), f"tensor x: has unknown type 43 {TYPE}"),
     (make_file([], [pack_tensor_info("x", [32], 2**32 - 1)], 32), f"tensor x: has unknown type 4,294,967,295 {TYPE}"),
-    (make_file([], [pack_tensor_info("x", [31], Q4_0)], 32), "tensor x: shape = [31] for Q4_0 (expected a last axis divisible by 32)"),
-    (make_file([], [pack_tensor_info("x", [16, 2], Q8_0)], 64), "tensor x: shape = [2, 16] for Q8_0 (expected a last axis divisible by 32)"),
-    (make_file([], [pack_tensor_info("x", [128, 4], Q4_K)], 64), "tensor x: shape = [4, 128] for Q4_K (expected a last axis divisible by 256)"),
-    (make_file([], [pack_tensor_info("x", [], Q4_0)], 32), "tensor x: shape = [] for Q4_0 (expected a last axis divisible by 32)"),
+    (
+        make_file([], [pack_tensor_info("x", [31], Q4_0)], 32),
+        "tensor x: shape = [31] for Q4_0 (expected a last axis divisible by 32)",
+    ),
+    (
+        make_file([], [pack_tensor_info("x", [16, 2], Q8_0)], 64),
+        "tensor x: shape = [2, 16] for Q8_0 (expected a last axis divisible by 32)",
+    ),
+    (
+        make_file([], [pack_tensor_info("x", [128, 4], Q4_K)], 64),
+        "tensor x: shape = [4, 128] for Q4_K (expected a last axis divisible by 256)",
+    ),
+    (
+        make_file([], [pack_tensor_info("x", [], Q4_0)], 32),
+        "tensor x: shape = [] for Q4_0 (expected a last axis divisible by 32)",
+    ),
     (make_file([], [pack_tensor_info("x", [2**63])], 32), f"tensor x: shape = [9223372036854775808] {FEWER}"),
     (make_file([], [pack_tensor_info("x", [2**62, 2])], 32), f"tensor x: shape = [2, 4611686018427387904] {FEWER}"),
-    (make_file([], [pack_tensor_info("x", [2**16] * 4)], 32), f"tensor x: shape = [65536, 65536, 65536, 65536] {FEWER}"),
+    (
+        make_file([], [pack_tensor_info("x", [2**16] * 4)], 32),
+        f"tensor x: shape = [65536, 65536, 65536, 65536] {FEWER}",
+    ),
     (make_file([], [pack_tensor_info("x", [0, MOST])], 32), f"tensor x: shape = [18446744073709551615, 0] {FEWER}"),
     # where their values are
-    (make_file([], [pack_tensor_info("x", [8], F32, 16)], 64), "tensor x: its values start at byte 16 (expected byte 0)"),
-    (make_file([], [pack_tensor_info("x", [8], F32, 32)], 64), "tensor x: its values start at byte 32 (expected byte 0)"),
-    (make_file([], [pack_tensor_info("x", [8], F32, MOST)], 64), "tensor x: its values start at byte 18,446,744,073,709,551,615 (expected byte 0)"),
-    (make_file([], [X, pack_tensor_info("y", [8])], 64), "tensor y: its values start at byte 0 (expected byte 32, the first multiple of 32 after 'x')"),
-    (make_file([], [pack_tensor_info("x", [9]), pack_tensor_info("y", [8], F32, 32)], 96), "tensor y: its values start at byte 32 (expected byte 64, the first multiple of 32 after 'x')"),
-    (make_file([], [pack_tensor_info("x", [9]), pack_tensor_info("y", [8], F32, 36)], 96), "tensor y: its values start at byte 36 (expected byte 64, the first multiple of 32 after 'x')"),
-    (make_file([], [X, pack_tensor_info("y", [8], F32, 64)], 96), "tensor y: its values start at byte 64 (expected byte 32, the first multiple of 32 after 'x')"),
-    (make_file([], [X, pack_tensor_info("y", [8], F32, 2**63)], 64), "tensor y: its values start at byte 9,223,372,036,854,775,808 (expected byte 32, the first multiple of 32 after 'x')"),
+    (
+        make_file([], [pack_tensor_info("x", [8], F32, 16)], 64),
+        "tensor x: its values start at byte 16 (expected byte 0)",
+    ),
+    (
+        make_file([], [pack_tensor_info("x", [8], F32, 32)], 64),
+        "tensor x: its values start at byte 32 (expected byte 0)",
+    ),
+    (
+        make_file([], [pack_tensor_info("x", [8], F32, MOST)], 64),
+        "tensor x: its values start at byte 18,446,744,073,709,551,615 (expected byte 0)",
+    ),
+    (
+        make_file([], [X, pack_tensor_info("y", [8])], 64),
+        "tensor y: its values start at byte 0 (expected byte 32, the first multiple of 32 after 'x')",
+    ),
+    (
+        make_file([], [pack_tensor_info("x", [9]), pack_tensor_info("y", [8], F32, 32)], 96),
+        "tensor y: its values start at byte 32 (expected byte 64, the first multiple of 32 after 'x')",
+    ),
+    (
+        make_file([], [pack_tensor_info("x", [9]), pack_tensor_info("y", [8], F32, 36)], 96),
+        "tensor y: its values start at byte 36 (expected byte 64, the first multiple of 32 after 'x')",
+    ),
+    (
+        make_file([], [X, pack_tensor_info("y", [8], F32, 64)], 96),
+        "tensor y: its values start at byte 64 (expected byte 32, the first multiple of 32 after 'x')",
+    ),
+    (
+        make_file([], [X, pack_tensor_info("y", [8], F32, 2**63)], 64),
+        "tensor y: its values start at byte 9,223,372,036,854,775,808 (expected byte 32, the first multiple of 32 "
+        "after 'x')",
+    ),
     (make_file([], [X], 31), f"ends at byte 95, but its tensors end at byte 96 {END}"),
     (make_file([], [X], 33), f"ends at byte 97, but its tensors end at byte 96 {END}"),
     (make_file([], [pack_tensor_info("x", [5])], 19), f"ends at byte 83, but its tensors end at byte 84 {END}"),
     (make_file([], [pack_tensor_info("x", [5])], 33), f"ends at byte 97, but its tensors end at byte 84 {END}"),
-    (make_file([], [pack_tensor_info("x", [2**60])], 32), f"ends at byte 96, but its tensors end at byte 4,611,686,018,427,387,968 {END}"),
+    (
+        make_file([], [pack_tensor_info("x", [2**60])], 32),
+        f"ends at byte 96, but its tensors end at byte 4,611,686,018,427,387,968 {END}",
+    ),
     (make_file([pack_item("a", UINT8, b"\0")], [], 1), f"ends at byte 65, but its tensors end at byte 38 {END}"),
 ]  # fmt: skip
 

@@ -245,9 +245,30 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
     ({"pre_tokenizer": split_step("(a+)+$")}, "rejects it: Onig: Regex search error: retry-limit-in-match over"),
     ({"pre_tokenizer": split_step("(")}, "rejects it: "),
     ({"pre_tokenizer": {"type": "Nonsense"}}, "rejects it: "),
-    ({"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "zz", "type_id": 0}}], "pair": [], "special_tokens": {}}}, "rejects it: "),
-    ({"model": {"type": "WordLevel", "unk_token": "none", "vocab": {"w0": 0}}}, "rejects it: WordLevel error: Missing [UNK] token from the vocabulary"),
-    ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 100}] * 6}}, "crashed: memory allocation of "),
+    (
+        {
+            "post_processor": {
+                "type": "TemplateProcessing",
+                "single": [{"SpecialToken": {"id": "zz", "type_id": 0}}],
+                "pair": [],
+                "special_tokens": {},
+            },
+        },
+        "rejects it: ",
+    ),
+    (
+        {"model": {"type": "WordLevel", "unk_token": "none", "vocab": {"w0": 0}}},
+        "rejects it: WordLevel error: Missing [UNK] token from the vocabulary",
+    ),
+    (
+        {
+            "normalizer": {
+                "type": "Sequence",
+                "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 100}] * 6,
+            },
+        },
+        "crashed: memory allocation of ",
+    ),
     ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA/////w=="}}, "crashed: memory allocation of "),
 ]  # fmt: skip
 
@@ -410,7 +431,13 @@ MISFITS: list[tuple[dict[str, Array], str]] = [
     ({"model.embed_tokens.weight": W["wte.weight"]}, "w.st: is missing wte.weight (expected the tensors of GPT-2)"),
     (change_weights(h__1__mlp__c_fc__bias=None), "w.st: is missing h.1.mlp.c_fc.bias (expected the tensors of GPT-2)"),
     (
-        change_weights(wpe__weight=None, h__0__ln_1__bias=None, h__0__ln_2__bias=None, ln_f__bias=None, ln_f__weight=None),
+        change_weights(
+            wpe__weight=None,
+            h__0__ln_1__bias=None,
+            h__0__ln_2__bias=None,
+            ln_f__bias=None,
+            ln_f__weight=None,
+        ),
         "w.st: is missing wpe.weight, h.0.ln_1.bias, h.0.ln_2.bias and 2 more (expected the tensors of GPT-2)",
     ),
     (change_weights(h__2__ln_1__weight=np.ones(8)), "w.st: has 3 layers (expected 2)"),
@@ -419,20 +446,63 @@ MISFITS: list[tuple[dict[str, Array], str]] = [
         {"wte.weight": W["wte.weight"], "h.0.ln_1.weight": np.ones(8), "h.1.ln_1.weight": np.ones(8)},
         "w.st: most tensors of its 2 layers are missing (expected twelve per layer)",
     ),
-    (change_weights(score__weight=np.ones(3)), "w.st: has unexpected tensors: score.weight (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
-    (change_weights(h__2__attn__bias=np.ones((1, 1, 11, 11))), "w.st: has unexpected tensors: h.2.attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
-    (change_weights(h__0__crossattention__c_attn__bias=np.ones(3)), "w.st: has unexpected tensors: h.0.crossattention.c_attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
-    (change_weights(transformer__wte__weight=W["wte.weight"]), "w.st: has both wte.weight and transformer.wte.weight (expected one of them)"),
+    (
+        change_weights(score__weight=np.ones(3)),
+        "w.st: has unexpected tensors: score.weight (expected the tensors of GPT-2, its causal masks and a copy of "
+        "its LM head)",
+    ),
+    (
+        change_weights(h__2__attn__bias=np.ones((1, 1, 11, 11))),
+        "w.st: has unexpected tensors: h.2.attn.bias (expected the tensors of GPT-2, its causal masks and a copy of "
+        "its LM head)",
+    ),
+    (
+        change_weights(h__0__crossattention__c_attn__bias=np.ones(3)),
+        "w.st: has unexpected tensors: h.0.crossattention.c_attn.bias (expected the tensors of GPT-2, its causal "
+        "masks and a copy of its LM head)",
+    ),
+    (
+        change_weights(transformer__wte__weight=W["wte.weight"]),
+        "w.st: has both wte.weight and transformer.wte.weight (expected one of them)",
+    ),
     (change_weights(wte__weight=np.ones((24, 8))), "w.st: tensor wte.weight: has shape [24, 8] (expected [23, 8])"),
-    (change_weights(h__0__mlp__c_fc__weight=W["h.0.mlp.c_fc.weight"].T), "w.st: tensor h.0.mlp.c_fc.weight: has shape [20, 8] (expected [8, 20], [in, out])"),
-    (change_weights(h__0__attn__bias=np.ones((1, 1, 9, 9))), "w.st: tensor h.0.attn.bias: has shape [1, 1, 9, 9] (expected [1, 1, 11, 11])"),
-    (change_weights(lm_head__weight=W["wte.weight"][:22]), "w.st: tensor lm_head.weight: has shape [22, 8] (expected [23, 8])"),
-    (change_weights(lm_head__weight=W["wte.weight"] + 1e-3), "w.st: lm_head.weight differs from wte.weight (expected a copy, because the LM head is tied to the token embedding)"),
-    (change_weights(ln_f__bias=W["ln_f.bias"] * np.nan), "w.st: tensor ln_f.bias: has NaN values (expected finite weights)"),
-    (change_weights(wpe__weight=W["wpe.weight"] / [[1]] * 10 + [[math.nan]] * 11), "w.st: tensor wpe.weight: has NaN values (expected finite weights)"),
-    (change_weights(h__1__ln_2__weight=W["h.1.ln_2.weight"] * math.inf), "w.st: tensor h.1.ln_2.weight: has infinite values (expected finite weights)"),
-    (change_weights(h__1__ln_2__weight=W["h.1.ln_2.weight"] * 1e200), "w.st: tensor h.1.ln_2.weight: has values too large for float32 (expected finite weights)"),
-    (change_weights(h__1__mlp__c_fc__weight=W["h.1.mlp.c_fc.weight"] * 1e38, h__1__ln_2__bias=np.full(8, 1e5)), "w.st: h.1.mlp up is not finite in float32 (expected weights of a trained model)"),
+    (
+        change_weights(h__0__mlp__c_fc__weight=W["h.0.mlp.c_fc.weight"].T),
+        "w.st: tensor h.0.mlp.c_fc.weight: has shape [20, 8] (expected [8, 20], [in, out])",
+    ),
+    (
+        change_weights(h__0__attn__bias=np.ones((1, 1, 9, 9))),
+        "w.st: tensor h.0.attn.bias: has shape [1, 1, 9, 9] (expected [1, 1, 11, 11])",
+    ),
+    (
+        change_weights(lm_head__weight=W["wte.weight"][:22]),
+        "w.st: tensor lm_head.weight: has shape [22, 8] (expected [23, 8])",
+    ),
+    (
+        change_weights(lm_head__weight=W["wte.weight"] + 1e-3),
+        "w.st: lm_head.weight differs from wte.weight (expected a copy, because the LM head is tied to the token "
+        "embedding)",
+    ),
+    (
+        change_weights(ln_f__bias=W["ln_f.bias"] * np.nan),
+        "w.st: tensor ln_f.bias: has NaN values (expected finite weights)",
+    ),
+    (
+        change_weights(wpe__weight=W["wpe.weight"] / [[1]] * 10 + [[math.nan]] * 11),
+        "w.st: tensor wpe.weight: has NaN values (expected finite weights)",
+    ),
+    (
+        change_weights(h__1__ln_2__weight=W["h.1.ln_2.weight"] * math.inf),
+        "w.st: tensor h.1.ln_2.weight: has infinite values (expected finite weights)",
+    ),
+    (
+        change_weights(h__1__ln_2__weight=W["h.1.ln_2.weight"] * 1e200),
+        "w.st: tensor h.1.ln_2.weight: has values too large for float32 (expected finite weights)",
+    ),
+    (
+        change_weights(h__1__mlp__c_fc__weight=W["h.1.mlp.c_fc.weight"] * 1e38, h__1__ln_2__bias=np.full(8, 1e5)),
+        "w.st: h.1.mlp up is not finite in float32 (expected weights of a trained model)",
+    ),
 ]  # fmt: skip
 
 
