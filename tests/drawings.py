@@ -1,4 +1,4 @@
-"""What must hold of every drawing."""
+"""Properties that every drawing has."""
 
 from __future__ import annotations
 
@@ -26,49 +26,50 @@ def trace_drawing(model: Model, drawing: Drawing) -> Trace:
 
 
 def assert_to_scale(drawing: Drawing) -> None:
-    """Every side is as long as the scale says, or the rectangle says of it what it is instead."""
+    """Every side has the length that the scale gives, or a mark that explains why not."""
     for r in drawing.rectangles:
         for axis, n, side in (("rows", r.rows, r.height), ("cols", r.cols, r.width)):
-            said = [mark for mark in ("broken", "thin", "unknown") if axis in getattr(r, mark)]
+            marks = [mark for mark in ("broken", "thin", "unknown") if axis in getattr(r, mark)]
             if isinstance(n, str):
-                assert (said, side) == (["unknown"], UNKNOWN), r
+                assert (marks, side) == (["unknown"], UNKNOWN), r
             elif snap(n / drawing.scale) > LONGEST:
-                assert (said, side) == (["broken"], BROKEN), r
+                assert (marks, side) == (["broken"], BROKEN), r
             elif snap(n / drawing.scale) < THINNEST:
-                assert (said, side) == (["thin"], THINNEST), r
+                assert (marks, side) == (["thin"], THINNEST), r
             else:
-                assert said == [], r
+                assert marks == [], r
                 assert abs(side - n / drawing.scale) <= 1 / 128, r
 
 
 def assert_shapes_are_printed(drawing: Drawing) -> None:
-    """A rectangle's rows, columns and copies are those that are printed at it."""
+    """The text at each rectangle states its rows, columns and copies."""
     texts = {text.text for text in drawing.texts}
     for r in drawing.rectangles:
-        assert parse_shape(r) in (drawn_shape(r), printed_shape(r)), r
-        one = r.shape.rpartition(" × ")[2]
-        bias = r.role == "weight" and r.rows == 1
-        if not bias and r.shape not in texts:
-            assert {one, f"{r.copies} ×"} <= texts, r
+        assert parse_shape(r) in (get_drawn_shape(r), get_expected_shape(r)), r
+        single_shape = r.shape.rpartition(" × ")[2]
+        is_bias = r.role == "weight" and r.rows == 1
+        if not is_bias and r.shape not in texts:
+            assert {single_shape, f"{r.copies} ×"} <= texts, r
 
 
 def parse_shape(r: Rectangle) -> tuple[int, ...]:
-    """Those of a printed shape but for ones, smallest first; words left out."""
+    """The numbers in the shape of a rectangle except ones, smallest first."""
     return tuple(sorted(n for n in map(int, re.findall(r"\d+", r.shape)) if n != 1))
 
 
-def drawn_shape(r: Rectangle) -> tuple[int, ...]:
+def get_drawn_shape(r: Rectangle) -> tuple[int, ...]:
     sides = [n for n in (r.rows, r.cols, r.copies) if isinstance(n, int) and n != 1]
     return tuple(sorted(sides))
 
 
-def printed_shape(r: Rectangle) -> tuple[int, ...]:
-    """Where a side is a product of what is printed, such as heads side by side: the printed shape if it multiplies to
-    the same.
+def get_expected_shape(r: Rectangle) -> tuple[int, ...]:
+    """The shape in the text of a rectangle if it has as many elements as the rectangle; otherwise an empty one.
+
+    The text gives concatenated heads as a product, whose value is one side.
     """
-    found = parse_shape(r)
-    words = [n for n in (r.rows, r.cols) if isinstance(n, str)]
-    return found if words or prod(found) == prod(drawn_shape(r)) else ()
+    shape = parse_shape(r)
+    has_named_sizes = isinstance(r.rows, str) or isinstance(r.cols, str)
+    return shape if has_named_sizes or prod(shape) == prod(get_drawn_shape(r)) else ()
 
 
 def list_items(drawing: Drawing) -> list[tuple[Box, object]]:
@@ -80,20 +81,20 @@ def list_items(drawing: Drawing) -> list[tuple[Box, object]]:
 
 
 def find_overlaps(drawing: Drawing) -> Iterator[tuple[object, object]]:
-    """Rectangles, texts and signs that lie on one another."""
-    found = sorted(list_items(drawing), key=lambda pair: pair[0][0])
-    for i, (a, one) in enumerate(found):
-        for b, other in found[i + 1 :]:
+    """Pairs of rectangles, texts and signs that overlap."""
+    items = sorted(list_items(drawing), key=lambda pair: pair[0][0])
+    for i, (a, item) in enumerate(items):
+        for b, other in items[i + 1 :]:
             if b[0] >= a[2] - 0.01:
                 break
             if a[1] < b[3] - 0.01 and b[1] < a[3] - 0.01:
-                yield one, other
+                yield item, other
 
 
 def assert_on_grid(drawing: Drawing) -> None:
     """Every coordinate is a small binary fraction.
 
-    Sums of such floats are exact, so that none depends on how it was added up.
+    Sums of such floats are exact, so no coordinate depends on the order of summation.
     """
     points = [point for arrow in drawing.arrows for point in arrow.points]
     boxes = [box for box, _ in list_items(drawing)] + [frame.box for frame in drawing.frames]
@@ -112,31 +113,31 @@ def assert_all_inside(drawing: Drawing) -> None:
 
 
 def count_crossings(drawing: Drawing) -> int:
-    """How many stretches of arrows run through a rectangle, a text or a sign."""
+    """The number of segments of arrows that cross a rectangle, a text or a sign."""
     boxes = [box for box, _ in list_items(drawing)]
-    found = 0
+    crossings = 0
     for arrow in drawing.arrows:
         for (a, b), (c, d) in pairwise(arrow.points):
             left, right, top, bottom = min(a, c) - 0.01, max(a, c) + 0.01, min(b, d) - 0.01, max(b, d) + 0.01
-            found += sum(
+            crossings += sum(
                 1 for x, y, x2, y2 in boxes if left < x2 - 1 and x + 1 < right and top < y2 - 1 and y + 1 < bottom
             )
-    return found
+    return crossings
 
 
 def count_drawn_weights(drawing: Drawing) -> Counter[int]:
-    """How many numbers the weights of each step hold, as they are drawn."""
-    found: Counter[int] = Counter()
+    """The number of elements of the weights of each step, as drawn."""
+    elements: Counter[int] = Counter()
     for r in drawing.rectangles:
         if r.role == "weight":
             assert isinstance(r.rows, int)
             assert isinstance(r.cols, int)
-            found[r.step] += r.rows * r.cols * r.copies
-    return found
+            elements[r.step] += r.rows * r.cols * r.copies
+    return elements
 
 
 def count_traced_weights(trace: Trace) -> dict[int, int]:
-    """How many numbers the weights of each step hold."""
+    """The number of elements of the weights of each step."""
     return {
         i: sum(prod(map(int, weight.shape)) for weight in step.weights)
         for i, step in enumerate(trace.steps)
@@ -145,7 +146,7 @@ def count_traced_weights(trace: Trace) -> dict[int, int]:
 
 
 def assert_flows(drawing: Drawing, trace: Trace) -> None:
-    """Arrows lead from what was before to what is after it, and to the right until a row ends."""
+    """Every arrow leads to a later step, in horizontal and vertical segments that turn at each corner."""
     for arrow in drawing.arrows:
         assert arrow.start <= arrow.end < len(trace.steps), arrow
         assert len(arrow.points) > 1, arrow
@@ -156,7 +157,7 @@ def assert_flows(drawing: Drawing, trace: Trace) -> None:
 
 
 def parse_svg(svg: str) -> ET.Element:
-    """An SVG as XML: well-formed, with a title, ids that occur once, nothing in it that could act or be fetched."""
+    """An SVG as XML. It is well-formed, has unique ids, and contains no scripts and no links."""
     root = ET.fromstring(svg)  # noqa: S314 - our own
     assert root.tag == f"{SVG}svg"
     names = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
@@ -176,8 +177,8 @@ def list_texts(root: ET.Element) -> list[str]:
     return ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
 
 
-def path_extent(path: str) -> Box:
-    """What a path of straight lines covers: M, L, H, V and their relative forms."""
+def measure_path(path: str) -> Box:
+    """The bounding box of a path of straight lines: M, L, H, V and their relative forms."""
     x = y = 0.0
     points = []
     for letter, rest in re.findall(r"([a-zA-Z])([^a-zA-Z]*)", path):

@@ -193,15 +193,15 @@ def test_python_m_paramcount_is_the_command() -> None:
 def test_a_config_json_key_and_a_heading_select_a_column(
     name: str, column: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    printed = []
+    outputs = []
     for word in (name, column):
         with pytest.raises(SystemExit) as leaving:
             main(["compare", "gpt2-small", "mixtral-8x7b", "--csv", "--columns", word, f"--sort=-{word}"])
         assert leaving.value.code == 0
-        printed.append(capsys.readouterr())
-    assert printed[0] == printed[1]
-    assert printed[0].out.startswith(f"id,{column}\n")
-    assert printed[0].err == ""
+        outputs.append(capsys.readouterr())
+    assert outputs[0] == outputs[1]
+    assert outputs[0].out.startswith(f"id,{column}\n")
+    assert outputs[0].err == ""
 
 
 def test_no_error_has_more_than_five_suggestions() -> None:

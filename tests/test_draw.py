@@ -34,8 +34,8 @@ from tests.drawings import (
     count_traced_weights,
     find_overlaps,
     list_texts,
+    measure_path,
     parse_svg,
-    path_extent,
     trace_drawing,
 )
 from tests.golden import assert_golden
@@ -129,31 +129,33 @@ def test_attention_shows_queries_times_keys_and_the_unmasked_weights() -> None:
     ]
     (masked,) = [r for r in drawing.rectangles if r.mask]
     assert (masked.shape, masked.mask, masked.window) == ("32 × [1024, 1024]", "causal", None)
-    beside = [r for r in drawing.rectangles if r.beside > 1]
-    assert [(r.shape, r.cols, r.beside) for r in beside] == [("[1024, 32 · 128]", 4096, 32)]
+    concatenated = [r for r in drawing.rectangles if r.beside > 1]
+    assert [(r.shape, r.cols, r.beside) for r in concatenated] == [("[1024, 32 · 128]", 4096, 32)]
 
 
 def test_a_window_is_a_band_below_the_diagonal() -> None:
-    """gpt-oss: every other layer sees the last 128 tokens."""
+    """gpt-oss: every other layer attends to the last 128 tokens."""
     sliding, full = (next(r for r in draw_layer("gpt-oss-20b", layer).rectangles if r.mask) for layer in (0, 1))
     assert (sliding.window, sliding.label) == (128, "attention weights, window 128")
     assert (full.window, full.label) == (None, "attention weights")
 
 
 @pytest.mark.parametrize(
-    ("name", "layer", "said", "behind", "dark"),
+    ("name", "layer", "label", "cards", "active"),
     [
         ("mixtral-8x7b", 0, "8 experts, 2 active per token", 7, 1),
         ("deepseek-v3", 3, "256 experts, 8 active per token (first 12 shown)", 11, 7),
         ("jamba-v0.1", 1, "16 experts, 2 active per token (first 12 shown)", 11, 1),
     ],
 )
-def test_experts_are_stacked_and_active_ones_are_dark(name: str, layer: int, said: str, behind: int, dark: int) -> None:
+def test_experts_are_stacked_and_active_ones_are_dark(
+    name: str, layer: int, label: str, cards: int, active: int
+) -> None:
     drawing = draw_layer(name, layer)
     (frame,) = [frame for frame in drawing.frames if frame.role == "expert"]
-    assert (frame.cards, frame.active) == (behind, dark)  # the front one is visited too
-    assert said in {text.text for text in drawing.texts}
-    assert "router" in {label for label, _ in list_weights(drawing)}
+    assert (frame.cards, frame.active) == (cards, active)  # the front one is active too
+    assert label in {text.text for text in drawing.texts}
+    assert "router" in {name for name, _ in list_weights(drawing)}
     assert "Σ" in {sign.text for sign in drawing.signs}
 
 
@@ -574,17 +576,17 @@ def test_a_png_uses_the_font_of_the_plot_extra(tmp_path: Path, run: Runner) -> N
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_svg_draws_the_shapes_of_the_drawing(name: str) -> None:
-    """The path of each rectangle goes around its box, what is on it stays inside but for ragged breaks and coloured
+    """The path of each rectangle is its box. Everything drawn on it is inside, except ragged breaks and coloured
     edges.
     """
     drawing = draw_layer(name)
     groups = [group for group in parse_svg(drawing.svg()).iter(f"{SVG}g") if group.get("class") != "flow"]
     for r, group in zip(drawing.rectangles, groups, strict=True):
         outline, *others = [element.attrib["d"] for element in group.iter(f"{SVG}path")]
-        assert path_extent(outline) == pytest.approx(r.box, abs=0.3)  # rounded step by step
+        assert measure_path(outline) == pytest.approx(r.box, abs=0.3)  # rounded step by step
         left, top, right, bottom = r.box
         for d in others:
-            a, b, c, e = path_extent(d)
+            a, b, c, e = measure_path(d)
             assert left - 6.1 <= a <= c <= right + 6.1 and top - 6.1 <= b <= e <= bottom + 6.1
 
 

@@ -35,7 +35,7 @@ def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def record_progress(monkeypatch: pytest.MonkeyPatch, step: float) -> str:
-    """What a terminal gets of four files, of which each takes so many seconds."""
+    """The output on a terminal while four files are read, each in `step` seconds."""
     terminal, ticks = Terminal(), count()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(progress, "monotonic", lambda: next(ticks) * step)
@@ -63,32 +63,34 @@ def test_without_a_terminal_progress_is_not_tracked(monkeypatch: pytest.MonkeyPa
             assert watch is None
 
 
-def run_in_terminal(*args: str, patience: float) -> tuple[int, bytes, bytes]:
-    """A run of the command line whose stderr is a terminal: exit code, stdout, and what the terminal got."""
-    code = f"from paramcount.cli import main, progress; progress.DELAY = {patience}; main({list(args)!r})"
-    ours, theirs = os.openpty()
-    found = {**os.environ, "PYTHONPATH": str(Path(pc.__file__).parent.parent), "TERM": "xterm"}
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, env=found) as process:
-        os.close(theirs)
+def run_in_terminal(*args: str, delay: float) -> tuple[int, bytes, bytes]:
+    """A run of the command line whose stderr is a terminal: exit code, stdout and stderr."""
+    code = f"from paramcount.cli import main, progress; progress.DELAY = {delay}; main({list(args)!r})"
+    reader, writer = os.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(Path(pc.__file__).parent.parent), "TERM": "xterm"}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=writer, env=environment
+    ) as process:
+        os.close(writer)
         text = b""
         try:
-            while data := os.read(ours, 4096):
+            while data := os.read(reader, 4096):
                 text += data
         except OSError:  # the other end was closed
             pass
         out = process.stdout.read() if process.stdout else b""
-    os.close(ours)
+    os.close(reader)
     return process.returncode, out, text
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_that_reads_many_headers_has_a_bar_on_stderr(command: str, shards: str) -> None:
-    code, out, text = run_in_terminal(*COMMANDS[command], shards, patience=-1)
+    code, out, text = run_in_terminal(*COMMANDS[command], shards, delay=-1)
     assert code == 0
     assert b"headers" in text
     assert b"100%" in text
     assert b"headers  [" not in out
-    assert run_in_terminal(*COMMANDS[command], shards, patience=600) == (0, out, b"")
+    assert run_in_terminal(*COMMANDS[command], shards, delay=600) == (0, out, b"")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
