@@ -1,4 +1,4 @@
-"""Bad options, and how a whole process ends: wrong words, closed pipes, full disks, Ctrl-C."""
+"""Invalid options, and how a process ends: invalid arguments, closed pipes, full disks, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_an_error_that_cannot_be_printed_still_exits_with_2(args: tuple[str, ...
 
 
 def interrupting_code(module: str, signal: str) -> str:
-    """The program, which gets a signal as it imports a module."""
+    """A program that receives a signal while it imports a module."""
     finder = f"type('Finder', (), {{'find_spec': lambda self, name, *_: os.kill(os.getpid(), signal.{signal}) if name == {module!r} else None}})()"
     return f"import os, runpy, signal, sys; sys.meta_path.insert(0, {finder}); runpy.run_module('paramcount', run_name='__main__')"
 

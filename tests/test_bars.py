@@ -1,4 +1,4 @@
-"""`compare --plot`: what the picture shows is read back from it."""
+"""`compare --plot`: the numbers are read back from the picture."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 class Bars(NamedTuple):
-    """A picture as a person with a ruler sees it."""
+    """A picture as measured with a ruler."""
 
     bars: list[dict[str, float]]  # from the top down, each {component: its width}
     ends: list[float]  # where each of them ends, from the axis
@@ -84,7 +84,7 @@ def read_bars(svg: bytes) -> Bars:
 
 
 def read_axis(found: Bars, place: float, scale: str) -> float:
-    """The number at a place on the axis, between the nearest ticks."""
+    """The number at a position on the axis, interpolated between the nearest ticks."""
     (x0, n0), (x1, n1) = found.ticks[-2:]
     share = (place - x0) / (x1 - x0)
     return n0 + share * (n1 - n0) if scale == "linear" else n0 * (n1 / n0) ** share
@@ -211,7 +211,7 @@ XYZ = (
 
 
 def cie_lab(colour: str, vision: str) -> tuple[float, float, float]:
-    """CIE 1976 L*a*b* of what an eye makes of a colour."""
+    """The CIE 1976 L*a*b* coordinates of a colour."""
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     light = [min(max(sum(m * c for m, c in zip(row, light)), 0.0), 1.0) for row in VISION[vision]]
@@ -248,7 +248,7 @@ def test_every_component_has_its_own_colour() -> None:
 
 
 def hostile_row(name: str) -> dict[str, Any]:
-    """A row whose model bears this name."""
+    """A row of a model with this name."""
     from paramcount.views.compare import make_rows
 
     return make_rows([pc.load("gpt2-small")])[0] | {"id": name}

@@ -1,4 +1,4 @@
-"""The commands as people use them: what is printed, where, and with which exit code."""
+"""The commands: their output, its stream, and the exit code."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ SHELL = [sys.executable, "-c", "from paramcount.cli import main; main()"]
 
 
 def complete_words(shell: str, *words: str) -> str:
-    """What a shell is offered for the last of these words. fish hands over the word itself, the others its place."""
+    """The completions of the last of these words. fish passes the word itself, other shells its index."""
     place = words[-1] if shell == "fish" else str(len(words))
     variables = {
         "_PARAMCOUNT_COMPLETE": f"{shell}_complete",

@@ -1,4 +1,4 @@
-"""`paramcount draw` and `pc.draw`: every matrix of a model as a rectangle to scale, in the order of the flow."""
+"""`paramcount draw` and `pc.draw`: every matrix as a rectangle to scale, in the order of the forward pass."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def draw_layer(name: str, layer: int | None = None) -> Drawing:
 
 
 def list_weights(drawing: Drawing) -> list[tuple[str, str]]:
-    """What is grey, biases and norms left out."""
+    """The weights without biases and norms."""
     return [(r.label, r.shape) for r in drawing.rectangles if r.role == "weight" and r.label]
 
 
@@ -176,14 +176,14 @@ def test_experts_are_labelled_with_the_number_of_layers(name: str, expected: str
 
 
 def test_image_patches_have_an_embedding() -> None:
-    """Gemma 3: SigLIP's convolution over patches of 14 or 16 pixels is no table of tokens."""
+    """Gemma 3: SigLIP's convolution over patches of 14 or 16 pixels is not a token embedding."""
     labels = [label for label, _ in list_weights(draw_layer("gemma3"))]
     assert (labels.count("patch embedding"), labels.count("token embedding")) == (1, 1)
 
 
 def test_relative_positions_are_added_to_the_attention_scores() -> None:
-    """T5: `scores += position_bias` before the softmax; the bias is [heads, queries, keys] and made of positions
-    alone.
+    """T5: `scores += position_bias` before the softmax; the bias is [heads, queries, keys] and depends on positions
+    only.
     """
     drawing = draw_layer("t5-small")
     steps = trace_drawing(load_model("t5-small"), drawing).steps
@@ -319,7 +319,7 @@ def test_no_arrow_of_a_zoo_model_crosses_a_shape(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*GOLDEN, "qwen3-next-80b-a3b", "gpt-oss-120b"])
 def test_the_weights_in_a_drawing_sum_to_the_parameters(name: str) -> None:
-    """The areas times their repeats, tied ones and buffers left out."""
+    """The areas times their repeats, without tied weights and buffers."""
     drawing, count = draw_layer(name), pc.count(name)
     steps = trace_drawing(load_model(name), drawing).steps
     total = 0
@@ -335,7 +335,7 @@ def test_the_weights_in_a_drawing_sum_to_the_parameters(name: str) -> None:
 
 @in_batches("name", [*pick_structures(), *sorted(MODEL_TYPES)], size=20)
 def test_the_drawing_of_a_layer_is_a_small_file(name: str) -> None:
-    """A block is smaller than the whole model with its repeats folded; where that is large, blocks are looked at."""
+    """The drawing of one layer is smaller than that of the model; people look at layers if the model is large."""
     if len(draw_layer(name).svg().encode()) >= LARGEST:
         layers = {
             first
@@ -435,7 +435,7 @@ def test_edges_of_one_colour_have_the_same_size_and_every_inner_dimension_has_a_
 
 
 def test_the_scale_in_the_legend_is_correct() -> None:
-    """d_ff of 3,072 and heads of 64 numbers at 1 px = 10 numbers."""
+    """d_ff of 3,072 and heads of size 64, at 1 px = 10 elements."""
     drawing = draw_layer("gpt2-small", 0)
     assert drawing.scale == 10
     up, queries = (next(r for r in drawing.rectangles if r.label == label) for label in ("up", "queries"))
@@ -492,7 +492,7 @@ def test_an_svg_has_a_title_a_description_and_both_colour_schemes() -> None:
 
 
 def contrast_ratio(a: str, b: str) -> float:
-    """WCAG 2.1, relative luminance."""
+    """The contrast ratio of WCAG 2.1, from relative luminance."""
 
     def luminance(colour: str) -> float:
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
@@ -512,7 +512,7 @@ def test_every_text_has_enough_contrast(palette: dict[str, Any]) -> None:
 
 
 def hostile_drawing() -> Drawing:
-    """A drawing with a name and labels that would be markup."""
+    """A drawing whose name and labels contain markup."""
     bad = draw_model(replace(load_model("gpt2-small"), name=HOSTILE), layer=0)
     first = bad.rectangles[0]._replace(label=HOSTILE, name=HOSTILE, shape=HOSTILE)
     texts = tuple(text._replace(text=HOSTILE) for text in bad.texts)
@@ -592,7 +592,7 @@ def test_the_svg_draws_the_shapes_of_the_drawing(name: str) -> None:
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_texts_fit_into_their_estimated_widths(name: str) -> None:
-    """In DejaVu Sans, which is wider than most."""
+    """In DejaVu Sans, which is wider than most fonts."""
     pytest.importorskip("matplotlib")
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
@@ -695,7 +695,7 @@ def test_an_invalid_layer_is_an_error(layer: Any) -> None:
 
 
 def test_a_model_with_too_many_kinds_of_layers_is_an_error() -> None:
-    """Each layer of a pruned model may be a kind of its own."""
+    """In a pruned model, each layer may be of its own kind."""
     blocks = [{"attention": {"no_op": True, "replace_with_linear": False, "n_heads_in_group": None}, "ffn": {"ffn_mult": 1 + i / 10, "no_op": False, "replace_with_linear": False}} for i in range(120)]  # fmt: skip
     config = {"model_type": "nemotron-nas", "num_hidden_layers": 120, "hidden_size": 4096, "block_configs": blocks}
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""`paramcount report`: one page that holds everything, runs nothing, fetches nothing, and reads aloud in order."""
+"""`paramcount report`: one self-contained, accessible page without scripts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;{{ 7*7 }}
 
 
 class Node:
-    """An element: its tag, attributes and what stands in it."""
+    """An element: its tag, attributes and content."""
 
     def __init__(self, tag: str, attributes: dict[str, str], parent: Node | None) -> None:
         self.tag, self.attributes, self.parent = tag, attributes, parent
@@ -60,7 +60,7 @@ class Node:
 
 
 class Reader(HTMLParser):
-    """A page as a tree. Every element must be closed where it was opened."""
+    """A page as a tree. Every element has a closing tag in the right place."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ def minimal_page() -> Node:
 
 @pytest.fixture(scope="module")
 def many_kinds_page() -> Node:
-    """An encoder, an encoder-decoder, one that sees, one that listens, a state space, linear attention."""
+    """An encoder, an encoder-decoder, vision and audio models, a state space model and linear attention."""
     return parse_page(
         report([{"model_type": name} for name in ("bert", "bart", "llava", "whisper", "mamba2", "xlstm")])
     )
@@ -161,7 +161,7 @@ def test_the_same_models_give_the_same_page() -> None:
 
 
 def fill_entry(text: str) -> dict[str, Any]:
-    """An entry all of whose texts are `text`."""
+    """An entry in which every string is `text`."""
     entry = zoo.load_entry("mixtral-8x7b")
     return {
         "id": text, "name": text, "family": text, "publisher": text, "hf": text, "aliases": [text],

@@ -1,4 +1,4 @@
-"""`paramcount trace`: what people read, layers one by one, and every format."""
+"""`paramcount trace`: text, --full, and every format."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Traces against what a person works out by hand from the papers, what a real pass through GPT-2 produces, and what
-cannot be sent.
-"""
+"""Traces compared with shapes derived by hand from the papers and with a real pass through GPT-2; invalid inputs."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ LIKE = {
 
 
 def run_gpt2(n_tokens: int) -> list[tuple[str, tuple[int, ...]]]:
-    """The intermediates of a real pass, in order."""
+    """The intermediate results of a real forward pass, in order."""
     seen: list[tuple[str, tuple[int, ...]]] = []
     forward(
         make_weights(SIZES),
@@ -127,8 +125,8 @@ def test_the_trace_of_five_tokens_through_gpt2_matches_the_paper() -> None:
 
 
 def test_keys_and_values_are_computed_from_the_latents_of_all_tokens() -> None:
-    """DeepSeek-V2, arXiv:2405.04434, section 2.1: 128 heads of 128 beside a rotated 64, out of a latent of 512 that is
-    cached.
+    """DeepSeek-V2, arXiv:2405.04434, section 2.1: 128 heads of size 128, computed from a cached latent of size 512,
+    and a rotated key of size 64.
     """
     found = trace("deepseek-v3", past=99)
     assert {step.out for step in steps_with_op(found, "cache")} == {(100, 512), (100, 64)}
@@ -142,7 +140,7 @@ def test_keys_and_values_are_computed_from_the_latents_of_all_tokens() -> None:
 
 
 def test_several_decoded_tokens_have_their_own_windows() -> None:
-    """Three tokens after nine, each in a window of five: keys of the four before the first, and of the three."""
+    """Three tokens after nine with a window of five: the keys of the three tokens and of the four before them."""
     found = trace({"model_type": "mistral", "num_hidden_layers": 1, "sliding_window": 5}, tokens=3, past=9)
     assert [step.out for step in steps_with_op(found, "QKᵀ")] == [(32, 3, 4 + 3)]
     assert [step.note for step in steps_with_op(found, "mask")] == [
@@ -162,8 +160,8 @@ def test_steps_after_a_stack_read_its_last_layer() -> None:
 
 
 def test_a_kind_of_layer_reads_the_layer_before_its_first() -> None:
-    """Of eight of Jamba's layers the fifth attends, every second has experts: 0 1 2 3 are of two kinds in turn, 4 is
-    behind one of 1 and 3.
+    """Of eight layers of Jamba, the fifth has attention and every second has experts. Layers 0 to 3 alternate between
+    two kinds; layer 4 reads the kind of 1 and 3.
     """
     found = trace("jamba-v0.1")
     first = {step.scopes[0].kind: i for i, step in reversed(list(enumerate(found.steps))) if step.scopes}
@@ -220,7 +218,7 @@ def test_an_encoder_has_no_mask_and_an_output_for_every_token(name: str) -> None
 
 
 def test_a_bidirectional_window_extends_in_both_directions() -> None:
-    """As far as sliding_window says: T5Gemma's encoder, transformers' create_bidirectional_sliding_window_mask."""
+    """T5Gemma's encoder: sliding_window positions each way; create_bidirectional_sliding_window_mask of transformers."""
     config = next(case["config"] for case in CASES["t5gemma"] if "total" in case)
     notes = {
         step.note
@@ -231,7 +229,7 @@ def test_a_bidirectional_window_extends_in_both_directions() -> None:
 
 
 def test_biases_are_added_to_the_scores_before_the_mask() -> None:
-    """T5, arXiv:1910.10683, section 2.1: a number for each head is added to the logit of the attention weights."""
+    """T5, arXiv:1910.10683, section 2.1: a scalar per head is added to the logit of the attention weights."""
     found = trace("t5-small", tokens=3, source=4)
     inside = [step.op for step in found.steps if step.part == "decoder" and step.heads == 8 and step.out == (8, 3, 3)]
     assert inside == ["QKᵀ", "relative bias", "mask", "softmax"] * 2  # the first layer, and the five others
@@ -248,7 +246,7 @@ def test_a_window_that_is_not_described_causes_a_warning() -> None:
 
 
 def test_grouped_queries_share_keys_when_decoding() -> None:
-    """Llama 3.1 8B: 32 heads on 8 of keys and values, each 128 wide (arXiv:2407.21783, table 3)."""
+    """Llama 3.1 8B: 32 query heads and 8 KV heads of size 128 (arXiv:2407.21783, table 3)."""
     found = trace("llama-3.1-8b", past=99)
     (queries,), (keys,) = steps_with_text(found, "queries"), steps_with_text(found, "keys")
     assert (queries.out, keys.out) == ((1, 32, 128), (1, 8, 128))
@@ -263,7 +261,7 @@ def test_a_latent_cache_has_576_elements_per_token_and_layer() -> None:
 
 
 def test_a_window_limits_attention_and_the_cache() -> None:
-    """Mistral 7B v0.1: a window of 4,096 (arXiv:2310.06825, table 1), in which the next token stands itself."""
+    """Mistral 7B v0.1: a window of 4,096 (arXiv:2310.06825, table 1), which includes the next token."""
     found = trace("mistral-7b-v0.1", past=9999)
     assert {step.out for step in found.steps if step.op == "QKᵀ"} == {(32, 1, 4096)}
     assert found.cached_elements == 32 * 2 * 8 * 128 * 4095
