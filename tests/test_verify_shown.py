@@ -86,7 +86,7 @@ def test_problems_are_named_and_counted(run: Runner) -> None:
     assert done.code == 1
     assert done.out.startswith(f"m in m: {len(TENSORS)} tensors   3 problems\n")
     shape, norm = TENSORS[lost][1], TENSORS[odd][1]
-    assert f"missing: {lost} {[*shape]} (lm head)\n" in done.out
+    assert f"missing: {lost} {[*shape]} (lm_head)\n" in done.out
     assert f"wrong shape: {odd} [7], expected {[*norm]} (norm)\n" in done.out
     assert "unexpected: strange [2, 3] (unknown)\n" in done.out
     assert row_numbers(done.out, "lm_head") == [f"{prod(shape):,}", "0", f"−{prod(shape):,}"]

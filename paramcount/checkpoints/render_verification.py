@@ -87,7 +87,7 @@ def describe_problem(line: Line) -> str:
     """A problem as text."""
     finding, pattern = line.finding, make_printable(line.pattern)
     times = f"{line.tensors:,} × " if line.tensors > 1 else ""
-    what = get_display_name(finding.what).replace("_", " ")
+    what = get_display_name(finding.what)
     declared, in_file = format_known_shape(finding.declared_shape), format_known_shape(finding.file_shape)
     match finding.kind:
         case "wrong shape":
