@@ -222,8 +222,8 @@ def describe_integer(least: int | None = None) -> str:
     >>> describe_integer(), describe_integer(0), describe_integer(1), describe_integer(4)
     ('an integer', 'a non-negative integer', 'a positive integer', 'an integer of at least 4')
     """
-    known = {None: "an integer", 0: "a non-negative integer", 1: "a positive integer"}
-    return known.get(least, f"an integer of at least {least}")
+    phrases = {None: "an integer", 0: "a non-negative integer", 1: "a positive integer"}
+    return phrases.get(least, f"an integer of at least {least}")
 
 
 def quote(text: str) -> str:

@@ -171,8 +171,11 @@ CONTRADICTIONS = [
         make_entry("qwen3_moe", dense_layers=[2, 2]),
         "config.dense_layers = [2, 2] for n_layers = 48 (expected ascending, distinct layer indices below 48)",
     ),
-    (make_entry("qwen3_moe", dense_layers=[*range(39, 49)]), "config.dense_layers = [39, 40, 41, 42, 43, 44, 45, 46, …] for n_layers = 48 (expected ascending, "
-     "distinct layer indices below 48)"),
+    (
+        make_entry("qwen3_moe", dense_layers=[*range(39, 49)]),
+        "config.dense_layers = [39, 40, 41, 42, 43, 44, 45, 46, …] for n_layers = 48 (expected ascending, "
+        "distinct layer indices below 48)",
+    ),
     (make_entry("qwen3_moe", dense_layers=[-1]), "config.dense_layers.0 = -1 (expected a non-negative integer)"),
     (make_entry("qwen3_moe", dense_layers=[0, True]), "config.dense_layers.1 = true (expected an integer)"),
     (make_entry("qwen3_moe", dense_layers="0"), "config.dense_layers = the string '0' (expected a list)"),
@@ -180,12 +183,21 @@ CONTRADICTIONS = [
         make_entry("qwen3_moe", dense_layers=[*range(10_001)]),
         "config.dense_layers = a list (expected a list of at most 10,000 items)",
     ),
-    (make_entry("qwen3_moe", dense_layers=[0], n_layers=MOST), "config.n_layers = 2147483648 with dense_layers (expected at most 10,000 layers if they are "
-     "listed by index)"),
-    (make_entry("mllama", n_layers=MOST), "config.n_layers = 2147483648 with cross_attention_layers (expected at most 10,000 layers if they are "
-     "listed by index)"),
-    (make_entry("mllama", cross_attention_layers=[99, 100]), "config.cross_attention_layers = [99, 100] for n_layers = 100 (expected ascending, distinct "
-     "layer indices below 100)"),
+    (
+        make_entry("qwen3_moe", dense_layers=[0], n_layers=MOST),
+        "config.n_layers = 2147483648 with dense_layers (expected at most 10,000 layers if they are "
+        "listed by index)",
+    ),
+    (
+        make_entry("mllama", n_layers=MOST),
+        "config.n_layers = 2147483648 with cross_attention_layers (expected at most 10,000 layers if they are "
+        "listed by index)",
+    ),
+    (
+        make_entry("mllama", cross_attention_layers=[99, 100]),
+        "config.cross_attention_layers = [99, 100] for n_layers = 100 (expected ascending, distinct "
+        "layer indices below 100)",
+    ),
     (make_entry("mllama", vision=3), "config.vision = 3 (expected a mapping)"),
     (make_vision_entry(n_heads=0), "config.vision.n_heads = 0 (expected a positive integer)"),
     (
@@ -208,8 +220,11 @@ CONTRADICTIONS = [
         make_entry("deepseek", d_head=64),
         "config.n_heads × d_head = 16 × 64 = 1024 is not d_model = 2048 (expected 2048)",
     ),
-    (make_entry("gpt_oss", n_layers=2, layer_types=["full_attention", "ful_attention"]), "config.layer_types.1 = the string 'ful_attention' (expected "
-     "sliding_attention or full_attention); did you mean full_attention or sliding_attention?"),
+    (
+        make_entry("gpt_oss", n_layers=2, layer_types=["full_attention", "ful_attention"]),
+        "config.layer_types.1 = the string 'ful_attention' (expected "
+        "sliding_attention or full_attention); did you mean full_attention or sliding_attention?",
+    ),
     (
         make_entry("gpt_oss", n_layers=2, layer_types=["full_attention"]),
         "config.layer_types: has 1 items for n_layers = 2 (expected one per layer)",
@@ -252,7 +267,10 @@ def test_every_command_refuses_heads_that_kv_heads_do_not_divide(
 
 # ---- entries: everything but the sizes
 
-KINDS = "'config_json', 'mirror', 'paper', 'model_card', 'reference_default', 'safetensors_index', 'publisher' or 'secondary'"
+KINDS = (
+    "'config_json', 'mirror', 'paper', 'model_card', 'reference_default', 'safetensors_index', 'publisher' "
+    "or 'secondary'"
+)
 ARCHITECTURE_OR_ESTIMATE = "(expected architecture and config, or estimate: true and claims)"
 NEITHER = "model_type: is missing (expected a config.json with model_type, or a zoo entry with architecture and config)"
 FIGURES = "(expected 7B, 124M, 7.61B, ~1.04T or an integer)"
@@ -363,8 +381,11 @@ class Unprintable:
             {"architecture": 10**5000, "config": {}},
             f"architecture: unknown architecture a value of type int (expected {LISTED})",
         ),
-        (make_entry() | publish_figure(10**5000), "published.0.value = a number of more than 30 digits (expected an integer of at most "
-         "1,000,000,000,000,000,000,000,000,000,000 or a string)"),
+        (
+            make_entry() | publish_figure(10**5000),
+            "published.0.value = a number of more than 30 digits (expected an integer of at most "
+            "1,000,000,000,000,000,000,000,000,000,000 or a string)",
+        ),
         (
             make_entry() | {"released": datetime.datetime(2024, 7, 23, tzinfo=datetime.UTC)},
             "released = a value of type datetime (expected a date such as 2024-07-23)",

@@ -345,7 +345,10 @@ def test_a_link_is_followed_and_its_file_known_again(file: Path, tmp_path: Path)
 
 def test_a_header_is_read_without_numpy_and_the_package(file: Path) -> None:
     file.write_bytes(make_file([], [pack_tensor_info("x", [8])], 32))
-    code = f"import sys, pathlib, paramcount.formats.gguf as g; g.read_gguf(pathlib.Path({str(file)!r})); print({{'numpy', 'gguf'}} & {{*sys.modules}})"
+    code = (
+        f"import sys, pathlib, paramcount.formats.gguf as g; g.read_gguf(pathlib.Path({str(file)!r})); "
+        "print({'numpy', 'gguf'} & {*sys.modules})"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "set()\n"
 
@@ -569,7 +572,13 @@ WRONG: list[tuple[bytes, str]] = [
         make_start(1, 0, pack_tensor_info("x", [8])[:-1]),
         f"tensor x: the file ends inside its header, after 56 bytes {WHOLE}",
     ),
-    *((make_file([], [pack_tensor_info("x", [32], kind)], 32), f"tensor x: has type {kind} ({name}), which GGUF no longer supports") for kind, name in REMOVED.items()),
+    *(
+        (
+            make_file([], [pack_tensor_info("x", [32], kind)], 32),
+            f"tensor x: has type {kind} ({name}), which GGUF no longer supports",
+        )
+        for kind, name in REMOVED.items()
+    ),
     (make_file([], [pack_tensor_info("x", [32], 43)], 32), f"tensor x: has unknown type 43 {TYPE}"),
     (make_file([], [pack_tensor_info("x", [32], 2**32 - 1)], 32), f"tensor x: has unknown type 4,294,967,295 {TYPE}"),
     (

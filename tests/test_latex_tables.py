@@ -81,6 +81,9 @@ def test_a_row_that_begins_with_a_bracket_or_a_star_is_not_eaten_by_the_line_bef
 def test_everything_is_escaped() -> None:
     name = r"\input{x} 50% #1 $a_b^c$ ~ & {} <|> -- `` ''"
     text = render_latex(Table([Column("a", name)], [[name]], None, above=[name], below=[name]))
-    escaped = r"\textbackslash{}input\{x\} 50\% \#1 \$a\_b\textasciicircum{}c\$ \textasciitilde{} \& \{\} \textless{}\textbar{}\textgreater{} -{}- `{}` '{}'"
+    escaped = (
+        r"\textbackslash{}input\{x\} 50\% \#1 \$a\_b\textasciicircum{}c\$ \textasciitilde{} \& \{\} "
+        r"\textless{}\textbar{}\textgreater{} -{}- `{}` '{}'"
+    )
     assert text.count(escaped) == 4
     assert parse_latex(text)

@@ -182,7 +182,10 @@ def test_what_breaks_at_the_last_moment_leaves_no_trace(broken: BaseException, m
 
 
 def test_no_scratch_file_is_left_where_the_program_is_told_to_end() -> None:
-    code = "import os, signal, runpy; os.replace = lambda *_: os.kill(os.getpid(), signal.SIGTERM); runpy.run_module('paramcount', run_name='__main__')"
+    code = (
+        "import os, signal, runpy; os.replace = lambda *_: os.kill(os.getpid(), signal.SIGTERM); "
+        "runpy.run_module('paramcount', run_name='__main__')"
+    )
     done = run_process("gpt2-small", "-o", "out.csv", code=code)
     assert (done.returncode, done.stdout, done.stderr) == (143, b"", b"")
     assert list_directory() == {}

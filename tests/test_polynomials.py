@@ -175,7 +175,8 @@ def test_signs_units_and_constants_print_as_people_write_them() -> None:
 def test_latex_names_what_a_number_counts_below_it() -> None:
     n, d, v, t = make_symbols("n_kv_heads d_model vocab_size vision.d_model")
     assert (2 * n * d * d - 50_257 * v * t).latex() == (
-        r"2 \cdot {d_{\mathrm{model}}}^{2} \cdot n_{\mathrm{kv\_heads}} - 50{,}257 \cdot \mathrm{vocab\_size} \cdot \mathrm{vision.d\_model}"
+        r"2 \cdot {d_{\mathrm{model}}}^{2} \cdot n_{\mathrm{kv\_heads}} "
+        r"- 50{,}257 \cdot \mathrm{vocab\_size} \cdot \mathrm{vision.d\_model}"
     )
 
 

@@ -143,13 +143,17 @@ def test_a_type_that_numpy_has_not_is_refused_when_its_values_are_asked_for(dtyp
     header = read_header(file)
     with pytest.raises(
         ParamcountError,
-        match=f"model.safetensors: tensor x: values of dtype {dtype} are not supported \\(expected F64, F32, F16, BF16, I64, ",
+        match=f"model.safetensors: tensor x: values of dtype {dtype} are not supported "
+        r"\(expected F64, F32, F16, BF16, I64, ",
     ):
         read_array(header, "x")
 
 
 def test_a_header_may_be_spaced_in_any_order_and_end_in_blanks(file: Path) -> None:
-    header = '{ "b" :\n{"data_offsets" :[ 4,\t8 ], "shape": [ 1 ],"dtype":"F32" } ,"\\u0061":{"dtype":"\\u0046\\u0033\\u0032","shape":[],"data_offsets":[0,4]}}\r\n  '
+    header = (
+        '{ "b" :\n{"data_offsets" :[ 4,\t8 ], "shape": [ 1 ],"dtype":"F32" } ,'
+        '"\\u0061":{"dtype":"\\u0046\\u0033\\u0032","shape":[],"data_offsets":[0,4]}}\r\n  '
+    )
     file.write_bytes(make_file(header, bytes(8)))
     assert list(read_header(file).tensors.items()) == [
         ("b", TensorEntry("F32", (1,), 4, 8)),
@@ -177,7 +181,10 @@ def test_a_link_is_followed(file: Path, tmp_path: Path) -> None:
 
 def test_a_header_is_read_without_numpy(file: Path) -> None:
     safetensors.numpy.save_file({"a": np.ones(2)}, file)
-    code = f"import sys, pathlib, paramcount.formats.safetensors as s; s.read_header(pathlib.Path({str(file)!r})); print('numpy' in sys.modules)"
+    code = (
+        "import sys, pathlib, paramcount.formats.safetensors as s; "
+        f"s.read_header(pathlib.Path({str(file)!r})); print('numpy' in sys.modules)"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
 

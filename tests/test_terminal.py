@@ -179,7 +179,10 @@ def test_list_is_one_table_within_the_width(width: int, run: Runner, monkeypatch
 
 
 def test_verify_without_references_says_so_instead_of_an_empty_table(run: Runner) -> None:
-    expected = "Qwen 1.8B   1,836,828,672 parameters\nunverified: no reference count and no published figure; to check files, pass a\n  CHECKPOINT\n"
+    expected = (
+        "Qwen 1.8B   1,836,828,672 parameters\n"
+        "unverified: no reference count and no published figure; to check files, pass a\n  CHECKPOINT\n"
+    )
     assert run("verify", "qwen-1.8b") == (0, expected, "")
 
 

@@ -16,10 +16,10 @@ def convert_validation_error(error: ValidationError, schema: type[BaseModel]) ->
     """The first validation error as one line. Unknown fields come first: they are often a misspelt missing field."""
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
-    steps, known = _locate(first, schema)
+    steps, fields = _locate(first, schema)
     where = ".".join(steps)
     if first["type"] == "extra_forbidden":
-        expected, nearest = list_names(known, steps[-1]), find_nearest(steps[-1], known)
+        expected, nearest = list_names(fields, steps[-1]), find_nearest(steps[-1], fields)
         return ParamcountError("unknown field", where=where, expected=expected, nearest=nearest)
     if first["type"] == "missing":
         return ParamcountError("is missing", where=where, expected="a value for every field")
@@ -34,9 +34,9 @@ def convert_validation_error(error: ValidationError, schema: type[BaseModel]) ->
 def _locate(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], list[str]]:
     """The path to a value in the file, without pydantic's names for alternatives, and the valid fields there."""
     steps: list[str] = []
-    block, known = schema, list(schema.model_fields)
+    block, fields = schema, list(schema.model_fields)
     for step in error["loc"]:
-        known = list(block.model_fields)
+        fields = list(block.model_fields)
         is_invalid_name = step == error["loc"][-1] and error["type"] in ("extra_forbidden", "invalid_key")
         if isinstance(step, int) or step in block.model_fields or is_invalid_name:
             steps.append(str(step))
@@ -44,7 +44,7 @@ def _locate(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], li
             annotation = block.model_fields[str(step)].annotation
             types = (annotation, *getattr(annotation, "__args__", ()))
             block = next((t for t in types if isinstance(t, type) and issubclass(t, BaseModel)), block)
-    return steps, known
+    return steps, fields
 
 
 def _describe_expected(error: ErrorDetails) -> str:

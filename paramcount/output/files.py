@@ -39,7 +39,7 @@ def choose_format(format: str | None, flags: Sequence[str], output: str | None) 
     if not formats:
         return choose_by_extension(str(output), EXTENSIONS, or_else="--format")
     extension = Path(str(output)).suffix.lower()
-    valid = [known for known, name in EXTENSIONS.items() if name == formats[0]]
+    valid = [suffix for suffix, name in EXTENSIONS.items() if name == formats[0]]
     if extension in EXTENSIONS and extension not in (*valid, ".txt"):  # a .txt file may contain any format
         raise ParamcountError(
             f"{make_printable(output, 60)} does not have the extension of {formats[0]} files",
