@@ -136,7 +136,7 @@ LIBRARY = {"Q8_1": (32, 2 + 2 + 32)}
 YOUNGER = {"Q2_0": (64, 2 + 64 // 4, 42)}
 
 
-def test_every_type_has_the_package_s_number_and_blocks() -> None:
+def test_every_type_has_the_number_and_block_of_the_reference_package() -> None:
     known = {
         kind.name: (*LIBRARY.get(kind.name, gguf.GGML_QUANT_SIZES[kind]), int(kind))
         for kind in gguf.GGMLQuantizationType
@@ -148,7 +148,7 @@ def test_every_type_has_the_package_s_number_and_blocks() -> None:
 
 @pytest.mark.parametrize("endian", gguf.GGUFEndian)
 @pytest.mark.parametrize("dtype", [name for name in TYPES if name in BLOCKS and name not in LIBRARY])
-def test_a_tensor_of_every_type_is_read_as_the_package_reads_it(dtype: str, endian: Any, file: Path) -> None:
+def test_tensors_of_every_type_match_the_reference_package(dtype: str, endian: Any, file: Path) -> None:
     block = BLOCKS[dtype]
 
     def fill(writer: Any) -> None:
@@ -177,7 +177,7 @@ SINGLE: dict[str, tuple[str, object]] = {
 
 
 @pytest.mark.parametrize("endian", gguf.GGUFEndian)
-def test_metadata_of_every_type_are_read_as_the_package_reads_them(endian: Any, file: Path) -> None:
+def test_metadata_of_every_type_matches_the_reference_package(endian: Any, file: Path) -> None:
     def fill(writer: Any) -> None:
         for kind, (method, value) in SINGLE.items():
             getattr(writer, f"add_{method}")(f"a.{kind}", value)
@@ -198,7 +198,7 @@ def test_metadata_of_every_type_are_read_as_the_package_reads_them(endian: Any, 
 
 
 @pytest.mark.parametrize("alignment", [8, 32, 64, 4096])
-def test_tensors_are_found_at_any_alignment(alignment: int, file: Path) -> None:
+def test_tensors_are_read_at_any_alignment(alignment: int, file: Path) -> None:
     def fill(writer: Any) -> None:
         writer.add_custom_alignment(alignment)
         for i in range(5):
@@ -213,7 +213,7 @@ def test_tensors_are_found_at_any_alignment(alignment: int, file: Path) -> None:
     )
 
 
-def test_a_file_in_parts_says_which_it_is(file: Path) -> None:
+def test_a_split_file_states_its_position(file: Path) -> None:
     def fill(writer: Any) -> None:
         for i in range(5):
             writer.add_tensor(f"t{i}", np.zeros((i + 1, 3), np.float32))
@@ -228,7 +228,7 @@ def test_a_file_in_parts_says_which_it_is(file: Path) -> None:
     assert [read_gguf(part).metadata.get("general.architecture") for part in parts] == ["llama", None, None, None]
 
 
-def test_a_file_without_parts_is_none_of_them(file: Path) -> None:
+def test_an_unsplit_file_has_no_position(file: Path) -> None:
     for items in (
         [],
         [pack_item("split.count", UINT16, b"\0\0")],
@@ -238,14 +238,14 @@ def test_a_file_without_parts_is_none_of_them(file: Path) -> None:
         assert read_gguf(file).split is None
 
 
-def test_the_older_version_is_read_alike(file: Path) -> None:
+def test_version_2_is_read_like_version_3(file: Path) -> None:
     data = make_file([pack_item("a", UINT8, b"\7")], [pack_tensor_info("x", [4])], 16)
     file.write_bytes(data[:4] + b"\2" + data[5:])
     assert_read_alike(file)
     assert (read_gguf(file).metadata, list(read_gguf(file).tensors)) == ({"a": 7}, ["x"])
 
 
-def test_tensors_without_axes_and_without_values_are_read(file: Path) -> None:
+def test_scalars_and_empty_tensors_are_read(file: Path) -> None:
     file.write_bytes(
         make_file(
             [],
@@ -266,7 +266,7 @@ def test_tensors_without_axes_and_without_values_are_read(file: Path) -> None:
     }  # fmt: skip
 
 
-def test_tensors_may_be_told_of_in_any_order(file: Path) -> None:
+def test_tensor_entries_may_come_in_any_order(file: Path) -> None:
     file.write_bytes(
         make_file(
             [],
@@ -283,7 +283,7 @@ def test_tensors_may_be_told_of_in_any_order(file: Path) -> None:
     assert list(read_gguf(file).tensors) == ["b", "a", "c", "none"]
 
 
-def test_the_last_values_may_be_filled_up_or_not(file: Path) -> None:
+def test_padding_after_the_last_tensor_is_optional(file: Path) -> None:
     for n in range(20, 33):
         file.write_bytes(make_file([], [pack_tensor_info("x", [5])], n))
         assert read_gguf(file).tensors == {"x": TensorEntry("F32", (5,), 0, 20)}
@@ -296,7 +296,7 @@ def test_the_last_values_may_be_filled_up_or_not(file: Path) -> None:
 VOCABULARY = b"".join(pack_string(b"word"[: n % 5] * (n % 4)) for n in range(150_000))
 
 
-def test_a_vocabulary_is_passed_without_being_kept(file: Path) -> None:
+def test_a_vocabulary_is_skipped_without_being_stored(file: Path) -> None:
     names = ("tokens", "scores", "token_type", "merges")
     kinds, sizes = (STRING, FLOAT32, INT32, STRING), (VOCABULARY, bytes(600_000), bytes(600_000), VOCABULARY)
     items = [
@@ -322,7 +322,7 @@ def test_a_vocabulary_is_passed_without_being_kept(file: Path) -> None:
 
 
 @pytest.mark.parametrize("window", [1, 7, 8, 9, 24, 100])
-def test_a_window_of_any_size_reads_the_same(window: int, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_window_size_does_not_change_the_result(window: int, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = pack_array("words", STRING, 40, b"".join(pack_string(b"w" * n) for n in range(40)))
     tensors = [pack_tensor_info(f"tensor{n}", [8], F32, 32 * n) for n in range(9)]
     file.write_bytes(
@@ -336,14 +336,14 @@ def test_a_window_of_any_size_reads_the_same(window: int, file: Path, monkeypatc
     assert len(expected.tensors) == 9 and expected.arrays == {"words": Array("STRING", 40)}
 
 
-def test_a_link_is_followed_and_its_file_known_again(file: Path, tmp_path: Path) -> None:
+def test_a_link_is_followed_to_the_same_file(file: Path, tmp_path: Path) -> None:
     file.write_bytes(make_file([], [pack_tensor_info("x", [8])], 32))
     (tmp_path / "link").symlink_to(file)
     found = file.stat()
     assert read_gguf(tmp_path / "link").state == (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def test_a_header_is_read_without_numpy_and_the_package(file: Path) -> None:
+def test_a_header_is_read_without_numpy_or_the_reference_package(file: Path) -> None:
     file.write_bytes(make_file([], [pack_tensor_info("x", [8])], 32))
     code = (
         f"import sys, pathlib, paramcount.formats.gguf as g; g.read_gguf(pathlib.Path({str(file)!r})); "
@@ -653,12 +653,12 @@ WRONG: list[tuple[bytes, str]] = [
 @pytest.mark.parametrize(
     ("data", "message"), WRONG, ids=[f"{i}: {message[:60]}" for i, (_, message) in enumerate(WRONG)]
 )
-def test_a_wrong_file_is_refused_in_one_line(data: bytes, message: str, file: Path) -> None:
+def test_an_invalid_file_is_a_one_line_error(data: bytes, message: str, file: Path) -> None:
     file.write_bytes(data)
     assert reading_error(file) == message
 
 
-def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: Path) -> None:
+def test_a_file_truncated_or_extended_by_a_byte_is_rejected(file: Path) -> None:
     words = pack_array("words", STRING, 2, pack_string("ab") + pack_string(""))
     whole = make_file(
         [pack_item("a", UINT16, b"\1\0"), words, pack_item("b", STRING, pack_string("c"))],
@@ -674,7 +674,7 @@ def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: 
     assert reading_error(file) == f"ends at byte {len(whole) + 1}, but its tensors end at byte {len(whole) - 28} {END}"
 
 
-def test_a_header_may_have_so_many_bytes_and_not_one_more(file: Path) -> None:
+def test_the_limit_of_header_bytes_is_exact(file: Path) -> None:
     for n, kind, elements in ((2**25 - 49, UINT8, b""), (1, STRING, pack_u64(2**25 - 57))):
         file.write_bytes(make_start(0, 1, pack_array("a", kind, n, elements)))
         os.truncate(file, LARGEST_HEADER)
@@ -689,7 +689,7 @@ def test_a_header_may_have_so_many_bytes_and_not_one_more(file: Path) -> None:
     assert reading_error(file) == f"tensor x: extends the header to byte 33,554,433 {LARGE}"
 
 
-def test_more_tensors_and_metadata_than_the_most_are_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_tensors_or_metadata_entries_are_rejected(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gguf_files, "MOST_TENSORS", 3)
     monkeypatch.setattr(gguf_files, "MOST_METADATA", 2)
     tensors = [pack_tensor_info(str(n), [0]) for n in range(4)]
@@ -715,7 +715,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_header_takes_little_more_memory_than_it_is_long(kind: str, file: Path) -> None:
+def test_a_hostile_header_takes_little_more_memory_than_its_length(kind: str, file: Path) -> None:
     file.write_bytes(HOSTILE[kind] + b"\0" * 100)
     tracemalloc.start()
     try:
@@ -725,7 +725,7 @@ def test_a_hostile_header_takes_little_more_memory_than_it_is_long(kind: str, fi
         tracemalloc.stop()
 
 
-def test_zeros_of_a_terabyte_are_refused_at_once(file: Path) -> None:
+def test_a_terabyte_of_zeros_is_rejected_at_once(file: Path) -> None:
     file.touch()
     os.truncate(file, 1 << 40)
     assert reading_error(file) == f"starts with the bytes 00 00 00 00 {FILE}"
@@ -734,14 +734,14 @@ def test_zeros_of_a_terabyte_are_refused_at_once(file: Path) -> None:
     assert reading_error(file) == f"metadata 1: name = '' {PRINTABLE}"
 
 
-def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
+def test_only_the_header_of_a_terabyte_file_is_read(file: Path) -> None:
     data = make_file([], [pack_tensor_info("x", [1 << 18, 1 << 20])])
     file.write_bytes(data)
     os.truncate(file, len(data) + (1 << 40))
     assert read_gguf(file).tensors == {"x": TensorEntry("F32", (1 << 20, 1 << 18), 0, 1 << 40)}
 
 
-def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:
+def test_anything_but_a_regular_file_is_rejected(tmp_path: Path, file: Path) -> None:
     assert reading_error(tmp_path) == "is not a file (expected a GGUF file)"
     os.mkfifo(file)
     assert reading_error(file) == "is not a file (expected a GGUF file)"
@@ -753,14 +753,14 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:
     assert reading_error(tmp_path / "none") == "cannot be read: No such file or directory"
 
 
-def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_shrinks_during_reading_is_rejected(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_bytes(make_start(0, 1, pack_string("a")))
     longer = os.stat_result([*file.stat()[:6], 1000, *file.stat()[7:]])
     monkeypatch.setattr(os, "fstat", lambda _: longer)
     assert reading_error(file) == "metadata a: became shorter while paramcount was reading it (expected a GGUF file)"
 
 
-def test_rows_of_values_are_whole_blocks() -> None:
+def test_rows_must_be_whole_blocks() -> None:
     for name, block in BLOCKS.items():
         assert compute_values_size(name, (7, 3 * block.values)) == 21 * block.size
         if block.values > 1:

@@ -47,7 +47,7 @@ def list_declared(sizes: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 @pytest.mark.parametrize("id", ZOO)
-def test_the_arrays_of_every_gpt2_of_the_zoo_are_those_declared_and_those_of_the_reference(id: str) -> None:
+def test_the_arrays_of_every_gpt2_in_the_zoo_match_the_declaration_and_the_reference(id: str) -> None:
     model = zoo.load_entry(id)
     sizes: Any = model.sizes
     shapes = list_shapes(sizes)
@@ -58,7 +58,7 @@ def test_the_arrays_of_every_gpt2_of_the_zoo_are_those_declared_and_those_of_the
     )
 
 
-def test_initial_arrays_have_those_shapes_and_no_bias_is_zero() -> None:
+def test_initial_arrays_have_the_listed_shapes_and_nonzero_biases() -> None:
     arrays = make_weights(TINY)
     assert {name: array.shape for name, array in arrays.items()} == list_shapes(TINY)
     assert {array.dtype for array in arrays.values()} == {np.dtype(np.float32)}
@@ -69,12 +69,12 @@ def test_initial_arrays_have_those_shapes_and_no_bias_is_zero() -> None:
     )
 
 
-def test_the_seed_decides_the_initial_arrays() -> None:
+def test_the_seed_determines_the_initial_arrays() -> None:
     assert np.array_equal(make_weights(TINY, seed=1)["wte.weight"], make_weights(TINY, seed=1)["wte.weight"])
     assert not np.array_equal(make_weights(TINY, seed=1)["wte.weight"], make_weights(TINY, seed=2)["wte.weight"])
 
 
-def test_the_pass_knows_nothing_of_the_declaration() -> None:
+def test_the_pass_does_not_import_the_declaration() -> None:
     code = (
         "import sys, paramcount.gpt2.forward_pass; print(sorted(m for m in sys.modules if m.startswith('paramcount.')))"
     )
@@ -88,7 +88,7 @@ def test_logits_equal_the_frozen_ones_of_the_reference() -> None:
     np.testing.assert_allclose(logits, FROZEN["logits"], rtol=0, atol=1e-9)
 
 
-def test_the_frozen_arrays_are_those_of_the_pass() -> None:
+def test_the_frozen_arrays_match_the_pass() -> None:
     assert FROZEN["sizes"].items() <= TINY.model_dump().items()
     assert {name: tuple(shape) for name, shape in FROZEN["arrays"].items()} == list_shapes(TINY)
 
@@ -109,7 +109,7 @@ def test_the_pass_reads_every_declared_tensor_and_no_other() -> None:
     assert arrays.read == {name for name, _ in list_declared(TINY)}
 
 
-def test_every_intermediate_has_the_shape_of_the_declared_operation_in_its_place() -> None:
+def test_every_intermediate_has_the_shape_of_its_declared_operation() -> None:
     seen: list[tuple[str, tuple[int, ...]]] = []
     forward(make_weights(TINY), TOKENS, n_heads=2, observe=lambda name, x: seen.append((name, x.shape)))
     flow = [
@@ -127,7 +127,7 @@ def test_every_intermediate_has_the_shape_of_the_declared_operation_in_its_place
     assert [shape for word, shape in words if word in INSIDE_ATTENTION] == 4 * [(2, 6, 6)]
 
 
-def test_intermediates_are_named_by_layer_in_the_order_they_are_made() -> None:
+def test_intermediates_are_named_by_layer_in_order() -> None:
     seen: dict[str, Array] = {}
     logits = forward(make_weights(TINY), TOKENS, n_heads=2, observe=seen.__setitem__)
     names = list(OPERATIONS)
@@ -136,7 +136,7 @@ def test_intermediates_are_named_by_layer_in_the_order_they_are_made() -> None:
     assert np.array_equal(seen["logits"], logits)
 
 
-def test_attention_patterns_are_shares_of_the_past() -> None:
+def test_attention_weights_sum_to_one_over_the_past() -> None:
     seen: dict[str, Array] = {}
     forward(make_frozen_weights(), TOKENS, n_heads=2, observe=seen.__setitem__)
     pattern = seen["h.1.attention weights"]
@@ -144,7 +144,7 @@ def test_attention_patterns_are_shares_of_the_past() -> None:
     assert np.array_equal(pattern > 0, np.broadcast_to(np.tri(6) > 0, (2, 6, 6)))
 
 
-def test_looking_changes_nothing() -> None:
+def test_observing_intermediates_changes_nothing() -> None:
     weights = make_weights(TINY)
 
     def meddle(name: str, x: Array) -> None:
@@ -155,7 +155,7 @@ def test_looking_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("place", range(6))
-def test_a_token_changes_the_logits_from_its_place_on_and_none_before(place: int) -> None:
+def test_a_token_changes_only_logits_from_its_position_on(place: int) -> None:
     other = [*TOKENS[:place], 11, *TOKENS[place + 1 :]]
     change = np.abs(
         forward(make_frozen_weights(), TOKENS, n_heads=2) - forward(make_frozen_weights(), other, n_heads=2)
@@ -164,13 +164,13 @@ def test_a_token_changes_the_logits_from_its_place_on_and_none_before(place: int
     assert change[place:].min() > 1e-3
 
 
-def test_one_token_and_as_many_as_there_are_positions_both_run() -> None:
+def test_the_pass_runs_with_one_token_and_with_all_positions() -> None:
     assert forward(make_weights(TINY), [22], n_heads=2).shape == (1, 23)
     assert forward(make_weights(TINY), np.arange(11), n_heads=2).shape == (11, 23)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_logits_are_of_the_type_of_the_weights(dtype: type[np.float32 | np.float64]) -> None:
+def test_logits_have_the_dtype_of_the_weights(dtype: type[np.float32 | np.float64]) -> None:
     types: set[Any] = set()
     forward(make_weights(TINY, dtype=dtype), TOKENS, n_heads=2, observe=lambda _, x: types.add(x.dtype))
     assert types == {np.dtype(dtype)}
@@ -198,7 +198,7 @@ def test_wrong_token_ids_are_an_error_in_one_line(token_ids: Any, message: str) 
 
 
 @pytest.mark.parametrize("n_heads", [0, -2, 3])
-def test_heads_that_do_not_divide_the_width_are_an_error(n_heads: int) -> None:
+def test_heads_that_do_not_divide_the_model_dimension_are_an_error(n_heads: int) -> None:
     with pytest.raises(
         ParamcountError, match=rf"^n_heads = {n_heads} does not divide d_model = 8 \(expected a divisor\)$"
     ):
@@ -294,14 +294,14 @@ class NormTwice(Wrong):
         (NormTwice, {"tensors", "sum", "reads", "shapes"}, "not in the pass: ('extra.weight', (8,))"),
     ],
 )
-def test_a_wrong_declaration_differs_where_it_is_wrong(declaration: type[GPT2], differing: set[str], says: str) -> None:
+def test_a_wrong_declaration_fails_the_matching_check(declaration: type[GPT2], differing: set[str], says: str) -> None:
     sizes = declaration(**TINY.model_dump())
     found = [check for check in check_forward_pass(sizes, count_sizes(sizes)) if check.verdict == "differs"]
     assert {check.what.removeprefix("NumPy pass: ") for check in found} == differing
     assert says in (found[0].source if found else "")
 
 
-def test_a_pass_that_sees_the_future_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_that_sees_the_future_fails_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpt2_numpy, "attention", lambda q, k, v, at, see: 0 * v + v.mean(axis=0))
     expected, found, verdict = check_verdicts(TINY)["causal"]
     assert (expected, verdict) == (0, "differs")
@@ -309,7 +309,7 @@ def test_a_pass_that_sees_the_future_differs(monkeypatch: pytest.MonkeyPatch) ->
     assert found > 0
 
 
-def test_a_model_too_small_for_a_later_token_is_not_checked_for_one() -> None:
+def test_a_model_with_one_position_or_one_token_is_not_checked_for_causality() -> None:
     assert set(check_verdicts(TINY.model_copy(update={"n_positions": 1}))) == {"tensors", "sum", "reads", "shapes"}
     assert set(check_verdicts(TINY.model_copy(update={"vocab_size": 1}))) == {"tensors", "sum", "reads", "shapes"}
 
@@ -328,7 +328,7 @@ def test_a_model_too_small_for_a_later_token_is_not_checked_for_one() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_not_run_is_not_checkable_and_says_why(sizes: GPT2, why: str) -> None:
+def test_a_pass_that_cannot_run_is_not_checkable_with_a_reason(sizes: GPT2, why: str) -> None:
     count = count_sizes(sizes)
     (check,) = check_forward_pass(sizes, count)
     assert check.ok is None

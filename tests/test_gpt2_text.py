@@ -79,7 +79,7 @@ def rank_tokens(logits: Any) -> list[tuple[float, int]]:
 
 @pytest.mark.parametrize("prefix", ["", "transformer."])
 @pytest.mark.parametrize("dtype", ["F64", "F32"])
-def test_the_next_words_are_those_of_the_reference(dtype: str, prefix: str, tmp_path: Path) -> None:
+def test_the_next_words_match_the_reference(dtype: str, prefix: str, tmp_path: Path) -> None:
     write_words(tmp_path / "tokenizer.json")
     found = predict_next(
         SIZES, write_weights(tmp_path / "w.safetensors", make_frozen_weights(), dtype, prefix=prefix), TEXT, top=23
@@ -112,7 +112,7 @@ def test_half_precision_is_widened_and_computed_in_float32(dtype: str, tmp_path:
     assert found.notes == (f"weights stored as {dtype}, computed in float32",)
 
 
-def test_what_numpy_was_told_to_raise_is_not_raised(weights: Path) -> None:
+def test_numpy_error_settings_do_not_affect_the_pass(weights: Path) -> None:
     before = predict_next(SIZES, weights, TEXT)
     path = write_weights(
         weights.parent / "w.st",
@@ -125,7 +125,7 @@ def test_what_numpy_was_told_to_raise_is_not_raised(weights: Path) -> None:
         assert predict_next(SIZES, path, TEXT, top=23).next_words[-1].probability == 0  # e^-1000 and less
 
 
-def test_the_intermediates_are_those_of_the_pass(weights: Path) -> None:
+def test_the_intermediates_match_the_pass(weights: Path) -> None:
     found = predict_next(SIZES, weights, TEXT)
     names = [
         "token embedding",
@@ -141,12 +141,12 @@ def test_the_intermediates_are_those_of_the_pass(weights: Path) -> None:
     assert (made["h.0.attention weights"], made["h.1.gelu"], made["logits"]) == ((2, 6, 6), (6, 20), (6, 23))
 
 
-def test_a_word_may_be_followed_by_as_many_as_there_are_positions(weights: Path) -> None:
+def test_a_text_may_have_as_many_tokens_as_there_are_positions(weights: Path) -> None:
     assert predict_next(SIZES, weights, "w1").ids == (1,)
     assert len(predict_next(SIZES, weights, " ".join(WORDS[:11])).ids) == 11
 
 
-def test_a_row_that_no_token_has_is_a_word_without_text(weights: Path) -> None:
+def test_an_unused_row_of_the_embedding_is_a_word_without_text(weights: Path) -> None:
     write_words(weights.parent / "tokenizer.json", ["w22", *WORDS[1:12]])
     found = predict_next(SIZES, weights, "w1 w2", top=23)
     assert {word.id: word.text for word in found.next_words} == {
@@ -155,7 +155,7 @@ def test_a_row_that_no_token_has_is_a_word_without_text(weights: Path) -> None:
     assert all(format_next_word(word).endswith(f"%  –  {word.id}") for word in found.next_words if word.id >= 12)
 
 
-def test_a_tokenizer_elsewhere_is_named(weights: Path, tmp_path: Path) -> None:
+def test_a_tokenizer_in_another_directory_can_be_passed(weights: Path, tmp_path: Path) -> None:
     words = write_words(tmp_path / "other.json", WORDS[::-1])
     assert predict_next(SIZES, weights, TEXT, words).ids == tuple(22 - id for id in FROZEN["token_ids"])
     (tmp_path / "tokenizer.json").unlink()
@@ -170,7 +170,7 @@ def test_a_tokenizer_elsewhere_is_named(weights: Path, tmp_path: Path) -> None:
 # ---- tokens
 
 
-def test_pieces_of_characters_are_shown_byte_by_byte_and_blanks_are_kept(tmp_path: Path) -> None:
+def test_incomplete_characters_are_shown_as_bytes_and_spaces_are_preserved(tmp_path: Path) -> None:
     tokenizer = train_tokenizer()
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     model = tiny_sizes(vocab_size=300, n_positions=40)
@@ -184,12 +184,12 @@ def test_pieces_of_characters_are_shown_byte_by_byte_and_blanks_are_kept(tmp_pat
     )
 
 
-def test_every_byte_is_a_token_that_is_shown_as_it_is() -> None:
+def test_every_byte_token_is_decoded() -> None:
     shown = sorted(tokenizer_files.decode_token(token) for token in train_tokenizer(257).get_vocab())
     assert shown == sorted([*(chr(byte) if byte < 128 else f"\\x{byte:02x}" for byte in range(256)), "<|endoftext|>"])
 
 
-def test_a_token_of_whole_characters_is_shown_as_the_library_decodes_it() -> None:
+def test_tokens_of_whole_characters_are_decoded_as_by_the_library() -> None:
     tokenizer = train_tokenizer()
     whole = [
         (token, text)
@@ -201,7 +201,7 @@ def test_a_token_of_whole_characters_is_shown_as_the_library_decodes_it() -> Non
     assert tokenizer_files.decode_token("<|end of text|>") == "<|end of text|>"
 
 
-def test_special_tokens_of_the_template_stand_around_the_text(weights: Path) -> None:
+def test_special_tokens_of_the_template_surround_the_text(weights: Path) -> None:
     template = [{"SpecialToken": {"id": "w9", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
     post = {
         "type": "TemplateProcessing",
@@ -213,7 +213,7 @@ def test_special_tokens_of_the_template_stand_around_the_text(weights: Path) -> 
     assert predict_next(SIZES, weights, "w1 w2").ids == (9, 1, 2)
 
 
-def test_a_tokenizer_neither_pads_nor_cuts_a_text(weights: Path) -> None:
+def test_a_tokenizer_neither_pads_nor_truncates_a_text(weights: Path) -> None:
     padding = {
         "strategy": {"Fixed": 10**11},
         "direction": "Right",
@@ -227,7 +227,7 @@ def test_a_tokenizer_neither_pads_nor_cuts_a_text(weights: Path) -> None:
     assert predict_next(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
 
 
-def test_a_tokenizer_that_splits_at_random_while_it_is_trained_does_not_here(tmp_path: Path) -> None:
+def test_dropout_of_a_tokenizer_is_disabled(tmp_path: Path) -> None:
     tokenizer = json.loads(train_tokenizer().to_str())
     tokenizer["model"]["dropout"] = 0.9
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
@@ -276,7 +276,7 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(
     ("changes", "said"), HOSTILE, ids=[str(next(iter(changes))) + f" {i}" for i, (changes, _) in enumerate(HOSTILE)]
 )
-def test_a_hostile_tokenizer_ends_another_process_and_is_one_line(
+def test_a_hostile_tokenizer_crashes_only_the_subprocess(
     changes: dict[str, Any],
     said: str,
     weights: Path,
@@ -306,12 +306,14 @@ def test_a_hostile_tokenizer_ends_another_process_and_is_one_line(
         (b'{"model_type": "gpt2"}', "the tokenizers library rejects it: "),
     ],
 )
-def test_what_is_no_tokenizer_is_one_line(data: bytes, message: str, weights: Path) -> None:
+def test_an_invalid_tokenizer_is_a_one_line_error(data: bytes, message: str, weights: Path) -> None:
     (weights.parent / "tokenizer.json").write_bytes(data)
     assert running_error(weights).startswith(f"tokenizer.json: {message}")
 
 
-def test_a_tokenizer_too_large_or_too_slow_is_one_line(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tokenizer_that_is_too_large_or_too_slow_is_a_one_line_error(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(tokenizer_files, "LARGEST_FILE", 100)
         assert running_error(weights) == "tokenizer.json: is too large (expected a tokenizer.json of at most 100 bytes)"
@@ -326,14 +328,14 @@ def test_a_tokenizer_too_large_or_too_slow_is_one_line(weights: Path, monkeypatc
         assert running_error(weights) == "tokenizers: cannot start a subprocess: No such file or directory"
 
 
-def test_without_the_library_the_extra_is_named(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_an_error_that_names_the_extra(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     assert (
         running_error(weights) == "tokenizing a text needs the [tokenizers] extra: pip install 'paramcount[tokenizers]'"
     )
 
 
-def test_no_module_of_the_current_directory_or_beside_the_program_is_run(
+def test_the_subprocess_imports_no_module_from_its_own_or_the_current_directory(
     weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("tokenizers", "json", "resource"):
@@ -355,7 +357,7 @@ def test_no_module_of_the_current_directory_or_beside_the_program_is_run(
         ("print('[')", "exit code 0"),
     ],
 )
-def test_how_the_other_process_ended_is_said(
+def test_the_error_says_how_the_subprocess_ended(
     program: str, said: str, weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     child = weights.parent / "child.py"
@@ -384,11 +386,11 @@ def test_too_many_tokens_are_counted_and_not_listed(weights: Path) -> None:
     ],
     ids=["empty", "blank", "one too many", "far too many", "no text", "too long"],
 )  # fmt: skip
-def test_a_text_that_cannot_be_run_is_one_line(text: str, message: str, weights: Path) -> None:
+def test_a_text_that_cannot_run_is_a_one_line_error(text: str, message: str, weights: Path) -> None:
     assert running_error(weights, text) == message
 
 
-def test_ids_beyond_the_vocabulary_are_one_line(weights: Path) -> None:
+def test_ids_beyond_the_vocabulary_are_a_one_line_error(weights: Path) -> None:
     write_words(weights.parent / "tokenizer.json", [*WORDS, "w\x1bx"])
     assert (
         running_error(weights, "w1 w\x1bx")
@@ -397,14 +399,14 @@ def test_ids_beyond_the_vocabulary_are_one_line(weights: Path) -> None:
 
 
 @pytest.mark.parametrize("top", [0, -1, 24, True, 2.0])
-def test_as_many_next_words_as_there_are_tokens_at_most(top: Any, weights: Path) -> None:
+def test_the_number_of_next_words_is_between_one_and_the_vocabulary_size(top: Any, weights: Path) -> None:
     assert running_error(weights, top=top) == f"top = {str(top).lower()} (expected an integer from 1 to 23)"
 
 
 # ---- weights that do not fit
 
 
-def test_masks_and_a_copy_of_the_head_may_stand_in_the_file(tmp_path: Path, weights: Path) -> None:
+def test_the_file_may_contain_masks_and_a_copy_of_the_head(tmp_path: Path, weights: Path) -> None:
     arrays = make_frozen_weights()
     others = {f"h.{i}.attn.bias": np.ones((1, 1, 11, 11)) for i in (0, 1)} | {
         "h.1.attn.masked_bias": np.array(-1e4),
@@ -509,12 +511,12 @@ MISFITS: list[tuple[dict[str, Array], str]] = [
 @pytest.mark.parametrize(
     ("arrays", "message"), MISFITS, ids=[f"{i}: {message[6:60]}" for i, (_, message) in enumerate(MISFITS)]
 )
-def test_weights_that_do_not_fit_are_one_line(arrays: dict[str, Array], message: str, tmp_path: Path) -> None:
+def test_weights_that_do_not_fit_are_a_one_line_error(arrays: dict[str, Array], message: str, tmp_path: Path) -> None:
     write_words(tmp_path / "tokenizer.json")
     assert running_error(write_weights(tmp_path / "w.st", arrays, "F64")) == message
 
 
-def test_a_copy_of_the_head_is_compared_to_its_last_row_and_may_be_of_another_type(
+def test_a_copy_of_the_head_is_compared_to_its_last_row_and_may_have_another_dtype(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpt2_text, "ROWS", 5)
@@ -529,18 +531,18 @@ def test_a_copy_of_the_head_is_compared_to_its_last_row_and_may_be_of_another_ty
     ).ids == tuple(FROZEN["token_ids"])
 
 
-def test_weights_that_are_no_floats_are_one_line(tmp_path: Path) -> None:
+def test_weights_that_are_not_floats_are_a_one_line_error(tmp_path: Path) -> None:
     path = write_weights(tmp_path / "w.st", make_frozen_weights(), types={"h.0.mlp.c_fc.weight": "I8"})
     assert running_error(path) == "w.st: tensor h.0.mlp.c_fc.weight: has dtype I8 (expected F64, F32, F16 or BF16)"
 
 
-def test_weights_of_several_types_are_said(tmp_path: Path) -> None:
+def test_weights_of_several_dtypes_are_noted(tmp_path: Path) -> None:
     write_words(tmp_path / "tokenizer.json")
     path = write_weights(tmp_path / "w.st", make_frozen_weights(), "BF16", types={"ln_f.bias": "F32"})
     assert predict_next(SIZES, path, TEXT).notes == ("weights stored as BF16 and F32, computed in float32",)
 
 
-def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_a_one_line_error(tmp_path: Path) -> None:
     assert running_error(tmp_path / "none") == "none: cannot be read: No such file or directory"
     (tmp_path / "cut").write_bytes(write_weights(tmp_path / "whole", make_frozen_weights()).read_bytes()[:-1])
     assert (
@@ -549,21 +551,21 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     )
 
 
-def test_a_model_of_very_many_layers_makes_no_names(weights: Path) -> None:
+def test_names_are_not_built_for_a_model_with_very_many_layers(weights: Path) -> None:
     assert (
         running_error(weights, model=tiny_sizes(n_layers=2**31))
         == "model.safetensors: has 2 layers (expected 2,147,483,648)"
     )
 
 
-def test_an_untied_head_is_refused(weights: Path) -> None:
+def test_an_untied_head_is_an_error(weights: Path) -> None:
     assert (
         running_error(weights, model=tiny_sizes(tie_word_embeddings=False))
         == "tie_word_embeddings = false (expected true: the NumPy pass ties the LM head to the token embedding)"
     )
 
 
-def test_a_text_that_would_fill_the_memory_is_one_line(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_needs_too_much_memory_is_a_one_line_error(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpt2_text, "LARGEST_INTERMEDIATE", 100)
     assert (
         running_error(weights) == "text: 6 tokens need an array of 144 values (expected at most 100)"
@@ -592,7 +594,7 @@ OTHER: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("keys", "message"), OTHER, ids=[str(keys) for keys, _ in OTHER])
-def test_another_computation_is_refused(keys: dict[str, Any], message: str, weights: Path) -> None:
+def test_a_config_with_another_computation_is_an_error(keys: dict[str, Any], message: str, weights: Path) -> None:
     assert running_error(weights, config=keys) == f"config: {message}"
     config = weights.parent / "config.json"
     config.write_text(json.dumps({"model_type": "gpt2"} | keys), encoding="utf-8")
@@ -601,7 +603,7 @@ def test_another_computation_is_refused(keys: dict[str, Any], message: str, weig
     assert predict_next(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
 
 
-def test_a_config_that_asks_for_the_same_changes_nothing(weights: Path) -> None:
+def test_a_config_with_the_same_computation_changes_nothing(weights: Path) -> None:
     before = predict_next(SIZES, weights, TEXT)
     keys = {
         "model_type": "gpt2",
@@ -615,7 +617,7 @@ def test_a_config_that_asks_for_the_same_changes_nothing(weights: Path) -> None:
     assert predict_next(SIZES, weights, TEXT, config=keys) == before
 
 
-def test_a_broken_config_beside_the_weights_is_one_line(weights: Path) -> None:
+def test_a_broken_config_next_to_the_weights_is_a_one_line_error(weights: Path) -> None:
     (weights.parent / "config.json").write_text('{"model_type": "gpt2"', encoding="utf-8")
     assert running_error(weights).startswith("config.json: line 1 column 22: invalid JSON: unexpected end of file")
 
@@ -632,7 +634,7 @@ def make_run(n: int = 6) -> Run:
     return Run(tuple(f" w{i}" for i in range(n)), tuple(range(n)), (("logits", (n, 23)),), tuple(words), ("a note",))
 
 
-def test_a_line_for_people_says_how_likely_a_word_is() -> None:
+def test_a_printed_word_has_its_probability() -> None:
     assert [format_next_word(word) for word in make_run().next_words] == [
         "50.00%  ␣P\\x1b  5",
         "12.35%  –  22",
@@ -640,7 +642,7 @@ def test_a_line_for_people_says_how_likely_a_word_is() -> None:
     ]
 
 
-def test_many_tokens_are_the_first_and_the_last_for_people() -> None:
+def test_a_long_list_of_tokens_is_shortened_in_the_middle() -> None:
     line = format_tokens(make_run(1024))
     assert line.startswith("1,024 tokens: ␣w0 0 · ␣w1 1 · ")
     assert "␣w19 19 · … · ␣w1004 1004" in line
@@ -648,7 +650,7 @@ def test_many_tokens_are_the_first_and_the_last_for_people() -> None:
     assert format_tokens(make_run(1)) == "1 token: ␣w0 0"
 
 
-def test_what_programs_get_holds_all_of_it(weights: Path) -> None:
+def test_the_json_contains_the_whole_run(weights: Path) -> None:
     found = predict_next(SIZES, weights, TEXT)
     data = json.loads(json.dumps(run_to_dict(found)))
     assert data["tokens"][0] == {"text": "w3", "id": 3}

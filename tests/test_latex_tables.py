@@ -62,7 +62,7 @@ def test_a_comparison_has_the_columns_that_fit_a_page_and_dashes_for_what_does_n
     )
 
 
-def test_a_row_that_begins_with_a_bracket_or_a_star_is_not_eaten_by_the_line_before() -> None:
+def test_a_row_that_begins_with_a_bracket_or_star_is_protected_from_the_preceding_line() -> None:
     table = Table(
         [Column("a", "[a]", right=False), Column("b", "b")], [["[5pt]", 1], ["*x", 2], ["x", 3]], None, caption="T"
     )

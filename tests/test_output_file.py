@@ -50,14 +50,14 @@ def run_process(*args: str, code: str = MAIN, stdout: int = subprocess.PIPE) -> 
 
 
 @pytest.mark.parametrize("ending", EXTENSIONS)
-def test_a_file_holds_what_the_screen_would_show(ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_contains_what_the_terminal_would_show(ending: str, capsys: pytest.CaptureFixture[str]) -> None:
     expected = output_text("gpt2-small", "--format", EXTENSIONS[ending], capsys=capsys)
     assert output_text("gpt2-small", "-o", f"out{ending.upper()}", capsys=capsys) == ""
     assert Path(f"out{ending.upper()}").read_bytes().decode() == expected
     assert len(list_directory()) == 1
 
 
-def test_a_new_file_takes_the_mode_of_others_and_an_old_one_keeps_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_file_gets_the_default_mode_and_an_existing_one_keeps_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     before = os.umask(0o027)
     try:
         output_text("gpt2-small", "-o", "new.csv", capsys=capsys)
@@ -72,9 +72,7 @@ def test_a_new_file_takes_the_mode_of_others_and_an_old_one_keeps_its_own(capsys
 
 @pytest.mark.parametrize("target", ["target.csv", "sub/target.csv"])
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_link_stays_a_link_and_what_it_points_to_is_written(
-    target: str, exists: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_writing_to_a_link_writes_its_target(target: str, exists: bool, capsys: pytest.CaptureFixture[str]) -> None:
     Path("sub").mkdir()
     if exists:
         Path(target).write_text("old", encoding="utf-8")
@@ -110,26 +108,26 @@ def make_obstacle(path: str) -> None:
         ),
     ],
 )
-def test_a_file_that_cannot_be_written_is_refused(path: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_cannot_be_written_is_an_error(path: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     make_obstacle(path)
     for command in (["gpt2-small"], ["compare", "gpt2-*"], ["list", "gpt"], ["verify", "llama-3.1-8b"]):
         assert command_error(capsys, *command, "-o", path) == message
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="the system has no /proc")
-def test_a_file_system_that_takes_no_files_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_system_that_accepts_no_files_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         command_error(capsys, "gpt2-small", "-o", "/proc/x.csv")
         == "-o /proc/x.csv: cannot be written: No such file or directory"
     )
 
 
-def test_a_name_that_no_file_can_have_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_file_name_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     message = command_error(capsys, "gpt2-small", "-o", "\ud800.csv")
     assert message.startswith(r"-o \ud800.csv: cannot be written: ")
 
 
-def test_a_file_that_is_read_only_is_left_as_it_is(
+def test_a_read_only_file_is_left_unchanged(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("out.csv").write_text("old", encoding="utf-8")
@@ -148,7 +146,7 @@ def test_a_file_that_is_read_only_is_left_as_it_is(
         ("verify", "./none.yaml"),
     ],
 )
-def test_bad_input_leaves_an_older_file_as_it_is(args: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_leaves_an_existing_file_unchanged(args: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     Path("out.csv").write_text("old", encoding="utf-8")
     assert command_error(capsys, *args, "-o", "out.csv")
     assert Path("out.csv").read_text(encoding="utf-8") == "old"
@@ -156,7 +154,7 @@ def test_bad_input_leaves_an_older_file_as_it_is(args: tuple[str, ...], capsys: 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on a file's size")
 @pytest.mark.parametrize("exists", [True, False])
-def test_where_the_space_ends_nothing_is_half_written(exists: bool) -> None:
+def test_a_full_disk_leaves_no_partial_file(exists: bool) -> None:
     if exists:
         Path("out.csv").write_text("old", encoding="utf-8")
     before = list_directory()
@@ -169,7 +167,7 @@ def test_where_the_space_ends_nothing_is_half_written(exists: bool) -> None:
 
 
 @pytest.mark.parametrize("broken", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_what_breaks_at_the_last_moment_leaves_no_trace(broken: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_rename_leaves_no_trace(broken: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     def replace(*_: object) -> None:
         raise broken
 
@@ -181,7 +179,7 @@ def test_what_breaks_at_the_last_moment_leaves_no_trace(broken: BaseException, m
     assert list_directory() == before
 
 
-def test_no_scratch_file_is_left_where_the_program_is_told_to_end() -> None:
+def test_a_terminated_program_leaves_no_temporary_file() -> None:
     code = (
         "import os, signal, runpy; os.replace = lambda *_: os.kill(os.getpid(), signal.SIGTERM); "
         "runpy.run_module('paramcount', run_name='__main__')"
@@ -192,7 +190,7 @@ def test_no_scratch_file_is_left_where_the_program_is_told_to_end() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="directories cannot be opened")
-def test_what_is_written_reaches_the_disk_before_it_takes_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_reaches_the_disk_before_the_rename(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
     replace = os.replace
 
@@ -209,7 +207,7 @@ def test_what_is_written_reaches_the_disk_before_it_takes_its_name(monkeypatch: 
     assert steps == ["5 bytes", "rename", "directory"]
 
 
-def test_a_text_that_is_none_is_not_written() -> None:
+def test_text_with_a_lone_surrogate_is_not_written() -> None:
     with pytest.raises(
         pc.ParamcountError, match=r"^-o out.csv: cannot be written: surrogates not allowed at character 0$"
     ):
@@ -220,7 +218,7 @@ def test_a_text_that_is_none_is_not_written() -> None:
 # ---- devices and pipes
 
 
-def test_nowhere_is_a_place_to_write_to(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_null_device_is_a_valid_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert output_text("gpt2-small", "--csv", "-o", os.devnull, capsys=capsys) == ""
     assert list_directory() == {}
 
@@ -258,20 +256,20 @@ def test_a_device_stays_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name", ["/dev/paramcount-test.csv", "/dev/../dev/paramcount-test.csv", "/proc/paramcount-test.csv"]
 )
-def test_no_file_is_created_among_the_devices(name: str) -> None:
+def test_no_file_is_created_in_system_directories(name: str) -> None:
     with pytest.raises(pc.ParamcountError, match=r"cannot be written: No such file or directory$"):
         write_atomically(name, "text")
     assert not Path(name).exists()
 
 
-def test_a_dash_is_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dash_means_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert output_text("gpt2-small", "--csv", "-o", "-", capsys=capsys) == output_text(
         "gpt2-small", "--csv", capsys=capsys
     )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-def test_a_full_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_device_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         command_error(capsys, "gpt2-small", "--csv", "-o", "/dev/full")
         == "-o /dev/full: cannot be written: No space left on device"
@@ -280,7 +278,7 @@ def test_a_full_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="the system has no /dev/stdout")
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
-def test_what_is_written_to_already_is_written_on(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_open_files_are_appended_to(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     expected = output_text("gpt2-small", "--csv", capsys=capsys)
     assert run_process("gpt2-small", "--csv", "-o", name).stdout.decode() == expected
     Path("log").write_text("old\n", encoding="utf-8")
@@ -292,7 +290,7 @@ def test_what_is_written_to_already_is_written_on(name: str, capsys: pytest.Capt
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes with names")
-def test_a_pipe_takes_the_text_as_it_comes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_named_pipe_is_written_directly(capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo("pipe.csv")
     read: list[str] = []
     reader = threading.Thread(target=lambda: read.append(Path("pipe.csv").read_text(encoding="utf-8")), daemon=True)
@@ -314,7 +312,7 @@ def test_a_pipe_takes_the_text_as_it_comes(capsys: pytest.CaptureFixture[str]) -
         ("a.tex", ["--format", "markdown"], ".md, .markdown or .txt"),
     ],
 )  # fmt: skip
-def test_an_extension_that_contradicts_the_format_is_refused(
+def test_an_extension_that_contradicts_the_format_is_an_error(
     path: str, options: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = options[-1].removeprefix("--")
@@ -326,7 +324,7 @@ def test_an_extension_that_contradicts_the_format_is_refused(
 
 
 @pytest.mark.parametrize("path", ["a.txt", "a.dat", "a", "a.csv"])
-def test_plain_text_and_unknown_extensions_hold_any_format(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plain_text_and_unknown_extensions_accept_any_format(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     expected = output_text("gpt2-small", "--csv", capsys=capsys)
     assert output_text("gpt2-small", "--csv", "--output", path, capsys=capsys) == ""
     assert Path(path).read_text(encoding="utf-8") == expected

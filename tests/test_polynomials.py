@@ -144,7 +144,7 @@ def test_a_polynomial_prints_the_common_factor_first_then_the_bracket() -> None:
     assert str(n * (2 * d + h) + d) == "n_layers·(2·d_model + n_heads) + d_model"
 
 
-def test_how_many_layers_and_experts_stand_before_numbers_and_widths() -> None:
+def test_numbers_of_layers_and_experts_come_before_coefficients_and_dimensions() -> None:
     d, f, n, dense, e = make_symbols("d_model d_expert n_layers n_dense_layers n_routed_experts")
     assert str(3 * d * f * e * (n - dense)) == "(n_layers − n_dense_layers) · n_routed_experts · 3 · d_model · d_expert"
     assert str((n - dense) * (d + 2 * f) * 5) == "(n_layers − n_dense_layers) · 5 · (d_model + 2·d_expert)"
@@ -156,7 +156,7 @@ def test_how_many_layers_and_experts_stand_before_numbers_and_widths() -> None:
     )
 
 
-def test_signs_units_and_constants_print_as_people_write_them() -> None:
+def test_signs_units_and_constants_are_printed_in_the_usual_notation() -> None:
     n, d = make_symbols("n d")
     assert str(d - d) == "0"
     assert str(to_polynomial(7)) == "7"
@@ -172,7 +172,7 @@ def test_signs_units_and_constants_print_as_people_write_them() -> None:
     assert str(Polynomial({(("d", 1_234_567_890),): 1})) == "d¹²³⁴⁵⁶⁷⁸⁹⁰"
 
 
-def test_latex_names_what_a_number_counts_below_it() -> None:
+def test_latex_names_have_subscripts() -> None:
     n, d, v, t = make_symbols("n_kv_heads d_model vocab_size vision.d_model")
     assert (2 * n * d * d - 50_257 * v * t).latex() == (
         r"2 \cdot {d_{\mathrm{model}}}^{2} \cdot n_{\mathrm{kv\_heads}} "
@@ -195,14 +195,14 @@ ANY = st.one_of(
 
 @given(p=ANY, values=st.fixed_dictionaries({name: st.integers(-50, 50) for name in FACTORS}))
 @settings(max_examples=300, deadline=None)
-def test_what_is_printed_is_the_polynomial_whatever_was_factored_out(p: Polynomial, values: dict[str, int]) -> None:
+def test_the_printed_factored_form_equals_the_polynomial(p: Polynomial, values: dict[str, int]) -> None:
     expected = p.evaluate(**{name: values[name] for name in p.names})
     assert evaluate_text(str(p), values) == evaluate_latex(p.latex(), values) == expected
 
 
 @given(both=EXPRESSIONS, values=Values)
 @run_quickly
-def test_what_is_printed_is_the_expression_that_sympy_has(both: Both, values: dict[str, int]) -> None:
+def test_the_printed_form_equals_the_sympy_expression(both: Both, values: dict[str, int]) -> None:
     assert evaluate_text(str(to_polynomial(both.ours)), values) == int(both.theirs.subs(values))
 
 
@@ -213,7 +213,9 @@ def test_what_is_printed_is_the_expression_that_sympy_has(both: Both, values: di
     values=st.fixed_dictionaries({name: st.integers(-50, 50) for name in FACTORS}),
 )
 @run_quickly
-def test_a_difference_is_what_one_size_more_costs(p: Polynomial, name: str, by: int, values: dict[str, int]) -> None:
+def test_a_difference_is_the_cost_of_increasing_one_size(
+    p: Polynomial, name: str, by: int, values: dict[str, int]
+) -> None:
     if name not in p.names:
         with pytest.raises(ParamcountError, match=f"difference: unknown size {name}"):
             p.difference(name, by)
@@ -226,7 +228,7 @@ def test_a_difference_is_what_one_size_more_costs(p: Polynomial, name: str, by: 
     assert found.evaluate(**{name: values[name] for name in found.names}) == wanted[0] - wanted[1]
 
 
-def test_a_difference_takes_a_symbol_and_refuses_what_is_no_size() -> None:
+def test_a_difference_accepts_a_symbol_and_rejects_an_unknown_size() -> None:
     n, d, m = make_symbols("n_layers d_model more")
     assert (n * d).difference("n_layers", by=m) == d * m
     assert (n * d).difference("n_layers", by=0) == 0
@@ -289,14 +291,14 @@ def test_a_constant_evaluates_without_sizes_and_refuses_any() -> None:
 
 
 @pytest.mark.parametrize("value", [1.5, True, None, "7", [3], np.array([1.5])], ids=repr)
-def test_a_value_that_is_no_whole_number_is_refused_by_the_name_of_its_size(value: object) -> None:
+def test_a_value_that_is_not_an_integer_is_an_error_that_names_the_size(value: object) -> None:
     (d,) = make_symbols("d_model")
     with pytest.raises(ParamcountError, match="d_model"):
         (d * d).evaluate(d_model=value)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8"])
-def test_evaluation_on_arrays_is_exact_or_refused_and_never_wraps(dtype: str) -> None:
+def test_evaluation_on_arrays_is_exact_or_an_error(dtype: str) -> None:
     (d,) = make_symbols("d_model")
     assert (d * d).evaluate(d_model=np.array([200], dtype=dtype)).tolist() == [40_000]
     with pytest.raises(ParamcountError):
@@ -310,7 +312,7 @@ def test_negative_values_and_coefficients_do_not_hide_an_overflow() -> None:
             (c * n * d).evaluate(n_layers=value, d_model=np.array(swept))
 
 
-def test_evaluation_mixes_no_arrays_with_symbols() -> None:
+def test_evaluation_rejects_arrays_mixed_with_symbols() -> None:
     n, d = make_symbols("n_layers d_model")
     with pytest.raises(ParamcountError, match="is an array, but n_layers is a symbol"):
         (n * d).evaluate(n_layers=n, d_model=np.array([3, 4]))
@@ -356,16 +358,14 @@ REFUSED: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_would_branch_on_a_symbol_or_divide_it_is_refused(name: str) -> None:
+def test_branching_on_a_symbol_or_dividing_it_is_an_error(name: str) -> None:
     with pytest.raises(ParamcountError, match=r"code cannot depend on its value \(expected \+, - and \*\)$"):
         REFUSED[name](make_symbols("d_model")[0])
 
 
 @pytest.mark.parametrize("combine", ARITHMETIC.values(), ids=list(ARITHMETIC))
 @pytest.mark.parametrize("other", [1.5, True, None, "7", [1]], ids=repr)
-def test_a_symbol_meets_nothing_but_whole_numbers_and_symbols(
-    combine: Callable[[Any, Any], Any], other: object
-) -> None:
+def test_a_symbol_combines_only_with_integers_and_symbols(combine: Callable[[Any, Any], Any], other: object) -> None:
     (d,) = make_symbols("d_model")
     for pair in ((d, other), (other, d)):
         with pytest.raises((TypeError, ParamcountError), match="is not an integer or a symbol"):
@@ -373,7 +373,7 @@ def test_a_symbol_meets_nothing_but_whole_numbers_and_symbols(
 
 
 @pytest.mark.parametrize("other", [1.5, True, False, None, "d_model", [1]], ids=repr)
-def test_a_symbol_equals_nothing_that_is_no_number_or_symbol(other: object) -> None:
+def test_a_symbol_equals_only_numbers_and_symbols(other: object) -> None:
     (d,) = make_symbols("d_model")
     assert d != other
     assert (d == other) is False
@@ -398,7 +398,7 @@ WITHOUT_TOWERS = sorted(
 
 
 @pytest.mark.parametrize("id", WITHOUT_TOWERS)
-def test_each_component_run_on_symbols_evaluates_to_that_of_the_count(id: str) -> None:
+def test_each_component_run_on_symbols_evaluates_to_its_count(id: str) -> None:
     sizes, count = zoo.load_entry(id).sizes, paramcount.count(id)
     c, values = make_symbolic(sizes)
     out = type(sizes).forward(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
@@ -408,7 +408,7 @@ def test_each_component_run_on_symbols_evaluates_to_that_of_the_count(id: str) -
 
 
 @pytest.mark.parametrize("id", [id for id in ENTRIES if getattr(zoo.load_entry(id).sizes, "n_mtp_layers", 0)])
-def test_mtp_layers_run_on_symbols_evaluate_to_those_of_the_count(id: str) -> None:
+def test_mtp_layers_run_on_symbols_evaluate_to_their_count(id: str) -> None:
     sizes = zoo.load_entry(id).sizes
     c, values = make_symbolic(sizes)
     out = type(sizes).mtp(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
@@ -417,7 +417,7 @@ def test_mtp_layers_run_on_symbols_evaluate_to_those_of_the_count(id: str) -> No
     assert formula.evaluate(**{name: values[name] for name in formula.names}) == paramcount.count(id).mtp
 
 
-def test_the_formula_of_a_whole_model_reads_as_people_write_it() -> None:
+def test_the_formula_of_a_whole_model_is_readable() -> None:
     sizes = zoo.load_entry("llama-3.1-8b").sizes
     c, _ = make_symbolic(sizes)
     assert str(sum_parameters(type(sizes).forward(c, flow.given("tokens", "tokens")))) == (  # type: ignore[arg-type]

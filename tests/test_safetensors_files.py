@@ -72,7 +72,7 @@ def read_with_library(data: bytes) -> dict[str, tuple[str, tuple[int, ...], byte
 
 
 @pytest.mark.parametrize("dtype", LIBRARY_TYPES)
-def test_values_that_the_library_wrote_are_read_as_they_were(dtype: str, file: Path) -> None:
+def test_values_written_by_the_library_are_read_unchanged(dtype: str, file: Path) -> None:
     values = np.array([[0, 1, 2], [100, 101, 127]], LIBRARY_TYPES[dtype])
     safetensors.numpy.save_file({"odd": np.array([7], np.uint8), "b": values, "a": values[:, 1].copy()}, file)
     header = read_header(file)
@@ -95,12 +95,12 @@ def test_bf16_is_the_upper_half_of_a_float32(file: Path) -> None:
     assert found.tobytes() == values.tobytes()
 
 
-def test_a_bf16_that_is_no_number_stays_none(file: Path) -> None:
+def test_a_bf16_nan_stays_a_nan(file: Path) -> None:
     file.write_bytes(make_file({"x": header_entry(0, 4, "BF16", (2,))}, struct.pack("<HH", 0x7FC0, 0xFF81)))
     assert np.isnan(read_array(read_header(file), "x")).all()
 
 
-def test_scalars_and_tensors_without_values_are_read(file: Path) -> None:
+def test_scalars_and_empty_tensors_are_read(file: Path) -> None:
     safetensors.numpy.save_file(
         {"scalar": np.array(1.5), "none": np.empty((0, 3), np.float32), "last": np.empty((2, 0))}, file
     )
@@ -111,12 +111,12 @@ def test_scalars_and_tensors_without_values_are_read(file: Path) -> None:
     assert read_array(header, "none").dtype == np.float32
 
 
-def test_metadata_are_the_writer_s_texts(file: Path) -> None:
+def test_metadata_is_read_as_strings(file: Path) -> None:
     safetensors.numpy.save_file({"a": np.ones(2)}, file, metadata={"format": "np", "a{b": "}\n\u00e9\x1b"})
     assert read_header(file).metadata == {"format": "np", "a{b": "}\n\u00e9\x1b"}
 
 
-def test_values_are_read_only_and_not_aligned_ones_too(file: Path) -> None:
+def test_values_are_read_only_even_if_unaligned(file: Path) -> None:
     file.write_bytes(
         make_file(
             '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}}',
@@ -130,7 +130,7 @@ def test_values_are_read_only_and_not_aligned_ones_too(file: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", BITS)
-def test_the_library_gives_every_type_as_many_bits(dtype: str, file: Path) -> None:
+def test_every_type_has_as_many_bits_as_in_the_library(dtype: str, file: Path) -> None:
     data = make_file({"x": header_entry(0, BITS[dtype], dtype, (8,))}, bytes(BITS[dtype]))
     assert read_with_library(data) == {"x": (dtype, (8,), bytes(BITS[dtype]))}
     file.write_bytes(data)
@@ -138,7 +138,7 @@ def test_the_library_gives_every_type_as_many_bits(dtype: str, file: Path) -> No
 
 
 @pytest.mark.parametrize("dtype", sorted(set(BITS) - set(NUMPY)))
-def test_a_type_that_numpy_has_not_is_refused_when_its_values_are_asked_for(dtype: str, file: Path) -> None:
+def test_reading_values_of_an_unsupported_dtype_is_an_error(dtype: str, file: Path) -> None:
     file.write_bytes(make_file({"x": header_entry(0, BITS[dtype], dtype, (8,))}, bytes(BITS[dtype])))
     header = read_header(file)
     with pytest.raises(
@@ -149,7 +149,7 @@ def test_a_type_that_numpy_has_not_is_refused_when_its_values_are_asked_for(dtyp
         read_array(header, "x")
 
 
-def test_a_header_may_be_spaced_in_any_order_and_end_in_blanks(file: Path) -> None:
+def test_a_header_may_contain_whitespace_and_keys_in_any_order(file: Path) -> None:
     header = (
         '{ "b" :\n{"data_offsets" :[ 4,\t8 ], "shape": [ 1 ],"dtype":"F32" } ,'
         '"\\u0061":{"dtype":"\\u0046\\u0033\\u0032","shape":[],"data_offsets":[0,4]}}\r\n  '
@@ -161,14 +161,14 @@ def test_a_header_may_be_spaced_in_any_order_and_end_in_blanks(file: Path) -> No
     ]
 
 
-def test_a_header_that_begins_like_a_pickle_is_a_header(file: Path) -> None:
+def test_a_header_may_begin_like_a_pickle(file: Path) -> None:
     data = make_file('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}'.ljust(640))
     assert data.startswith(b"\x80\x02")
     file.write_bytes(data)
     assert list(read_header(file).tensors) == ["a"]
 
 
-def test_a_file_may_hold_nothing(file: Path) -> None:
+def test_a_file_may_contain_no_tensors(file: Path) -> None:
     file.write_bytes(make_file({}))
     assert read_header(file).tensors == {}
 
@@ -346,7 +346,7 @@ WRONG: list[tuple[object, int, str]] = [
 @pytest.mark.parametrize(
     ("header", "n", "message"), WRONG, ids=[f"{i}: {message[:60]}" for i, (*_, message) in enumerate(WRONG)]
 )
-def test_a_wrong_header_is_refused_in_one_line(header: object, n: int, message: str, file: Path) -> None:
+def test_an_invalid_header_is_a_one_line_error(header: object, n: int, message: str, file: Path) -> None:
     file.write_bytes(make_file(header, bytes(n)))
     assert reading_error(file) == message
 
@@ -381,12 +381,12 @@ BEGINNINGS: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("data", "message"), BEGINNINGS, ids=[message[:60] for _, message in BEGINNINGS])
-def test_a_file_that_begins_wrong_is_refused(data: bytes, message: str, file: Path) -> None:
+def test_a_file_with_an_invalid_beginning_is_rejected(data: bytes, message: str, file: Path) -> None:
     file.write_bytes(data)
     assert reading_error(file) == message
 
 
-def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: Path) -> None:
+def test_a_file_truncated_or_extended_by_a_byte_is_rejected(file: Path) -> None:
     whole = safetensors.numpy.save(
         {"a": np.ones((2, 3), np.float32), "b": np.array(2, np.int8)}, metadata={"format": "np"}
     )
@@ -399,7 +399,7 @@ def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: 
     assert set(read_header(file).tensors) == {"a", "b"}
 
 
-def test_more_entries_than_the_most_are_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_entries_are_rejected(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(piecewise_json, "MOST_MEMBERS", 3)
     for n, fits in ((3, True), (4, False)):
         for header in (
@@ -426,7 +426,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_header_takes_little_more_memory_than_it_is_long(kind: str, file: Path) -> None:
+def test_a_hostile_header_takes_little_more_memory_than_its_length(kind: str, file: Path) -> None:
     data = make_file(HOSTILE[kind])
     file.write_bytes(data)
     tracemalloc.start()
@@ -437,7 +437,7 @@ def test_a_hostile_header_takes_little_more_memory_than_it_is_long(kind: str, fi
         tracemalloc.stop()
 
 
-def test_zeros_of_a_terabyte_are_refused_at_once(file: Path) -> None:
+def test_a_terabyte_of_zeros_is_rejected_at_once(file: Path) -> None:
     file.touch()
     os.truncate(file, 1 << 40)
     assert (
@@ -446,7 +446,7 @@ def test_zeros_of_a_terabyte_are_refused_at_once(file: Path) -> None:
     )
 
 
-def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
+def test_only_the_header_of_a_terabyte_file_is_read(file: Path) -> None:
     data = make_file({"a": header_entry(0, 1 << 40, shape=[1 << 19, 1 << 19])})
     file.write_bytes(data)
     os.truncate(file, len(data) + (1 << 40))
@@ -455,7 +455,7 @@ def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
     assert read_array(header, "a")[-1, -1] == 0
 
 
-def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:
+def test_anything_but_a_regular_file_is_rejected(tmp_path: Path, file: Path) -> None:
     assert reading_error(tmp_path) == "is not a file (expected a safetensors file)"
     os.mkfifo(file)
     assert reading_error(file) == "is not a file (expected a safetensors file)"
@@ -471,7 +471,7 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["replaced", "written again", "longer"])
-def test_a_file_that_is_another_by_now_is_not_read_by_an_old_header(how: str, file: Path) -> None:
+def test_a_replaced_file_is_not_read_with_an_old_header(how: str, file: Path) -> None:
     safetensors.numpy.save_file({"a": np.ones(2)}, file)
     header, times = read_header(file), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
     if how == "replaced":
@@ -491,7 +491,7 @@ def test_a_file_that_is_another_by_now_is_not_read_by_an_old_header(how: str, fi
         read_array(header, "a")
 
 
-def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_shrinks_during_reading_is_rejected(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_bytes(make_file({"a": header_entry(0, 4)}, bytes(4)))
     monkeypatch.setattr(safetensors_files, "_read_length", lambda *_: 1000)
     assert reading_error(file) == "became shorter while paramcount was reading it (expected a safetensors file)"

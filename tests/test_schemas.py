@@ -42,7 +42,7 @@ def test_every_command_that_prints_json_has_a_schema() -> None:
 
 
 @pytest.mark.parametrize("name", list_schemas())
-def test_a_schema_is_valid_closed_and_of_this_version(name: str) -> None:
+def test_every_schema_is_valid_closed_and_current(name: str) -> None:
     document = read_schema(name)
     jsonschema.Draft202012Validator.check_schema(document)
     assert [found for found in list_objects(document) if found.get("additionalProperties") is not False] == []
@@ -50,7 +50,7 @@ def test_a_schema_is_valid_closed_and_of_this_version(name: str) -> None:
         assert top["properties"]["schema_version"] == {"const": SCHEMA_VERSION}
 
 
-def test_what_every_command_prints_is_valid(run: Runner, tmp_path: Path) -> None:
+def test_the_json_of_every_command_is_valid(run: Runner, tmp_path: Path) -> None:
     checks, seen = make_validators(), set()
     for line in command_lines(tmp_path):
         found = run(*line, "--json")
@@ -71,7 +71,7 @@ def list_leaf_errors(errors: Any) -> Iterator[Any]:
         yield jsonschema.exceptions.best_match([error])
 
 
-def test_a_field_that_no_schema_names_and_a_number_as_text_are_found(run: Runner) -> None:
+def test_an_unlisted_field_and_a_number_as_a_string_are_invalid(run: Runner) -> None:
     checks = make_validators()
     data = json.loads(run("show", "gpt2-small", "--json").out)
     assert checks["show"].is_valid(data)
@@ -79,7 +79,7 @@ def test_a_field_that_no_schema_names_and_a_number_as_text_are_found(run: Runner
         assert not checks["show"].is_valid(copy.deepcopy(data) | wrong)
 
 
-def test_the_command_prints_a_schema_or_the_names_of_all(run: Runner) -> None:
+def test_the_command_prints_one_schema_or_lists_all(run: Runner) -> None:
     assert run("schema").out.split() == list_schemas()
     assert json.loads(run("schema", "diff").out) == read_schema("diff")
     refused = run("schema", "dif")

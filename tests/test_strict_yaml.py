@@ -62,13 +62,13 @@ def yaml_error(text: str) -> str:
         ('a: "\\u0041\\x41"', "AA"), ("a: é中😀", "é中😀"),
     ],
 )  # fmt: skip
-def test_only_what_is_written_as_a_number_is_one(text: str, found: object) -> None:
+def test_only_plain_numbers_are_parsed_as_numbers(text: str, found: object) -> None:
     value = parse_yaml(text)["a"]
     assert (type(value), value) == (type(found), found)
 
 
 @pytest.mark.usefixtures("_each_parser")
-def test_a_merge_key_is_a_key_like_any_other() -> None:
+def test_a_merge_key_is_an_ordinary_key() -> None:
     assert parse_yaml("<<: {a: 1}") == {"<<": {"a": 1}}
 
 
@@ -124,7 +124,7 @@ def test_a_merge_key_is_a_key_like_any_other() -> None:
         ("a: \ufffe", rf"line 1: invalid character '\ufffe' {PRINTABLE}"),
     ],
 )  # fmt: skip
-def test_what_is_no_plain_data_is_refused_where_it_stands(text: str, message: str) -> None:
+def test_anything_but_plain_data_is_an_error_with_its_line(text: str, message: str) -> None:
     assert yaml_error(text) == message
 
 
@@ -145,7 +145,7 @@ def test_what_is_no_plain_data_is_refused_where_it_stands(text: str, message: st
         "%YAML 3.0\n---\na: 1",
     ],
 )
-def test_what_is_not_yaml_is_refused_with_its_line(text: str) -> None:
+def test_invalid_yaml_is_an_error_with_its_line(text: str) -> None:
     message = yaml_error(text)
     assert message.startswith("line ")
     assert ": invalid YAML: " in message
@@ -160,7 +160,7 @@ def test_twelve_levels_are_enough_and_thirteen_too_many() -> None:
 
 @pytest.mark.usefixtures("_each_parser")
 @pytest.mark.parametrize("id", ["gpt2-small", "llama-3.2-11b-vision", "gpt-oss-20b", "gpt-4"])
-def test_real_entries_are_read_as_any_yaml_reader_reads_them(id: str) -> None:
+def test_zoo_entries_are_read_as_by_any_yaml_reader(id: str) -> None:
     path = zoo.find_path(id)
     assert path
     ours = read_yaml(path)
@@ -202,7 +202,7 @@ def test_a_key_of_a_megabyte_is_an_unknown_field(capsys: pytest.CaptureFixture[s
         (b"a: 1", "architecture: is missing (expected architecture and config, or estimate: true and claims)"),
     ],
 )
-def test_a_file_that_holds_no_entry_is_refused_by_name(
+def test_a_file_without_an_entry_is_an_error_that_names_it(
     content: bytes, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("x.yaml").write_bytes(content)
@@ -218,7 +218,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> Non
     assert pc.load(copy) == pc.load("gpt2-small")
 
 
-def test_of_an_endless_file_only_the_beginning_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_beginning_of_an_endless_file_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     Path("x.yaml").touch()
     os.truncate("x.yaml", 2**40)
     assert command_error(capsys, "x.yaml") == "x.yaml: is too large (expected a YAML file of at most 1,048,576 bytes)"
@@ -253,7 +253,7 @@ def _in_five_seconds() -> Iterator[None]:
         ("link to .", NOT_A_FILE),
     ],
 )
-def test_what_is_not_a_file_is_refused_and_never_waited_for(
+def test_anything_but_a_file_is_rejected_without_waiting(
     kind: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     match kind:
@@ -267,9 +267,7 @@ def test_what_is_not_a_file_is_refused_and_never_waited_for(
     assert model_error(Path("x.yaml")) == f"x.yaml: {message}"
 
 
-def test_a_file_that_may_not_be_read_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unreadable_file_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def raise_denied(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -291,7 +289,7 @@ def test_a_file_that_may_not_be_read_is_refused(
         ("/" + "x/" * 50_000 + "y.yaml", f"/{'x/' * 49}…{'x/' * 47}y.yaml: cannot be read: File name too long"),
     ],
 )
-def test_a_path_that_no_file_can_have_is_refused(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_path_is_an_error(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("x.yaml").touch()
     assert command_error(capsys, name) == message
     assert model_error(Path(name)) == model_error(name) == message

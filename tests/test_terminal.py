@@ -112,7 +112,7 @@ def test_messages_fall_back_to_ascii_too(tmp_path: Path) -> None:
     assert b"xxx...xxx" in done.stderr
 
 
-def test_every_character_that_paramcount_writes_has_its_ascii() -> None:
+def test_every_character_that_paramcount_writes_has_an_ascii_fallback() -> None:
     letters = "ĠĊðŁĺ"  # of a tokenizer's alphabet: names of tokens
     written = {
         c
@@ -144,7 +144,7 @@ def test_wide_characters_take_two_columns_and_tables_stay_aligned() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
-def test_a_model_of_a_wide_name_keeps_to_the_width(
+def test_a_model_with_a_wide_name_fits_the_terminal(
     width: int, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -163,7 +163,7 @@ def display_width(line: str) -> int:
 # ---- narrow terminals
 
 
-def test_running_text_without_room_stands_below_its_row(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prose_without_room_continues_below_its_row(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     assert "qkv                21,261,312  17.1%\n    12 × (768 × 2,304 + 2,304)\n" in run("gpt2-small").out
 
