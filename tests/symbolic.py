@@ -5,9 +5,9 @@ them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import MethodType, SimpleNamespace
 from typing import Any
 
+from paramcount.counting.sum_weights import SymbolicSizes
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import make_symbols
 
@@ -20,23 +20,22 @@ LISTED = (
 )  # layers named one by one: how many there are is structure
 
 
-def replace_sizes(sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "") -> SimpleNamespace:
+def replace_sizes(sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "") -> SymbolicSizes:
     """The same attributes with every number replaced. Flags, words, lists and None are structure and stay."""
     found: dict[str, Any] = {}
     listed = any(getattr(sizes, name, ()) for name in LISTED)
     for name in type(sizes).model_fields:
         value = getattr(sizes, name)
         if isinstance(value, Sizes):
-            inner = found[name] = replace_sizes(value, replace, f"{prefix}{name}_")
-            inner.forward, inner.body = MethodType(type(value).forward, inner), MethodType(type(value).body, inner)
+            found[name] = replace_sizes(value, replace, f"{prefix}{name}_")
         elif type(value) is int and not (listed and name == "n_layers"):
             found[name] = replace(prefix + name, value)
         else:
             found[name] = value
-    return SimpleNamespace(**found)
+    return SymbolicSizes(type(sizes), found)
 
 
-def make_symbolic(sizes: Sizes) -> tuple[SimpleNamespace, dict[str, int]]:
+def make_symbolic(sizes: Sizes) -> tuple[SymbolicSizes, dict[str, int]]:
     """The sizes as symbols, and what each of them stands for."""
     values: dict[str, int] = {}
 

@@ -11,7 +11,6 @@ import csv
 import itertools
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ import paramcount
 from paramcount import formulas, zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import count_sizes
+from paramcount.counting.sum_weights import SymbolicSizes
 from paramcount.flow import given, sum_parameters
 from paramcount.sizes import Sizes
 from paramcount.sizes.rules import validate_sizes
@@ -718,7 +718,7 @@ def printed_row(d_model: int, n_layers: int, n_heads: int, d_head: int) -> int:
         "n_heads": n_heads,
         "d_head": d_head,
     }
-    c = SimpleNamespace(**sizes, d_ff=4 * d_model, tie_word_embeddings=True)
+    c = SymbolicSizes(architecture("gpt2"), {**sizes, "d_ff": 4 * d_model, "tie_word_embeddings": True})
     found: int = sum_parameters(architecture("gpt2").forward(c, given("tokens", "tokens")))  # type: ignore[arg-type]
     assert found == gpt2(c)
     return found

@@ -18,7 +18,7 @@ from paramcount import zoo
 from paramcount.architectures.gpt2 import GPT2
 from paramcount.counting.count import count_sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, given, layers, linear, list_steps, lookup, norm
+from paramcount.flow import Data, Unknown, activate, given, layers, linear, list_steps, lookup, norm
 from paramcount.gpt2 import forward_pass as gpt2_numpy
 from paramcount.gpt2.forward_pass import Array, forward, list_shapes, make_weights
 from paramcount.parts.attentions import gpt_attention
@@ -264,13 +264,17 @@ class Wrong(GPT2):
 class NoBias(Wrong):
     def mlp(c, x: Data) -> Data:
         h = linear(x, "mlp.c_fc", "mlp.up", c.d_ff, transposed=True)
-        return linear(Data("gelu", (h,), h.shape), "mlp.c_proj", "mlp.down", c.d_model, bias=True, transposed=True)
+        return linear(
+            activate(h, Unknown("activation")), "mlp.c_proj", "mlp.down", c.d_model, bias=True, transposed=True
+        )
 
 
 class NotTransposed(Wrong):
     def mlp(c, x: Data) -> Data:
         h = linear(x, "mlp.c_fc", "mlp.up", c.d_ff, bias=True)
-        return linear(Data("gelu", (h,), h.shape), "mlp.c_proj", "mlp.down", c.d_model, bias=True, transposed=True)
+        return linear(
+            activate(h, Unknown("activation")), "mlp.c_proj", "mlp.down", c.d_model, bias=True, transposed=True
+        )
 
 
 class NoActivation(Wrong):

@@ -53,12 +53,12 @@ class SizesView:
 
 
 def norm_without_weight(patch: Patch) -> None:
-    replace_everywhere(patch, flow.norm, lambda x, name, *, bias=False: Data("norm", (x,), x.shape))
+    replace_everywhere(patch, flow.norm, lambda x, name, **k: Data("norm", (x,), x.shape))
 
 
 def norm_without_bias(patch: Patch) -> None:
     original = flow.norm
-    replace_everywhere(patch, original, lambda x, name, *, bias=False: original(x, name))
+    replace_everywhere(patch, original, lambda x, name, *, bias=False, **k: original(x, name, **k))
 
 
 def linear_without_bias(patch: Patch) -> None:
@@ -82,7 +82,9 @@ def fused_with_in_and_out_swapped(patch: Patch) -> None:
 
 
 def table_with_rows_and_columns_swapped(patch: Patch) -> None:
-    def lookup(x: Data, name: str, component: str, rows: Any, width: Any, *, tied_to: str | None = None) -> Data:
+    def lookup(
+        x: Data, name: str, component: str, rows: Any, width: Any, *, tied_to: str | None = None, **k: Any
+    ) -> Data:
         return Data("lookup", (x,), (*x.shape, width), (Weight(name, component, (width, rows), tied_to=tied_to),))
 
     replace_everywhere(patch, flow.lookup, lookup)
@@ -92,7 +94,14 @@ def fused_stored_apart(patch: Patch) -> None:
     linear = flow.linear
 
     def apart(
-        x: Data, name: str, parts: dict[str, Any], *, bias: bool = False, transposed: bool = False, suffixes: Any = ()
+        x: Data,
+        name: str,
+        parts: dict[str, Any],
+        *,
+        bias: bool = False,
+        transposed: bool = False,
+        suffixes: Any = (),
+        **k: Any,
     ) -> tuple[Data, ...]:
         return tuple(
             linear(x, f"{name}.{part}", part, width, bias=bias, transposed=transposed) for part, width in parts.items()

@@ -22,7 +22,7 @@ def wider_mlp(patch: Patch) -> None:
 
 
 def norm_forgotten(patch: Patch) -> None:
-    replace_everywhere(patch, flow.norm, lambda x, name, *, bias=False: x)
+    replace_everywhere(patch, flow.norm, lambda x, name, **k: x)
 
 
 def biases_everywhere(patch: Patch) -> None:

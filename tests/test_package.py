@@ -28,7 +28,7 @@ LEVELS = [
     ["counting", "parts"],
     ["architectures", "formulas"],
     ["huggingface", "zoo"],
-    ["explaining", "loading", "tracing", "views"],
+    ["execution", "explaining", "loading", "tracing", "views"],
     ["auditing", "checkpoints", "drawing"],
     ["api"],
     ["__init__", "cli"],

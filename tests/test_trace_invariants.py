@@ -259,7 +259,7 @@ def test_exactly_these_operations_are_not_described() -> None:
 def test_every_described_operation_is_declared_somewhere() -> None:
     root = Path(pc.__file__).parent
     folders = (
-        *root.glob("flow/*.py"),
+        *root.glob("flow/**/*.py"),
         *root.glob("parts/*.py"),
         *root.glob("architectures/*.py"),
         root / "tracing" / "walk.py",

@@ -85,7 +85,7 @@ def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
 
 
 def moe(c: Any, x: Data) -> Data:
-    return activate(mixture(c, x, "mlp.", correct=correction(c, "mlp.gate.e_score_correction_bias")), "routed scale")
+    return activate(mixture(c, x, "mlp.", choose=correction(c, "mlp.gate.e_score_correction_bias")), "routed scale")
 
 
 def gate(c: Any, x: Data, a: Data) -> Data:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, dense_first, usual_layer
-from paramcount.parts.feed_forward import corrected_mixture
+from paramcount.flow import Data, Size, route
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import dense_first
+from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
 from paramcount.parts.mla import latent_attention
 from paramcount.parts.mtp import next_token_layers
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, hf, unvisited
+from paramcount.sizes import Condition, Flag, Natural, Positive, hf, unvisited
 from paramcount.sizes.conditions import (
     experts_in_every_layer,
     experts_named,
@@ -20,9 +21,10 @@ from paramcount.sizes.conditions import (
     padding_in_table,
 )
 from paramcount.sizes.rules import check_rotated_in_pairs
+from paramcount.sizes.setting_fields import rotary, scale_with_yarn, setting
 
 
-class DeepseekV3(Sizes):
+class DeepseekV3(Decoder):
     """Source: arXiv:2412.19437, section 2."""
 
     reference: ClassVar[str] = "DeepseekV3ForCausalLM"
@@ -54,14 +56,36 @@ class DeepseekV3(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_first(c))
+    rope = rotary(positions=4096)
+    norm_topk_prob = setting("norm_topk_prob", default=True)
+    routed_scale = setting("routed_scaling_factor", default=2.5)
+    n_groups = setting("n_group", default=8)
+    n_active_groups = setting("topk_group", default=4)
+    attention_scale = setting(default=scale_with_yarn)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_first(c)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "moe":
+            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def choose(c, logits: Data) -> Data:
+        """Source: arXiv:2412.19437, section 2.1.2."""
+        bias = routing_bias(c, "mlp.gate.e_score_correction_bias")
+        groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2"}
+        rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
+        return route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
 
     def check(c) -> None:
         check_rotated_in_pairs(c, "d_rope")
 
     def mtp(c, tokens: Data) -> Data:
-        return next_token_layers(c, tokens, lambda x: layer(c, "moe", x))
+        return next_token_layers(c, tokens, lambda x: c.layer(x, "moe"))
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         """Rotary frequencies in Moonshot AI's files.
@@ -87,8 +111,3 @@ class KimiK2(DeepseekV3):
     )  # fmt: skip
 
     n_routed_experts: Positive = hf(absent=256)  # its own config class has no aliases
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    mixture = (lambda h: corrected_mixture(c, h, "mlp.")) if kind == "moe" else None
-    return usual_layer(c, x, mixture, attend=latent_attention, bias=c.attention_bias)

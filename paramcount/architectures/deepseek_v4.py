@@ -292,5 +292,5 @@ def moe(c: Any, x: Data, prefix: str, tokens: Data | None) -> Data:
         table = Weight(prefix + "gate.tid2eid", "router", (c.vocab_size, c.n_active_experts), role="buffer")
         chosen = Data("lookup", (tokens,), ("tokens", c.n_active_experts), (table,))
         correct = lambda scores: Data("choose", (scores, chosen), scores.shape)  # noqa: E731
-    routed = mixture(c, x, prefix, correct=correct, names=NAMES)
+    routed = mixture(c, x, prefix, choose=correct, names=NAMES)
     return routed + gated_mlp(x, prefix + "shared_experts.", "shared_experts", c.d_expert, bias=c.mlp_bias, names=NAMES)

@@ -165,7 +165,7 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 def experts(c: Any, x: Data) -> Data:
     bias = correction(c, "mlp.gate.e_score_correction_bias", role="parameter") if c.router_bias else None
-    routed = mixture(c, x, "mlp.", correct=bias)
+    routed = mixture(c, x, "mlp.", choose=bias)
     return routed if c.n_shared_experts is None else routed + shared_experts(c, x, "mlp.")
 
 

@@ -226,5 +226,5 @@ def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
 
 def moe(c: Any, x: Data, prefix: str) -> Data:
     """The shared experts have a width of their own."""
-    routed = mixture(c, x, prefix, correct=correction(c, prefix + "gate.e_score_correction_bias"))
+    routed = mixture(c, x, prefix, choose=correction(c, prefix + "gate.e_score_correction_bias"))
     return routed + gated_mlp(x, prefix + "shared_experts.", "shared_experts", c.n_shared_experts * c.d_shared_expert)

@@ -77,7 +77,7 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def moe(c: Any, x: Data) -> Data:
-    y = mixture(c, x, "mlp.", correct=lambda scores: correct(c, scores))
+    y = mixture(c, x, "mlp.", choose=lambda scores: correct(c, scores))
     return y + shared_experts(c, x, "mlp.", bias=c.bias) if c.shared else y
 
 

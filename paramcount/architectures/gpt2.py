@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, layers, lookup, norm
-from paramcount.parts.attentions import causal_masks, gpt_attention
-from paramcount.parts.decoders import head, pre_norm
+from paramcount.flow import Data, layer_norm, layers, lookup
+from paramcount.parts.attentions import causal_masks, gpt_attention, gpt_attention_scale
+from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gpt_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
 def self_attention_only(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -41,18 +42,22 @@ class GPT2(Sizes):
     d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=True)
 
+    activation = setting("activation_function", default="gelu_new")
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    attention_scale = setting(default=gpt_attention_scale)
+
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "wte.weight", "embedding", c.vocab_size, c.d_model)
-        x = x + lookup(tokens, "wpe.weight", "position", c.n_positions, c.d_model)
-        x = layers(x, "h.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
-        return head(c, norm(x, "ln_f", bias=True), "wte.weight")
+        x = x + lookup(tokens, "wpe.weight", "position", c.n_positions, c.d_model, index="positions")
+        x = layers(x, "h.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+        return head(c, layer_norm(x, "ln_f", c.norm_eps), "wte.weight")
+
+    def layer(c, x: Data) -> Data:
+        x = x + gpt_attention(c, layer_norm(x, "ln_1", c.norm_eps))
+        return x + gpt_mlp(c, layer_norm(x, "ln_2", c.norm_eps))
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         return causal_masks(c)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def layer(c: Any, x: Data) -> Data:
-    return pre_norm(x, lambda h: gpt_attention(c, h), lambda h: gpt_mlp(c, h), ("ln_1", "ln_2"), bias=True)

@@ -48,4 +48,4 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def moe(c: Any, x: Data) -> Data:
-    return mixture(c, x, "moe_block.", names=("linear", "linear_v", "linear_1"), activation="gelu")
+    return mixture(c, x, "moe_block.", names=("linear", "linear_v", "linear_1"))

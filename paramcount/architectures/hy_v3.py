@@ -57,5 +57,5 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def moe(c: Any, x: Data) -> Data:
-    routed = mixture(c, x, "mlp.", router="router.gate", correct=correction(c, "mlp.expert_bias"))
+    routed = mixture(c, x, "mlp.", router="router.gate", choose=correction(c, "mlp.expert_bias"))
     return routed + gated_mlp(x, "mlp.shared_mlp.", "shared_experts", c.d_shared_expert, bias=c.mlp_bias)

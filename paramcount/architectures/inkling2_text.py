@@ -14,7 +14,6 @@ from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction
 from paramcount.parts.stacked import stacked_experts
-from paramcount.parts.state_space import RecurrentState
 from paramcount.sizes import Indices, Positive, derived, hf, per_layer
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_indices
@@ -154,7 +153,7 @@ def convolved_by(c: Any, x: Data, by: Data, name: str, n_heads: Any) -> Data:
         (Weight(name + ".weight_proj", "mixer.convolution", (n_heads * c.d_conv, c.d_model)),),
     )
     learned = Weight(name + ".static_w", "mixer.convolution", (c.d_conv, x.shape[-1]))
-    return x + Data("convolve", (x, given), x.shape, (learned,), detail=RecurrentState((x.shape[-1], c.d_conv - 1)))
+    return x + Data("convolve", (x, given), x.shape, (learned,), states=((x.shape[-1], c.d_conv - 1),))
 
 
 def moe(c: Any, x: Data) -> Data:

@@ -59,6 +59,6 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def moe(c: Any, x: Data) -> Data:
-    return mixture(c, x, "mlp.", correct=correction(c, "moe.router.expert_bias")) + gated_mlp(
+    return mixture(c, x, "mlp.", choose=correction(c, "moe.router.expert_bias")) + gated_mlp(
         x, "mlp.shared_experts.", "shared_experts", c.d_shared_expert
     )

@@ -146,5 +146,5 @@ def look(c: Any, heads: Heads, x: Data, prefix: str, *, slides: bool) -> Data:
 
 def moe(c: Any, x: Data) -> Data:
     return mixture(
-        c, x, "mlp.", correct=correction(c, "mlp.experts.e_score_correction_bias", role="parameter")
+        c, x, "mlp.", choose=correction(c, "mlp.experts.e_score_correction_bias", role="parameter")
     ) + gated_mlp(x, "mlp.shared_expert.", "shared_experts", c.d_shared_expert)

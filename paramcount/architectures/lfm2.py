@@ -125,7 +125,7 @@ def layer(c: Any, word: str, x: Data) -> Data:
 def moe_layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
     word, density = kind
     correct = correction(c, "feed_forward.expert_bias") if c.expert_bias else None
-    moe = lambda h: mixture(c, h, "feed_forward.", names=NAMES, correct=correct)  # noqa: E731
+    moe = lambda h: mixture(c, h, "feed_forward.", names=NAMES, choose=correct)  # noqa: E731
     return pre_norm(
         x, lambda h: mixer(c, word, h), moe if density == "moe" else lambda h: mlp(c, h), ("operator_norm", "ffn_norm")
     )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides
 
 
-class Llama(Sizes):
+class Llama(Decoder):
     """Source: arXiv:2302.13971, section 2.2; grouped-query attention arXiv:2307.09288, section 2.2."""
 
     reference: ClassVar[str] = "LlamaForCausalLM"
@@ -29,15 +31,13 @@ class Llama(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    def layer(c, x: Data, kind: None = None) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 
     def check(c) -> None:
         check_divides(c, "n_heads", "d_model")  # also where d_head is given: the reference asks it
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         return (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_head // 2,), c.n_layers),)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, bias=c.attention_bias, mlp_bias=c.mlp_bias)

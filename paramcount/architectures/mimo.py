@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.architectures.qwen2 import Qwen2, layer
-from paramcount.flow import Data, given, join, layers, linear, norm
+from paramcount.architectures.qwen2 import Qwen2
+from paramcount.flow import Data, given, join, layers, linear
 from paramcount.sizes import Natural, hf
 
 
@@ -29,5 +29,5 @@ class MiMo(Qwen2):
 
 def predict(c: MiMo, x: Data, token: Data) -> Data:
     """The model's own table and head stand before and behind it."""
-    x = linear(join(norm(x, "hidden_layernorm"), norm(token, "token_layernorm")), "input_proj", "other", c.d_model)
-    return norm(layer(c, "layer", x), "final_layernorm")
+    x = linear(join(c.norm(x, "hidden_layernorm"), c.norm(token, "token_layernorm")), "input_proj", "other", c.d_model)
+    return c.norm(c.layer(x), "final_layernorm")

@@ -109,4 +109,4 @@ def look(c: Any, x: Data, prefix: str, *, slides: bool) -> Data:
 
 
 def moe(c: Any, x: Data) -> Data:
-    return mixture(c, x, "mlp.", correct=correction(c, "mlp.gate.e_score_correction_bias"))
+    return mixture(c, x, "mlp.", choose=correction(c, "mlp.gate.e_score_correction_bias"))

@@ -64,5 +64,5 @@ def moe(c: Any, x: Data) -> Data:
         x,
         "block_sparse_moe.",
         names=("w1", "w3", "w2"),
-        correct=correction(c, "block_sparse_moe.e_score_correction_bias"),
+        choose=correction(c, "block_sparse_moe.e_score_correction_bias"),
     )

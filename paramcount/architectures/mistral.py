@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, hf
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import rotary
 
 
-class Mistral(Sizes):
+class Mistral(Decoder):
     """Source: arXiv:2310.06825, section 2."""
 
     reference: ClassVar[str] = "MistralForCausalLM"
@@ -27,9 +30,8 @@ class Mistral(Sizes):
     window: Positive | None = hf(absent=4096)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    rope = rotary(positions=131072)
 
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, window=c.window)
+    def layer(c, x: Data, kind: None = None) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=c.window)
+        return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, route
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Mixtral(Sizes):
+class Mixtral(Decoder):
     """Source: arXiv:2401.04088, section 2. In the released files w1 is the gate, w3 up and w2 down."""
 
     reference: ClassVar[str] = "MixtralForCausalLM"
@@ -30,9 +32,13 @@ class Mixtral(Sizes):
     window: Positive | None = hf(absent=None)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(1_000_000, positions=131072)
 
+    def layer(c, x: Data, kind: None = None) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=c.window)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: mixture(c, h, "block_sparse_moe.", names=("w1", "w3", "w2")), window=c.window)
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax", normalise=True)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, layers, lookup, norm
+from paramcount.flow import Data, layer_norm, layers, lookup
 from paramcount.parts.attentions import causal_masks, gpt_attention
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gpt_mlp
 from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
+
+
+def gpt_activation(config: Mapping[str, Any], c: Any) -> str:
+    """Source: ACT_FNS in modeling_openai.py of the reference: its "gelu" is the one with tanh."""
+    return {"gelu": "gelu_new", "swish": "silu"}.get(name := config.get("afn", "gelu"), name)
 
 
 class OpenAIGPT(Sizes):
@@ -27,11 +34,18 @@ class OpenAIGPT(Sizes):
     d_ff: Positive = derived(lambda js, c: 4 * c["d_model"])
     tie_word_embeddings: Flag = hf(absent=True)
 
+    activation = setting(default=gpt_activation)
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "tokens_embed.weight", "embedding", c.vocab_size, c.d_model)
-        x = x + lookup(tokens, "positions_embed.weight", "position", c.n_positions, c.d_model)
-        x = layers(x, "h.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
+        x = x + lookup(tokens, "positions_embed.weight", "position", c.n_positions, c.d_model, index="positions")
+        x = layers(x, "h.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
         return head(c, x, "tokens_embed.weight")
+
+    def layer(c, x: Data) -> Data:
+        x = layer_norm(x + gpt_attention(c, x), "ln_1", c.norm_eps)
+        return layer_norm(x + gpt_mlp(c, x), "ln_2", c.norm_eps)
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         return causal_masks(c)
@@ -41,8 +55,3 @@ class OpenAIGPT(Sizes):
         if c.d_ff != 4 * c.d_model:
             found, sizes = f"= {c.d_ff} is not 4 × d_model = {4 * c.d_model}", (c.d_ff, 4 * c.d_model)
             raise ParamcountError(found, where="d_ff", expected=f"{4 * c.d_model}", sizes=sizes)
-
-
-def layer(c: Any, x: Data) -> Data:
-    x = norm(x + gpt_attention(c, x), "ln_1", bias=True)
-    return norm(x + gpt_mlp(c, x), "ln_2", bias=True)

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.architectures.qwen2 import Qwen2, layer
+from paramcount.architectures.qwen2 import Qwen2
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, block, layers, norm
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, widen
 from paramcount.parts.vision import insert
@@ -131,7 +131,7 @@ def around(c: Any, tokens: Data, tower_layer: Any, *, norm_bias: bool) -> Data:
         lambda x: widen(eyes, merge(eyes, norm(x, "ln_q", bias=norm_bias)), ("mlp.0", "mlp.2")),
         part="projector",
     )
-    return decoder(c.language, tokens, layer, enter=lambda x: insert(x, image))
+    return c.language.decode(insert(c.language.embed(tokens), image))
 
 
 def old_layer(c: Any, x: Data) -> Data:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Condition, Flag, Positive, Sizes, equal_to, hf
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Condition, Flag, Positive, equal_to, hf
 from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
+from paramcount.sizes.setting_fields import rotary
 
 
-class Qwen3(Sizes):
+class Qwen3(Decoder):
     """Source: arXiv:2505.09388, section 2."""
 
     reference: ClassVar[str] = "Qwen3ForCausalLM"
@@ -31,9 +34,8 @@ class Qwen3(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    rope = rotary(positions=32768)
 
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, bias=c.attention_bias, qk_norm=True)
+    def layer(c, x: Data, kind: None = None) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, qk_norm=True)
+        return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)

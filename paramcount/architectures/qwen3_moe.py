@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
-from paramcount.parts.feed_forward import mixture
+from paramcount.flow import Data, Size, route
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import dense_or_moe
+from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes import (
     Condition,
     Flag,
     Indices,
     Positive,
-    Sizes,
     d_model_per_head,
     derived,
     hf,
     scattered_dense_layers,
 )
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Qwen3MoE(Sizes):
+class Qwen3MoE(Decoder):
     """Source: arXiv:2505.09388, section 2."""
 
     reference: ClassVar[str] = "Qwen3MoeForCausalLM"
@@ -43,14 +45,21 @@ class Qwen3MoE(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
+    norm_topk_prob = setting("norm_topk_prob", default=False)
+    rope = rotary(positions=32768)
 
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_or_moe(c.dense_layers, c.n_layers)
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c, x, (lambda h: mixture(c, h, "mlp.")) if kind == "moe" else None, bias=c.attention_bias, qk_norm=True
-    )
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, qk_norm=True)
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "moe":
+            return x + mixture(c, h, "mlp.", choose=c.choose)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
 
 
 class Qwen3OmniMoeText(Qwen3MoE):

@@ -11,7 +11,7 @@ from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import to_heads
-from paramcount.parts.state_space import RecurrentState, convolve
+from paramcount.parts.state_space import convolve
 from paramcount.sizes import (
     ABSENT,
     Condition,
@@ -130,6 +130,4 @@ def rg_lru(c: Any, u: Data, prefix: str) -> Data:
         return activate(Data("linear by head", (heads,), heads.shape, (weight, bias)), "sigmoid")
 
     decay = Weight(prefix + "recurrent_param", "mixer.state", (c.d_inner,))
-    return Data(
-        "scan", (u, gate("input_gate"), gate("recurrent_gate")), u.shape, (decay,), detail=RecurrentState((c.d_inner,))
-    )
+    return Data("scan", (u, gate("input_gate"), gate("recurrent_gate")), u.shape, (decay,), states=((c.d_inner,),))

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, activate, layers, linear, lookup, norm
 from paramcount.parts.decoders import head
-from paramcount.parts.state_space import RecurrentState
 from paramcount.sizes import ABSENT, Flag, Positive, Sizes, equal_to, hf
 
 
@@ -55,7 +54,7 @@ def mixed(x: Data, before: Data, name: str, component: str) -> Data:
 
 
 def token_before(x: Data) -> Data:
-    return Data("token before", (x,), x.shape, detail=RecurrentState(x.shape[1:]))
+    return Data("token before", (x,), x.shape, states=(x.shape[1:],))
 
 
 def time_mixing(c: Any, x: Data, prefix: str) -> Data:
@@ -69,7 +68,7 @@ def time_mixing(c: Any, x: Data, prefix: str) -> Data:
     k, v, r = stream("key"), stream("value"), activate(stream("receptance"), "sigmoid")
     held = tuple(Weight(prefix + name, "mixer.state", (c.d_inner,)) for name in ("time_decay", "time_first"))
     y = Data(
-        "scan", (k, v), v.shape, held, detail=RecurrentState((3, c.d_inner))
+        "scan", (k, v), v.shape, held, states=((3, c.d_inner),)
     )  # weighted values, their weights, the largest exponent
     return linear(r * y, prefix + "output", "mixer.out", x.shape[-1])
 

@@ -13,7 +13,6 @@ from paramcount.flow import Data, Weight, activate, linear
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import to_heads
-from paramcount.parts.state_space import RecurrentState
 from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import not_null, one_of
 from paramcount.sizes.layer_types import check_no_types
@@ -96,10 +95,9 @@ def mlstm(c: Any, x: Data, prefix: str) -> Data:
     f = linear(x, prefix + "fgate_preact", "mixer.forget_gate", c.n_heads, bias=True)
     i, f = activate(i, "soft cap"), activate(f, "soft cap")
     q, k, v = to_heads(q, c.n_heads, c.d_qk_head), to_heads(k, c.n_heads, c.d_qk_head), to_heads(v, c.n_heads, c.d_head)
-    kept = RecurrentState(
-        (c.n_heads, c.d_qk_head, c.d_head), ((c.n_heads, c.d_qk_head), (c.n_heads, 1))
-    )  # with their normalizer and its scale
-    y = Data("scan", (q, k, v, i, f), v.shape, detail=kept)
+    # with their normalizer and its scale
+    states = ((c.n_heads, c.d_qk_head, c.d_head), (c.n_heads, c.d_qk_head), (c.n_heads, 1))
+    y = Data("scan", (q, k, v, i, f), v.shape, states=states)
     y = normed_by_head(c, y, prefix + "multihead_norm") * to_heads(activate(out, "sigmoid"), c.n_heads, c.d_head)
     return linear(y, prefix + "out_proj", "mixer.out", c.d_model, bias=c.bias)
 

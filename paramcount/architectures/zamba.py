@@ -26,7 +26,7 @@ from paramcount.flow import (
 )
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.state_space import RecurrentState, convolve
+from paramcount.parts.state_space import convolve
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types
@@ -191,6 +191,6 @@ def mamba_by_head(c: Any, x: Data, prefix: str) -> Data:
     )
     dt = Data("linear by head", (dt,), u.shape, step)
     state = (Weight(prefix + "A_log", "mixer.state", (*heads, c.d_state)), Weight(prefix + "D", "mixer.state", heads))
-    y = Data("scan", (u, dt, b, out), u.shape, state, detail=RecurrentState((*heads, c.d_state)))
+    y = Data("scan", (u, dt, b, out), u.shape, state, states=((*heads, c.d_state),))
     gate = Data("to heads", (activate(z, "silu"),), u.shape)
     return linear(y * gate, prefix + "out_proj", "mixer.out", c.d_model, bias=c.mixer_bias)

@@ -6,10 +6,11 @@ configs with the same structure only evaluate the resulting polynomials.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping
 from math import prod
 from operator import attrgetter
-from types import MethodType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError
@@ -213,7 +214,18 @@ def make_symbolic(sizes: Sizes, fixed_numbers: bool, prefix: str = "", *, concre
             fields[name] = make_symbols(path)[0]
         else:
             fields[name] = value
-    symbolic = SimpleNamespace(**fields)
-    for method in ("task_forward", "forward", "body", "mtp"):
-        setattr(symbolic, method, MethodType(getattr(type(sizes), method), symbolic))
-    return symbolic
+    return SymbolicSizes(type(sizes), fields)
+
+
+class SymbolicSizes:
+    """Sizes with symbols in place of ints, and the methods of their architecture."""
+
+    settings: Mapping[str, Any] = MappingProxyType({})
+
+    def __init__(self, architecture: type[Sizes], fields: Mapping[str, Any]) -> None:
+        self.__dict__.update(fields)
+        self._architecture = architecture
+
+    def __getattr__(self, name: str) -> Any:
+        found = inspect.getattr_static(self._architecture, name)
+        return found.__get__(self) if hasattr(found, "__get__") else found

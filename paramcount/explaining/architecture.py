@@ -6,10 +6,11 @@ specify a flag if it changes the weights.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from types import FunctionType, MethodType, SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from paramcount.architectures import architecture
@@ -57,6 +58,8 @@ class SymbolicSizes:
     """A stand-in for the sizes of an architecture: given values, symbols for other sizes, and the first trial of any
     other field, which is recorded in `fields`."""
 
+    settings: Values = MappingProxyType({})
+
     def __init__(
         self,
         cls: type[Sizes],
@@ -76,8 +79,8 @@ class SymbolicSizes:
         if name not in cls.model_fields:
             if name.startswith("_") or not hasattr(cls, name):
                 raise AttributeError(name)
-            attribute = getattr(cls, name)
-            return MethodType(attribute, self) if isinstance(attribute, FunctionType) else attribute
+            attribute = inspect.getattr_static(cls, name)
+            return attribute.__get__(self) if hasattr(attribute, "__get__") else attribute
         kind = find_kind(cls, name)
         value = values.get(path, True)
         if path not in values and kind is not None:

@@ -1,10 +1,11 @@
-"""The forward pass of a model as a flow: data passes through operations, which own the weights they read.
+"""The forward pass of a model as a flow: data passes through operations, and an operation holds the weights that it reads.
 
-A declaration (`paramcount.architectures`) builds the flow; every other package reads it: counts read the weights,
-traces and drawings read the operations. A declaration only adds, subtracts and multiplies sizes, so it works with ints,
-int64 arrays and symbols alike. This package knows nothing of configs, names or files.
+A declaration (`paramcount.architectures`) builds the flow; every other package reads it: counts read the weights; traces,
+drawings and execution read the operations. A declaration only adds, subtracts and multiplies sizes, so it serves ints, int64
+arrays and symbols alike. This package knows nothing of configs, names or files.
 """
 
+from paramcount.flow import operations
 from paramcount.flow.graph import (
     Body,
     Data,
@@ -17,56 +18,17 @@ from paramcount.flow.graph import (
     last_size,
     multiply,
 )
-from paramcount.flow.operations import (
-    AttentionDetail,
-    activate,
-    attend,
-    block,
-    elementwise,
-    experts,
-    fused,
-    given,
-    join,
-    layers,
-    linear,
-    lookup,
-    norm,
-    rope,
-    scale,
-    split,
-)
+from paramcount.flow.operation import Unknown, is_known, require
+from paramcount.flow.operations import *  # noqa: F403
 from paramcount.flow.walk import Step, WeightRecord, list_steps, list_weights, sum_parameters
 
+
+def elementwise(x: Data, op: str, name: str, component: str, *shape: Size, role: str = "parameter") -> Data:
+    """An element-wise operation with one weight, such as a gate or a routing bias."""
+    return Data(op, (x,), x.shape, (Weight(name, component, shape, role=role),))
+
+
 __all__ = [
-    "AttentionDetail",
-    "Body",
-    "Data",
-    "Repeat",
-    "Size",
-    "Step",
-    "Unreachable",
-    "Weight",
-    "WeightRecord",
-    "Width",
-    "activate",
-    "attend",
-    "block",
-    "check_same_shape",
-    "elementwise",
-    "experts",
-    "fused",
-    "given",
-    "join",
-    "last_size",
-    "layers",
-    "linear",
-    "list_steps",
-    "list_weights",
-    "lookup",
-    "multiply",
-    "norm",
-    "rope",
-    "scale",
-    "split",
-    "sum_parameters",
+    *operations.__all__, "Body", "Data", "Repeat", "Size", "Step", "Unknown", "Unreachable", "Weight", "WeightRecord", "Width",
+    "check_same_shape", "elementwise", "is_known", "last_size", "list_steps", "list_weights", "multiply", "require", "sum_parameters",
 ]  # fmt: skip

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
+from paramcount.flow.operation import Array, Operation, Pass, Shape
 
 Size: TypeAlias = Any  # an int, an int64 array or a symbol; the first axis of data may be a string: "tokens"
 Width: TypeAlias = Any  # a Size, or a tuple of them: (n_heads, d_head)
@@ -67,27 +69,73 @@ class Body(NamedTuple):
     out: Data
 
 
+@dataclass(frozen=True, slots=True)
+class Undescribed(Operation):
+    """A step of which only the shapes are declared."""
+
+    text: str
+    states: tuple[tuple[Size, ...], ...] = ()
+    runs: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        return self.text
+
+    @property
+    def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
+        return self.states
+
+
+@dataclass(frozen=True, slots=True)
+class Add(Operation):
+    name: ClassVar[str] = "add"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0] + inputs[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply(Operation):
+    name: ClassVar[str] = "multiply"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0] * inputs[1]
+
+
+ADD, MULTIPLY = Add(), Multiply()
+
+
 class Data:
     """A value in the forward pass: its shape, the operation that returns it, and its inputs and weights."""
 
-    # Class attributes, because most operations have none of these.
-    prefix: str = ""
-    bodies: tuple[Body, ...] = ()
-    part: str | None = None
-    detail: Any = None
+    __slots__ = ("bodies", "inputs", "operation", "part", "prefix", "shape", "weights")
 
     def __init__(
-        self, op: str, inputs: tuple[Data, ...], shape: tuple[Size, ...], weights: tuple[Weight, ...] = (), **more: Any
+        self,
+        operation: Operation | str,
+        inputs: tuple[Data, ...],
+        shape: tuple[Size, ...],
+        weights: tuple[Weight, ...] = (),
+        *,
+        states: tuple[tuple[Size, ...], ...] = (),
+        prefix: str = "",
+        bodies: tuple[Body, ...] = (),
+        part: str | None = None,
     ) -> None:
-        self.op, self.inputs, self.shape, self.weights = op, inputs, shape, weights
-        if more:
-            self.__dict__.update(more)
+        self.operation = Undescribed(operation, states) if isinstance(operation, str) else operation
+        self.inputs, self.shape, self.weights = inputs, shape, weights
+        self.prefix, self.bodies, self.part = prefix, bodies, part
+
+    @property
+    def op(self) -> str:
+        """The label of its operation."""
+        return self.operation.label
 
     def __add__(self, other: Data) -> Data:
-        return Data("add", (self, other), check_same_shape(self, other))
+        return Data(ADD, (self, other), check_same_shape(self, other))
 
     def __mul__(self, other: Data) -> Data:
-        return Data("multiply", (self, other), check_same_shape(self, other))
+        return Data(MULTIPLY, (self, other), check_same_shape(self, other))
 
     def __repr__(self) -> str:
         return f"<{self.op} {list(self.shape)}>"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, Weight, activate, attend, fused, join, last_size, linear, norm, rope, split
+from paramcount.flow import Data, Size, Unknown, Weight, activate, attend, fused, join, linear, norm, rope, split
+from paramcount.parts.settings import get_setting, normalise
 
 
 class Heads(NamedTuple):
@@ -33,6 +34,10 @@ def attention(
     d_v: Size | None = None,
     o_name: str = "o_proj",
     cached: bool = True,
+    rotate: Callable[[Data], Data] | None = None,
+    scale: float | Unknown | None = None,
+    soft_cap: float | Unknown | None = None,
+    chunk: Size | None = None,
 ) -> Data:
     """x to attended x, with n_heads, n_kv_heads and d_head of c.
 
@@ -51,11 +56,15 @@ def attention(
         q, k = prepare(q, k)
     else:
         if qk_norm:
-            q, k = norm(q, prefix + "q_norm"), norm(k, prefix + "k_norm")
+            q, k = normalise(c, q, prefix + "q_norm"), normalise(c, k, prefix + "k_norm")
         if memory is None:
-            q, k = rope(q), rope(k)
+            rotate = rotate or (lambda y: rope(y, get_setting(c, "rope")))
+            q, k = rotate(q), rotate(k)
     sink = Weight(prefix + (sinks if isinstance(sinks, str) else "sinks"), "other", (c.n_heads,)) if sinks else None
-    a = attend(q, k, v, window=window, cached=None if cached else (), sinks=sink, keeps_all=keeps_all)
+    a = attend(
+        q, k, v, window=window, cached=None if cached else (), sinks=sink, keeps_all=keeps_all, scale=scale,
+        soft_cap=soft_cap, chunk=chunk,
+    )  # fmt: skip
     if gate:
         a = gate(x, a)
     return linear(a, prefix + o_name, "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)
@@ -105,7 +114,7 @@ def partial_rope(x: Data, d_rope: Size) -> Data:
 
 def wide_norm(x: Data, name: str) -> Data:
     """One norm over all heads together."""
-    return Data("norm", (x,), x.shape, (Weight(name + ".weight", "norm", (last_size(x),)),))
+    return norm(x, name, wide=True)
 
 
 def wide_qk_norm(q: Data, k: Data) -> tuple[Data, Data]:
@@ -122,7 +131,15 @@ def fused_qkv(c: Any, x: Data, name: str, *, bias: bool = True, transposed: bool
 def gpt_attention(c: Any, x: Data) -> Data:
     """GPT-1's and GPT-2's: one [in, out] matrix for q, k and v."""
     q, k, v = fused_qkv(c, x, "attn.c_attn", transposed=True)
-    return linear(attend(q, k, v), "attn.c_proj", "output_projection", c.d_model, bias=True, transposed=True)
+    a = attend(q, k, v, scale=getattr(c, "attention_scale", None))
+    return linear(a, "attn.c_proj", "output_projection", c.d_model, bias=True, transposed=True)
+
+
+def gpt_attention_scale(config: Mapping[str, Any], c: Any) -> float | None:
+    """The scale of GPT-2's attention; None: 1 / √d_head. Source: modeling_gpt2.py of the reference, GPT2Attention."""
+    if config.get("scale_attn_by_inverse_layer_idx"):
+        raise ValueError("differs from layer to layer")
+    return None if config.get("scale_attn_weights", True) else 1.0
 
 
 def causal_masks(c: Any) -> tuple[tuple[str, tuple[int, ...], int], ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paramcount.flow import Data, Size, activate, elementwise, experts, fused, linear
+from paramcount.flow import Data, Size, Unknown, Weight, activate, elementwise, experts, fused, linear
+from paramcount.parts.settings import get_setting
 
+ACTIVATION = Unknown("activation")
 GATED = ("gate_proj", "up_proj", "down_proj")
 
 
@@ -16,7 +18,7 @@ def plain_mlp(
     component: str,
     d_ff: Size,
     *,
-    activation: str = "gelu",
+    activation: str | Unknown = ACTIVATION,
     bias: bool = False,
     transposed: bool = False,
 ) -> Data:
@@ -27,7 +29,8 @@ def plain_mlp(
 
 def gpt_mlp(c: Any, x: Data) -> Data:
     """GPT-1's and GPT-2's: plain, biased, stored [in, out]."""
-    return plain_mlp(x, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, bias=True, transposed=True)
+    names, activation = ("mlp.c_fc", "mlp.c_proj"), get_setting(c, "activation")
+    return plain_mlp(x, names, "mlp", c.d_ff, activation=activation, bias=True, transposed=True)
 
 
 def gated_mlp(
@@ -37,7 +40,7 @@ def gated_mlp(
     d_ff: Size,
     *,
     bias: bool = False,
-    activation: str = "silu",
+    activation: str | Unknown = ACTIVATION,
     names: tuple[str, str, str] = GATED,
 ) -> Data:
     """activation(gate) · up, then down: SwiGLU and its relatives. `names`: of gate, up and down.
@@ -56,7 +59,7 @@ def fused_gated_mlp(
     component: str,
     d_ff: Size,
     *,
-    activation: str = "silu",
+    activation: str | Unknown = ACTIVATION,
     bias: bool = False,
     names: tuple[str, str] = ("gate_up_proj", "down_proj"),
     up_first: bool = False,
@@ -68,27 +71,30 @@ def fused_gated_mlp(
     return linear(activate(gate, activation) * up, prefix + names[1], component + ".down", x.shape[-1], bias=bias)
 
 
+Choose = Callable[[Data], Data]  # router logits [n, experts] to the weight of each expert, 0 if it is not chosen
+
+
 def mixture(
     c: Any,
     x: Data,
     prefix: str,
     *,
-    correct: Callable[[Data], Data] | None = None,
+    choose: Choose | None = None,
     names: tuple[str, str, str] = GATED,
-    activation: str = "silu",
     bias: bool = False,
     router: str = "gate",
     router_bias: bool = False,
     n_active: Size | None = None,
 ) -> Data:
     """A router and its gated experts, stored one by one, with n_routed_experts, n_active_experts and d_expert of c.
-    `correct`: what stands between the scores and the choice. `n_active`: of this layer, where layers differ in it."""
+
+    `choose`: the routing rule. `n_active`: active experts of this layer, if layers differ in it.
+    """
     scores = linear(x, prefix + router, "router", c.n_routed_experts, bias=router_bias)
-    if correct:
-        scores = correct(scores)
+    activation = get_setting(c, "activation")
     return experts(
         x,
-        scores,
+        choose(scores) if choose else scores,
         prefix + "experts.{expert}.",
         c.n_routed_experts,
         c.n_active_experts if n_active is None else n_active,
@@ -97,30 +103,34 @@ def mixture(
 
 
 def shared_experts(c: Any, x: Data, prefix: str, *, bias: bool = False) -> Data:
-    """The experts that every token visits, stored as one gated MLP as wide as all n_shared_experts of them."""
-    return gated_mlp(x, prefix + "shared_experts.", "shared_experts", c.n_shared_experts * c.d_expert, bias=bias)
+    """The experts that every token uses, stored as one gated MLP with the hidden size of all n_shared_experts of them."""
+    width, activation = c.n_shared_experts * c.d_expert, get_setting(c, "activation")
+    return gated_mlp(x, prefix + "shared_experts.", "shared_experts", width, activation=activation, bias=bias)
 
 
 def shared_mixture(c: Any, x: Data, prefix: str, *, shared_bias: bool = False, **options: Any) -> Data:
-    """A mixture of experts (`options` are its) beside shared ones.
+    """A mixture of experts plus shared experts. `options`: those of `mixture`.
 
     Source: arXiv:2401.06066, section 3.
     """
     return mixture(c, x, prefix, **options) + shared_experts(c, x, prefix, bias=shared_bias)
 
 
-def correction(c: Any, name: str, *, role: str = "buffer") -> Callable[[Data], Data]:
-    """`correct` of a mixture: the routing bias, one value per expert.
-
-    It is learned outside the loss; it affects which experts are chosen but not their weights.
+def routing_bias(c: Any, name: str, *, role: str = "buffer") -> Weight:
+    """One value per expert, learned outside the loss: it affects which experts are chosen but not their weights.
 
     Source: arXiv:2412.19437, section 2.1.2.
     """
+    return Weight(name, "router", (c.n_routed_experts,), role=role)
+
+
+def correction(c: Any, name: str, *, role: str = "buffer") -> Choose:
+    """A routing rule of which only the bias is declared."""
     return lambda scores: elementwise(scores, "correct", name, "router", c.n_routed_experts, role=role)
 
 
 def corrected_mixture(
     c: Any, x: Data, prefix: str, *, name: str = "gate.e_score_correction_bias", role: str = "buffer", **options: Any
 ) -> Data:
-    """A mixture of experts beside shared ones with a correction of that name: DeepSeek-V3 and what followed it."""
-    return shared_mixture(c, x, prefix, correct=correction(c, prefix + name, role=role), **options)
+    """A mixture with shared experts and a routing bias of that name, of which only the bias is declared."""
+    return shared_mixture(c, x, prefix, choose=correction(c, prefix + name, role=role), **options)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import Data, Size, Weight, activate, fused, join, linear, norm, split
+from paramcount.flow import Data, Size, Weight, activate, fused, join, linear, norm, split, to_heads
 from paramcount.parts.attentions import wide_norm
-from paramcount.parts.state_space import RecurrentState, convolve
+from paramcount.parts.state_space import convolve
 
 
 def lightning_attention(c: Any, x: Data, prefix: str, *held: Weight) -> Data:
@@ -22,15 +22,9 @@ def lightning_attention(c: Any, x: Data, prefix: str, *held: Weight) -> Data:
         activate(each, "silu")
         for each in fused(x, prefix + "qkv_proj", {"mixer.q": heads, "mixer.k": heads, "mixer.v": heads})
     )
-    y = wide_norm(
-        Data("scan", (q, k, v), v.shape, held, detail=RecurrentState((c.n_heads, c.d_head, c.d_head))), prefix + "norm"
-    )
+    y = wide_norm(Data("scan", (q, k, v), v.shape, held, states=((c.n_heads, c.d_head, c.d_head),)), prefix + "norm")
     gated = activate(linear(x, prefix + "output_gate", "mixer.gate", heads), "sigmoid") * y
     return linear(gated, prefix + "out_proj", "mixer.out", x.shape[-1])
-
-
-def to_heads(x: Data, n_heads: Size, d_head: Size) -> Data:
-    return Data("to heads", (x,), (*x.shape[:1], n_heads, d_head))
 
 
 def delta_rule(q: Data, k: Data, v: Data, step: Data, beta: Data, *held: Weight) -> Data:
@@ -41,9 +35,7 @@ def delta_rule(q: Data, k: Data, v: Data, step: Data, beta: Data, *held: Weight)
 
     Source: arXiv:2412.06464, section 3.
     """
-    return Data(
-        "delta rule", (q, k, v, step, beta), v.shape, held, detail=RecurrentState((v.shape[1], k.shape[2], v.shape[2]))
-    )
+    return Data("delta rule", (q, k, v, step, beta), v.shape, held, states=((v.shape[1], k.shape[2], v.shape[2]),))
 
 
 def decay(prefix: str, n_heads: Size) -> tuple[Weight, Weight]:

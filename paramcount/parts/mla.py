@@ -8,7 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, Weight, activate, attend, join, linear, norm, rope, split
+from paramcount.flow import (
+    Data,
+    Size,
+    Unknown,
+    Weight,
+    activate,
+    attend,
+    join,
+    linear,
+    norm,
+    rope,
+    split,
+    to_every_head,
+)
+from paramcount.parts.settings import get_setting, normalise
 
 
 class Latent(NamedTuple):
@@ -38,7 +52,8 @@ def latent_attention(
     gate: Callable[[Data, Data], Data] | None = None,
     sinks: str = "",
     output: str = "o_proj",
-    turn: Callable[[Data], Data] = rope,
+    turn: Callable[[Data], Data] | None = None,
+    scale: float | Unknown | None = None,
 ) -> Data:
     """x to attended x, with n_heads, d_q_lora, d_kv_lora, d_nope, d_rope and d_v of c.
 
@@ -48,6 +63,7 @@ def latent_attention(
     what is cached to choose them. `gate`: x and the attended values to the gated values. `sinks`: name of the
     additional logits, one per head. `output`: name of the last matrix.
     """
+    turn = turn or (lambda y: rope(y, get_setting(c, "rope"), "interleaved"))
     q_nope, q_rope = split(queries(c, x, prefix, q_latent, bias=bias) if q is None else q, c.d_nope, c.d_rope)
     latent, k_rope = split(
         linear(x, prefix + "kv_a_proj_with_mqa", "qkv.kv_down", c.d_kv_lora + c.d_rope, bias=bias),
@@ -55,17 +71,19 @@ def latent_attention(
         c.d_rope,
     )
     if rope_norm:
-        k_rope = norm(k_rope, prefix + "k_rope_only_layernorm")
-    latent, k_rope = norm(latent, prefix + "kv_a_layernorm"), turn(k_rope)
+        k_rope = normalise(c, k_rope, prefix + "k_rope_only_layernorm")
+    latent, k_rope = normalise(c, latent, prefix + "kv_a_layernorm"), turn(k_rope)
     if rescaled:
         latent = activate(latent, "times a number")
     k, v = split(linear(latent, prefix + "kv_b_proj", "qkv.kv_up", (c.n_heads, c.d_nope + c.d_v)), c.d_nope, c.d_v)
-    spread = Data("to every head", (k_rope,), (*k.shape[:-1], c.d_rope))
+    spread = to_every_head(k_rope, c.n_heads)
     k = join(k, spread)
     if chosen:
         k, v = Data("choose", (k, chosen), k.shape), Data("choose", (v, chosen), v.shape)
     sink = Weight(prefix + sinks, "other", (c.n_heads,)) if sinks else None
-    a = attend(join(q_nope, turn(q_rope)), k, v, window=window, cached=(latent, k_rope, *index), sinks=sink)
+    a = attend(
+        join(q_nope, turn(q_rope)), k, v, window=window, cached=(latent, k_rope, *index), sinks=sink, scale=scale
+    )
     if gate:
         a = gate(x, a)
     return linear(a, prefix + output, "output_projection", x.shape[-1], bias=bias)
@@ -73,7 +91,8 @@ def latent_attention(
 
 def query_latent(c: Any, x: Data, prefix: str, *, bias: bool = False) -> Data:
     """What queries are made of, and what an indexer reads."""
-    return norm(linear(x, prefix + "q_a_proj", "qkv.q_down", c.d_q_lora, bias=bias), prefix + "q_a_layernorm")
+    down = linear(x, prefix + "q_a_proj", "qkv.q_down", c.d_q_lora, bias=bias)
+    return normalise(c, down, prefix + "q_a_layernorm")
 
 
 def queries(c: Any, x: Data, prefix: str, latent: Data | None = None, *, bias: bool = False) -> Data:

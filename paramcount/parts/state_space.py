@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from paramcount.flow import Data, Size, Weight, activate, fused, linear, norm, split
-
-
-class RecurrentState(NamedTuple):
-    """The recurrent state of an operation, whose size does not depend on the number of tokens."""
-
-    state: tuple[Size, ...]  # shape
-    extra: tuple[tuple[Size, ...], ...] = ()  # shapes of further states, such as normalisers
-
-
-def convolve(x: Data, name: str, d_conv: Size, *, bias: bool = True, component: str = "mixer.convolution") -> Data:
-    """Each channel over the last d_conv tokens by itself, stored [channels, 1, d_conv]."""
-    channels = x.shape[-1]
-    weights: tuple[Weight, ...] = (Weight(name + ".weight", component, (channels, 1, d_conv)),)
-    if bias:
-        weights += (Weight(name + ".bias", component, (channels,)),)
-    return Data("convolve", (x,), x.shape, weights, detail=RecurrentState((channels, d_conv - 1)))
+from paramcount.flow import (
+    Data,
+    SelectiveScan,
+    Size,
+    StateSpaceDual,
+    Weight,
+    activate,
+    convolve,
+    fused,
+    linear,
+    norm,
+    split,
+)
 
 
 def mamba(c: Any, x: Data, prefix: str, *, inner_norm: Callable[[Data, str], Data] | None = None) -> Data:
@@ -41,7 +37,7 @@ def mamba(c: Any, x: Data, prefix: str, *, inner_norm: Callable[[Data, str], Dat
         Weight(prefix + "A_log", "mixer.state", (c.d_inner, c.d_state)),
         Weight(prefix + "D", "mixer.state", (c.d_inner,)),
     )
-    y = Data("scan", (u, dt, b, out), u.shape, state, detail=RecurrentState((c.d_inner, c.d_state)))
+    y = Data(SelectiveScan(c.d_inner, c.d_state), (u, dt, b, out), u.shape, state)
     return linear(y * activate(z, "silu"), prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias)
 
 
@@ -67,9 +63,8 @@ def mamba2(
         activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"), d_inner, d_group, d_group
     )
     state = tuple(Weight(prefix + name, "mixer.state", (c.n_mamba_heads,)) for name in ("dt_bias", "A_log", "D"))
-    y = Data(
-        "scan", (u, dt, b, out), u.shape, state, detail=RecurrentState((c.n_mamba_heads, c.d_mamba_head, c.d_state))
-    )
+    scan = StateSpaceDual(c.n_mamba_heads, c.d_mamba_head, c.d_state)
+    y = Data(scan, (u, dt, b, out), u.shape, state)
     y = (gated_norm or norm_of_product)(y, z, prefix + "norm")
     return linear(y, prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias if out_bias is None else out_bias)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+from paramcount.sizes.setting_fields import Setting
 
 if TYPE_CHECKING:
     from paramcount.flow import Data, Unreachable
@@ -134,7 +136,10 @@ def get_key(architecture: type[Sizes], field: str) -> Key:
 class Sizes(BaseModel):
     """The sizes of one architecture. A subclass adds the fields and `forward`, the forward pass in shapes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # built when a config is validated
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, defer_build=True, ignored_types=(Setting,)
+    )  # built when a config is validated
+    _settings: Mapping[str, Any] = PrivateAttr(default_factory=dict)
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
     equivalent_classes: ClassVar[tuple[str, ...]] = ()  # other classes with the same parameters
@@ -163,6 +168,17 @@ class Sizes(BaseModel):
     layered: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     section: ClassVar[str | None] = None  # the section of a multimodal config.json that these fields are read from
     conditions: ClassVar[tuple[Condition, ...]] = ()  # checks of config.json keys that no weight depends on
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """{setting: value}, as far as they are known."""
+        return self._settings
+
+    def with_settings(self, values: Mapping[str, Any]) -> Self:
+        """The same sizes with these settings."""
+        found = self.model_copy()
+        found._settings = values
+        return found
 
     def forward(c, tokens: Data) -> Data:
         raise NotImplementedError

@@ -1,11 +1,12 @@
-"""How a config.json was read: the class it describes and the origin of each size."""
+"""How a config.json was read: the class it describes, the origin of each size, and its settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
 
-from paramcount.sizes import Origin
+from paramcount.sizes import Origin, Sizes, inner_configs
+from paramcount.sizes.setting_fields import list_settings
 
 
 class Reading(NamedTuple):
@@ -22,3 +23,27 @@ class Reading(NamedTuple):
     used: Set[str] = frozenset()  # keys that sizes were read or derived from, or that were checked
     unread: Mapping[str, Any] = {}  # {key: value} of the other keys
     untraced: tuple[str, ...] = ()  # settings of the forward pass that no field has
+
+
+def add_settings(sizes: Sizes, document: Mapping[str, Any]) -> Sizes:
+    """The same sizes with the settings in a config.json, inner configs included. One that cannot be read stays unknown."""
+    cls = type(sizes)
+    config = get_section(document, cls.section)
+    values: dict[str, Any] = {}
+    for name, setting in list_settings(cls).items():
+        try:
+            values[name] = setting.read(config, sizes, cls.defaults.get(name, setting.default))
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
+            continue
+    inner = {
+        name: add_settings(part, document)
+        for name in inner_configs(cls)
+        if isinstance(part := getattr(sizes, name), Sizes)
+    }
+    return (sizes.model_copy(update=inner) if inner else sizes).with_settings(values)
+
+
+def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
+    """The part of a config.json that an architecture reads; empty if it is missing."""
+    found = document.get(name, {}) if name else document
+    return found if isinstance(found, Mapping) else {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from paramcount.flow import Data
-from paramcount.parts.state_space import RecurrentState
 
 # {component: name of its weights}. Other components are called by their own name.
 COMPONENTS = {
@@ -202,8 +201,8 @@ def describe_data(data: Data) -> str:
     shape = data.weights[0].shape if data.weights else ()
     if data.op == "scale" and (shape or data.inputs[1].shape[-1] != 1):
         return "times a learned vector" if shape else "scaled per head"
-    if data.op == "convolve" and isinstance(data.detail, RecurrentState):
+    if data.op == "convolve" and data.operation.state_shapes:
         return "per channel, over the last tokens" if shape[1] == 1 else "over the last tokens"
     if data.op == "lookup" and data.weights[0].component == "position" and len(data.shape) == 2:
         return "position lookup"
-    return describe_operation(data.op)
+    return data.operation.describe() or describe_operation(data.op)

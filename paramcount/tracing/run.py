@@ -27,7 +27,7 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
         raise ParamcountError(problem, where="pad", expected=f"at least {options.tokens}")
     if options.pad is not None and options.past is not None:
         raise ParamcountError("pad cannot be combined with past, because decoding does not pad")
-    sizes = model.sizes
+    sizes = model.settled_sizes
     last_position = padded_length + (options.past or 0)
     n_positions = getattr(sizes, "n_positions", None)
     if type(n_positions) is int and last_position > n_positions:

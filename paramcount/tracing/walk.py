@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from paramcount.flow import AttentionDetail, Body, Data, Repeat, Size, Weight, last_size, list_steps
+from paramcount.flow import Alibi, Attention, Body, Data, Repeat, Size, Split, Weight, last_size, list_steps
 from paramcount.flow import multiply as product_of
 from paramcount.flow.walk import locate_weight
-from paramcount.parts.state_space import RecurrentState
 from paramcount.tracing.phrases import describe_data, describe_operation, name_operation, name_step
 from paramcount.tracing.trace import ROUTED, CacheEntry, Mask, Product, Scope, Shape, Step, WeightUse
 
@@ -70,13 +69,12 @@ class Walk:
         self.pad_step_of: dict[int, int] = {}  # {index of a step: index of the step that pads it}
         flow = [data for data, *_ in list_steps(out)]
         self.has_encoder_input = any("source" in data.shape for data in flow)
-        details = [data.detail for data in flow]
-        attentions = [detail for detail in details if isinstance(detail, AttentionDetail)]
-        is_recurrent = any(isinstance(detail, RecurrentState) for detail in details)
+        attentions = [data.operation for data in flow if isinstance(data.operation, Attention)]
+        is_recurrent = any(data.operation.state_shapes for data in flow)
         # No token attends to a later one
-        self.causal = is_recurrent or any(detail.causal for detail in attentions) or not attentions
+        self.causal = is_recurrent or any(attention.causal for attention in attentions) or not attentions
         self.cached_rows = {
-            id(data): self.count_visible_keys(detail) for detail in attentions for data in detail.cached
+            id(data): self.count_visible_keys(attention) for attention in attentions for data in attention.cached
         }
         self.outer = {id(inner): sources for data in flow for inner, sources in match_inputs(data)}
         self.decoded_rows: dict[int, int] = {}  # memo of count_decoded_rows
@@ -84,15 +82,15 @@ class Walk:
 
     # ---- shapes
 
-    def count_visible_keys(self, detail: AttentionDetail) -> int:
+    def count_visible_keys(self, attention: Attention) -> int:
         """Number of keys when decoding: the cached ones and those of the new tokens."""
         past = self.options.past or 0
-        return self.options.tokens + (past if detail.trimmed_to is None else min(past, detail.trimmed_to - 1))
+        return self.options.tokens + (past if attention.trimmed_to is None else min(past, attention.trimmed_to - 1))
 
-    def count_cached_rows(self, detail: AttentionDetail) -> int:
+    def count_cached_rows(self, attention: Attention) -> int:
         """Number of tokens in the cache after this pass. A window includes the token that attends, hence minus 1."""
         total = self.options.tokens + (self.options.past or 0)
-        return total if detail.trimmed_to is None else min(total, detail.trimmed_to - 1)
+        return total if attention.trimmed_to is None else min(total, attention.trimmed_to - 1)
 
     def count_rows(self, data: Data) -> int | str:
         """Length of the first axis."""
@@ -154,13 +152,13 @@ class Walk:
             self.visit(source, place)
             if not data.bodies and self.is_precomputed(source) and self.find_source(source) is None:
                 self.add_step(source, place, "cache", inputs=(), note="computed before the first token", reads=())
-        if data.op == "input":
+        if data.op == "input" or isinstance(data.operation, Alibi):
             return
         self.add_padding(data.inputs, place)
         if data.bodies:
             self.visit_bodies(data, place)
-        elif data.op == "attend":
-            self.add_attention(data, place)
+        elif isinstance(data.operation, Attention):
+            self.add_attention(data, data.operation, place)
         elif not is_silent(data) and data.op not in SCORE_OPERATIONS:
             self.add_operation(data, place)
         if id(data) in self.cached_rows and self.options.past:
@@ -245,9 +243,10 @@ class Walk:
         is_lm_head = bool(uses) and uses[0].component == "lm_head" and data.op == "linear"
         if is_lm_head and self.causal and data.shape[0] == "tokens" and not self.is_after_selection:
             self.select_last_position(data.inputs[0], place)
-        components = (data.detail,) if isinstance(data.detail, str) else tuple(name for name, _ in list_splits(data))
+        component = data.operation.component if isinstance(data.operation, Split) else None
+        components = (component,) if component else tuple(name for name, _ in list_splits(data))
         heads, product = self.find_product(data, place)
-        state = (data.detail.state, *data.detail.extra) if isinstance(data.detail, RecurrentState) else ()
+        state = data.operation.state_shapes
         if state:
             label = "last inputs" if data.op == "convolve" else "state"
             self.cache.append(CacheEntry(label, state, place.layers, grows=False))
@@ -277,7 +276,7 @@ class Walk:
 
     def find_product(self, data: Data, place: Place) -> tuple[int, Product | None]:
         """(number of products, one of them) of a matrix, or of one part of a fused matrix."""
-        whole = data.inputs[0] if data.op == "split" and isinstance(data.detail, str) else data
+        whole = data.inputs[0] if isinstance(data.operation, Split) and data.operation.component else data
         is_matrix = whole.op == "linear" and bool(whole.weights) and len(whole.weights[0].shape) == 2
         if not is_matrix or (whole is not data and len(data.shape) != 3):
             return 1, None
@@ -287,10 +286,9 @@ class Walk:
         heads = data.shape[1] if len(data.shape) == 3 else 1
         return heads, Product((*rows, d_in), (d_in, d_out), (*rows, d_out))
 
-    def add_attention(self, data: Data, place: Place) -> None:
+    def add_attention(self, data: Data, attention: Attention, place: Place) -> None:
         """Append scores = QKᵀ, biases and mask, weights = softmax(scores), and the weighted sum of values."""
-        q, k, v = data.inputs
-        detail: AttentionDetail = data.detail
+        q, k, v, *added = data.inputs
         biases = []
         while q.op in SCORE_OPERATIONS:
             biases.append(q)
@@ -311,12 +309,13 @@ class Walk:
             reads=self.find_sources((q, k)),
             **fields,
         )
-        for bias in reversed(biases):
-            others = bias.inputs[1:]
+        terms = [(bias.op, bias.inputs[1:]) for bias in reversed(biases)]
+        terms += [(bias.op, ()) if isinstance(bias.operation, Alibi) else ("relative bias", (bias,)) for bias in added]
+        for op, others in terms:
             inputs = (scores, *(self.shape_of(other) for other in others))
-            self.add_next(data, place, bias.op, inputs=inputs, others=others, **fields)
-        if (n != 1 and detail.causal) or detail.window != (None if n != 1 else detail.trimmed_to):
-            mask = Mask(detail.causal, detail.window)
+            self.add_next(data, place, op, inputs=inputs, others=others, **fields)
+        if (n != 1 and attention.causal) or attention.window != (None if n != 1 else attention.trimmed_to):
+            mask = Mask(attention.causal, attention.window)
             self.add_next(data, place, "mask", inputs=(scores,), note=describe_mask(mask), mask=mask, **fields)
         uses = tuple(self.use_weight(weight, data, place) for weight in data.weights)
         sink = ", with a learned attention sink per head" if uses else ""
@@ -334,13 +333,13 @@ class Walk:
         product = Product((n, m), (m, v.shape[-1]), (n, v.shape[-1]))
         self.add_next(data, place, "· V", inputs=(scores, self.shape_of(v)), others=(v,), product=product, heads=heads)
         self.score_counts.append(place.layers * heads * n * m if isinstance(n, int) and isinstance(m, int) else None)
-        if detail.cached:
-            name = "keys and values" if detail.cached == (k, v) else "compressed KV latent"
+        if attention.cached:
+            name = "keys and values" if attention.cached == (k, v) else "compressed KV latent"
             shapes = tuple(
-                (self.count_cached_rows(detail) if x.shape[0] == "tokens" else self.count_rows(x), *x.shape[1:])
-                for x in detail.cached
+                (self.count_cached_rows(attention) if x.shape[0] == "tokens" else self.count_rows(x), *x.shape[1:])
+                for x in attention.cached
             )
-            grows = detail.cached[0].shape[0] == "tokens" and detail.trimmed_to is None
+            grows = attention.cached[0].shape[0] == "tokens" and attention.trimmed_to is None
             self.cache.append(CacheEntry(name, shapes, place.layers, grows=grows))
 
     def add_next(self, data: Data, place: Place, op: str, *, others: tuple[Data, ...] = (), **fields: Any) -> None:

@@ -124,6 +124,7 @@ class Entry(Record):
     architecture: Text | None = None
     context_length: Positive | None = None
     config: SerializeAsAny[Sizes] | None = None
+    settings: dict[str, Any] | None = None  # config.json keys that the forward pass needs and no size is read from
     checked: Checked | Literal["unverified"] = "unverified"
     release: Release | None = None
     claims: tuple[Claim, ...] = ()

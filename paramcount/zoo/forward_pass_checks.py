@@ -25,7 +25,7 @@ OPERATIONS = {
     "token embedding": "lookup", "position embedding": "lookup", "embedding": "add",
     "norm 1": "norm", "qkv": "linear", "q": "split", "k": "split", "v": "split", "weighted values": "attend",
     "attention output": "linear", "after attention": "add",
-    "norm 2": "norm", "mlp up": "linear", "gelu": "gelu", "mlp down": "linear", "after mlp": "add",
+    "norm 2": "norm", "mlp up": "linear", "gelu": "activation", "mlp down": "linear", "after mlp": "add",
     "final norm": "norm", "logits": "linear",
 }  # fmt: skip
 INSIDE_ATTENTION = ("attention scores", "attention weights")  # steps inside the declared attention operation

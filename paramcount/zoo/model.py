@@ -10,7 +10,7 @@ from typing import Any
 from paramcount.counting.count import Count, count_sizes
 from paramcount.errors import ParamcountError
 from paramcount.sizes import Sizes
-from paramcount.sizes.reading import Reading
+from paramcount.sizes.reading import Reading, add_settings
 from paramcount.zoo.entries import Checked, Claim, Entry, Published, Release, Source
 
 QUANTISATION_KEYS = {"quantization_config", "compression_config"}
@@ -48,6 +48,12 @@ class Model:
             found = f"is a third-party estimate; its sizes are unpublished (paramcount {self.id} --estimates shows it)"
             raise ParamcountError(found, where=self.id)
         return self.config
+
+    @property
+    def settled_sizes(self) -> Sizes:
+        """The sizes with the settings of the forward pass, as far as the config.json or the zoo entry states them."""
+        stated = self.entry.settings if self.entry else self.reading.document
+        return self.sizes if stated is None else add_settings(self.sizes, stated)
 
     @property
     def estimate(self) -> bool:

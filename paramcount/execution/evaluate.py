@@ -1,0 +1,200 @@
+"""The evaluation of a flow: every operation in order, layer by layer, with what it keeps for later tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import Attention, Body, Data, Experts, Input, Layers, Repeat, Tuple, Weight
+from paramcount.flow.operation import Array
+from paramcount.flow.walk import list_steps, locate_weight
+
+
+class Weights(Protocol):
+    """Tensors of a model by name, read when they are needed."""
+
+    def read(self, name: str, shape: tuple[int, ...], index: int | None) -> Array:
+        """A float32 tensor of this shape. `index`: of one expert, if all experts are stored as one tensor."""
+        ...
+
+
+class Value(NamedTuple):
+    """One intermediate value, as somebody who watches sees it."""
+
+    name: str  # of the module in the checkpoint, with layer and expert indices; "" without weights
+    operation: str
+    layer: tuple[int, ...]
+    value: Array
+
+
+@dataclass
+class Step:
+    """What an operation may know of the pass: `flow.operation.Pass`."""
+
+    positions: Array
+    state: dict[str, Array]
+    watch: dict[str, Array] | None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One execution of a body: one layer, one expert or a named block."""
+
+    prefix: str = ""
+    repeats: tuple[Repeat, ...] = ()
+    indices: tuple[int, ...] = ()  # of the enclosing layers and experts
+    part: str = "decoder"
+    path: tuple[Any, ...] = ()  # identifies the states inside
+    values: dict[int, Array] = field(default_factory=dict)
+
+    def enter(self, data: Data, repeat: Repeat, index: int | None) -> Scope:
+        return Scope(
+            self.prefix + data.prefix,
+            (*self.repeats, repeat),
+            self.indices if index is None else (*self.indices, index),
+            data.part or self.part,
+            (*self.path, id(data), index),
+        )
+
+
+class Evaluation:
+    """The forward pass of one flow with its caches."""
+
+    def __init__(self, out: Data, weights: Weights, part: str = "decoder") -> None:
+        self.out, self.weights = out, weights
+        self.scope = Scope(part=part)
+        self.states: dict[tuple[Any, ...], dict[str, Array]] = {}
+        self.cached: dict[int, Attention] = {}  # {id of data in a KV cache: the attention that reads it}
+        self.n_past = 0
+        self.watch: Callable[[Value], None] | None = None
+        for data, *_ in list_steps(out):
+            if isinstance(data.operation, Attention):
+                self.cached.update((id(entry), data.operation) for entry in data.operation.cached)
+            if not data.operation.runs:
+                raise ParamcountError(f"cannot run: the operation {data.op!r} is not described")
+
+    def run(self, inputs: Mapping[str, Array]) -> Array:
+        """The output for further tokens. `inputs`: ids by name of the input; "tokens" are the new ones."""
+        self.inputs = inputs
+        n = len(inputs["tokens"])
+        self.positions = np.arange(self.n_past, self.n_past + n)
+        scope = replace(self.scope, values={})
+        result = self.compute(self.out, scope)
+        self.n_past += n
+        return result
+
+    def compute(self, data: Data, scope: Scope) -> Array:
+        """The value of data inside one execution of its body."""
+        values = scope.values
+        if id(data) not in values:
+            for before in data.inputs:
+                self.compute(before, scope)
+            result = self.apply(data, scope)
+            if id(data) in self.cached and data.shape[0] == "tokens":
+                result = self.extend_cache(data, scope, result)
+            values[id(data)] = result
+        return values[id(data)]
+
+    def apply(self, data: Data, scope: Scope) -> Array:
+        operation, inputs = data.operation, [scope.values[id(before)] for before in data.inputs]
+        if isinstance(operation, Layers):
+            return self.run_layers(data, scope, inputs)
+        if isinstance(operation, Experts):
+            return self.run_experts(data, operation, scope, inputs)
+        if data.bodies:
+            (body,) = data.bodies
+            return self.run_body(body, scope.enter(data, body.repeat, None), inputs)
+        if isinstance(operation, Tuple):
+            return inputs[0]
+        if isinstance(operation, Input):
+            if operation.what not in self.inputs:
+                raise ParamcountError(f"the input {operation.what!r} is missing")
+            return self.inputs[operation.what]
+        weights = [self.read_weight(weight, scope) for weight in data.weights]
+        watch: dict[str, Array] | None = None if self.watch is None else {}
+        step = Step(self.positions, self.states.setdefault((*scope.path, id(data)), {}), watch)
+        shape = (len(inputs[0]) if inputs else 0, *(n if isinstance(n, int) else -1 for n in data.shape[1:]))
+        result = operation.compute(step, inputs, weights, shape)
+        if self.watch is not None:
+            name = locate(data.weights[0], scope)[0] if data.weights else ""
+            for what, value in (watch or {}).items():
+                self.watch(Value(name, what, scope.indices, value))
+            self.watch(Value(name, operation.label, scope.indices, result))
+        return result
+
+    def extend_cache(self, data: Data, scope: Scope, new: Array) -> Array:
+        """The cached rows and the new ones; the cache keeps as many as its window needs."""
+        state = self.states.setdefault((*scope.path, id(data), "cache"), {})
+        result = np.concatenate((state["rows"], new)) if "rows" in state else new
+        limit = self.cached[id(data)].trimmed_to
+        state["rows"] = result if limit is None else result[max(0, len(result) - (limit - 1)) :]
+        return result
+
+    def run_body(self, body: Body, scope: Scope, inputs: list[Array]) -> Array:
+        scope.values.update((id(inner), value) for inner, value in zip(body.inputs, inputs))
+        return self.compute(body.out, scope)
+
+    def run_layers(self, data: Data, scope: Scope, inputs: list[Array]) -> Array:
+        x, *reads = inputs
+        carried: list[Array] = []
+        for index, body in list_layers(data):
+            inside = scope.enter(data, body.repeat, index)
+            missing = len(body.inputs) - 1 - len(reads) - len(carried)
+            carried += [np.zeros((len(x), *b.shape[1:]), np.float32) for b in body.inputs[len(body.inputs) - missing :]]
+            x = self.run_body(body, inside, [x, *reads, *carried])
+            if isinstance(body.out.operation, Tuple) and carried:
+                carried = [inside.values[id(value)] for value in body.out.inputs[1:]]
+            if self.watch is not None:
+                self.watch(Value(data.prefix, "layer", inside.indices, x))
+        return x
+
+    def run_experts(self, data: Data, operation: Experts, scope: Scope, inputs: list[Array]) -> Array:
+        x, weights = inputs
+        (body,) = data.bodies
+        result = np.zeros_like(x)
+        for expert in np.flatnonzero(weights.any(axis=0)):
+            rows = np.flatnonzero(weights[:, expert])
+            share = weights[rows, expert].reshape(-1, *(1,) * (x.ndim - 1))
+            inside = scope.enter(data, body.repeat, int(expert) + int(body.repeat.runs[0][0]))
+            given = x[rows] * share if operation.weighted == "input" else x[rows]
+            y = self.run_body(body, inside, [given])
+            result[rows] += y if operation.weighted == "input" else y * share
+        return result
+
+    def read_weight(self, weight: Weight, scope: Scope) -> Array:
+        """A weight as stored; of one expert, if all experts are stored as one tensor."""
+        name, index, merged = locate(weight, scope)
+        shape = tuple(int(n) for n in weight.shape)
+        if index is None:
+            return self.weights.read(name, shape, None)
+        del merged
+        return self.weights.read(name, shape, index)
+
+
+def locate(weight: Weight, scope: Scope) -> tuple[str, int | None, bool]:
+    """(tensor name in the checkpoint, index of the expert in it, whether experts are merged along the first axis)."""
+    record = locate_weight(weight, scope.prefix, scope.repeats, scope.part)
+    name, stacked = record.tied_to or record.name, record.stacked
+    indices = [
+        (repeat, index)
+        for repeat, index in zip((r for r in scope.repeats if r.axis != "use"), scope.indices, strict=True)
+    ]
+    expert = None
+    for repeat, index in indices:
+        if repeat is stacked:
+            expert = index - int(repeat.runs[0][0])
+        elif repeat.axis == "layer":
+            name = name.replace("{layer}", str(index), 1)
+        else:
+            name = name.replace("{expert}", str(index), 1)
+    return name, expert, bool(stacked and stacked.merged)
+
+
+def list_layers(data: Data) -> Iterator[tuple[int, Body]]:
+    """(index, body) of each layer in order."""
+    found = [(index, body) for body in data.bodies for index in body.repeat.indices]
+    yield from sorted(found, key=lambda layer: layer[0])

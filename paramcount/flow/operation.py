@@ -1,0 +1,107 @@
+"""What every operation states: its parameters, its name, how to compute it, and its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+from paramcount.errors import ParamcountError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+else:
+
+    class _NumPy:
+        """NumPy, imported when an operation is computed: counting needs none."""
+
+        def __getattr__(self, name: str) -> Any:
+            import numpy
+
+            return getattr(numpy, name)
+
+    np = _NumPy()
+    Array: TypeAlias = Any
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+class Unknown:
+    """A setting that nothing states, such as the activation of a zoo entry without settings."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<unknown {self.name}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unknown)
+
+    def __hash__(self) -> int:
+        return hash(Unknown)
+
+
+def is_known(*values: object) -> bool:
+    return not any(isinstance(value, Unknown) for value in values)
+
+
+def require(value: Any) -> Any:
+    """The value of a setting.
+
+    Raises: ParamcountError if it is unknown.
+    """
+    if isinstance(value, Unknown):
+        raise ParamcountError(
+            f"the setting {value.name} is unknown",
+            expected="a config.json, or a zoo entry whose `settings` state it",
+        )
+    return value
+
+
+class Pass(Protocol):
+    """What an operation may know of the forward pass besides its inputs and weights."""
+
+    positions: Array  # of the new tokens, int64 [n]
+    state: dict[str, Array]  # what this operation keeps for later tokens; empty before the first
+    watch: dict[str, Array] | None  # intermediate values by name, if somebody watches
+
+
+class Operation:
+    """One kind of step of a forward pass. The fields of a subclass are its parameters.
+
+    Shapes and weights are those of the `Data` that it returns; the function beside each class builds both.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str] = ""  # in traces and drawings
+    runs: ClassVar[bool] = True  # whether `compute` exists
+
+    @property
+    def label(self) -> str:
+        """Its name with what distinguishes it from others of its kind: "silu" rather than "activation"."""
+        return self.name
+
+    @property
+    def state_shapes(self) -> tuple[tuple[Any, ...], ...]:
+        """Shapes of what it keeps for later tokens, if their size does not depend on the number of tokens."""
+        return ()
+
+    def describe(self) -> str:
+        """Its parameters in words, for a trace; "" if its name says all."""
+        return ""
+
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        """Multiply-adds of its matrix products; a FLOP count is twice that."""
+        return 0
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        """Its output. All arrays are float32, or int64 for ids; `shape`: of the output.
+
+        Raises: ParamcountError for a setting that is unknown.
+        """
+        raise NotImplementedError(self.label)

@@ -1,0 +1,223 @@
+"""Attention over tokens, its rotary positions and its biases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, pi, sqrt
+from typing import ClassVar, Literal, NamedTuple
+
+from paramcount.errors import ParamcountError
+from paramcount.flow.graph import Data, Size, Weight
+from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
+
+
+class Rope(NamedTuple):
+    """How positions become angles. Source: modeling_rope_utils.py of the reference."""
+
+    base: float
+    kind: str = "default"  # default | linear | dynamic | yarn | longrope | llama3 | proportional
+    factor: float = 1.0
+    attention_factor: float = 1.0  # times cos and sin
+    original_positions: int = 0  # context length before scaling
+    low: float = 0.0  # llama3: low_freq_factor; yarn: beta_slow
+    high: float = 0.0  # llama3: high_freq_factor; yarn: beta_fast
+    truncate: bool = True  # yarn
+    short: tuple[float, ...] = ()  # longrope: factors up to the original context length
+    long: tuple[float, ...] = ()  # and beyond
+    share: float = 1.0  # proportional: the part of the dimensions that is rotated
+
+    def describe(self) -> str:
+        names = {
+            "linear": "linear scaling", "dynamic": "dynamic NTK scaling", "yarn": "YaRN scaling",
+            "longrope": "LongRoPE scaling", "llama3": "Llama 3 scaling", "proportional": "proportional",
+        }  # fmt: skip
+        text = f"rotary, base {self.base:,.10g}"
+        return text if self.kind == "default" else f"{text}, {names.get(self.kind, self.kind)}"
+
+    def frequencies(self, d: int, n_tokens: int) -> Array:
+        """Radians per position of each of the d/2 pairs, float64. `n_tokens`: length of the text so far."""
+        base, exponents = self.base, np.arange(0, d, 2) / d
+        if self.kind == "dynamic":
+            n_tokens = max(n_tokens, self.original_positions)
+            base *= (self.factor * n_tokens / self.original_positions - (self.factor - 1)) ** (d / (d - 2))
+        plain: Array = 1 / base**exponents
+        if self.kind in ("default", "dynamic"):
+            return plain
+        if self.kind == "linear":
+            return plain / self.factor
+        if self.kind == "proportional":
+            rotated = int(self.share * d // 2)
+            return np.where(np.arange(d // 2) < rotated, plain, 0) / self.factor
+        if self.kind == "longrope":
+            return plain / np.array(self.long if n_tokens > self.original_positions else self.short)
+        if self.kind == "llama3":
+            wavelength = 2 * pi / plain
+            smooth = (self.original_positions / wavelength - self.low) / (self.high - self.low)
+            between = (1 - smooth) * plain / self.factor + smooth * plain
+            scaled = np.where(wavelength > self.original_positions / self.low, plain / self.factor, between)
+            return np.where(wavelength < self.original_positions / self.high, plain, scaled)
+        if self.kind == "yarn":
+            low, high = (
+                d * log(self.original_positions / (turns * 2 * pi)) / (2 * log(base)) for turns in (self.high, self.low)
+            )
+            if self.truncate:
+                low, high = int(np.floor(low)), int(np.ceil(high))
+            low, high = max(low, 0), min(high, d - 1)
+            ramp = np.clip((np.arange(d // 2) - low) / (high - low if high != low else 0.001), 0, 1)
+            return plain / self.factor * ramp + plain * (1 - ramp)
+        raise ParamcountError(f"rotary positions of kind {self.kind} are not described")
+
+
+@dataclass(frozen=True, slots=True)
+class Rotary(Operation):
+    """Rotates pairs of values by angles that grow with the position. Source: arXiv:2104.09864."""
+
+    name: ClassVar[str] = "rope"
+    rope: Rope | Unknown
+    pairing: Literal["halves", "interleaved"] = "halves"
+
+    def describe(self) -> str:
+        if isinstance(self.rope, Unknown):
+            return "rotary position embedding"
+        return self.rope.describe() + (", interleaved" if self.pairing == "interleaved" else "")
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,) = inputs
+        rope: Rope = require(self.rope)
+        d = x.shape[-1]
+        angles = np.outer(run.positions, rope.frequencies(d, int(run.positions[-1]) + 1))
+        angles = angles.reshape(len(x), *(1,) * (x.ndim - 2), d // 2)
+        cos = (np.cos(angles) * rope.attention_factor).astype(np.float32)
+        sin = (np.sin(angles) * rope.attention_factor).astype(np.float32)
+        if self.pairing == "halves":
+            a, b = x[..., : d // 2], x[..., d // 2 :]
+            return np.concatenate((a * cos - b * sin, b * cos + a * sin), axis=-1)
+        a, b = x[..., ::2], x[..., 1::2]
+        return np.stack((a * cos - b * sin, b * cos + a * sin), axis=-1).reshape(x.shape)
+
+
+def rope(
+    x: Data,
+    settings: Rope | Unknown = Unknown("rope"),  # noqa: B008 it is immutable
+    pairing: Literal["halves", "interleaved"] = "halves",
+) -> Data:
+    """Rotary positions on the last axis."""
+    return Data(Rotary(settings, pairing), (x,), x.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Alibi(Operation):
+    """A bias on the attention scores, proportional to the distance: [n, m, heads]. Source: arXiv:2108.12409 §3."""
+
+    name: ClassVar[str] = "alibi"
+
+    def describe(self) -> str:
+        return "bias on the attention scores, proportional to the distance"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        heads = shape[-1]
+        distances = np.arange(int(run.positions[-1]) + 1) - run.positions[:, None]
+        whole = 2 ** int(np.log2(heads))
+        slopes = [2 ** (-8 * (i + 1) / whole) for i in range(whole)]
+        slopes += [2 ** (-4 * (2 * i + 1) / whole) for i in range(heads - whole)]
+        return (distances[..., None] * np.array(slopes)).astype(np.float32)
+
+
+def alibi(q: Data, heads: Size) -> Data:
+    return Data(Alibi(), (q,), ("tokens", "tokens", heads))
+
+
+@dataclass(frozen=True, slots=True)
+class Attention(Operation):
+    """softmax(scale · QKᵀ + biases) · V over heads; a trace shows its matrix products one by one.
+
+    Inputs: q [n, heads, d], k [m, kv_heads, d], v [m, kv_heads, d_v], and biases [n, m, heads] or [n, m].
+    """
+
+    name: ClassVar[str] = "attend"
+    window: Size | None = None  # causal: tokens visible, itself included; else: tokens visible on either side
+    cached: tuple[Data, ...] = ()  # KV cache
+    causal: bool = True  # whether a token sees no later tokens
+    keeps_all: bool = False  # whether the KV cache keeps tokens outside of the window
+    scale: float | Unknown | None = None  # None: 1 / √d
+    soft_cap: float | Unknown | None = None
+    chunk: Size | None = None  # tokens see only their own chunk of the text
+    has_sinks: bool = False  # one more learned score per head, which takes part in the softmax alone
+
+    @property
+    def trimmed_to(self) -> Size | None:
+        """Tokens that the KV cache keeps at most, the newest included; None for all."""
+        return None if self.keeps_all else self.window
+
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        q, k, v = inputs[:3]
+        heads = q[1] if len(q) == 3 else 1
+        return heads * q[0] * k[0] * (q[-1] + v[-1])
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        q, k, v, *biases = inputs
+        q, k, v = (x[:, None] if x.ndim == 2 else x for x in (q, k, v))
+        n, heads, d = q.shape
+        m, shared = len(k), heads // k.shape[1]
+        factor = 1 / sqrt(d) if self.scale is None else require(self.scale)
+        queries = q.transpose(1, 0, 2).reshape(k.shape[1], shared * n, d)
+        scores = (queries * np.float32(factor)) @ k.transpose(1, 2, 0)
+        scores = scores.reshape(heads, n, m)
+        cap = require(self.soft_cap)
+        if cap is not None:
+            scores = np.tanh(scores / np.float32(cap)) * np.float32(cap)
+        for bias in biases:
+            scores = scores + (bias.transpose(2, 0, 1) if bias.ndim == 3 else bias)
+        visible = self.visible(run.positions, n, m)
+        if visible is not None:
+            scores = np.where(visible, scores, np.float32(-np.inf))
+        if self.has_sinks:
+            sinks = np.broadcast_to(weights[0].reshape(heads, 1, 1), (heads, n, 1))
+            scores = np.concatenate((scores, sinks), axis=-1)
+        scores = np.exp(scores - scores.max(-1, keepdims=True))
+        probabilities = (scores / scores.sum(-1, keepdims=True))[..., :m].astype(np.float32)
+        if run.watch is not None:
+            run.watch["attention weights"] = probabilities
+        y = probabilities.reshape(k.shape[1], shared * n, m) @ v.transpose(1, 0, 2)
+        return y.reshape(heads, n, -1).transpose(1, 0, 2).reshape(n, *shape[1:])
+
+    def visible(self, positions: Array, n: int, m: int) -> Array | None:
+        """[n, m]: which keys each query sees; None for all. The last keys are those of the new tokens."""
+        if not self.causal and self.window is None:
+            return None
+        queries = positions[:, None]
+        keys = np.arange(int(positions[-1]) + 1 - m, int(positions[-1]) + 1)[None, :]
+        seen = keys <= queries if self.causal else np.ones((n, m), dtype=bool)
+        if self.window is not None:
+            seen = seen & (queries - keys < self.window if self.causal else abs(queries - keys) <= self.window)
+        if self.chunk is not None:
+            seen = seen & (queries // self.chunk == keys // self.chunk)
+        return seen
+
+
+def attend(
+    q: Data,
+    k: Data,
+    v: Data,
+    *biases: Data,
+    window: Size | None = None,
+    cached: tuple[Data, ...] | None = None,
+    sinks: Weight | None = None,
+    causal: bool | None = None,
+    keeps_all: bool = False,
+    scale: float | Unknown | None = None,
+    soft_cap: float | Unknown | None = None,
+    chunk: Size | None = None,
+) -> Data:
+    """softmax(QKᵀ)·V as one operation.
+
+    `biases`: added to the scores, [n, m, heads]. `cached`: contents of the KV cache (default: k and v). `sinks`: one
+    additional learned logit per head. `causal`: default is true for self-attention with a cache. `keeps_all`: the cache
+    keeps tokens outside of the window. `scale`: default 1 / √d.
+    """
+    contents = (k, v) if cached is None else cached
+    if causal is None:
+        causal = bool(contents) and q.shape[0] is k.shape[0]
+    operation = Attention(window, contents, causal, keeps_all, scale, soft_cap, chunk, sinks is not None)
+    return Data(operation, (q, k, v, *biases), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())

@@ -1,0 +1,291 @@
+"""Element-wise operations: activations, products, multipliers, norms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import pi, sqrt
+from typing import Any, ClassVar, Literal
+
+from paramcount.errors import ParamcountError
+from paramcount.flow.graph import Data, Size, Weight, last_size
+from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleRows(Operation):
+    """x times one value per token, for example by a shared expert's gate."""
+
+    name: ClassVar[str] = "scale"
+
+    def describe(self) -> str:
+        return "scaled per token"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0] * inputs[1]
+
+
+def scale(x: Data, by: Data) -> Data:
+    """x scaled per token."""
+    if type(by.shape[-1]) is int and by.shape[-1] != 1:
+        raise ParamcountError(f"shape {list(by.shape)} is not one number per row", where="scale")
+    return Data(ScaleRows(), (x, by), x.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale(Operation):
+    """x times a constant, plus a constant."""
+
+    factor: float | Unknown = 1.0
+    shift: float = 0.0
+    text: str = "times a number"  # in traces: "times √d_model"
+
+    @property
+    def label(self) -> str:
+        return self.text
+
+    def describe(self) -> str:
+        if not is_known(self.factor):
+            return "times a constant"
+        return f"× {self.factor:g}" + (f" + {self.shift:g}" if self.shift else "")
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        y: Array = inputs[0] * np.float32(require(self.factor))
+        return y + np.float32(self.shift) if self.shift else y
+
+
+def scale_by(x: Data, factor: float | Unknown, text: str = "times a number", *, shift: float = 0.0) -> Data:
+    """x times a constant. A factor of exactly 1 is no step."""
+    return (
+        x
+        if type(factor) in (int, float) and factor == 1 and not shift
+        else Data(Scale(factor, shift, text), (x,), x.shape)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleByRoot(Operation):
+    """x times the square root of a size, or one over it."""
+
+    size: Size
+    inverse: bool = False
+    text: str = "times √d_model"
+
+    @property
+    def label(self) -> str:
+        return self.text
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        root = np.float32(sqrt(self.size))
+        return inputs[0] / root if self.inverse else inputs[0] * root
+
+
+def scale_by_root(x: Data, size: Size, text: str = "times √d_model", *, inverse: bool = False) -> Data:
+    return Data(ScaleByRoot(size, inverse, text), (x,), x.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Clip(Operation):
+    """x limited to an interval; None has no limit."""
+
+    name: ClassVar[str] = "clip"
+    least: float | Unknown | None
+    most: float | Unknown | None
+
+    def describe(self) -> str:
+        if not is_known(self.least, self.most):
+            return ""
+        return f"at most {self.most:g}" if self.least is None else f"from {self.least:g} to {self.most:g}"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return np.clip(inputs[0], require(self.least), require(self.most))
+
+
+def clip(x: Data, least: Any, most: Any) -> Data:
+    return Data(Clip(least, most), (x,), x.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class SoftCap(Operation):
+    """cap · tanh(x / cap), a smooth limit on the magnitude."""
+
+    name: ClassVar[str] = "soft cap"
+    cap: float | Unknown
+
+    def describe(self) -> str:
+        return f"at {self.cap:g}" if is_known(self.cap) else ""
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        cap = np.float32(require(self.cap))
+        return np.tanh(inputs[0] / cap) * cap
+
+
+def soft_cap(x: Data, cap: float | Unknown | None) -> Data:
+    """A smooth limit; None is no step."""
+    return x if cap is None else Data(SoftCap(cap), (x,), x.shape)
+
+
+# ---- activations
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def erf(x: Array) -> Array:
+    """The error function, to 1.5e-7. Source: Abramowitz and Stegun 1964, formula 7.1.26."""
+    t = 1 / (1 + 0.3275911 * np.abs(x))
+    tail = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t
+    return np.sign(x) * (1 - tail * np.exp(-x * x))
+
+
+def gelu(x: Array) -> Array:
+    return 0.5 * x * (1 + erf(x / sqrt(2)))
+
+
+def gelu_tanh(x: Array) -> Array:
+    return 0.5 * x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)))
+
+
+def softplus(x: Array) -> Array:
+    return np.logaddexp(x, np.float32(0))
+
+
+# {name in config.json: (name in words, function)}. Source: ACT2CLS in activations.py of the reference.
+FUNCTIONS: dict[str, tuple[str, Callable[[Array], Array]]] = {
+    "silu": ("SiLU", lambda x: x * sigmoid(x)),
+    "swish": ("SiLU", lambda x: x * sigmoid(x)),
+    "gelu": ("GELU", gelu),
+    "gelu_python": ("GELU", gelu),
+    "gelu_10": ("GELU, from -10 to 10", lambda x: np.clip(gelu(x), -10, 10)),
+    "gelu_new": ("GELU (tanh)", gelu_tanh),
+    "gelu_fast": ("GELU (tanh)", gelu_tanh),
+    "gelu_accurate": ("GELU (tanh)", gelu_tanh),
+    "gelu_pytorch_tanh": ("GELU (tanh)", gelu_tanh),
+    "gelu_python_tanh": ("GELU (tanh)", gelu_tanh),
+    "quick_gelu": ("quick GELU", lambda x: x * sigmoid(1.702 * x)),
+    "relu": ("ReLU", lambda x: np.maximum(x, 0)),
+    "relu2": ("ReLU²", lambda x: np.square(np.maximum(x, 0))),
+    "relu6": ("ReLU6", lambda x: np.clip(x, 0, 6)),
+    "leaky_relu": ("leaky ReLU", lambda x: np.where(x > 0, x, x * np.float32(0.01))),
+    "sigmoid": ("sigmoid", sigmoid),
+    "tanh": ("tanh", lambda x: np.tanh(x)),
+    "mish": ("Mish", lambda x: x * np.tanh(softplus(x))),
+    "linear": ("identity", lambda x: x),
+    "hardswish": ("hard swish", lambda x: x * np.clip(x + 3, 0, 6) / 6),
+    "laplace": ("Laplace", lambda x: 0.5 * (1 + erf((x - 0.707107) / (0.282095 * sqrt(2))))),
+    "softplus": ("softplus", softplus),
+    "sqrtsoftplus": ("√softplus", lambda x: np.sqrt(softplus(x))),
+    "exp": ("exp", lambda x: np.exp(x)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Activation(Operation):
+    """A function of each element, by its name in config.json."""
+
+    function: str | Unknown
+    alpha: float = 1.0  # x · sigmoid(alpha · x), if the function is "silu"
+
+    @property
+    def label(self) -> str:
+        return self.function if isinstance(self.function, str) else "activation"
+
+    def describe(self) -> str:
+        if not isinstance(self.function, str):
+            return ""
+        text = FUNCTIONS[self.function][0] if self.function in FUNCTIONS else self.function
+        return text if self.alpha == 1 else f"{text}, α = {self.alpha:g}"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,) = inputs
+        name = require(self.function)
+        if name not in FUNCTIONS:
+            raise ParamcountError(f"the activation {name} is not described")
+        with np.errstate(over="ignore"):
+            if self.alpha != 1:
+                return (x * sigmoid(np.float32(self.alpha) * x)).astype(np.float32)
+            return FUNCTIONS[name][1](x).astype(np.float32)
+
+
+def activate(x: Data, function: str | Unknown, *, alpha: float = 1.0) -> Data:
+    return Data(Activation(function, alpha), (x,), x.shape)
+
+
+# ---- norms
+
+
+@dataclass(frozen=True, slots=True)
+class Norm(Operation):
+    """Values divided by their root mean square (after subtracting their mean: layer norm), times a learned vector."""
+
+    name: ClassVar[str] = "norm"
+    kind: Literal["rms", "layer", "l2"] | Unknown
+    eps: float | Unknown
+    offset: float = 0.0  # added to the learned vector: 1 in Gemma
+    groups: Size = 1  # norms of equal parts of the last axis
+
+    @property
+    def label(self) -> str:
+        return "l2 norm" if self.kind == "l2" else "norm"
+
+    def describe(self) -> str:
+        if not isinstance(self.kind, str):
+            return ""
+        kind = {"rms": "RMS norm", "layer": "layer norm", "l2": "L2 norm"}[self.kind]
+        eps = f", ε = {self.eps:g}" if is_known(self.eps) else ""
+        return kind + (", 1 + weight" if self.offset else "") + eps
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,) = inputs
+        kind, eps = require(self.kind), np.float32(require(self.eps))
+        whole = bool(weights) and weights[0].shape[-1] != x.shape[-1]  # over all heads together
+        flat = x.reshape(len(x), -1) if whole else x
+        y = flat.reshape(*flat.shape[:-1], int(self.groups), -1)
+        if kind == "layer":
+            y = y - y.mean(-1, keepdims=True)
+        squares = (y * y).sum(-1, keepdims=True) if kind == "l2" else (y * y).mean(-1, keepdims=True)
+        y = (y / np.sqrt(squares + eps)).reshape(flat.shape)
+        if weights:
+            y = y * (weights[0] + np.float32(self.offset)) if self.offset else y * weights[0]
+        if len(weights) > 1:
+            y = y + weights[1]
+        return y.reshape(x.shape)
+
+
+def norm(
+    x: Data,
+    name: str,
+    *,
+    bias: bool = False,
+    kind: Literal["rms", "layer"] | Unknown = Unknown("norm"),  # noqa: B008 it is immutable
+    eps: float | Unknown = Unknown("norm_eps"),  # noqa: B008
+    offset: float = 0.0,
+    groups: Size = 1,
+    wide: bool = False,
+) -> Data:
+    """A norm over the last axis, or over all axes but the first if `wide`."""
+    width = (last_size(x),) if wide else x.shape[-1:]
+    weights: tuple[Weight, ...] = (Weight(name + ".weight", "norm", width),)
+    if bias:
+        weights += (Weight(name + ".bias", "norm", width),)
+    return Data(Norm(kind, eps, offset, groups), (x,), x.shape, weights)
+
+
+def rms_norm(
+    x: Data, name: str, eps: float | Unknown, *, offset: float = 0.0, groups: Size = 1, wide: bool = False
+) -> Data:
+    """Source: arXiv:1910.07467."""
+    return norm(x, name, kind="rms", eps=eps, offset=offset, groups=groups, wide=wide)
+
+
+def layer_norm(
+    x: Data, name: str, eps: float | Unknown, *, bias: bool = True, offset: float = 0.0, wide: bool = False
+) -> Data:
+    """Source: arXiv:1607.06450."""
+    return norm(x, name, kind="layer", eps=eps, bias=bias, offset=offset, wide=wide)
+
+
+def plain_norm(x: Data, kind: Literal["rms", "layer", "l2"], eps: float | Unknown) -> Data:
+    """A norm without learned values, over the last axis."""
+    return Data(Norm(kind, eps), (x,), x.shape)

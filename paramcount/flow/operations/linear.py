@@ -1,0 +1,149 @@
+"""Operations with a matrix: row lookups, linear layers, and learned vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from paramcount.errors import ParamcountError
+from paramcount.flow.graph import Data, Size, Weight, Width, as_axes, last_size, multiply
+from paramcount.flow.operation import Array, Operation, Pass, Shape, np
+from paramcount.flow.operations.shapes import Split
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup(Operation):
+    """Rows of a table [rows, size] by an index per token."""
+
+    name: ClassVar[str] = "lookup"
+    index: Literal["ids", "positions"] = "ids"  # the values of the input, or the position of each token in the text
+    offset: int = 0  # added to a position
+
+    def describe(self) -> str:
+        return "position lookup" if self.index == "positions" else "row lookup"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        rows = run.positions + self.offset if self.index == "positions" else inputs[0]
+        table = weights[0]
+        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < len(table):
+            worst = int(rows.max()) if int(rows.max()) >= len(table) else int(rows.min())
+            what = "position" if self.index == "positions" else "token id"
+            raise ParamcountError(f"unknown {what} {worst:,}", expected=f"0 to {len(table) - 1:,}")
+        return np.asarray(table[rows], dtype=np.float32)
+
+
+def lookup(
+    x: Data,
+    name: str,
+    component: str,
+    rows: Size,
+    width: Size,
+    *,
+    tied_to: str | None = None,
+    index: Literal["ids", "positions"] = "ids",
+    offset: int = 0,
+) -> Data:
+    """One row of a table per token: [n] to [n, width]."""
+    weight = Weight(name, component, (rows, width), tied_to=tied_to)
+    return Data(Lookup(index, offset), (x,), (*x.shape, width), (weight,))
+
+
+@dataclass(frozen=True, slots=True)
+class Linear(Operation):
+    """x · W + b over all axes but the first. W is stored [out, in], or [in, out] if `transposed`."""
+
+    name: ClassVar[str] = "linear"
+    transposed: bool = False
+
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        return out[0] * int(multiply(weights[0])) if weights else 0
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        x, matrix = inputs[0], weights[0]
+        y = x.reshape(len(x), -1) @ (matrix if self.transposed else matrix.T)
+        if len(weights) > 1:
+            y = y + weights[1]
+        return y.reshape(len(x), *shape[1:])
+
+
+def linear(
+    x: Data,
+    name: str,
+    component: str,
+    width: Width,
+    *,
+    bias: bool = False,
+    transposed: bool = False,
+    tied_to: str | None = None,
+) -> Data:
+    """A linear layer over all axes but the first: [n, …] to [n, *width]."""
+    out = as_axes(width)
+    n, d_in = multiply(out), last_size(x)
+    weight = Weight(name + ".weight", component, (d_in, n) if transposed else (n, d_in), (), 0, tied_to)
+    weights = (weight, Weight(name + ".bias", component, (n,))) if bias else (weight,)
+    return Data(Linear(transposed), (x,), x.shape[:1] + out, weights)
+
+
+def fused(
+    x: Data,
+    name: str,
+    parts: Mapping[str, Width],
+    *,
+    bias: bool = False,
+    transposed: bool = False,
+    suffixes: tuple[str, str] = (".weight", ".bias"),
+    groups: Size = 1,
+) -> tuple[Data, ...]:
+    """The outputs of one fused linear layer, split into `parts` of {component: size}.
+
+    `groups`: how often the sequence of parts recurs: 1 if each part is contiguous, the number of heads if every head
+    has its own q, k and v, the size of a part if single values alternate.
+    """
+    splits = tuple((component, multiply(as_axes(width))) for component, width in parts.items())
+    n = splits[0][1]
+    for _, width in splits[1:]:
+        n = n + width
+    d_in, first = last_size(x), splits[0][0]
+    weights: tuple[Weight, ...] = (
+        Weight(name + suffixes[0], first, (d_in, n) if transposed else (n, d_in), splits, int(transposed)),
+    )
+    if bias:
+        weights += (Weight(name + suffixes[1], first, (n,), splits),)
+    y = Data(Linear(transposed), (x,), (*x.shape[:1], n), weights)
+    widths = tuple(width for _, width in splits)
+    return tuple(
+        Data(Split(widths, i, groups, component), (y,), x.shape[:1] + as_axes(width))
+        for i, (component, width) in enumerate(parts.items())
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AddVector(Operation):
+    """x plus a learned vector, or a learned value per head."""
+
+    name: ClassVar[str] = "add bias"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0] + weights[0]
+
+
+def add_vector(x: Data, name: str, component: str, *shape: Size, role: str = "parameter") -> Data:
+    return Data(AddVector(), (x,), x.shape, (Weight(name, component, shape, role=role),))
+
+
+@dataclass(frozen=True, slots=True)
+class MultiplyVector(Operation):
+    """x times a learned vector or scalar."""
+
+    name: ClassVar[str] = "weigh"
+
+    def describe(self) -> str:
+        return "times a learned vector"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0] * weights[0]
+
+
+def multiply_vector(x: Data, name: str, component: str, *shape: Size, role: str = "parameter") -> Data:
+    return Data(MultiplyVector(), (x,), x.shape, (Weight(name, component, shape, role=role),))

@@ -1,0 +1,84 @@
+"""The choice of experts from a router's scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from paramcount.flow.graph import Data, Size, Weight
+from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
+from paramcount.flow.operations.elementwise import sigmoid
+
+
+def softmax(x: Array) -> Array:
+    y = np.exp(x - x.max(-1, keepdims=True))
+    return y / y.sum(-1, keepdims=True)
+
+
+def choose_largest(x: Array, n: int) -> Array:
+    """Whether each value is among the n largest of its row; ties go to the first."""
+    order = np.argsort(-x, axis=-1, kind="stable")[:, :n]
+    chosen = np.zeros(x.shape, dtype=bool)
+    np.put_along_axis(chosen, order, values=True, axis=-1)
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Operation):
+    """Router logits [n, experts] to the weight of each expert, 0 if it is not chosen."""
+
+    name: ClassVar[str] = "route"
+    n_active: Size
+    scoring: Literal["softmax", "sigmoid", "softmax over chosen"] | Unknown
+    normalise: bool | Unknown = False  # weights of the chosen sum to 1
+    factor: float | Unknown = 1.0  # times the weights
+    n_groups: int | Unknown = 1  # experts are chosen from the best groups only
+    n_active_groups: int | Unknown = 1
+    group_score: Literal["max", "top 2"] = "max"  # what makes a group good
+    has_bias: bool = False  # the choice sees scores + bias, the weights do not
+    least_sum: float = 0.0  # added to the sum that weights are divided by
+
+    def describe(self) -> str:
+        if not isinstance(self.scoring, str):
+            return "router weights"
+        text = "softmax" if self.scoring != "sigmoid" else "sigmoid"
+        chosen = (
+            f" over the {self.n_active} chosen" if self.scoring == "softmax over chosen" else f", top {self.n_active}"
+        )
+        return text + chosen + (", normalised" if self.normalise is True else "")
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (logits,) = inputs
+        scoring, n_active = require(self.scoring), int(self.n_active)
+        scores = {"softmax": softmax, "sigmoid": sigmoid}.get(scoring, lambda x: x)(logits)
+        merit = scores + weights[0] if self.has_bias else scores
+        n_groups = int(require(self.n_groups))
+        if n_groups > 1:
+            grouped = merit.reshape(len(merit), n_groups, -1)
+            best = np.sort(grouped, axis=-1)[..., -2:].sum(-1) if self.group_score == "top 2" else grouped.max(-1)
+            allowed = np.repeat(choose_largest(best, int(require(self.n_active_groups))), grouped.shape[-1], axis=-1)
+            merit = np.where(allowed, merit, -np.inf if self.group_score == "max" else 0)
+        chosen = choose_largest(merit, n_active)
+        if scoring == "softmax over chosen":
+            scores = softmax(np.where(chosen, logits, -np.inf))
+        y = np.where(chosen, scores, 0)
+        if require(self.normalise):
+            y = y / (y.sum(-1, keepdims=True) + self.least_sum)
+        y = (y * require(self.factor)).astype(np.float32)
+        if run.watch is not None:
+            run.watch["experts"] = y
+        return y
+
+
+def route(
+    logits: Data,
+    n_active: Size,
+    scoring: Any,
+    *,
+    bias: Weight | None = None,
+    **rules: Any,
+) -> Data:
+    """The weights of the experts. `bias`: added to the scores for the choice alone. `rules`: fields of `Route`."""
+    operation = Route(n_active, scoring, has_bias=bias is not None, **rules)
+    return Data(operation, (logits,), logits.shape, (bias,) if bias else ())

@@ -1,0 +1,116 @@
+"""Operations that only rearrange values: split, join, reshape, select."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar, Literal
+
+from paramcount.flow.graph import Data, Size
+from paramcount.flow.operation import Array, Operation, Pass, Shape, np
+
+
+@dataclass(frozen=True, slots=True)
+class Input(Operation):
+    """An input of the model or of a repeated block: token ids, hidden states, pixels."""
+
+    what: str = "input"
+
+    @property
+    def label(self) -> str:
+        return self.what
+
+
+def given(name: str, *shape: Size) -> Data:
+    """An input of the model: token ids, pixels or audio frames."""
+    return Data(Input(name), (), shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Split(Operation):
+    """One part of the last axis. The sequence of parts recurs `groups` times along it."""
+
+    name: ClassVar[str] = "split"
+    widths: tuple[Size, ...]  # of all parts, over all groups
+    part: int  # which of them
+    groups: Size = 1
+    component: str | None = None  # of its weights, if a fused matrix is split
+
+    def describe(self) -> str:
+        if type(self.groups) is int and self.groups == 1:
+            return ""
+        return "interleaved" if self.groups is self.widths[self.part] else "from each group"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,) = inputs
+        groups = int(self.groups)
+        start = sum(self.widths[: self.part]) // groups
+        y = x.reshape(*x.shape[:-1], groups, -1)[..., start : start + self.widths[self.part] // groups]
+        return np.ascontiguousarray(y).reshape(len(x), *shape[1:])
+
+
+def split(x: Data, *widths: Size) -> tuple[Data, ...]:
+    """The last axis cut into parts of these sizes."""
+    return tuple(Data(Split(widths, i), (x,), (*x.shape[:-1], width)) for i, width in enumerate(widths))
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Operation):
+    """Concatenation along the last axis."""
+
+    name: ClassVar[str] = "join"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return np.concatenate(inputs, axis=-1)
+
+
+def join(a: Data, b: Data) -> Data:
+    return Data(Join(), (a, b), (*a.shape[:-1], a.shape[-1] + b.shape[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape(Operation):
+    """The same values in other axes; the first axis stays."""
+
+    to: Literal["to heads", "flatten", "to groups", "reshape"] = "reshape"
+
+    @property
+    def label(self) -> str:
+        return self.to
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0].reshape(len(inputs[0]), *shape[1:])
+
+
+def to_heads(x: Data, n_heads: Size, d_head: Size) -> Data:
+    """[n, n_heads · d_head] to [n, n_heads, d_head]."""
+    return Data(Reshape("to heads"), (x,), (*x.shape[:1], n_heads, d_head))
+
+
+@dataclass(frozen=True, slots=True)
+class Expand(Operation):
+    """The same vector for every head: [n, d] to [n, heads, d]."""
+
+    name: ClassVar[str] = "to every head"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,) = inputs
+        heads = prod(shape[1:-1])
+        return np.broadcast_to(x[:, None, :], (len(x), heads, x.shape[-1])).reshape(len(x), *shape[1:])
+
+
+def to_every_head(x: Data, heads: Size) -> Data:
+    return Data(Expand(), (x,), (*x.shape[:1], heads, x.shape[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple(Operation):
+    """Several values at once, which a layer passes to the next."""
+
+    name: ClassVar[str] = "tuple"
+
+
+def bundle(x: Data, *more: Data) -> Data:
+    """x with further values beside it; its shape is that of x."""
+    return Data(Tuple(), (x, *more), x.shape)

@@ -1,0 +1,131 @@
+"""Operations that contain others: named blocks, stacks of layers, experts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from paramcount.flow.graph import Body, Data, Repeat, Size, Width, as_axes, check_same_shape
+from paramcount.flow.operation import Operation
+from paramcount.flow.operations.shapes import Input, bundle
+
+INPUT = Input()
+
+
+@dataclass(frozen=True, slots=True)
+class Block(Operation):
+    """A named block."""
+
+    name: ClassVar[str] = "block"
+
+
+def block(
+    x: Data,
+    prefix: str,
+    body: Callable[..., Data],
+    *,
+    reads: Sequence[Data] = (),
+    part: str | None = None,
+    tied_to: str | None = None,
+    root: bool = False,
+    moved: tuple[str, str] | None = None,
+) -> Data:
+    """A named block.
+
+    `part`: part of the model for its weights. `tied_to`: prefix of the block whose weights this one reuses. `root`: the block
+    is a model of its own, so absolute weight names start at its prefix. `moved`: (old, new) prefixes to rename weights.
+    """
+    inputs = tuple(Data(INPUT, (), r.shape) for r in (x, *reads))
+    out = body(*inputs)
+    use = Repeat("use", 1, 1, tied_to=tied_to, root=prefix if root else "", moved=moved)
+    return Data(Block(), (x, *reads), out.shape, prefix=prefix, bodies=(Body(use, inputs, out),), part=part)
+
+
+@dataclass(frozen=True, slots=True)
+class Experts(Operation):
+    """The sum of the chosen experts' outputs, weighted by the router. Its second input: weights [n, experts], 0 if not chosen."""
+
+    name: ClassVar[str] = "experts"
+    weighted: Literal["output", "input"] = "output"  # which of them the weight of an expert multiplies
+
+
+def experts(
+    x: Data,
+    scores: Data,
+    prefix: str,
+    count: Size,
+    active: Size,
+    body: Callable[[Data], Data],
+    *,
+    stacked: bool = False,
+    merged: bool = False,
+    at_least: Size | None = None,
+    first: Size = 0,
+    weighted: Literal["output", "input"] = "output",
+) -> Data:
+    """`count` experts with the same body, `active` of them per token.
+
+    `at_least`: minimum number of active experts, if it varies. `stacked`: the checkpoint stores one tensor for all experts,
+    with a leading expert axis. `merged`: stored as one tensor, concatenated along the first axis. `first`: index of the
+    first expert.
+    """
+    inner = Data(INPUT, (), x.shape)
+    out = body(inner)
+    check_same_shape(x, out)
+    repeat = Repeat(
+        "expert", count, active, runs=((first, count),), stacked=stacked or merged, merged=merged, least=at_least
+    )
+    return Data(Experts(weighted), (x, scores), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),))
+
+
+@dataclass(frozen=True, slots=True)
+class Layers(Operation):
+    """A stack of layers of one or several kinds."""
+
+    name: ClassVar[str] = "layers"
+
+
+def layers(
+    x: Data,
+    prefix: str,
+    kinds: Iterable[tuple[Hashable, Size]],
+    body: Callable[..., Any],
+    *,
+    reads: Sequence[Data] = (),
+    carry: Sequence[Width] = (),
+    first: Size = 0,
+) -> Data:
+    """A stack of layers; `body` declares each kind of layer once.
+
+    `kinds`: ((kind, number of layers), ...) in order; kinds may recur. `reads`: further inputs of every layer, such as the
+    encoder's output. `carry`: sizes of further values that each layer passes to the next. `first`: index of the first layer.
+    """
+    runs: dict[Hashable, list[tuple[Size, Size]]] = {}
+    index, last = first, None
+    for kind, n in kinds:
+        if type(n) is int and n == 0:
+            continue
+        if kind == last:
+            start, length = runs[kind][-1]
+            runs[kind][-1] = (start, length + n)
+        else:
+            runs.setdefault(kind, []).append((index, n))
+        index, last = index + n, kind
+    bodies = []
+    for kind, spans in runs.items():
+        inputs = tuple(Data(INPUT, (), r.shape) for r in (x, *reads)) + tuple(
+            Data(INPUT, (), x.shape[:1] + as_axes(c)) for c in carry
+        )
+        out = body(kind, *inputs)
+        if carry:
+            out, *after = out
+            for before, value in zip(inputs[-len(carry) :], after, strict=True):
+                check_same_shape(before, value)
+            out = bundle(out, *after)
+        check_same_shape(x, out)
+        n = spans[0][1]
+        for _, length in spans[1:]:
+            n = n + length
+        bodies.append(Body(Repeat("layer", n, n, kind, tuple(spans)), inputs, out))
+    return Data(Layers(), (x, *reads), x.shape, prefix=prefix, bodies=tuple(bodies))

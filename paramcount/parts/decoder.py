@@ -1,0 +1,50 @@
+"""The usual decoder: token embedding, layers, last norm, LM head."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, ClassVar
+
+from paramcount.flow import Data, Size, layers, lookup, rms_norm
+from paramcount.parts.decoders import head
+from paramcount.sizes import Sizes
+from paramcount.sizes.setting_fields import rotary, setting
+
+
+class Decoder(Sizes):
+    """A decoder-only language model. A subclass adds its fields and `layer`; the other methods are the usual ones."""
+
+    prefix: ClassVar[str] = "model."
+
+    activation = setting("hidden_act", default="silu")
+    norm_eps = setting("rms_norm_eps", default=1e-6)
+    rope = rotary()
+
+    def forward(c, tokens: Data) -> Data:
+        return c.decode(c.embed(tokens))
+
+    def decode(c, x: Data) -> Data:
+        """Embedded tokens [n, d_model] to logits [n, vocab_size]."""
+        kinds = c.kinds()
+        body = (lambda kind, x: c.layer(x)) if kinds is None else (lambda kind, x: c.layer(x, kind))
+        x = layers(x, c.prefix + "layers.{layer}.", [("layer", c.n_layers)] if kinds is None else kinds, body)
+        return c.head(c.norm(x, c.prefix + "norm"))
+
+    def embed(c, tokens: Data) -> Data:
+        """Token ids [n] to vectors [n, d_model]."""
+        return lookup(tokens, c.prefix + "embed_tokens.weight", "embedding", c.vocab_size, c.d_model)
+
+    def kinds(c) -> Iterable[tuple[Hashable, Size]] | None:
+        """((kind, number of layers), ...) in order; None if all layers are alike."""
+        return None
+
+    def layer(c, x: Data, kind: Any = None) -> Data:
+        """One layer, [n, d_model] to [n, d_model]."""
+        raise NotImplementedError
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps)
+
+    def head(c, x: Data) -> Data:
+        """Hidden states to logits, through the token embedding if it is tied."""
+        return head(c, x, c.prefix + "embed_tokens.weight")

@@ -1,0 +1,128 @@
+"""Settings of an architecture: what its forward pass needs to know and no parameter depends on.
+
+A setting is read from config.json like a size, with the reference's default. A zoo entry may leave it out: the model is
+counted all the same, and a trace names the step without it. Activation, norm epsilon and rotary base are settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from math import log, sqrt
+from typing import Any, TypeAlias
+
+from paramcount.flow.operation import Unknown
+from paramcount.flow.operations.attention import Rope
+
+Config: TypeAlias = Mapping[str, Any]  # a section of a config.json
+Derive: TypeAlias = Callable[[Config, Any], Any]  # (section, sizes) to the value
+
+
+class Setting:
+    """A class attribute of an architecture. On a config it is the value, or an `Unknown` with its name."""
+
+    def __init__(self, names: tuple[str, ...], default: Any) -> None:
+        self.names, self.default = names, default
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, c: Any, owner: type | None = None) -> Any:
+        if c is None:
+            return self
+        values: Mapping[str, Any] = c.settings
+        return values[self.name] if self.name in values else Unknown(self.name)
+
+    def read(self, config: Config, sizes: Any, default: Any) -> Any:
+        """Its value in a section of a config.json: of the first key that is there and not null, else the default."""
+        for name in self.names:
+            if config.get(name) is not None:
+                return config[name]
+        return default(config, sizes) if callable(default) else default
+
+
+def setting(*names: str, default: Any) -> Any:
+    """A setting and its config.json keys. `default`: of the reference, or a function of the section and the sizes."""
+    return Setting(names, default)
+
+
+@cache
+def list_settings(architecture: type) -> dict[str, Setting]:
+    """The settings of an architecture by name; a subclass replaces those of its bases."""
+    found: dict[str, Setting] = {}
+    for cls in reversed(architecture.__mro__):
+        for name, value in vars(cls).items():
+            if isinstance(value, Setting):
+                found[name] = value
+            else:
+                found.pop(name, None)
+    return found
+
+
+def rotary(base: float = 10_000.0, positions: int = 2048, kind: str = "default", block: str = "") -> Any:
+    """The setting of rotary positions. `base`, `positions`: the reference's defaults of rope_theta and
+    max_position_embeddings. `block`: the layer type whose part of rope_parameters is read.
+
+    Source: modeling_rope_utils.py of the reference.
+    """
+
+    def read(config: Config, sizes: Any) -> Rope:
+        parameters = config.get("rope_parameters") or config.get("rope_scaling") or {}
+        if block and block in parameters:
+            parameters = parameters[block]
+        given = parameters.get("rope_type", parameters.get("type", kind))
+        theta = parameters.get("rope_theta", config.get("rope_theta"))
+        return make_rope(given, base if theta is None else theta, parameters, config, positions)
+
+    return Setting((), read)
+
+
+def make_rope(kind: str, base: float, parameters: Config, config: Config, positions: int) -> Rope:
+    """The rotary positions that rope_parameters describes."""
+    n_positions = config.get("max_position_embeddings") or positions
+    original = (
+        parameters.get("original_max_position_embeddings")
+        or config.get("original_max_position_embeddings")
+        or n_positions
+    )
+    factor, amplitude = parameters.get("factor"), parameters.get("attention_factor")
+    if kind == "default":
+        return Rope(base)
+    if kind == "llama3":
+        low, high = parameters["low_freq_factor"], parameters["high_freq_factor"]
+        return Rope(base, kind, factor, 1.0, original, low, high)
+    if kind == "yarn":
+        factor = n_positions / original if factor is None else factor
+        if amplitude is None:
+            m, n = parameters.get("mscale"), parameters.get("mscale_all_dim")
+            amplitude = yarn_scale(factor, m) / yarn_scale(factor, n) if m and n else yarn_scale(factor, 1)
+        slow, fast = parameters.get("beta_slow") or 1, parameters.get("beta_fast") or 32
+        return Rope(base, kind, factor, amplitude, original, slow, fast, parameters.get("truncate", True))
+    if kind in ("longrope", "su"):
+        factor = n_positions / original if factor is None else factor
+        if amplitude is None:
+            amplitude = 1.0 if factor <= 1 else sqrt(1 + log(factor) / log(original))
+        short, long = tuple(parameters["short_factor"]), tuple(parameters["long_factor"])
+        return Rope(base, "longrope", factor, amplitude, original, short=short, long=long)
+    if kind == "proportional":
+        share = parameters.get("partial_rotary_factor", 1.0)
+        return Rope(base, kind, 1.0 if factor is None else factor, share=share)
+    return Rope(base, kind, factor or 1.0, 1.0, n_positions)
+
+
+def yarn_scale(factor: float, by: float) -> float:
+    """Source: arXiv:2309.00071 §3.4."""
+    return 1.0 if factor <= 1 else 0.1 * by * log(factor) + 1
+
+
+def scale_with_yarn(config: Mapping[str, Any], c: Any) -> float | None:
+    """The attention scale of DeepSeek: with YaRN, 1 / √d grows with the context. None: the usual one.
+
+    Source: modeling_deepseek_v3.py of the reference, DeepseekV3Attention.
+    """
+    parameters = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    by, kind = parameters.get("mscale_all_dim", 0), parameters.get("rope_type", parameters.get("type", "default"))
+    if kind == "default" or not by:
+        return None
+    return float((c.d_nope + c.d_rope) ** -0.5 * yarn_scale(parameters["factor"], by) ** 2)
