@@ -100,7 +100,7 @@ def test_a_layer_of_gpt2_shows_the_products_of_the_textbook() -> None:
         x,  # their sum
     ]
     assert [sign.text for sign in drawing.signs] == ["+", "+"]
-    assert [text.text for text in drawing.texts if text.role == "note"] == ["mask", "softmax", "gelu"]
+    assert [text.text for text in drawing.texts if text.role == "note"] == ["mask", "softmax", "activation"]
 
 
 def test_gpt2_begins_with_the_embeddings_and_ends_with_the_next_token() -> None:
@@ -393,13 +393,13 @@ def test_a_changed_declaration_changes_the_drawing(monkeypatch: pytest.MonkeyPat
     from paramcount.architectures import llama
     from paramcount.flow import Data, norm
 
-    layer = llama.layer
+    layer = llama.Llama.layer
 
-    def mutant(c: Any, kind: str, x: Data) -> Data:
-        return norm(layer(c, kind, x), "extra_norm")
+    def mutant(c: Any, x: Data) -> Data:
+        return norm(layer(c, x), "extra_norm")
 
     before = draw_layer("llama-2-7b", 0)
-    monkeypatch.setattr(llama, "layer", mutant)
+    monkeypatch.setattr(llama.Llama, "layer", mutant)
     after = draw("llama-2-7b", layer=0)
     assert [r.name for r in after.rectangles if r not in before.rectangles and r.role == "weight"][
         -1

@@ -294,7 +294,7 @@ class NormTwice(Wrong):
         (Wrong, set(), ""),
         (NoBias, {"tensors", "sum", "reads"}, "not declared: ('h.0.mlp.c_fc.bias', (20,))"),
         (NotTransposed, {"tensors"}, "not declared: ('h.0.mlp.c_fc.weight', (8, 20))"),
-        (NoActivation, {"shapes"}, "not declared: (13, ('gelu', (5, 20)))"),
+        (NoActivation, {"shapes"}, "not declared: (13, ('activation', (5, 20)))"),
         (NormTwice, {"tensors", "sum", "reads", "shapes"}, "not in the pass: ('extra.weight', (8,))"),
     ],
 )

@@ -230,12 +230,14 @@ def gates_left_out(patch: Patch) -> None:
 
 
 def buffer_counted_as_parameter(patch: Patch) -> None:
-    original = flow.elementwise
+    original, bias = flow.elementwise, feed_forward.routing_bias
     replace_everywhere(patch, original, lambda *a, role="parameter": original(*a))
+    replace_everywhere(patch, bias, lambda *a, role="buffer": bias(*a, role="parameter"))
 
 
 def buffer_left_out(patch: Patch) -> None:
     drop_elementwise(patch, "correct")
+    replace_everywhere(patch, feed_forward.routing_bias, lambda *a, **k: None)
 
 
 def a_layer_too_many(patch: Patch) -> None:
@@ -270,11 +272,11 @@ def table_as_long_as_the_head(patch: Patch) -> None:
 
 
 def convolution_left_out(patch: Patch) -> None:
-    replace_everywhere(patch, state_space.convolve, lambda x, *a, **k: x)
+    replace_everywhere(patch, flow.convolve, lambda x, *a, **k: x)
 
 
 def convolution_without_bias(patch: Patch) -> None:
-    original = state_space.convolve
+    original = flow.convolve
     replace_everywhere(patch, original, lambda *a, bias=True, **k: original(*a, bias=False, **k))
 
 

@@ -296,7 +296,7 @@ def test_a_changed_declaration_changes_the_trace(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ParamcountError, match="meets"):  # gate and up no longer fit each other
         trace("llama-3.1-8b")
     monkeypatch.undo()
-    replace_everywhere(monkeypatch, flow.rope, lambda x: Data("turn", (x,), x.shape))
+    replace_everywhere(monkeypatch, flow.rope, lambda x, *a: Data("turn", (x,), x.shape))
     after = trace("llama-3.1-8b").steps
     assert [step.op for step in before].count("rope") == [step.op for step in after].count("turn") == 2
     assert {step.note for step in after if step.op == "turn"} == {"not described"}

@@ -56,12 +56,12 @@ class DeepseekV3(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope = rotary(positions=4096)
-    norm_topk_prob = setting("norm_topk_prob", default=True)
-    routed_scale = setting("routed_scaling_factor", default=2.5)
-    n_groups = setting("n_group", default=8)
-    n_active_groups = setting("topk_group", default=4)
-    attention_scale = setting(default=scale_with_yarn)
+    rope: ClassVar = rotary(positions=4096)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.5)
+    n_groups: ClassVar = setting("n_group", default=8)
+    n_active_groups: ClassVar = setting("topk_group", default=4)
+    attention_scale: ClassVar = setting(default=scale_with_yarn)
 
     def kinds(c) -> list[tuple[str, Size]]:
         return dense_first(c)

@@ -42,9 +42,9 @@ class GPT2(Sizes):
     d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation = setting("activation_function", default="gelu_new")
-    norm_eps = setting("layer_norm_epsilon", default=1e-5)
-    attention_scale = setting(default=gpt_attention_scale)
+    activation: ClassVar = setting("activation_function", default="gelu_new")
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    attention_scale: ClassVar = setting(default=gpt_attention_scale)
 
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "wte.weight", "embedding", c.vocab_size, c.d_model)

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Weight, activate, attend, elementwise, experts, fused, linear, norm
+from paramcount.flow import Data, Weight, activate, attend, convolve, elementwise, experts, fused, linear, norm
 from paramcount.parts.attentions import Heads, relative
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp
 from paramcount.parts.stacked import stacked_experts
-from paramcount.parts.state_space import convolve
 from paramcount.sizes import ABSENT, Condition, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused

@@ -30,8 +30,8 @@ class Mistral(Decoder):
     window: Positive | None = hf(absent=4096)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope = rotary(positions=131072)
+    rope: ClassVar = rotary(positions=131072)
 
-    def layer(c, x: Data, kind: None = None) -> Data:
+    def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=c.window)
         return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)

@@ -32,10 +32,10 @@ class Mixtral(Decoder):
     window: Positive | None = hf(absent=None)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps = setting("rms_norm_eps", default=1e-5)
-    rope = rotary(1_000_000, positions=131072)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(1_000_000, positions=131072)
 
-    def layer(c, x: Data, kind: None = None) -> Data:
+    def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=c.window)
         h = c.norm(x, "post_attention_layernorm")
         return x + mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, activate, linear
+from paramcount.flow import Data, activate, linear, to_heads
 from paramcount.parts.attentions import attention, wide_norm, wide_qk_norm
 from paramcount.parts.decoders import decoder, post_norm, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.linear_attention import decay, delta_rule, gated_output, streams_apart, to_heads
+from paramcount.parts.linear_attention import decay, delta_rule, gated_output, streams_apart
 from paramcount.sizes import (
     ABSENT,
     Condition,

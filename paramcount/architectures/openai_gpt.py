@@ -17,7 +17,8 @@ from paramcount.sizes.setting_fields import setting
 
 def gpt_activation(config: Mapping[str, Any], c: Any) -> str:
     """Source: ACT_FNS in modeling_openai.py of the reference: its "gelu" is the one with tanh."""
-    return {"gelu": "gelu_new", "swish": "silu"}.get(name := config.get("afn", "gelu"), name)
+    name = str(config.get("afn", "gelu"))
+    return {"gelu": "gelu_new", "swish": "silu"}.get(name, name)
 
 
 class OpenAIGPT(Sizes):
@@ -34,8 +35,8 @@ class OpenAIGPT(Sizes):
     d_ff: Positive = derived(lambda js, c: 4 * c["d_model"])
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation = setting(default=gpt_activation)
-    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    activation: ClassVar = setting(default=gpt_activation)
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
 
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "tokens_embed.weight", "embedding", c.vocab_size, c.d_model)

@@ -33,8 +33,8 @@ class Qwen2(Decoder):
     d_ff: Positive = hf(absent=22016)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope = rotary(positions=32768)
+    rope: ClassVar = rotary(positions=32768)
 
-    def layer(c, x: Data, kind: None = None) -> Data:
+    def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=True, o_bias=False)
         return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)

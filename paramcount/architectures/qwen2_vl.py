@@ -131,7 +131,8 @@ def around(c: Any, tokens: Data, tower_layer: Any, *, norm_bias: bool) -> Data:
         lambda x: widen(eyes, merge(eyes, norm(x, "ln_q", bias=norm_bias)), ("mlp.0", "mlp.2")),
         part="projector",
     )
-    return c.language.decode(insert(c.language.embed(tokens), image))
+    out: Data = c.language.decode(insert(c.language.embed(tokens), image))
+    return out
 
 
 def old_layer(c: Any, x: Data) -> Data:

@@ -45,8 +45,8 @@ class Qwen3MoE(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_topk_prob = setting("norm_topk_prob", default=False)
-    rope = rotary(positions=32768)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
+    rope: ClassVar = rotary(positions=32768)
 
     def kinds(c) -> list[tuple[str, Size]]:
         return dense_or_moe(c.dense_layers, c.n_layers)

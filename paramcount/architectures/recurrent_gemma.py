@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Weight, activate, linear
+from paramcount.flow import Data, Weight, activate, convolve, linear, to_heads
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.linear_attention import to_heads
-from paramcount.parts.state_space import convolve
 from paramcount.sizes import (
     ABSENT,
     Condition,

@@ -16,6 +16,7 @@ from paramcount.flow import (
     activate,
     attend,
     block,
+    convolve,
     fused,
     join,
     layers,
@@ -26,7 +27,6 @@ from paramcount.flow import (
 )
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.state_space import convolve
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types

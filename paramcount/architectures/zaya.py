@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Weight, activate, attend, elementwise, join, linear, norm
+from paramcount.flow import Data, Weight, activate, attend, convolve, elementwise, join, linear, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.stacked import stacked_experts
-from paramcount.parts.state_space import convolve
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rotary import rotary_width_of

@@ -27,6 +27,8 @@ else:
 
 Shape: TypeAlias = tuple[int, ...]
 
+__all__ = ["Array", "Operation", "Pass", "Shape", "Unknown", "is_known", "np", "require"]
+
 
 class Unknown:
     """A setting that nothing states, such as the activation of a zoo entry without settings."""

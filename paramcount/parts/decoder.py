@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Iterable
+from typing import ClassVar
 
 from paramcount.flow import Data, Size, layers, lookup, rms_norm
 from paramcount.parts.decoders import head
-from paramcount.sizes import Sizes
+from paramcount.sizes import Positive, Sizes, hf
 from paramcount.sizes.setting_fields import rotary, setting
 
 
@@ -15,10 +15,15 @@ class Decoder(Sizes):
     """A decoder-only language model. A subclass adds its fields and `layer`; the other methods are the usual ones."""
 
     prefix: ClassVar[str] = "model."
+    layer: ClassVar[Callable[..., Data]]  # (x) or (x, kind) to x, [n, d_model]: one layer
 
-    activation = setting("hidden_act", default="silu")
-    norm_eps = setting("rms_norm_eps", default=1e-6)
-    rope = rotary()
+    vocab_size: Positive = hf()
+    d_model: Positive = hf()
+    n_layers: Positive = hf()
+
+    activation: ClassVar = setting("hidden_act", default="silu")
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
+    rope: ClassVar = rotary()
 
     def forward(c, tokens: Data) -> Data:
         return c.decode(c.embed(tokens))
@@ -37,10 +42,6 @@ class Decoder(Sizes):
     def kinds(c) -> Iterable[tuple[Hashable, Size]] | None:
         """((kind, number of layers), ...) in order; None if all layers are alike."""
         return None
-
-    def layer(c, x: Data, kind: Any = None) -> Data:
-        """One layer, [n, d_model] to [n, d_model]."""
-        raise NotImplementedError
 
     def norm(c, x: Data, name: str) -> Data:
         return rms_norm(x, name, c.norm_eps)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import Data, Size, Weight, activate, fused, join, linear, norm, split, to_heads
+from paramcount.flow import Data, Size, Weight, activate, convolve, fused, join, linear, norm, split, to_heads
 from paramcount.parts.attentions import wide_norm
-from paramcount.parts.state_space import convolve
 
 
 def lightning_attention(c: Any, x: Data, prefix: str, *held: Weight) -> Data:

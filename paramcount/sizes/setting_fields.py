@@ -91,7 +91,7 @@ def make_rope(kind: str, base: float, parameters: Config, config: Config, positi
         return Rope(base)
     if kind == "llama3":
         low, high = parameters["low_freq_factor"], parameters["high_freq_factor"]
-        return Rope(base, kind, factor, 1.0, original, low, high)
+        return Rope(base, kind, parameters["factor"], 1.0, original, low, high)
     if kind == "yarn":
         factor = n_positions / original if factor is None else factor
         if amplitude is None:

@@ -51,7 +51,7 @@ class Route(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (logits,) = inputs
         scoring, n_active = require(self.scoring), int(self.n_active)
-        scores = {"softmax": softmax, "sigmoid": sigmoid}.get(scoring, lambda x: x)(logits)
+        scores = softmax(logits) if scoring == "softmax" else sigmoid(logits) if scoring == "sigmoid" else logits
         merit = scores + weights[0] if self.has_bias else scores
         n_groups = int(require(self.n_groups))
         if n_groups > 1:

@@ -1,0 +1,114 @@
+"""Logits of the declared flow and of the reference on the same small models: whole texts, and token by token with a cache.
+
+`python -m tests.oracle.logits MODEL_TYPE...` prints how far apart they are.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paramcount.api import load
+from paramcount.execution import run_model
+from tests.oracle import passes
+
+TOLERANCE = 2e-4  # relative to the largest logit
+TOKENS, PROMPT = 11, 5  # more than the windows of the small configs
+
+
+class Difference(NamedTuple):
+    """The largest differences, relative to the largest logit."""
+
+    whole: float  # the whole text at once
+    decoded: float  # a prompt, then token by token
+
+
+def build_reference(document: dict[str, Any], cls_name: str) -> Any:
+    """A model of the reference whose weights have no structure: no norm is all ones, no bias is zero."""
+    import torch
+
+    model = passes.build_model(document, cls_name)
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(2)
+        for name, weight in model.named_parameters():
+            weight.normal_(0, 0.1 if weight.ndim > 1 else 0.3)
+            if weight.ndim == 1 and "norm" in name and name.endswith("weight"):
+                weight.add_(1)
+        for name, buffer in model.named_buffers():
+            if "bias" in name and buffer.dtype == torch.float32:
+                buffer.normal_(0, 0.1)
+    return model
+
+
+def save_weights(model: Any) -> dict[str, Any]:
+    """The weights under the names of the checkpoint that the reference saves."""
+    from safetensors.numpy import load_file
+
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        weights = {
+            name: array.astype("float32")
+            for path in Path(folder).glob("*.safetensors")
+            for name, array in load_file(path).items()
+        }
+    return weights
+
+
+def strip_prefix(weights: Mapping[str, Any], declared: set[str], prefix: str) -> dict[str, Any]:
+    """The weights under declared names: some checkpoints have the name of the base model in front."""
+    return {name if name in declared else name.removeprefix(prefix + "."): array for name, array in weights.items()}
+
+
+def compare_logits(document: dict[str, Any], cls_name: str) -> Difference:
+    """How far the declared flow is from the reference."""
+    import numpy as np
+    import torch
+
+    model = build_reference(document, cls_name)
+    loaded = load(document)
+    sizes = loaded.settled_sizes
+    from paramcount.counting.tensors import list_tensors
+
+    declared = {
+        tensor.name.replace("{layer}", str(i)).replace("{expert}", str(j))
+        for tensor in list_tensors(sizes)
+        for i in range(99)
+        for j in range(9)
+        if i == 0 or "{layer}" in tensor.name
+        if j == 0 or "{expert}" in tensor.name
+    }
+    weights = strip_prefix(save_weights(model), declared, model.base_model_prefix)
+    ids = passes.make_token_ids(TOKENS, 1)
+    with torch.no_grad():
+        expected = model(input_ids=ids).logits[0].float().numpy()
+    tokens = ids[0].tolist()
+    whole = run_model(sizes, weights, tokens).logits
+    run = run_model(sizes, weights, tokens[:PROMPT])
+    parts = [run.logits]
+    for token in tokens[PROMPT:]:
+        run = run.append([token])
+        parts.append(run.logits)
+    largest = np.abs(expected).max()
+    decoded = np.concatenate(parts)
+    return Difference(
+        float(np.abs(whole - expected).max() / largest), float(np.abs(decoded - expected).max() / largest)
+    )
+
+
+def compare(name: str) -> Difference:
+    """The difference for a model type, or another name of `passes.CONFIGS`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return compare_logits(passes.make_document(name), passes.find_class(name))
+
+
+if __name__ == "__main__":
+    for word in sys.argv[1:]:
+        try:
+            print(f"{word:40} whole {compare(word).whole:.1e}  decoded {compare(word).decoded:.1e}")
+        except Exception as error:  # one line for each
+            print(f"{word:40} {type(error).__name__}: {str(error)[:200]}")

@@ -1,0 +1,22 @@
+"""The declared flow computes the reference's logits, for whole texts and token by token."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
+pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+
+from tests.oracle import logits
+
+pytestmark = pytest.mark.oracle
+RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encoding="utf-8").split()
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_the_flow_computes_the_logits_of_the_reference(name: str) -> None:
+    difference = logits.compare(name)
+    assert difference.whole < logits.TOLERANCE
+    assert difference.decoded < logits.TOLERANCE
