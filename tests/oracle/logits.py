@@ -50,12 +50,11 @@ def save_weights(model: Any) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
-        weights = {
+        return {
             name: array.astype("float32")
             for path in Path(folder).glob("*.safetensors")
             for name, array in load_file(path).items()
         }
-    return weights
 
 
 def strip_prefix(weights: Mapping[str, Any], declared: set[str], prefix: str) -> dict[str, Any]:
