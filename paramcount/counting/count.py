@@ -233,7 +233,7 @@ def build_count(sums: Sums, sizes: Sizes, id: str, head: bool, **facts: Any) -> 
         components[overview] += n
         active_components[overview] += active
         parts[part] += n
-        if name != overview:
+        if name != overview and n != 0:  # whether a kind without layers is listed would depend on the cache
             details[name] = details.get(name, 0) + n
     legacy = sum(prod(shape) * copies for _, shape, copies in sizes.legacy_buffers())
     return Count(

@@ -21,7 +21,7 @@ from paramcount.sizes import Sizes, inner_configs
 WALKS_BEFORE_DERIVING = 2  # deriving polynomials pays off from the third config of a structure
 NO_POLYNOMIALS = -1  # the structure depends on the value of a size
 STRUCTURE_ERRORS = (ParamcountError, TypeError, AttributeError)  # raised if a declaration branches on a symbol
-MAX_STRUCTURES = 2000
+MAX_STRUCTURES = 5000  # about 6 KB each
 EXCLUDED = ("buffer", "mtp", "mtp_buffer", "mtp_copy")  # not included in the total
 
 Sum = tuple[Size, Size]  # parameters, and those of them that are active
