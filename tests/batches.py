@@ -20,11 +20,13 @@ def in_batches(
     *,
     ids: Callable[[Any], object] | None = None,
     size: int = 40,
+    grouped: bool = False,
 ) -> Callable[[Test], Test]:
     """Parametrize a test like `pytest.mark.parametrize`, with up to `size` cases per item.
 
     All cases of a batch run, and every failure is reported with the id of its case. The cases of a batch share their
-    fixtures. Marked cases, such as exhaustive ones, have batches of their own.
+    fixtures. Marked cases, such as exhaustive ones, have batches of their own. `grouped`: the tests of a module with
+    the same cases run batch by batch, so that they can share a small cache.
     """
     arguments = (names,) if isinstance(names, str) else tuple(names)
     groups: dict[str, tuple[Collection[Any], list[Case]]] = {}
@@ -65,7 +67,7 @@ def in_batches(
         others = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in others]
         run_batch.__signature__ = signature.replace(parameters=[batch, *others])  # type: ignore[attr-defined]
         del run_batch.__wrapped__
-        parametrized: Test = pytest.mark.parametrize("batch", batches)(run_batch)
+        parametrized: Test = pytest.mark.parametrize("batch", batches, scope="module" if grouped else None)(run_batch)
         return parametrized
 
     return decorate

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -67,13 +68,18 @@ def list_models() -> list[Any]:
 MODELS = list_models()
 
 
+@lru_cache(maxsize=300)  # the traces of one batch of models
+def trace_once(model: zoo.Model, options: TraceOptions) -> Trace:
+    return trace_model(model, options)
+
+
 def list_traces(model: zoo.Model) -> list[Trace]:
     """The traces of every input that the model can process."""
     found = []
     options = [*WAYS, TraceOptions(2, batch=3, source=4)] if has_encoder_input(model) else WAYS
     for asked in options:
         try:
-            found.append(trace_model(model, asked))
+            found.append(trace_once(model, asked))
         except ParamcountError as error:
             if "position embedding" not in str(error) and "no KV cache" not in str(error):
                 raise
@@ -85,7 +91,7 @@ def count_elements(shape: Shape) -> int | None:
     return None if any(isinstance(n, str) for n in shape) else prod(n for n in shape if isinstance(n, int))
 
 
-@in_batches("model", MODELS, size=20)
+@in_batches("model", MODELS, size=20, grouped=True)
 def test_the_inner_dimensions_of_every_product_are_equal(model: zoo.Model) -> None:
     for found in list_traces(model):
         for step in found.steps:
@@ -105,7 +111,7 @@ def nesting_depth(step: Step) -> int:
     return sum(scope.axis != "layer" for scope in step.scopes)
 
 
-@in_batches("model", MODELS, size=20)
+@in_batches("model", MODELS, size=20, grouped=True)
 def test_the_inputs_of_a_step_are_the_outputs_of_the_steps_that_it_reads(model: zoo.Model) -> None:
     for found in list_traces(model):
         for i, step in enumerate(found.steps):
@@ -123,7 +129,7 @@ def test_the_inputs_of_a_step_are_the_outputs_of_the_steps_that_it_reads(model: 
             assert [shape for shape in taken if shape not in given] == []
 
 
-@in_batches("model", MODELS, size=20)
+@in_batches("model", MODELS, size=20, grouped=True)
 def test_steps_after_the_last_position_depend_on_it(model: zoo.Model) -> None:
     for found in list_traces(model):
         behind: set[int] = set()
@@ -134,9 +140,9 @@ def test_steps_after_the_last_position_depend_on_it(model: zoo.Model) -> None:
                 behind.add(i)
 
 
-@in_batches("model", MODELS, size=20)
+@in_batches("model", MODELS, size=20, grouped=True)
 def test_a_batch_has_the_same_steps_with_a_batch_axis(model: zoo.Model) -> None:
-    one, three = trace_model(model, TraceOptions(5)), trace_model(model, TraceOptions(5, batch=3))
+    one, three = trace_once(model, TraceOptions(5)), trace_once(model, TraceOptions(5, batch=3))
     assert [(step.op, step.name, step.reads) for step in three.steps] == [
         (step.op, step.name, step.reads) for step in one.steps
     ]
@@ -153,15 +159,15 @@ def test_a_batch_has_the_same_steps_with_a_batch_axis(model: zoo.Model) -> None:
     assert (three.cache, three.attention_scores) == (one.cache, one.attention_scores)  # of one text
 
 
-@in_batches("model", MODELS, size=20)
+@in_batches("model", MODELS, size=20, grouped=True)
 def test_decoding_uses_the_weights_that_a_prompt_uses(model: zoo.Model) -> None:
     """But those of what went in before: another text, a picture."""
     try:
-        after = {held.name for step in trace_model(model, TraceOptions(1, past=6)).steps for held in step.weights}
+        after = {held.name for step in trace_once(model, TraceOptions(1, past=6)).steps for held in step.weights}
     except ParamcountError as error:
         assert "no KV cache" in str(error)  # noqa: PT017
         return
-    every = {held.name: step for step in trace_model(model, TraceOptions(5)).steps for held in step.weights}
+    every = {held.name: step for step in trace_once(model, TraceOptions(5)).steps for held in step.weights}
     assert after <= set(every)
     beside = {"encoder", "vision", "audio", "projector"}
     crossed = [
@@ -172,18 +178,18 @@ def test_decoding_uses_the_weights_that_a_prompt_uses(model: zoo.Model) -> None:
     assert crossed == []
 
 
-@in_batches("model", MODELS, size=20)
+@in_batches("model", MODELS, size=20, grouped=True)
 def test_the_cache_after_a_text_is_the_cache_that_decoding_reads(model: zoo.Model) -> None:
     longest = 100  # more than any text here
     source = longest if has_encoder_input(model) else None
     try:
-        after = trace_model(model, TraceOptions(1, past=6, source=source))
+        after = trace_once(model, TraceOptions(1, past=6, source=source))
     except ParamcountError as error:
         assert "no KV cache" in str(error)  # noqa: PT017
         return
     text, longer = (
-        trace_model(model, TraceOptions(6, source=source)),
-        trace_model(model, TraceOptions(7, source=source)),
+        trace_once(model, TraceOptions(6, source=source)),
+        trace_once(model, TraceOptions(7, source=source)),
     )
     assert after.cache == longer.cache
     assert [kept.grows for kept in text.cache] == [kept.grows for kept in longer.cache]
@@ -198,18 +204,18 @@ def test_the_cache_after_a_text_is_the_cache_that_decoding_reads(model: zoo.Mode
     assert found == expected
 
 
-@in_batches("model", MODELS, size=40)
+@in_batches("model", MODELS, size=20, grouped=True)
 def test_every_declared_weight_is_in_one_step(model: zoo.Model) -> None:
     out, part = next(iter(list_flows(model.sizes, model.reading.head)))
     declared = Counter(record.name for record in list_weights(out, part))
-    found = trace_model(model, TraceOptions(5))
+    found = trace_once(model, TraceOptions(5))
     assert Counter(held.name for step in found.steps for held in step.weights) == declared
 
 
-@in_batches("model", MODELS, size=40)
+@in_batches("model", MODELS, size=20, grouped=True)
 def test_the_weights_of_the_steps_sum_to_the_total(model: zoo.Model) -> None:
     total = 0
-    for step in trace_model(model, TraceOptions(5)).steps:
+    for step in trace_once(model, TraceOptions(5)).steps:
         copies = prod(scope.copies for scope in step.scopes)
         for held in step.weights:
             if held.role == "parameter" and held.tied_to is None:
@@ -217,7 +223,7 @@ def test_the_weights_of_the_steps_sum_to_the_total(model: zoo.Model) -> None:
     assert total == count_model(model).total
 
 
-@in_batches("model", MODELS, size=40)
+@in_batches("model", MODELS, size=20, grouped=True)
 def test_stored_shapes_in_a_trace_are_those_of_the_count(model: zoo.Model) -> None:
     """Also if the experts' matrices are one tensor: [experts, in, out], [experts, out, in] or, in DBRX, [experts *
     d_ff, d_model].
@@ -225,16 +231,16 @@ def test_stored_shapes_in_a_trace_are_those_of_the_count(model: zoo.Model) -> No
     declared = Counter[tuple[str, Shape]]((tensor.name, tensor.shape) for tensor in count_model(model).tensors)
     found = Counter[tuple[str, Shape]](
         (held.name, held.stored)
-        for step in trace_model(model, TraceOptions(5)).steps
+        for step in trace_once(model, TraceOptions(5)).steps
         for held in step.weights
         if 0 not in held.stored
     )
     assert found - declared == Counter()
 
 
-@in_batches("model", MODELS, size=40)
+@in_batches("model", MODELS, size=20, grouped=True)
 def test_the_multiplied_shape_of_an_expert_is_its_share_of_the_stored_tensor(model: zoo.Model) -> None:
-    for step in trace_model(model, TraceOptions(5)).steps:
+    for step in trace_once(model, TraceOptions(5)).steps:
         for held in step.weights:
             stacked = prod(map(int, held.stored)) != prod(map(int, held.shape))
             experts = [scope.copies for scope in step.scopes if scope.axis == "expert"]
@@ -250,7 +256,7 @@ def test_exactly_these_operations_are_not_described() -> None:
         for name, facts in MODEL_TYPES.items()
     ]
     for model in map(load, documents):
-        for step in trace_model(model, TraceOptions(5)).steps:
+        for step in trace_once(model, TraceOptions(5)).steps:
             if step.note == "not described":
                 found.setdefault(step.op, set()).add(str(model.architecture))
     assert found == NOT_TRACED
