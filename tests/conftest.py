@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,15 +18,17 @@ from tests.running import Run, Runner
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(autouse=True)
-def _no_cache_of_this_machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HOME", str(Path(tmp_path_factory.getbasetemp()) / "no-cache"))
-    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+@pytest.fixture(autouse=True, scope="session")
+def _no_cache_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HOME", str(Path(tmp_path_factory.getbasetemp()) / "no-cache"))
+        patch.delenv("HF_HUB_CACHE", raising=False)
+        patch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+        yield
 
 
-@pytest.fixture(autouse=True)
-def _no_device_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _no_device_is_replaced() -> Iterator[None]:
     """A defect, or a mutant of the writer, must not put a file in the place of /dev/null: root may do that."""
     replace = os.replace
 
@@ -33,7 +37,15 @@ def _no_device_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not Path(target).is_relative_to("/dev")
         replace(source, target)
 
-    monkeypatch.setattr(os, "replace", replace_file)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", replace_file)
+        yield
+
+
+def pytest_collection_finish() -> None:
+    """What is collected lives to the end, so the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

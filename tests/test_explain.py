@@ -60,7 +60,7 @@ def load_case(id: str) -> zoo.Model:
 # ---- every model, every architecture
 
 
-@in_batches("id", MORE, size=30)
+@in_batches("id", MORE, size=30, grouped=True)
 def test_each_printed_value_equals_its_printed_formula_and_arithmetic(id: str) -> None:
     explanation = explain_case(id)
     page = parse_page(render_text(explanation, 80))
@@ -72,7 +72,7 @@ def test_each_printed_value_equals_its_printed_formula_and_arithmetic(id: str) -
         assert evaluate_text(sum_, {}) == value, what
 
 
-@in_batches("id", EVERY, size=60)
+@in_batches("id", EVERY, size=30, grouped=True)
 def test_each_value_equals_its_latex_formula(id: str) -> None:
     explanation = explain_case(id)
     sizes = {size.name: size.value for size in explanation.sizes}
@@ -81,7 +81,7 @@ def test_each_value_equals_its_latex_formula(id: str) -> None:
             assert evaluate_latex(line.latex, sizes) == evaluate_latex(line.latex_numbers, {}) == line.value
 
 
-@in_batches("id", EVERY, size=60)
+@in_batches("id", EVERY, size=30, grouped=True)
 def test_components_sum_to_the_total_and_inactive_experts_explain_the_active_count(id: str) -> None:
     loaded = load_case(id)
     explanation, count = explain_case(id), count_model(loaded)
@@ -105,7 +105,7 @@ def test_components_sum_to_the_total_and_inactive_experts_explain_the_active_cou
     }
 
 
-@in_batches("id", EVERY, size=60)
+@in_batches("id", EVERY, size=30, grouped=True)
 def test_a_page_fits_80_columns_except_for_tensor_names(id: str) -> None:
     explanation = explain_case(id)
     names = tuple(line.detail for line in explanation.lines if "." in line.detail)
@@ -113,7 +113,7 @@ def test_a_page_fits_80_columns_except_for_tensor_names(id: str) -> None:
         assert len(row) <= 80 or row.strip().startswith(names)
 
 
-@in_batches("id", EVERY, size=30)
+@in_batches("id", EVERY, size=30, grouped=True)
 def test_layers_and_weights_outside_layers_sum_to_the_total(id: str) -> None:
     loaded = load_case(id)
     found = walk_model(loaded.sizes, loaded.reading.head)
@@ -136,7 +136,7 @@ def test_the_name_of_a_stack_is_the_prefix_of_its_tensors() -> None:
             ] == []
 
 
-@in_batches("id", EVERY, size=40)
+@in_batches("id", EVERY, size=30, grouped=True)
 def test_heads_and_shared_weights_sum_to_the_attention_of_a_layer(id: str) -> None:
     loaded = load_case(id)
     found = walk_model(loaded.sizes, loaded.reading.head)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -372,7 +371,7 @@ def test_a_model_with_few_positions_is_traced_with_fewer_tokens() -> None:
     assert "The forward pass of 3 tokens" in text and "not traced" not in text
 
 
-def test_ten_models_take_seconds() -> None:
+def test_a_report_on_ten_models_is_small() -> None:
     models = [
         "gpt2-xl",
         "llama-3.1-405b",
@@ -385,9 +384,7 @@ def test_ten_models_take_seconds() -> None:
         "kimi-k2",
         "gemma-3-1b",
     ]
-    before = time.process_time()
     html = report(models)
-    assert time.process_time() - before < 10
     assert len(html) < 10 * 300_000
 
 
