@@ -15,6 +15,7 @@ class Decoder(Sizes):
     """A decoder-only language model. A subclass adds its fields and `layer`; the other methods are the usual ones."""
 
     prefix: ClassVar[str] = "model."
+    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "norm")  # of the embedding, layers and last norm
     layer: ClassVar[Callable[..., Data]]  # (x) or (x, kind) to x, [n, d_model]: one layer
 
     vocab_size: Positive = hf()
@@ -32,12 +33,13 @@ class Decoder(Sizes):
         """Embedded tokens [n, d_model] to logits [n, vocab_size]."""
         kinds = c.kinds()
         body = (lambda kind, x: c.layer(x)) if kinds is None else (lambda kind, x: c.layer(x, kind))
-        x = layers(x, c.prefix + "layers.{layer}.", [("layer", c.n_layers)] if kinds is None else kinds, body)
-        return c.head(c.norm(x, c.prefix + "norm"))
+        _, stack, last_norm = c.names
+        x = layers(x, f"{c.prefix}{stack}.{{layer}}.", [("layer", c.n_layers)] if kinds is None else kinds, body)
+        return c.head(c.norm(x, c.prefix + last_norm))
 
     def embed(c, tokens: Data) -> Data:
         """Token ids [n] to vectors [n, d_model]."""
-        return lookup(tokens, c.prefix + "embed_tokens.weight", "embedding", c.vocab_size, c.d_model)
+        return lookup(tokens, f"{c.prefix}{c.names[0]}.weight", "embedding", c.vocab_size, c.d_model)
 
     def kinds(c) -> Iterable[tuple[Hashable, Size]] | None:
         """((kind, number of layers), ...) in order; None if all layers are alike."""
@@ -48,4 +50,4 @@ class Decoder(Sizes):
 
     def head(c, x: Data) -> Data:
         """Hidden states to logits, through the token embedding if it is tied."""
-        return head(c, x, c.prefix + "embed_tokens.weight")
+        return head(c, x, f"{c.prefix}{c.names[0]}.weight")
