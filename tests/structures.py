@@ -5,13 +5,15 @@ The others, whose structure is the same, are tried under -m exhaustive.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 import pytest
 
 from paramcount import zoo
+from paramcount.sizes import Sizes
 
 ZOO = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 
@@ -33,3 +35,38 @@ def pick_structures(ids: Iterable[str] = ZOO) -> list[Any]:
         parameters.append(pytest.param(id, id=id, marks=marks))
         picked.add(architecture)
     return parameters
+
+
+def pick_distinct(ids: Iterable[str]) -> list[str]:
+    """The first zoo model of each structure.
+
+    Two models have the same structure if they have the same architecture, flags and optional sizes, and if the same
+    sizes are equal, so that a condition that compares sizes holds for both or for neither.
+    """
+    return list({structure_key(id): id for id in reversed(list(ids))}.values())[::-1]
+
+
+@cache
+def structure_key(id: str) -> tuple[object, ...]:
+    model = zoo.load_entry(id)
+    values = dict(list_fields(model.sizes))
+    sizes = {name: value for name, value in values.items() if type(value) is int}
+    flags = [
+        (name, bool(value) if isinstance(value, tuple) else str(value))
+        for name, value in values.items()
+        if name not in sizes
+    ]
+    equal = [(a, b) for a, b in combinations(sizes, 2) if sizes[a] == sizes[b]]
+    zero = [name for name, value in sizes.items() if value == 0]
+    square = sizes.get("n_heads", 0) * sizes.get("d_head", 0) == sizes["d_model"]
+    return model.architecture, tuple(flags), tuple(equal), tuple(zero), square
+
+
+def list_fields(sizes: Sizes, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """(path, value) of every field, those of parts included."""
+    for name in type(sizes).model_fields:
+        value = getattr(sizes, name)
+        if isinstance(value, Sizes):
+            yield from list_fields(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
