@@ -27,29 +27,52 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ("args", "message"),
     [
         (["gpt2-small", "--csv", "--json"], "two output formats: csv and json (expected one of them)"),
-        (["gpt2-small", "--format", "html", "--markdown"], "two output formats: html and markdown (expected one of them)"),
-        (["gpt2-small", "--format", "nonsense"], "--format: unknown value 'nonsense' (expected table, markdown, csv, json, latex or html)"),
+        (
+            ["gpt2-small", "--format", "html", "--markdown"],
+            "two output formats: html and markdown (expected one of them)",
+        ),
+        (
+            ["gpt2-small", "--format", "nonsense"],
+            "--format: unknown value 'nonsense' (expected table, markdown, csv, json, latex or html)",
+        ),
         (["gpt2-small", "--format"], "--format requires a value"),
         (["gpt2-small", "--csv=yes"], "--csv takes no value"),
-        (["gpt2-small", "--format", "jsno"], "--format: unknown value 'jsno' (expected table, markdown, csv, json, latex or html); did you mean json?"),
+        (
+            ["gpt2-small", "--format", "jsno"],
+            "--format: unknown value 'jsno' (expected table, markdown, csv, json, latex or html); did you mean json?",
+        ),
         (["trace", "gpt2-small", "--tokens", "many"], "--tokens: 'many' is not a valid integer"),
         (["draw", "gpt2-small", "gpt2-xl"], "unexpected argument 'gpt2-xl'; run `paramcount draw --help`"),
-        (["gpt2-small", "-o", "out.cvs"], "-o: unknown extension '.cvs' (expected .txt, .md, .markdown, .csv, .json, .tex, .html or .htm, or --format); "
-         "did you mean .csv?"),
-        (["gpt2-small", "-o", "out"], "-o: missing extension (expected .txt, .md, .markdown, .csv, .json, .tex, .html or .htm, or --format)"),
+        (
+            ["gpt2-small", "-o", "out.cvs"],
+            "-o: unknown extension '.cvs' (expected .txt, .md, .markdown, .csv, .json, .tex, .html or .htm, or "
+            "--format); "
+            "did you mean .csv?",
+        ),
+        (
+            ["gpt2-small", "-o", "out"],
+            "-o: missing extension (expected .txt, .md, .markdown, .csv, .json, .tex, .html or .htm, or --format)",
+        ),
         (["gpt2-small", "--jsno"], "unknown option --jsno; did you mean --json?"),
         (["--jsno"], "unknown option --jsno; did you mean --json?"),
         (["show", "gpt2-small", "-x"], "unknown option -x (expected an option that `paramcount show --help` lists)"),
         (["show"], "missing argument MODEL; run `paramcount show --help`"),
         (["--"], "missing argument MODEL; run `paramcount show --help`"),
         (["compare"], "missing argument MODEL...; run `paramcount compare --help`"),
-        (["verify", "gpt2-small", "gpt2-xl"], "gpt2-xl: no such file or directory (expected the path of a checkpoint; `paramcount diff` compares two models)"),
+        (
+            ["verify", "gpt2-small", "gpt2-xl"],
+            "gpt2-xl: no such file or directory (expected the path of a checkpoint; `paramcount diff` compares two "
+            "models)",
+        ),
         (["docs", "terms", "a", "b", "c"], "unexpected arguments 'a', 'b', 'c'; run `paramcount docs --help`"),
         (["--versoin"], "unknown option --versoin; did you mean --version or --json?"),
         (["--version=3"], "--version takes no value"),
         (["gpt2-small", "-o"], "-o requires a value"),
-        (["list", "llamas"], "unknown family 'llamas' (expected a family such as qwen, or a model that `paramcount list` lists); "
-         "did you mean llama, llama-7b or tinyllama?"),
+        (
+            ["list", "llamas"],
+            "unknown family 'llamas' (expected a family such as qwen, or a model that `paramcount list` lists); "
+            "did you mean llama, llama-7b or tinyllama?",
+        ),
     ],
 )  # fmt: skip
 def test_an_invalid_option_is_an_error(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

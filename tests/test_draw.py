@@ -631,7 +631,8 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
     done = run("draw", str(tmp_path / "config.json"), "-o", str(tmp_path / "out.svg"))
     assert (done.code, done.err) == (
         0,
-        f"warning: ignored conv_kernel_size (looks like a size, but LlamaForCausalLM does not use it)\nwarning: {MISSING}\n",
+        "warning: ignored conv_kernel_size (looks like a size, but LlamaForCausalLM does not use it)\nwarning: "
+        f"{MISSING}\n",
     )
 
 
@@ -639,7 +640,10 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
     ("args", "message"),
     [
         (["gpt2-small", "-o", "x.pdf"], "-o: unknown extension '.pdf' (expected .svg, .html, .htm or .png)"),
-        (["gpt2-small", "-o", "x.sgv"], "-o: unknown extension '.sgv' (expected .svg, .html, .htm or .png); did you mean .svg?"),
+        (
+            ["gpt2-small", "-o", "x.sgv"],
+            "-o: unknown extension '.sgv' (expected .svg, .html, .htm or .png); did you mean .svg?",
+        ),
         (["gpt2-small", "-o", "x"], "-o: missing extension (expected .svg, .html, .htm or .png)"),
         (["gpt2-small", "-o", "nowhere/x.svg"], "-o nowhere/x.svg: cannot be written: No such file or directory"),
         (["gpt2-small", "-o", "x.svg", "--layer", "12"], "gpt2-small: layer 12 does not exist (expected 0–11)"),
@@ -647,10 +651,20 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
         (["gpt2-small", "-o", "x.svg", "--layer", "first"], "--layer: 'first' is not a valid integer"),
         (["gpt2-small", "-o", "x.svg", "--tokens", "0"], "tokens = 0 (expected an integer from 1 to 1,000,000,000)"),
         (["gpt2-small", "-o", "x.svg", "--tokens", "-5"], "tokens = -5 (expected an integer from 1 to 1,000,000,000)"),
-        (["gpt2-small", "-o", "x.svg", "--tokens", "1025"], "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)"),
-        (["gpt2-smal", "-o", "x.svg"], "unknown model 'gpt2-smal' (expected a name from `paramcount list`, or a path such as ./model.yaml); did you mean gpt2-small, gpt-3-small or gpt2-xl?"),
+        (
+            ["gpt2-small", "-o", "x.svg", "--tokens", "1025"],
+            "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)",
+        ),
+        (
+            ["gpt2-smal", "-o", "x.svg"],
+            "unknown model 'gpt2-smal' (expected a name from `paramcount list`, or a path such as ./model.yaml); did "
+            "you mean gpt2-small, gpt-3-small or gpt2-xl?",
+        ),
         (["gpt2-small", "gpt2-xl", "-o", "x.svg"], "unexpected argument 'gpt2-xl'; run `paramcount draw --help`"),
-        (["gpt2-small", "-o", "x.svg", "--set", "n_layers=0"], "gpt2-small: n_layers = 0 (expected a positive integer)"),
+        (
+            ["gpt2-small", "-o", "x.svg", "--set", "n_layers=0"],
+            "gpt2-small: n_layers = 0 (expected a positive integer)",
+        ),
     ],
 )  # fmt: skip
 def test_bad_input_is_an_error_of_one_line(

@@ -1,8 +1,8 @@
-"""The forward pass of a model as a flow: data passes through operations, and an operation holds the weights that it reads.
+"""The forward pass of a model as a flow: data passes through operations, which own the weights they read.
 
-A declaration (`paramcount.architectures`) builds the flow; every other package reads it: counts read the weights; traces,
-drawings and execution read the operations. A declaration only adds, subtracts and multiplies sizes, so it serves ints, int64
-arrays and symbols alike. This package knows nothing of configs, names or files.
+A declaration (`paramcount.architectures`) builds the flow; every other package reads it: counts read the weights;
+traces, drawings and execution read the operations. A declaration only adds, subtracts and multiplies sizes, so it works
+with ints, int64 arrays and symbols alike. This package knows nothing of configs, names or files.
 """
 
 from paramcount.flow import operations
@@ -29,6 +29,24 @@ def elementwise(x: Data, op: str, name: str, component: str, *shape: Size, role:
 
 
 __all__ = [
-    *operations.__all__, "Body", "Data", "Repeat", "Size", "Step", "Unknown", "Unreachable", "Weight", "WeightRecord", "Width",
-    "check_same_shape", "elementwise", "is_known", "last_size", "list_steps", "list_weights", "multiply", "require", "sum_parameters",
-]  # fmt: skip
+    *operations.__all__,
+    "Body",
+    "Data",
+    "Repeat",
+    "Size",
+    "Step",
+    "Unknown",
+    "Unreachable",
+    "Weight",
+    "WeightRecord",
+    "Width",
+    "check_same_shape",
+    "elementwise",
+    "is_known",
+    "last_size",
+    "list_steps",
+    "list_weights",
+    "multiply",
+    "require",
+    "sum_parameters",
+]

@@ -103,7 +103,7 @@ def mixture(
 
 
 def shared_experts(c: Any, x: Data, prefix: str, *, bias: bool = False) -> Data:
-    """The experts that every token uses, stored as one gated MLP with the hidden size of all n_shared_experts of them."""
+    """The experts that every token uses, stored as one gated MLP that is n_shared_experts times as wide."""
     width, activation = c.n_shared_experts * c.d_expert, get_setting(c, "activation")
     return gated_mlp(x, prefix + "shared_experts.", "shared_experts", width, activation=activation, bias=bias)
 

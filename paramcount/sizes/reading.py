@@ -26,7 +26,10 @@ class Reading(NamedTuple):
 
 
 def add_settings(sizes: Sizes, document: Mapping[str, Any]) -> Sizes:
-    """The same sizes with the settings in a config.json, inner configs included. One that cannot be read stays unknown."""
+    """The same sizes with the settings in a config.json, inner configs included.
+
+    A setting that cannot be read stays unknown.
+    """
     cls = type(sizes)
     config = get_section(document, cls.section)
     values: dict[str, Any] = {}

@@ -41,10 +41,40 @@ __all__ = ["file"]
 
 VALID = [
     make_file([pack_item(f"s{kind}", kind, bytes(size)) for kind, size in ((0, 1), (1, 1), (2, 2), (3, 2), (4, 4), (5, 4), (6, 4), (7, 1), (8, 8), (10, 8), (11, 8), (12, 8))], [X], 32),
-    make_file([pack_item("general.architecture", STRING, pack_string("llama")), pack_item(ALIGNED, UINT32, pack_u32(64))], [pack_tensor_info("x", [3]), pack_tensor_info("y", [2, 2], F16, 64)], 72, alignment=64),
-    make_file([pack_array("t", STRING, 3, pack_string("a") + pack_string("") + pack_string("bc")), pack_array("n", INT32, 2, bytes(8))], [pack_tensor_info("blk.0.attn_q.weight", [32, 2], Q4_0), pack_tensor_info("z", [8], I8, 64)], 72),
-    make_file([], [pack_tensor_info("a", [256], Q4_K), pack_tensor_info("b", [1, 2, 1, 2], F32, 160), pack_tensor_info("c", [], F32, 192), pack_tensor_info("d", [0], F32, 224), pack_tensor_info("e", [4], F32, 224)], 240),
-    make_file([pack_item("split.no", UINT16, b"\1\0"), pack_item("split.count", UINT16, b"\2\0"), pack_item("split.tensors.count", INT32, pack_u32(3))], [X], 32),
+    make_file(
+        [pack_item("general.architecture", STRING, pack_string("llama")), pack_item(ALIGNED, UINT32, pack_u32(64))],
+        [pack_tensor_info("x", [3]), pack_tensor_info("y", [2, 2], F16, 64)],
+        72,
+        alignment=64,
+    ),
+    make_file(
+        [
+            pack_array("t", STRING, 3, pack_string("a") + pack_string("") + pack_string("bc")),
+            pack_array("n", INT32, 2, bytes(8)),
+        ],
+        [pack_tensor_info("blk.0.attn_q.weight", [32, 2], Q4_0), pack_tensor_info("z", [8], I8, 64)],
+        72,
+    ),
+    make_file(
+        [],
+        [
+            pack_tensor_info("a", [256], Q4_K),
+            pack_tensor_info("b", [1, 2, 1, 2], F32, 160),
+            pack_tensor_info("c", [], F32, 192),
+            pack_tensor_info("d", [0], F32, 224),
+            pack_tensor_info("e", [4], F32, 224),
+        ],
+        240,
+    ),
+    make_file(
+        [
+            pack_item("split.no", UINT16, b"\1\0"),
+            pack_item("split.count", UINT16, b"\2\0"),
+            pack_item("split.tensors.count", INT32, pack_u32(3)),
+        ],
+        [X],
+        32,
+    ),
 ]  # fmt: skip
 NUMBERS = (*range(17), 24, 30, 31, 32, 33, 39, 42, 43, 64, 96, 255, 256, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53, 2**62, 2**63 - 1, 2**63, MOST - 7, MOST)  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Logits of the declared flow and of the reference on the same small models: whole texts, and token by token with a cache.
+"""Logits of the declared flow and of the reference: whole texts, and token by token with a cache.
 
 `python -m tests.oracle.logits MODEL_TYPE...` prints how far apart they are.
 """

@@ -51,7 +51,9 @@ OWN_OTHERWISE = {
 # Saved with more than any layer reads, or with less than it needs.
 OTHERWISE = {
     "marian": "sinusoids are left out",
-    "olmo_hybrid": "convolutions of q, k and v are cut into equal parts though they are not: the reference could not load them",
+    "olmo_hybrid": (
+        "convolutions of q, k and v are cut into equal parts though they are not: the reference could not load them"
+    ),
 }
 # Whose config.json is saved as another than it was given as: verified against what was given.
 READ_OTHERWISE = {

@@ -122,7 +122,9 @@ def freeze() -> None:
         logits = load_weights(model, arrays)(torch.tensor([TOKENS])).logits[0].tolist()
     versions = f"transformers {transformers.__version__}, torch {torch.__version__}"
     header = {
-        "what": f"logits of the reference GPT2LMHeadModel in float64 ({versions}); made by tests/oracle/test_gpt2_logits.py",
+        "what": (
+            f"logits of the reference GPT2LMHeadModel in float64 ({versions}); made by tests/oracle/test_gpt2_logits.py"
+        ),
         "weights": FORMULA,
         "sizes": vars(TINY),
         "arrays": {name: array.shape for name, array in arrays.items()},

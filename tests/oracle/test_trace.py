@@ -56,7 +56,10 @@ DIFFERENT = {
     "longt5.LongT5EncoderModel": "blocks of tokens",
     "minimax": "its reference shows patterns of attention without a softmax too",
     "mllama": "without a picture the reference leaves layers out; its language model is among CONFIGS",
-    "mllama_text_model": "its first layer may look at a picture, and the reference asks that one how much is kept; MllamaForCausalLM is among CONFIGS",
+    "mllama_text_model": (
+        "its first layer may look at a picture, and the reference asks that one how much is kept; MllamaForCausalLM "
+        "is among CONFIGS"
+    ),
     "openai-gpt": "the reference keeps nothing: every token sends the whole text through again",
     "prophetnet": "streams, which the trace leaves as a word",
     "prophetnet.ProphetNetForCausalLM": "streams",

@@ -1,5 +1,6 @@
-"""The closed vocabulary of operations. Each is one class with its parameters, cost and computation, beside the function that
-declarations call. Adding an operation means adding one class."""
+"""The closed vocabulary of operations.
+
+Each is one class with its parameters, cost and computation, beside the function that declarations call. Adding an operation means adding one class."""
 
 from paramcount.flow.graph import Add, Multiply, Undescribed
 from paramcount.flow.operation import Operation

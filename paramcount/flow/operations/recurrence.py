@@ -14,7 +14,10 @@ from paramcount.flow.operations.elementwise import softplus
 
 @dataclass(frozen=True, slots=True)
 class Convolve(Operation):
-    """Each channel over the last d_conv tokens, stored [channels, 1, d_conv]. It keeps its last inputs, [channels, d_conv - 1]."""
+    """Each channel over the last d_conv tokens, stored [channels, 1, d_conv].
+
+    It keeps its last inputs: [channels, d_conv - 1].
+    """
 
     name: ClassVar[str] = "convolve"
     channels: Size

@@ -33,8 +33,8 @@ def block(
 ) -> Data:
     """A named block.
 
-    `part`: part of the model for its weights. `tied_to`: prefix of the block whose weights this one reuses. `root`: the block
-    is a model of its own, so absolute weight names start at its prefix. `moved`: (old, new) prefixes to rename weights.
+    `part`: part of the model for its weights. `tied_to`: prefix of the block whose weights this one reuses. `root`: the
+    block is a model of its own, so absolute weight names start at its prefix. `moved`: (old, new) prefixes to rename weights.
     """
     inputs = tuple(Data(INPUT, (), r.shape) for r in (x, *reads))
     out = body(*inputs)
@@ -44,7 +44,10 @@ def block(
 
 @dataclass(frozen=True, slots=True)
 class Experts(Operation):
-    """The sum of the chosen experts' outputs, weighted by the router. Its second input: weights [n, experts], 0 if not chosen."""
+    """The sum of the chosen experts' outputs, weighted by the router.
+
+    Its second input: weights [n, experts], 0 if not chosen.
+    """
 
     name: ClassVar[str] = "experts"
     weighted: Literal["output", "input"] = "output"  # which of them the weight of an expert multiplies
@@ -66,8 +69,8 @@ def experts(
 ) -> Data:
     """`count` experts with the same body, `active` of them per token.
 
-    `at_least`: minimum number of active experts, if it varies. `stacked`: the checkpoint stores one tensor for all experts,
-    with a leading expert axis. `merged`: stored as one tensor, concatenated along the first axis. `first`: index of the
+    `at_least`: minimum number of active experts, if it varies. `stacked`: the checkpoint stores one tensor for all
+    experts, with a leading expert axis. `merged`: stored as one tensor, concatenated along the first axis. `first`: index of the
     first expert.
     """
     inner = Data(INPUT, (), x.shape)
@@ -98,8 +101,9 @@ def layers(
 ) -> Data:
     """A stack of layers; `body` declares each kind of layer once.
 
-    `kinds`: ((kind, number of layers), ...) in order; kinds may recur. `reads`: further inputs of every layer, such as the
-    encoder's output. `carry`: sizes of further values that each layer passes to the next. `first`: index of the first layer.
+    `kinds`: ((kind, number of layers), ...) in order; kinds may recur. `reads`: further inputs of every layer, such as
+    the encoder's output. `carry`: sizes of further values that each layer passes to the next. `first`: index of the
+    first layer.
     """
     runs: dict[Hashable, list[tuple[Size, Size]]] = {}
     index, last = first, None
