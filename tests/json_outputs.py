@@ -69,7 +69,7 @@ def command_lines(folder: Path) -> list[list[str]]:
     lines += [
         ["trace", "jamba-v0.1", "--decode", "--past", "9"],
         ["trace", "gpt2-small", "--pad", "16"],
-        ["verify", "gpt2-small", "--set", "n_layers=2"],
+        ["verify", "gpt2-small", "--set", "n_layers=2", "--set", "vocab_size=100"],
     ]
     for name in CONFIGS:
         config = json.loads((DATA / "config_truth" / f"{name}.json").read_text(encoding="utf-8"))["config"]

@@ -43,13 +43,16 @@ def pick_distinct(ids: Iterable[str]) -> list[str]:
     Two models have the same structure if they have the same architecture, flags and optional sizes, and if the same
     sizes are equal, so that a condition that compares sizes holds for both or for neither.
     """
-    return list({structure_key(id): id for id in reversed(list(ids))}.values())[::-1]
+    first: dict[tuple[object, ...], str] = {}
+    for id in ids:
+        model = zoo.load_entry(id)
+        first.setdefault((model.architecture, structure_key(model.sizes)), id)
+    return list(first.values())
 
 
-@cache
-def structure_key(id: str) -> tuple[object, ...]:
-    model = zoo.load_entry(id)
-    values = dict(list_fields(model.sizes))
+def structure_key(config: Sizes) -> tuple[object, ...]:
+    """What two configs of one architecture have in common if they have the same structure."""
+    values = dict(list_fields(config))
     sizes = {name: value for name, value in values.items() if type(value) is int}
     flags = [
         (name, bool(value) if isinstance(value, tuple) else str(value))
@@ -58,8 +61,8 @@ def structure_key(id: str) -> tuple[object, ...]:
     ]
     equal = [(a, b) for a, b in combinations(sizes, 2) if sizes[a] == sizes[b]]
     zero = [name for name, value in sizes.items() if value == 0]
-    square = sizes.get("n_heads", 0) * sizes.get("d_head", 0) == sizes["d_model"]
-    return model.architecture, tuple(flags), tuple(equal), tuple(zero), square
+    square = sizes.get("n_heads", 0) * sizes.get("d_head", 0) == sizes.get("d_model")
+    return tuple(flags), tuple(equal), tuple(zero), square
 
 
 def list_fields(sizes: Sizes, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -117,7 +117,7 @@ def test_every_kind_of_damage_to_a_tensor_is_reported(name: str, damage: str, ve
 def test_every_kind_of_damage_to_a_packed_tensor_is_reported_with_its_module(
     name: str, damage: str, verify: Verify
 ) -> None:
-    for case in damage_tensors(name, damage, 8):
+    for case in damage_tensors(name, damage, 4):
         found = verify(name, case.tensors)
         assert not found.ok
         assert case.module in list_complaints(found)

@@ -155,11 +155,11 @@ def test_the_error_for_a_missing_extra_shows_how_to_install_it(monkeypatch: pyte
 def test_a_silent_server_causes_a_note_and_then_a_timeout(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"http://127.0.0.1:{server.getsockname()[1]}"
-        done = run_process(address, tmp_path, "good/x", "--download", wait=3)
+        done = run_process(address, tmp_path, "good/x", "--download", wait=2)
     assert (done.returncode, done.stdout) == (2, "")
     note, _ = done.stderr.splitlines()
-    assert note == f"note: waiting for {address}, at most 3 seconds"
-    assert "good/x on the Hub: no response within 3 seconds" in find_error(done.stderr, address)
+    assert note == f"note: waiting for {address}, at most 2 seconds"
+    assert "good/x on the Hub: no response within 2 seconds" in find_error(done.stderr, address)
 
 
 def test_a_download_times_out_after_at_most_30_seconds() -> None:

@@ -27,7 +27,7 @@ from paramcount.zoo import count_model
 from tests import cases
 from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
-from tests.structures import pick_structures
+from tests.structures import pick_structures, structure_key
 
 # Operations whose output is learned, depends on lengths alone, or has a fixed number of rows per image: without a batch
 # axis.
@@ -255,8 +255,9 @@ def test_exactly_these_operations_are_not_described() -> None:
         {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
         for name, facts in MODEL_TYPES.items()
     ]
-    for model in map(load, documents):
-        for step in trace_once(model, TraceOptions(5)).steps:
+    models = {(model.architecture, structure_key(model.sizes)): model for model in map(load, documents)}
+    for model in models.values():
+        for step in trace_model(model, TraceOptions(5)).steps:
             if step.note == "not described":
                 found.setdefault(step.op, set()).add(str(model.architecture))
     assert found == NOT_TRACED
