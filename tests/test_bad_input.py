@@ -238,7 +238,7 @@ CONTRADICTIONS = [
 
 
 @pytest.mark.parametrize(("spec", "message"), CONTRADICTIONS)
-def test_sizes_that_contradict_each_other_are_refused(spec: dict[str, Any], message: str) -> None:
+def test_sizes_that_contradict_each_other_are_rejected(spec: dict[str, Any], message: str) -> None:
     assert model_error(spec) == message
 
 
@@ -346,7 +346,7 @@ def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
         ({"notes": [None]}, "notes.0 = null (expected a string)"),
     ],
 )
-def test_a_wrong_field_is_refused_alike_in_a_mapping_and_in_a_file(
+def test_a_wrong_field_is_rejected_alike_in_a_mapping_and_in_a_file(
     fields: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = make_entry() | fields
@@ -398,11 +398,11 @@ class Unprintable:
         ),
     ],
 )  # fmt: skip
-def test_a_mapping_that_no_file_could_hold_is_refused(spec: object, message: str) -> None:
+def test_a_mapping_that_no_file_can_contain_is_rejected(spec: object, message: str) -> None:
     assert model_error(spec) == message
 
 
-def test_a_number_of_too_many_digits_for_a_key_is_refused() -> None:
+def test_a_number_of_too_many_digits_for_a_key_is_rejected() -> None:
     assert model_error(make_entry() | {10**5000: 1}).endswith("is not the name of a field (expected a string)")
 
 
@@ -426,7 +426,7 @@ def test_any_mapping_and_any_date_will_do() -> None:
 @pytest.mark.parametrize(
     "spec", [None, 3, 1.5, True, b"gpt2-small", ["gpt2-small"], ("gpt2-small",), {"gpt2-small"}, object, pc.count]
 )
-def test_what_is_not_a_model_is_refused(spec: object) -> None:
+def test_objects_that_are_not_models_are_rejected(spec: object) -> None:
     accepted = (
         "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or a Model from paramcount.load"
     )
@@ -434,7 +434,7 @@ def test_what_is_not_a_model_is_refused(spec: object) -> None:
 
 
 @pytest.mark.parametrize("models", [None, 3, b"gpt2-small", object])
-def test_what_is_not_a_list_of_models_is_not_compared(models: Any) -> None:
+def test_only_lists_of_models_are_compared(models: Any) -> None:
     with pytest.raises(
         pc.ParamcountError,
         match=rf"^{type(models).__name__} is not a list of models \(expected a list of any of these: a zoo id, ",
@@ -450,7 +450,7 @@ def test_one_model_is_compared_without_a_list_around_it() -> None:
     assert list(pc.compare([])["id"]) == []
 
 
-def test_a_model_of_a_known_id_and_other_sizes_is_compared_beside_it() -> None:
+def test_a_model_with_a_zoo_id_and_other_sizes_is_compared_as_a_separate_row() -> None:
     assert list(pc.compare(["gpt2-small", make_entry() | {"id": "gpt2-small"}]).total) == [
         124_439_808,
         pc.count(make_entry()).total,

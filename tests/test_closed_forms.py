@@ -564,7 +564,7 @@ def test_every_architecture_of_the_zoo_has_a_closed_form() -> None:
     assert set(TOTAL) == {zoo.load_entry(id).architecture for id in ENTRIES} <= set(ARCHITECTURES)
 
 
-def test_every_mixture_and_nothing_else_has_a_closed_form_of_what_is_not_visited() -> None:
+def test_exactly_the_mixtures_have_a_closed_form_of_inactive_experts() -> None:
     assert set(UNVISITED) == {name for name in TOTAL if "n_active_experts" in architecture(name).model_fields}
 
 
@@ -804,7 +804,7 @@ def test_a_cause_is_what_the_count_says(model: str, cause: str) -> None:
 @pytest.mark.parametrize(
     "model", [model for model, rows in PUBLISHED.items() if "released" in rows[0]["what_was_published"]]
 )
-def test_what_a_release_holds_is_the_published_figure(model: str) -> None:
+def test_the_contents_of_a_release_equal_the_published_figure(model: str) -> None:
     count, published = paramcount.count(model), PUBLISHED[model][0]
     scales = sum(n for item, n in count.release.items() if item.endswith("scales"))
     assert count.checkpoint == int(published["published"]) + (

@@ -86,7 +86,7 @@ def test_a_layer_must_give_back_the_shape_it_takes() -> None:
         layers(given("x", "tokens", 4), "h.", [("layer", 2)], lambda kind, x: linear(x, "w", "mlp", 5))
 
 
-def test_a_body_that_uses_outside_data_is_refused_unless_it_reads_it() -> None:
+def test_a_body_that_uses_outside_data_without_reads_is_an_error() -> None:
     x = given("x", "tokens", 4)
     memory = linear(given("y", "rows", 4), "memory", "other", 4)
     out = layers(x, "h.", [("layer", 2)], lambda kind, x: Data("attend", (x, memory), x.shape))
@@ -112,7 +112,7 @@ def test_a_second_use_of_a_block_is_tied_to_the_first() -> None:
     assert [held.tied_to for held in list_weights(twice)] == [None, "a.w.weight"]
 
 
-def test_a_block_gives_its_part_to_all_that_stands_in_it() -> None:
+def test_a_block_sets_the_part_of_all_its_weights() -> None:
     x = given("x", "tokens", 4)
     out = block(x, "tower.", lambda x: layers(x, "h.", [("layer", 3)], lambda kind, x: norm(x, "n")), part="vision")
     assert [(held.name, held.part) for held in list_weights(out)] == [("tower.h.n.weight", "vision")]
@@ -124,7 +124,7 @@ def test_active_experts_are_those_that_a_token_visits() -> None:
     assert (sum_parameters(out), sum_parameters(out, active=True)) == (32 + 8 * 16, 32 + 2 * 16)
 
 
-def test_a_name_from_the_root_stands_outside_its_block() -> None:
+def test_a_name_from_the_root_has_no_prefix_of_its_block() -> None:
     out = block(given("x", "tokens", 4), "a.", lambda x: linear(x, "/elsewhere", "mlp", 4))
     assert weight_names(out) == ["elsewhere.weight"]
 

@@ -265,7 +265,7 @@ def test_a_formula_leaves_the_arrays_it_was_given_as_they_were() -> None:
 @pytest.mark.parametrize("name", FORMULAS)
 @given(data=st.data())
 @run_quickly
-def test_arrays_of_any_size_are_exact_or_refused_and_never_wrap(name: str, data: st.DataObject) -> None:
+def test_arrays_of_any_size_are_exact_or_rejected_and_never_wrap(name: str, data: st.DataObject) -> None:
     sizes, flags = data.draw(draw_arguments(name, most=10 ** data.draw(st.integers(1, 13))))
     exact = call_formula(name, sizes, flags)
     arrays = {size: None if value is None else np.array([1, value]) for size, value in sizes.items()}
@@ -298,7 +298,7 @@ def test_a_grid_of_which_one_corner_overflows_is_an_error(name: str) -> None:
         call_formula(name, sizes, flags)
 
 
-def test_the_largest_count_an_array_can_hold_is_not_refused_and_one_more_is() -> None:
+def test_the_largest_int64_count_is_exact_and_one_more_is_an_error() -> None:
     vocab, d_model = 7 * 7 * 73 * 127 * 337, 92737 * 649657
     assert vocab * d_model == LARGEST
     assert formulas.embedding(vocab_size=np.array([1, vocab]), d_model=d_model).tolist() == [d_model, LARGEST]
@@ -307,7 +307,7 @@ def test_the_largest_count_an_array_can_hold_is_not_refused_and_one_more_is() ->
         formulas.embedding(vocab_size=np.array([1, 2**31]), d_model=2**32)
 
 
-def test_overflow_hidden_in_parts_that_are_not_asked_for_is_not_an_error() -> None:
+def test_overflow_in_unrequested_parts_is_not_an_error() -> None:
     assert formulas.router(d_model=np.array([10**9]), n_routed_experts=10**9).tolist() == [10**18]
     assert formulas.output_projection(d_model=np.array([10**9]), n_heads=10**4, d_head=10**5).tolist() == [10**18]
     assert formulas.lm_head(vocab_size=np.array([10**12]), d_model=10**12, tied=True, bias=True).tolist() == [10**12]
@@ -374,7 +374,7 @@ def test_a_wrong_number_of_experts_is_named_where_all_of_them_are_active(wrong: 
 
 
 @pytest.mark.parametrize("wrong", ["zero", "float array", "text"])
-def test_a_wrong_size_is_found_beside_an_array(wrong: str) -> None:
+def test_a_wrong_size_is_reported_next_to_an_array(wrong: str) -> None:
     with pytest.raises(ParamcountError, match=r"^d_ff "):
         formulas.mlp(d_model=np.array([768, 1024]), d_ff=WRONG[wrong][0])
 
@@ -397,7 +397,7 @@ def test_symbols_and_ints_mix() -> None:
     assert formulas.mlp(d_model=d, d_ff=3072, bias=True) == 6145 * d + 3072
 
 
-def test_symbols_of_other_libraries_are_refused_by_name_of_the_size() -> None:
+def test_symbols_of_other_libraries_are_an_error_that_names_the_size() -> None:
     sympy = pytest.importorskip("sympy")
     with pytest.raises(ParamcountError, match=r"^d_model = .*or a symbol\)$"):
         formulas.mlp(d_model=sympy.Symbol("d"), d_ff=4)

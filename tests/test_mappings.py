@@ -19,7 +19,7 @@ def test_the_state_of_a_class_is_as_the_table_says(row: Row) -> None:
     assert find_state(row) == row.state
 
 
-def test_every_row_has_a_state_and_what_is_not_counted_whole_a_reason() -> None:
+def test_every_row_has_a_state_and_a_reason_unless_it_is_counted_in_full() -> None:
     assert {row.state for row in ROWS} <= set(STATES)
     assert [row for row in ROWS if (row.state in (EXACT, UNREACHABLE)) == bool(row.reason)] == []
 

@@ -63,7 +63,7 @@ def test_a_changed_declaration_changes_formulas_traces_and_pictures(
     assert read_model("llama-3.1-8b") == before
 
 
-def test_what_is_changed_is_told_alike(monkeypatch: Patch) -> None:
+def test_a_change_appears_the_same_in_every_view(monkeypatch: Patch) -> None:
     """Llama 3.1 8B with an MLP one wider than its 14,336."""
     wider_mlp(monkeypatch)
     (line,) = [line for line in pc.explain("llama-3.1-8b").lines if line.component == "mlp"]

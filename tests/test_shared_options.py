@@ -93,6 +93,6 @@ def test_a_report_on_several_models_is_called_report(run: Runner) -> None:
     assert Path("report.html").exists()
 
 
-def test_a_directory_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_directory_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     message = command_error(capsys, "draw", "gpt2-small", "-o", "nowhere/")
     assert message == "-o nowhere/gpt2-small.svg: cannot be written: No such file or directory"

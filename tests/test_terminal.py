@@ -58,7 +58,7 @@ def test_colour_moves_nothing(command: list[str], width: int, run: Runner, monke
     assert ESCAPES.sub("", run(*command, "--color", "always").out) == plain
 
 
-def test_pipes_and_files_have_no_colour_unless_asked_for(run: Runner, tmp_path: Path) -> None:
+def test_pipes_and_files_have_no_colour_by_default(run: Runner, tmp_path: Path) -> None:
     assert "\x1b" not in run("gpt2-small").out
     assert "\x1b[1m" in run("gpt2-small", "--color", "always").out
     assert run("gpt2-small", "--color", "always", "-o", str(tmp_path / "out.txt")).code == 0

@@ -99,9 +99,7 @@ def test_nothing_is_cut_off_on_a_laptop(browser: Browser, pages: dict[str, Path]
 
 
 @pytest.mark.parametrize("width", [360, 800])
-def test_what_is_wider_than_a_narrow_screen_scrolls_in_its_place(
-    browser: Browser, pages: dict[str, Path], width: int
-) -> None:
+def test_content_wider_than_the_screen_scrolls_in_place(browser: Browser, pages: dict[str, Path], width: int) -> None:
     open_page(browser, pages["several.html"], width=width)
     assert browser.value(CUT) != []
     styles = "[...new Set([...document.querySelectorAll('.scroll')].map(node => getComputedStyle(node).overflowX))]"
@@ -186,7 +184,7 @@ def test_the_keyboard_reaches_the_content_and_what_scrolls(browser: Browser, pag
     } <= reached
 
 
-def test_what_is_read_aloud_has_names(browser: Browser, pages: dict[str, Path]) -> None:
+def test_elements_have_names_for_screen_readers(browser: Browser, pages: dict[str, Path]) -> None:
     open_page(browser, pages["several.html"])
     browser.ask("Accessibility.enable")
     nodes = [node for node in browser.ask("Accessibility.getFullAXTree")["nodes"] if not node.get("ignored")]

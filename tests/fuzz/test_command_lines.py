@@ -33,7 +33,7 @@ WORDS = (
 
 @often
 @given(WORDS)
-def test_any_name_is_found_or_refused(name: str) -> None:
+def test_any_name_is_found_or_rejected(name: str) -> None:
     check_count(call_or_refuse(lambda: pc.count(name)))
     call_or_refuse(lambda: names.expand_pattern(name))
     assert call_or_refuse(lambda: zoo.find_path(name)) is None or name in zoo.list_ids()

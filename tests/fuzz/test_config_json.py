@@ -44,7 +44,7 @@ def list_paths(document: dict[str, Any], start: tuple[str, ...] = ()) -> list[tu
 
 @often
 @given(st.data())
-def test_any_config_json_is_counted_or_refused(data: st.DataObject) -> None:
+def test_any_config_json_is_counted_or_rejected(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(MODEL_TYPES)))
     document = make_document(name, lambda options: data.draw(st.sampled_from(options)), MODEL_TYPES[name].vary)
     for _ in range(data.draw(st.integers(0, 3))):
@@ -63,7 +63,7 @@ def test_any_config_json_is_counted_or_refused(data: st.DataObject) -> None:
     st.text(max_size=80)
     | st.sampled_from(SCRAPS).map(lambda scrap: f'{{"model_type": "qwen3", "hidden_size": {scrap}}}')
 )
-def test_any_text_is_a_config_json_or_refused(text: str) -> None:
+def test_any_text_is_a_config_json_or_rejected(text: str) -> None:
     call_or_refuse(lambda: load_document(parse_document(text, "config.json")))
 
 
@@ -98,7 +98,7 @@ VALID = [
 ]
 
 
-def test_a_spoilt_text_is_counted_or_refused() -> None:
+def test_a_corrupted_text_is_counted_or_rejected() -> None:
     def verdict_of(text: str) -> str:
         model = read_or_none(lambda text: load_document(parse_document(text, "config.json")), text)
         check_count(model and call_or_refuse(lambda: pc.count(model)))
@@ -114,7 +114,7 @@ def test_a_spoilt_text_is_counted_or_refused() -> None:
         st.none() | st.integers() | st.floats() | st.text(max_size=8), st.integers() | st.none(), max_size=3
     ),
 )
-def test_keys_of_any_kind_are_counted_or_refused(name: str, others: dict[Any, Any]) -> None:
+def test_keys_of_any_kind_are_counted_or_rejected(name: str, others: dict[Any, Any]) -> None:
     check_count(call_or_refuse(lambda: pc.count({"model_type": name.partition(".")[0], **others})))
     check_count(
         call_or_refuse(lambda: pc.count({"model_type": "gemma3", "text_config": others, "vision_config": others}))

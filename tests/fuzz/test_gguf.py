@@ -117,5 +117,5 @@ def compare_readers(data: bytes, file: Path) -> str:
     return "read"
 
 
-def test_spoilt_files_are_refused_or_read_as_the_package_reads_them(file: Path) -> None:
+def test_corrupted_files_are_rejected_or_read_as_the_package_reads_them(file: Path) -> None:
     assert fuzz(spoil_file, lambda data: compare_readers(data, file), valid=VALID) == {"refused", "read"}

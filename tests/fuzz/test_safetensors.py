@@ -117,11 +117,11 @@ def compare_readers(data: bytes, file: Path) -> str:
     return "read"
 
 
-def test_spoilt_files_are_refused_or_read_as_the_library_reads_them(file: Path) -> None:
+def test_corrupted_files_are_rejected_or_read_as_the_library_reads_them(file: Path) -> None:
     assert fuzz(spoil_file, lambda data: compare_readers(data, file), valid=VALID) == {"refused", "read"}
 
 
-def test_spoilt_texts_of_headers_are_tensors_or_refused() -> None:
+def test_corrupted_texts_of_headers_are_tensors_or_rejected() -> None:
     def random_scraps(rng: random.Random) -> str:
         return "{" + "".join(rng.choice(SCRAPS[:40]).decode("utf-8", "replace") for _ in range(rng.randint(1, 12)))
 

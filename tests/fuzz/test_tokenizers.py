@@ -38,7 +38,7 @@ VALID = [
 TEXTS = ["the cat", "", "\0", "\ud800", "\u202e😀", "the " * 30, "e"]
 
 
-def test_a_spoilt_tokenizer_gives_tokens_or_is_refused(tmp_path: Path) -> None:
+def test_a_corrupted_tokenizer_gives_tokens_or_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
 
     def spoil(rng: random.Random) -> tuple[str, str]:

@@ -49,7 +49,7 @@ def spoil_entry(draw: st.DrawFn) -> str:
 
 @often
 @given(spoil_entry())
-def test_a_spoilt_entry_is_counted_or_refused(text: str) -> None:
+def test_a_corrupted_entry_is_counted_or_rejected(text: str) -> None:
     check_count(call_or_refuse(lambda: pc.count(parse_yaml(text))))
 
 
@@ -59,14 +59,14 @@ def test_a_spoilt_entry_is_counted_or_refused(text: str) -> None:
     | st.text(max_size=40)
     | st.lists(st.sampled_from(SCRAPS)).map("".join)
 )
-def test_any_text_is_a_mapping_or_refused(text: str) -> None:
+def test_any_text_is_a_mapping_or_rejected(text: str) -> None:
     found = call_or_refuse(lambda: parse_yaml(text))
     assert found is None or isinstance(found, dict)
 
 
 @often
 @given(data=st.binary(max_size=60) | st.sampled_from(TEXTS).map(lambda text: text[:50].encode("utf-16")))
-def test_any_bytes_in_a_file_are_refused(data: bytes, tmp_path: Path) -> None:
+def test_any_bytes_in_a_file_are_rejected(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_bytes(data)
     check_count(call_or_refuse(lambda: pc.count(path)))
@@ -74,7 +74,7 @@ def test_any_bytes_in_a_file_are_refused(data: bytes, tmp_path: Path) -> None:
 
 @often
 @given(st.data())
-def test_any_mapping_is_counted_or_refused(data: st.DataObject) -> None:
+def test_any_mapping_is_counted_or_rejected(data: st.DataObject) -> None:
     document: dict[Any, Any] = data.draw(st.sampled_from(TEXTS).map(parse_yaml))
     config = document.get("config", {})
     for _ in range(data.draw(st.integers(1, 3))):
@@ -87,6 +87,6 @@ def test_any_mapping_is_counted_or_refused(data: st.DataObject) -> None:
 
 @often
 @given(VALUES)
-def test_any_object_is_counted_or_refused(spec: Any) -> None:
+def test_any_object_is_counted_or_rejected(spec: Any) -> None:
     assert call_or_refuse(lambda: pc.count(spec)) is None
     call_or_refuse(lambda: pc.load(spec))

@@ -79,7 +79,7 @@ def assert_complete(found: Verification, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_saved_model_holds_what_its_config_promises(name: str, tmp_path: Path) -> None:
+def test_a_saved_model_has_the_tensors_of_its_config(name: str, tmp_path: Path) -> None:
     model = build_model(name)
     assert_complete(verify_folder(write_model(model, tmp_path / "one")), tmp_path / "one")
     found = verify_folder(write_model(model, tmp_path / "several", max_shard_size="30KB"))
@@ -238,7 +238,7 @@ def test_only_what_the_reference_reads_either_way_round_may_stand_so(tmp_path: P
 
 
 @pytest.mark.parametrize("name", QUANTISED)
-def test_a_quantised_model_holds_what_its_config_promises(name: str, tmp_path: Path) -> None:
+def test_a_quantised_model_has_the_tensors_of_its_config(name: str, tmp_path: Path) -> None:
     found = verify_folder(QUANTISED[name](tmp_path))
     assert_complete(found, tmp_path)
     assert found.scheme is not None

@@ -103,7 +103,9 @@ def list_documents(model_type: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("model_type", SHIPPED)
-def test_a_composites_language_model_is_the_references_wherever_a_tie_is_said(model_type: str) -> None:
+def test_the_language_model_of_a_multimodal_config_matches_the_reference_wherever_the_tie_is_given(
+    model_type: str,
+) -> None:
     for document in list_documents(model_type):
         if COMPOSITES[model_type].tie_rule == "outside" and document.get("tie_word_embeddings") is False:
             with pytest.raises(pc.ParamcountError, match="tie_word_embeddings"):
@@ -202,7 +204,7 @@ def test_another_composite_may_name_one_too(composite: str, text: str) -> None:
     assert read_config(document).reading.scope in ("model", "language_model")
 
 
-def test_a_language_model_that_the_reference_would_build_otherwise_is_refused() -> None:
+def test_a_language_model_that_the_reference_builds_differently_is_an_error() -> None:
     with pytest.raises(pc.ParamcountError, match=r"text_config\.model_type"):
         pc.count(
             {"model_type": "llava", "text_config": {"model_type": "phi"}}

@@ -31,7 +31,7 @@ def test_the_default_config_is_counted_as_the_reference_builds_it(name: str) -> 
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
 @slowly
 @given(data=st.data())
-def test_any_config_is_counted_as_the_reference_builds_it_or_refused_by_both(name: str, data: st.DataObject) -> None:
+def test_any_config_is_counted_as_the_reference_builds_it_or_rejected_by_both(name: str, data: st.DataObject) -> None:
     document = make_document(name, lambda options: data.draw(st.sampled_from(options)), MODEL_TYPES[name].vary)
     cls_name = document.get("architectures", [MODEL_TYPES[name].cls])[0]
     assert find_differences(document, cls_name) == []

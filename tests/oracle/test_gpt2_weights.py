@@ -152,7 +152,7 @@ def test_masks_and_the_head_of_older_files_change_nothing(tmp_path: Path) -> Non
         run_saved(path)
 
 
-def test_one_shard_of_several_is_refused(tmp_path: Path) -> None:
+def test_one_shard_of_several_is_rejected(tmp_path: Path) -> None:
     save_model(make_model(TINY), tmp_path / "whole")
     make_model(TINY).save_pretrained(tmp_path, max_shard_size="100KB")
     shards = sorted(tmp_path.glob("model-*.safetensors"))
@@ -171,7 +171,7 @@ def test_one_shard_of_several_is_refused(tmp_path: Path) -> None:
         ("scale_attn_by_inverse_layer_idx", True),
     ],
 )
-def test_what_the_pass_computes_otherwise_changes_the_reference_and_is_refused(
+def test_settings_that_the_pass_does_not_support_change_the_reference_and_are_an_error(
     key: str, value: Any, tmp_path: Path
 ) -> None:
     as_usual, other = make_model(TINY), make_model(TINY, **{key: value})
@@ -191,7 +191,7 @@ def test_every_name_of_gelu_in_its_tanh_form_is_the_same_pass(name: str, tmp_pat
     assert_same_logits(found, reference_logits(tmp_path, found.ids))
 
 
-def test_other_heads_of_the_same_weights_are_other_words_so_they_are_refused(tmp_path: Path) -> None:
+def test_another_number_of_heads_changes_the_output_and_is_an_error(tmp_path: Path) -> None:
     path = save_model(make_model(TINY), tmp_path)
     config = (tmp_path / "config.json").read_text(encoding="utf-8")
     sizes: Any = load_path(tmp_path / "config.json").sizes

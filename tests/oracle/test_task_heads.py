@@ -48,7 +48,7 @@ def test_every_class_that_the_reference_has_for_a_task_is_supported() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
-def test_a_class_with_another_head_is_counted_as_the_reference_builds_it_or_refused_by_both(name: str) -> None:
+def test_a_class_with_another_head_is_counted_as_the_reference_builds_it_or_rejected_by_both(name: str) -> None:
     model_type, _, cls = name.partition(".")
     rng = random.Random(2)  # noqa: S311
     for _ in range(max(1, EXAMPLES // 4)):

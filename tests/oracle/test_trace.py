@@ -274,7 +274,7 @@ def check_masks(name: str, asked: TraceOptions) -> int:
 
 
 @pytest.mark.parametrize(("name", "asked"), list_ways())
-def test_attention_patterns_and_what_is_masked_in_them_are_as_the_trace_says(name: str, asked: TraceOptions) -> None:
+def test_attention_weights_and_masks_match_the_trace(name: str, asked: TraceOptions) -> None:
     found = check_masks(name, asked)
     if any(step.op == "QKᵀ" for step in run_both(name, asked).trace.steps):
         assert found > 0
@@ -352,7 +352,7 @@ def repeat_heads(shape: tuple[int, ...], times: int) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize(("name", "asked"), list_ways())
-def test_what_is_kept_for_later_tokens_is_what_the_caches_hold(name: str, asked: TraceOptions) -> None:
+def test_the_caches_contain_what_the_trace_lists(name: str, asked: TraceOptions) -> None:
     check_caches(name, asked)
 
 

@@ -16,7 +16,7 @@ pytest.importorskip("transformers", reason="the oracle tests need transformers: 
 
 
 @pytest.mark.parametrize("case", CASES, ids=class_name)
-def test_no_forward_pass_reads_what_is_unreachable(case: dict[str, Any]) -> None:
+def test_no_forward_pass_reads_unreachable_parameters(case: dict[str, Any]) -> None:
     """The differential test makes it no numbers before it runs the model."""
     assert find_unreachable(case["config"]) == case
     assert find_differences(case["config"], class_name(case)) == []
