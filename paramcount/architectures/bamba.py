@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import (
@@ -16,7 +16,6 @@ from paramcount.sizes import (
     Flag,
     Natural,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     derived,
@@ -33,7 +32,9 @@ from paramcount.sizes.mixers import (
     mamba_head,
     no_key,
     rotated_share,
+    time_step_limit,
 )
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -45,10 +46,11 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple("attention" if i in (indices or ()) else "mamba" for i in per_layer(c))
 
 
-class Bamba(Sizes):
+class Bamba(Decoder):
     """Source: modeling_bamba.py of the reference."""
 
     reference: ClassVar[str] = "BambaForCausalLM"
+    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layernorm")
     conditions: ClassVar[tuple[Condition, ...]] = (
         padding_in_table(0),
         no_key("layer_types", "layers_block_type"),
@@ -75,30 +77,24 @@ class Bamba(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c, tokens, layer, [(kind, 1) for kind in c.layer_types], names=("embed_tokens", "layers", "final_layernorm")
-        )
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=262144)
+    time_step_limit: ClassVar = setting(default=time_step_limit)
+
+    def kinds(c) -> list[tuple[str, int]]:
+        return [(word, 1) for word in c.layer_types]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "input_layernorm")
+        if kind == "mamba":
+            x = x + mamba2(c, h, "mamba.", groups=c.n_groups)
+        else:
+            x = x + attention(c, h, "self_attn.", bias=c.attention_bias, rotate=c.rotate)
+        h = c.norm(x, "pre_ff_layernorm")
+        return x + gated_mlp(h, "feed_forward.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+
+    def rotate(c, x: Data) -> Data:
+        return partial_rope(x, c.d_rope, c.rope)
 
     def unused_fields(c) -> tuple[str, ...]:
         return list_unused_fields(c.layer_types)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    def mixer(h: Data) -> Data:
-        if kind == "mamba":
-            return mamba2(c, h, "mamba.")
-        return attention(
-            c,
-            h,
-            "self_attn.",
-            bias=c.attention_bias,
-            prepare=lambda q, k: (partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)),
-        )
-
-    return pre_norm(
-        x,
-        mixer,
-        lambda h: gated_mlp(h, "feed_forward.", "mlp", c.d_ff, bias=c.mlp_bias),
-        ("input_layernorm", "pre_ff_layernorm"),
-    )

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, activate, norm
+from paramcount.flow import Data, Unknown, activate, join, linear, rms_norm, rope, scale_by, split
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, pre_norm
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.state_space import mamba2, norm_of_product
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.state_space import mamba2
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.mixers import check_mamba_heads, mamba_head, no_key
+from paramcount.sizes.mixers import check_mamba_heads, mamba_head, no_key, time_step_limit
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class FalconH1(Sizes):
-    """Source: arXiv:2507.22448, section 2. Fixed multipliers of the config scale what flows and are no weights."""
+class FalconH1(Decoder):
+    """Source: arXiv:2507.22448, section 2; FalconH1DecoderLayer of the reference. Its multipliers are no weights."""
 
     reference: ClassVar[str] = "FalconH1ForCausalLM"
+    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layernorm")
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (
         padding_in_table(0),
@@ -47,24 +48,62 @@ class FalconH1(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, names=("embed_tokens", "layers", "final_layernorm"))
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=8192)
+    time_step_limit: ClassVar = setting(default=time_step_limit)
+    embedding_multiplier: ClassVar = setting("embedding_multiplier", default=1.0)
+    lm_head_multiplier: ClassVar = setting("lm_head_multiplier", default=1.0)
+    attention_in_multiplier: ClassVar = setting("attention_in_multiplier", default=1.0)
+    attention_out_multiplier: ClassVar = setting("attention_out_multiplier", default=1.0)
+    key_multiplier: ClassVar = setting("key_multiplier", default=1.0)
+    ssm_in_multiplier: ClassVar = setting("ssm_in_multiplier", default=1.0)
+    ssm_out_multiplier: ClassVar = setting("ssm_out_multiplier", default=1.0)
+    ssm_multipliers: ClassVar = setting("ssm_multipliers", default=[1.0] * 5)  # of gate, x, B, C and step
+    mlp_multipliers: ClassVar = setting("mlp_multipliers", default=[1.0] * 2)  # of gate and output
+
+    def embed(c, tokens: Data) -> Data:
+        return scale_by(super().embed(tokens), c.embedding_multiplier)
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        mixed = mamba2(
+            c, scale_by(h, c.ssm_in_multiplier), "mamba.", out_bias=c.mixer_out_bias, gate=c.gate, multiply=c.multiply
+        )
+        attended = attention(
+            c, scale_by(h, c.attention_in_multiplier), "self_attn.", bias=c.attention_bias, prepare=c.prepare
+        )
+        x = x + (scale_by(mixed, c.ssm_out_multiplier) + scale_by(attended, c.attention_out_multiplier))
+        return x + c.feed_forward(c.norm(x, "pre_ff_layernorm"), "feed_forward.")
+
+    def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
+        return rope(q, c.rope), rope(scale_by(k, c.key_multiplier), c.rope)
+
+    def multiply(c, z: Data, u: Data, step: Data) -> tuple[Data, Data, Data]:
+        """The projected values by the multipliers of their five parts."""
+        by = each_of(c.ssm_multipliers, 5)
+        d_inner, d_group = c.n_mamba_heads * c.d_mamba_head, c.n_groups * c.d_state
+        x, b, out = (scale_by(part, m) for part, m in zip(split(u, d_inner, d_group, d_group), by[1:4]))
+        return scale_by(z, by[0]), u if set(by[1:4]) == {1.0} else join(join(x, b), out), scale_by(step, by[4])
+
+    def gate(c, y: Data, z: Data) -> Data:
+        """The norm, which is optional, stands before the gate or after it."""
+        z = activate(z, "silu")
+        if not c.gated_norm:
+            return y * z
+        if c.norm_before_gate:
+            return rms_norm(y, "mamba.norm", c.norm_eps, groups=c.n_groups) * z
+        return rms_norm(y * z, "mamba.norm", c.norm_eps, groups=c.n_groups)
+
+    def feed_forward(c, x: Data, prefix: str) -> Data:
+        of_gate, of_output = each_of(c.mlp_multipliers, 2)
+        gate = scale_by(linear(x, prefix + "gate_proj", "mlp.gate", c.d_ff, bias=c.mlp_bias), of_gate)
+        gated = activate(gate, c.activation) * linear(x, prefix + "up_proj", "mlp.up", c.d_ff, bias=c.mlp_bias)
+        return scale_by(linear(gated, prefix + "down_proj", "mlp.down", c.d_model, bias=c.mlp_bias), of_output)
+
+    def head(c, x: Data) -> Data:
+        return scale_by(super().head(x), c.lm_head_multiplier)
 
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    def mixers(h: Data) -> Data:
-        beside = mamba2(c, h, "mamba.", out_bias=c.mixer_out_bias, gated_norm=lambda y, z, name: gated(c, y, z, name))
-        return beside + attention(c, h, "self_attn.", bias=c.attention_bias)
-
-    return pre_norm(
-        x,
-        mixers,
-        lambda h: gated_mlp(h, "feed_forward.", "mlp", c.d_ff, bias=c.mlp_bias),
-        ("input_layernorm", "pre_ff_layernorm"),
-    )
-
-
-def gated(c: Any, y: Data, z: Data, name: str) -> Data:
-    if not c.gated_norm:
-        return y * activate(z, "silu")
-    return norm(y, name) * activate(z, "silu") if c.norm_before_gate else norm_of_product(y, z, name)
+def each_of(values: Any, n: int) -> list[Any]:
+    """The values of a list; all unknown if the list is."""
+    return [values] * n if isinstance(values, Unknown) else list(values)

@@ -5,13 +5,14 @@ Every second layer has experts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, norm
+from paramcount.flow import Data, Size, route
 from paramcount.parts.attentions import attention, unrotated
-from paramcount.parts.decoders import decoder, pre_norm, typed_layers
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.state_space import mamba
 from paramcount.sizes import (
@@ -20,7 +21,6 @@ from paramcount.sizes import (
     Indices,
     Natural,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     derived,
@@ -68,10 +68,11 @@ def experts_are_numbered(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         null_counts("num_local_experts")(js, c)
 
 
-class Jamba(Sizes):
+class Jamba(Decoder):
     """Source: arXiv:2403.19887, section 3."""
 
     reference: ClassVar[str] = "JambaForCausalLM"
+    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layernorm")
     conditions: ClassVar[tuple[Condition, ...]] = (
         padding_in_table(0),
         no_key("layer_types", "layers_block_type", "layers_num_experts"),
@@ -98,31 +99,24 @@ class Jamba(Sizes):
     mixer_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c,
-            tokens,
-            layer,
-            typed_layers(c.layer_types, c.dense_layers),
-            names=("embed_tokens", "layers", "final_layernorm"),
-        )
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, density = kind
+        h = c.norm(x, "input_layernorm")
+        if word == "mamba":
+            x = x + mamba(c, h, "mamba.", inner_norm=lambda y, name: c.norm(y, name + "_layernorm"))
+        else:
+            x = x + attention(c, h, "self_attn.", prepare=unrotated)
+        h = c.norm(x, "pre_ff_layernorm")
+        if density == "dense":
+            return x + gated_mlp(h, "feed_forward.", "mlp", c.d_ff, activation=c.activation)
+        return x + mixture(c, h, "feed_forward.", router="router", choose=c.choose)
+
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax")
 
     def unused_fields(c) -> tuple[str, ...]:
         experts = ("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()
         return (*list_unused_fields(c.layer_types), *experts)
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, density = kind
-
-    def mixer(h: Data) -> Data:
-        if word == "mamba":
-            return mamba(c, h, "mamba.", inner_norm=lambda y, name: norm(y, name + "_layernorm"))
-        return attention(c, h, "self_attn.", prepare=unrotated)
-
-    def feed_forward(h: Data) -> Data:
-        if density == "dense":
-            return gated_mlp(h, "feed_forward.", "mlp", c.d_ff)
-        return mixture(c, h, "feed_forward.", router="router")
-
-    return pre_norm(x, mixer, feed_forward, ("input_layernorm", "pre_ff_layernorm"))

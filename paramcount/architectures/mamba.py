@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data, activate, norm
-from paramcount.parts.decoders import decoder
+from paramcount.flow import Data, plain_norm
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.state_space import mamba
-from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes import Condition, Flag, Positive, derived, hf
 from paramcount.sizes.mixers import dt_rank, expand_d_model, no_key
+from paramcount.sizes.setting_fields import setting
 
-NAMES = ("embeddings", "layers", "norm_f")
 
-
-class Mamba(Sizes):
+class Mamba(Decoder):
     """Source: arXiv:2312.00752, section 3.4."""
 
     reference: ClassVar[str] = "MambaForCausalLM"
+    prefix: ClassVar[str] = "backbone."
+    names: ClassVar[tuple[str, str, str]] = ("embeddings", "layers", "norm_f")
     unused_keys: ClassVar[tuple[str, ...]] = ("pad_vocab_size_multiple",)
     conditions: ClassVar[tuple[Condition, ...]] = (no_key("layer_types"),)
 
@@ -31,10 +32,11 @@ class Mamba(Sizes):
     mixer_bias: Flag = hf("use_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c, tokens, lambda c, kind, x: x + mamba(c, norm(x, "norm"), "mixer."), prefix="backbone.", names=NAMES
-        )
+    activation: ClassVar = setting("hidden_act", default="silu")
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+
+    def layer(c, x: Data) -> Data:
+        return x + mamba(c, c.norm(x, "norm"), "mixer.")
 
 
 class FalconMamba(Mamba):
@@ -42,9 +44,10 @@ class FalconMamba(Mamba):
 
     reference: ClassVar[str] = "FalconMambaForCausalLM"
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, falcon_layer, prefix="backbone.", names=NAMES)
+    mixer_norm_eps: ClassVar = setting("mixer_rms_eps", default=1e-6)
 
+    def layer(c, x: Data) -> Data:
+        def inner_norm(x: Data, name: str) -> Data:
+            return plain_norm(x, "rms", c.mixer_norm_eps)
 
-def falcon_layer(c: Any, kind: str, x: Data) -> Data:
-    return x + mamba(c, norm(x, "norm"), "mixer.", inner_norm=lambda y, name: activate(y, "norm"))
+        return x + mamba(c, c.norm(x, "norm"), "mixer.", inner_norm=inner_norm)

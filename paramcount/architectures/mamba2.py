@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data, norm
-from paramcount.parts.decoders import decoder
+from paramcount.flow import Data
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
-from paramcount.sizes.mixers import check_mixer_fills, expand_d_model, no_key
+from paramcount.sizes import Condition, Flag, Positive, hf
+from paramcount.sizes.mixers import check_mixer_fills, expand_d_model, no_key, time_step_limit
+from paramcount.sizes.setting_fields import setting
 
 
-class Mamba2(Sizes):
+class Mamba2(Decoder):
     """Source: arXiv:2405.21060, section 7."""
 
     reference: ClassVar[str] = "Mamba2ForCausalLM"
+    prefix: ClassVar[str] = "backbone."
+    names: ClassVar[tuple[str, str, str]] = ("embeddings", "layers", "norm_f")
     unused_keys: ClassVar[tuple[str, ...]] = ("time_step_rank",)
     conditions: ClassVar[tuple[Condition, ...]] = (
         no_key("layer_types"),
@@ -33,9 +36,9 @@ class Mamba2(Sizes):
     mixer_bias: Flag = hf("use_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, prefix="backbone.", names=("embeddings", "layers", "norm_f"))
+    activation: ClassVar = setting("hidden_act", default="silu")
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    time_step_limit: ClassVar = setting(default=time_step_limit)
 
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return x + mamba2(c, norm(x, "norm"), "mixer.")
+    def layer(c, x: Data) -> Data:
+        return x + mamba2(c, c.norm(x, "norm"), "mixer.", groups=c.n_groups)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from paramcount.flow import Data, Size, Unknown, Weight, activate, attend, fused, join, linear, norm, rope, split
+from paramcount.flow import Data, Rope, Size, Unknown, Weight, activate, attend, fused, join, linear, norm, rope, split
 from paramcount.parts.settings import get_setting, normalise
 
 
@@ -106,10 +106,15 @@ def relative(q: Data, bias: Data) -> Data:
     return Data("relative bias", (q, bias), q.shape)
 
 
-def partial_rope(x: Data, d_rope: Size) -> Data:
+def partial_rope(
+    x: Data,
+    d_rope: Size,
+    settings: Rope | Unknown = Unknown("rope"),  # noqa: B008 it is immutable
+    pairing: Literal["halves", "interleaved"] = "halves",
+) -> Data:
     """Rotary positions on the first d_rope of every head."""
     turned, kept = split(x, d_rope, x.shape[-1] - d_rope)
-    return join(rope(turned), kept)
+    return join(rope(turned, settings, pairing), kept)
 
 
 def wide_norm(x: Data, name: str) -> Data:

@@ -1,4 +1,4 @@
-"""Mixers that carry a state from token to token: Mamba 1 and 2, and the short convolution before them."""
+"""Mixers that carry a state from token to token: Mamba 1 and 2, and the short convolution of LFM2."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ from paramcount.flow import (
     SelectiveScan,
     Size,
     StateSpaceDual,
+    Unknown,
     Weight,
     activate,
     convolve,
     fused,
     linear,
-    norm,
+    rms_norm,
     split,
 )
+from paramcount.parts.settings import get_setting
 
 
 def mamba(c: Any, x: Data, prefix: str, *, inner_norm: Callable[[Data, str], Data] | None = None) -> Data:
-    """Mamba 1, with d_inner, d_state, d_conv, dt_rank, mixer_bias and conv_bias of c.
+    """Mamba 1, with d_inner, d_state, d_conv, dt_rank, mixer_bias, conv_bias and activation of c.
 
-    `inner_norm`: what step, B and C go through under the names dt, b and c. The step's softplus stands in the scan.
+    `inner_norm`: the norm of step, B and C, whose names begin with dt, b and c. The gate is a SiLU whatever the activation
+    behind the convolution. The softplus of the step is part of the scan.
 
     Source: arXiv:2312.00752, section 3.
     """
     u, z = fused(x, prefix + "in_proj", {"mixer.x": c.d_inner, "mixer.gate": c.d_inner}, bias=c.mixer_bias)
-    u = activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu")
+    u = activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), get_setting(c, "activation"))
     dt, b, out = fused(u, prefix + "x_proj", {"mixer.step": c.dt_rank, "mixer.b": c.d_state, "mixer.c": c.d_state})
     if inner_norm:
         dt, b, out = inner_norm(dt, prefix + "dt"), inner_norm(b, prefix + "b"), inner_norm(out, prefix + "c")
@@ -46,32 +49,36 @@ def mamba2(
     x: Data,
     prefix: str,
     *,
+    groups: Size = 1,
+    multiply: Callable[[Data, Data, Data], tuple[Data, Data, Data]] | None = None,
+    gate: Callable[[Data, Data], Data] | None = None,
+    activation: str | Unknown | None = None,
     out_bias: bool | None = None,
-    gated_norm: Callable[[Data, Data, str], Data] | None = None,
 ) -> Data:
-    """Mamba 2: heads share one decay each, groups of heads share B and C.
+    """Mamba 2: heads have one decay each; groups of heads share B and C.
 
-    Reads n_mamba_heads, d_mamba_head, n_groups, d_state, d_conv, mixer_bias and conv_bias of c. `gated_norm`: the
-    function that combines the output of the scan with the gate, if not a norm of their product.
+    Reads n_mamba_heads, d_mamba_head, n_groups, d_state, d_conv, mixer_bias, conv_bias, activation and time_step_limit of c.
+    `groups`: equal parts of the gated output with a norm each. `multiply`: multipliers of the gate, of x, B and C together,
+    and of the step. `gate`: what combines the output of the scan with the gate, if not a norm of their product.
 
     Source: arXiv:2405.21060, section 7.
     """
     d_inner, d_group = c.n_mamba_heads * c.d_mamba_head, c.n_groups * c.d_state
     parts = {"mixer.gate": d_inner, "mixer.xbc": d_inner + 2 * d_group, "mixer.step": c.n_mamba_heads}
     z, u, dt = fused(x, prefix + "in_proj", parts, bias=c.mixer_bias)
-    u, b, out = split(
-        activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"), d_inner, d_group, d_group
-    )
+    if multiply:
+        z, u, dt = multiply(z, u, dt)
+    u = activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), activation or get_setting(c, "activation"))
+    u, b, out = split(u, d_inner, d_group, d_group)
     state = tuple(Weight(prefix + name, "mixer.state", (c.n_mamba_heads,)) for name in ("dt_bias", "A_log", "D"))
-    scan = StateSpaceDual(c.n_mamba_heads, c.d_mamba_head, c.d_state)
+    scan = StateSpaceDual(c.n_mamba_heads, c.d_mamba_head, c.d_state, get_setting(c, "time_step_limit"))
     y = Data(scan, (u, dt, b, out), u.shape, state)
-    y = (gated_norm or norm_of_product)(y, z, prefix + "norm")
+    y = (
+        gate(y, z)
+        if gate
+        else rms_norm(y * activate(z, "silu"), prefix + "norm", get_setting(c, "norm_eps"), groups=groups)
+    )
     return linear(y, prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias if out_bias is None else out_bias)
-
-
-def norm_of_product(y: Data, z: Data, name: str) -> Data:
-    """Group by group; the weight is of the full width."""
-    return norm(y * activate(z, "silu"), name)
 
 
 def short_convolution(x: Data, prefix: str, d_conv: Size, *, bias: bool = False) -> Data:

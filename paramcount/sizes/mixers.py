@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
@@ -41,6 +42,12 @@ def no_key(*keys: str) -> Condition:
                 raise ParamcountError(found, where=key, expected="no such key")
 
     return condition
+
+
+def time_step_limit(config: ConfigJson, c: Any) -> tuple[float, float]:
+    """The setting of the least and the largest time step of Mamba 2."""
+    least, most = config.get("time_step_limit") or (0.0, inf)
+    return float(least), float(most)
 
 
 def mamba_head(js: ConfigJson, c: FieldValues) -> Any:

@@ -68,6 +68,33 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "mamba": MAMBA,
     "mamba2": {**MAMBA, "num_heads": 8, "head_dim": 8, "n_groups": 2},
+    "jamba, gelu": {
+        **USUAL, "num_hidden_layers": 4, "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2,
+        "expert_layer_offset": 1, "num_experts": 8, "num_experts_per_tok": 3, "mamba_d_state": 6, "hidden_act": "gelu",
+        "rms_norm_eps": 0.02, "mamba_conv_bias": False, "mamba_proj_bias": True,
+    },
+    "bamba": {**NO_WIDTH, "attn_layer_indices": [1], "num_hidden_layers": 3, "mamba_n_heads": 8, "mamba_d_state": 6, "mamba_n_groups": 2},
+    "bamba, limited": {
+        **NO_WIDTH, "attn_layer_indices": [1], "num_hidden_layers": 3, "mamba_n_heads": 8, "mamba_d_state": 6,
+        "mamba_n_groups": 2, "time_step_limit": [0.3, 0.9], "hidden_act": "gelu", "rms_norm_eps": 0.02,
+        "attention_bias": True, "mlp_bias": True, "mamba_proj_bias": True,
+        "rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0, "partial_rotary_factor": 0.5},
+    },
+    "falcon_h1, multiplied": {
+        **USUAL, "mamba_d_ssm": 48, "mamba_n_heads": 6, "mamba_n_groups": 2, "mamba_d_state": 6, "hidden_act": "gelu",
+        "rms_norm_eps": 0.02, "mamba_rms_norm": True, "time_step_limit": [0.3, 0.9], "embedding_multiplier": 1.7,
+        "lm_head_multiplier": 0.6, "attention_in_multiplier": 1.3, "attention_out_multiplier": 0.7,
+        "key_multiplier": 1.9, "ssm_in_multiplier": 1.2, "ssm_out_multiplier": 0.8,
+        "ssm_multipliers": [1.1, 0.9, 1.4, 0.6, 1.5], "mlp_multipliers": [0.7, 1.6],
+        "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+    },
+    "falcon_h1, norm after gate": {
+        **USUAL, "mamba_d_ssm": 48, "mamba_n_heads": 6, "mamba_n_groups": 2, "mamba_d_state": 6, "mamba_rms_norm": True,
+        "mamba_norm_before_gate": False,
+    },
+    "mamba2, limited": {**MAMBA, "num_heads": 8, "head_dim": 8, "n_groups": 2, "time_step_limit": [0.3, 0.9], "layer_norm_epsilon": 0.02, "use_bias": True, "hidden_act": "gelu", "tie_word_embeddings": True},
+    "mamba, gelu": {**MAMBA, "hidden_act": "gelu", "use_bias": True, "use_conv_bias": False, "layer_norm_epsilon": 0.02, "time_step_rank": 5, "tie_word_embeddings": False},
+    "falcon_mamba, eps": {**MAMBA, "hidden_act": "gelu", "mixer_rms_eps": 0.03, "layer_norm_epsilon": 0.02},
     "jamba": {
         **USUAL, "num_hidden_layers": 4, "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2,
         "expert_layer_offset": 1, "num_experts": 8,

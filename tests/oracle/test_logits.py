@@ -12,7 +12,7 @@ pytest.importorskip("transformers", reason="the oracle tests need transformers: 
 from tests.oracle import logits
 
 pytestmark = pytest.mark.oracle
-RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encoding="utf-8").split()
+RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize("name", RUNNING)
