@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 LONGEST = 200
+# The beginnings of problems that continue a sentence whose subject is the place: "hidden_size is missing".
+PREDICATES = (
+    "= ", "is ", "has ", "cannot ", "contains ", "uses ", "was ", "does ", "names ", "lists ", "declares ", "overrides ",
+    "selects ", "became ", "responded ", "changed ", "belongs ", "asks ", "needs ", "ends ", "exceeds ", "repeats ",
+)  # fmt: skip
 MOST_LISTED = 5
 
 
@@ -14,7 +19,7 @@ class ParamcountError(ValueError):
     The message is a single printable line whatever the input contained, so it is safe to print on a terminal.
 
     Args:
-        found: What is wrong; it follows `where` directly if it begins with "= ".
+        found: What is wrong; it follows `where` without a colon if it begins with "= " or a verb.
         where: The field, key, option or file that is wrong.
         expected: What would be valid, in words.
         choices: All valid values, if they can be listed. The message lists the first five if `expected` is empty.
@@ -40,7 +45,7 @@ class ParamcountError(ValueError):
         self.found, self.where = found, where
         self.choices, self.sizes, self.nearest = tuple(choices), tuple(sizes), tuple(nearest)[:MOST_LISTED]
         self.expected = expected or list_choices(self.choices)
-        message = f"{where}{' ' if found.startswith('= ') else ': '}{found}" if where else found
+        message = join_place(where, found) if where else found
         if self.expected:
             message += f" (expected {self.expected})"
         if self.nearest:
@@ -85,6 +90,15 @@ class ParamcountError(ValueError):
             sizes=self.sizes,
             nearest=self.nearest if nearest is None else nearest,
         )
+
+
+def join_place(place: object, problem: str) -> str:
+    """A place and what is wrong there.
+
+    >>> join_place("hidden_size", "is missing"), join_place("config.json", "invalid JSON")
+    ('hidden_size is missing', 'config.json: invalid JSON')
+    """
+    return f"{place} {problem}" if problem.startswith(PREDICATES) else f"{place}: {problem}"
 
 
 def make_choice_error(value: object, choices: Iterable[str], *, where: str) -> ParamcountError:

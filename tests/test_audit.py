@@ -865,35 +865,35 @@ COLUMNS = (
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", f"f: is empty (expected {COLUMNS})"),
-        (b"\n \n", f"f: is empty (expected {COLUMNS})"),
-        (b"model,params\n", f"f: contains no table of claims: its columns are model, params (expected {COLUMNS})"),
+        (b"", f"f is empty (expected {COLUMNS})"),
+        (b"\n \n", f"f is empty (expected {COLUMNS})"),
+        (b"model,params\n", f"f contains no table of claims: its columns are model, params (expected {COLUMNS})"),
         (
             b"name,colour\ngpt2,red\n",
-            f"f: contains no table of claims: its columns are name, colour (expected {COLUMNS})",
+            f"f contains no table of claims: its columns are name, colour (expected {COLUMNS})",
         ),
-        (b"|a|b|\n|-|-|\n|1|2|\n\n|c|\n|-|\n|1|\n", f"f: contains no table of claims (expected {COLUMNS})"),
+        (b"|a|b|\n|-|-|\n|1|2|\n\n|c|\n|-|\n|1|\n", f"f contains no table of claims (expected {COLUMNS})"),
         (
             b"model,params\ngp\0t2,1\n",
-            "f, line 2: contains the control character '\\x00' (expected a CSV or Markdown file)",
+            "f, line 2 contains the control character '\\x00' (expected a CSV or Markdown file)",
         ),
         (
             b"model,params\ngpt2,\x1b[31m7B\n",
-            "f, line 2: contains the control character '\\x1b' (expected a CSV or Markdown file)",
+            "f, line 2 contains the control character '\\x1b' (expected a CSV or Markdown file)",
         ),
-        (b"model,params\n\ngpt2,1,2\n", "f, line 3: has 3 cells (expected 2, as in the first line)"),
-        (b"model,params\ngpt2\n", "f, line 2: has 1 cell (expected 2, as in the first line)"),
-        (b"|model|params|\n|-|-|\n|a|b|c|\n", "f, line 3: has 3 cells (expected at most 2, as in the header)"),
+        (b"model,params\n\ngpt2,1,2\n", "f, line 3 has 3 cells (expected 2, as in the first line)"),
+        (b"model,params\ngpt2\n", "f, line 2 has 1 cell (expected 2, as in the first line)"),
+        (b"|model|params|\n|-|-|\n|a|b|c|\n", "f, line 3 has 3 cells (expected at most 2, as in the header)"),
         (b'model,params\n"gpt2,1\n', "f, line 3: invalid CSV: unexpected end of data"),
-        (b"model," + b"a," * 10**6, "f: has 1,000,001 columns (expected at most 500)"),
-        (b"model,params\n" + b"gpt2,1\n" * 60000, "f: has more than 100,000 cells (expected at most 100,000)"),
-        (b"a" * (5 << 20), "f: is too large (expected a CSV or Markdown file of at most 4,194,304 bytes)"),
-        (b"\xff\xfem\0o\0", "f: is not text (expected a CSV or Markdown file in UTF-8)"),
+        (b"model," + b"a," * 10**6, "f has 1,000,001 columns (expected at most 500)"),
+        (b"model,params\n" + b"gpt2,1\n" * 60000, "f has more than 100,000 cells (expected at most 100,000)"),
+        (b"a" * (5 << 20), "f is too large (expected a CSV or Markdown file of at most 4,194,304 bytes)"),
+        (b"\xff\xfem\0o\0", "f is not text (expected a CSV or Markdown file in UTF-8)"),
         (
             b"version https://git-lfs.github.com/spec/v1\n",
-            "f: is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a CSV or Markdown file)",
+            "f is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a CSV or Markdown file)",
         ),
-        (b"GGUF\3\0\0\0", "f: is a GGUF file (expected a CSV or Markdown file)"),
+        (b"GGUF\3\0\0\0", "f is a GGUF file (expected a CSV or Markdown file)"),
     ],
     ids=range(17),
 )
@@ -922,8 +922,8 @@ def test_the_exit_code_is_1_if_something_is_wrong(
     both = run("audit", "right.csv", "wrong.csv", "--csv")
     assert [row["source"] for row in csv.DictReader(io.StringIO(both.out))] == ["right.csv"] * 3 + ["wrong.csv"] * 3
     assert both.code == 1
-    assert command_error(capsys, "audit", "nosuch.csv") == "nosuch.csv: cannot be read: No such file or directory"
-    assert command_error(capsys, "audit", ".") == ".: is not a file (expected a CSV or Markdown file)"
+    assert command_error(capsys, "audit", "nosuch.csv") == "nosuch.csv cannot be read: No such file or directory"
+    assert command_error(capsys, "audit", ".") == ". is not a file (expected a CSV or Markdown file)"
 
 
 def test_standard_input_is_audited_like_a_file(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1025,11 +1025,11 @@ def test_an_audit_is_immutable_and_converts_to_json() -> None:
         (7, "int is not a table of claims"),
         (b"model", "bytes is not a table of claims"),
         ({"model": "gpt2"}, "dict is not a table of claims"),
-        ([{"model": "gpt2", "layers": 12}, 7], "row 2: is of type int"),
-        ([], "rows: contains no table of claims"),
-        ([{}], "rows: contains no table of claims"),
-        ([{"layers": 12}], "rows: contains no table of claims"),
-        ([{str(i): i for i in range(501)}], "rows: has 501 columns"),
+        ([{"model": "gpt2", "layers": 12}, 7], "row 2 is of type int"),
+        ([], "rows contains no table of claims"),
+        ([{}], "rows contains no table of claims"),
+        ([{"layers": 12}], "rows contains no table of claims"),
+        ([{str(i): i for i in range(501)}], "rows has 501 columns"),
     ],
 )
 def test_a_source_without_claims_is_an_error(source: object, message: str) -> None:
@@ -1044,5 +1044,5 @@ def test_endless_rows_are_an_error() -> None:
         while True:
             yield {"model": "gpt2-small", "layers": 12}
 
-    with pytest.raises(pc.ParamcountError, match=r"^rows: has more than 100,000 cells"):
+    with pytest.raises(pc.ParamcountError, match=r"^rows has more than 100,000 cells"):
         pc.audit(endless())

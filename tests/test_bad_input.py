@@ -114,7 +114,7 @@ def test_every_field_of_every_architecture_is_required_and_no_other_is_known(arc
     for name in fields:
         with pytest.raises(pc.ParamcountError) as caught:
             pc.load(make_entry(architecture, **{name: None}))
-        assert str(caught.value) == f"config.{name}: is missing (expected a value for every field)"
+        assert str(caught.value) == f"config.{name} is missing (expected a value for every field)"
     message = model_error(make_entry(architecture, n_layesr=3))
     assert message.startswith("config.n_layesr: unknown field (expected n_layers, ")
     assert f" or {len(fields) - 5} others); did you mean n_layers" in message
@@ -227,7 +227,7 @@ CONTRADICTIONS = [
     ),
     (
         make_entry("gpt_oss", n_layers=2, layer_types=["full_attention"]),
-        "config.layer_types: has 1 items for n_layers = 2 (expected one per layer)",
+        "config.layer_types has 1 items for n_layers = 2 (expected one per layer)",
     ),
     (make_entry("gpt_oss", layer_types=[""]), "config.layer_types.0 = the string '' (expected a non-empty string)"),
     (
@@ -272,7 +272,7 @@ KINDS = (
     "or 'secondary'"
 )
 ARCHITECTURE_OR_ESTIMATE = "(expected architecture and config, or estimate: true and claims)"
-NEITHER = "model_type: is missing (expected a config.json with model_type, or a zoo entry with architecture and config)"
+NEITHER = "model_type is missing (expected a config.json with model_type, or a zoo entry with architecture and config)"
 FIGURES = "(expected 7B, 124M, 7.61B, ~1.04T or an integer)"
 
 
@@ -288,8 +288,8 @@ def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
             {"famly": "llama"},
             "famly: unknown field (expected family, name, claims, aliases, hf or 13 others); did you mean family?",
         ),
-        ({"architecture": None}, f"architecture: is missing {ARCHITECTURE_OR_ESTIMATE}"),
-        ({"config": None}, f"config: is missing {ARCHITECTURE_OR_ESTIMATE}"),
+        ({"architecture": None}, f"architecture is missing {ARCHITECTURE_OR_ESTIMATE}"),
+        ({"config": None}, f"config is missing {ARCHITECTURE_OR_ESTIMATE}"),
         ({"config": []}, "config = a list (expected a mapping of sizes)"),
         ({"config": "llama"}, "config = the string 'llama' (expected a mapping of sizes)"),
         (
@@ -297,7 +297,7 @@ def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
             f"architecture: unknown architecture openai_gpt (expected {LISTED}); did you mean openai-gpt?",
         ),
         ({"architecture": 3}, f"architecture: unknown architecture 3 (expected {LISTED})"),
-        ({"estimate": True}, "config: is set in an estimate (expected claims only)"),
+        ({"estimate": True}, "config is set in an estimate (expected claims only)"),
         ({"estimate": "yes"}, "estimate = the string 'yes' (expected true or false)"),
         ({"estimate": 1}, "estimate = 1 (expected true or false)"),
         ({"id": ""}, "id = the string '' (expected a non-empty string)"),
@@ -325,14 +325,14 @@ def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
             {"sources": [{**PAPER, "accesed": 1}]},
             "sources.0.accesed: unknown field (expected id, kind, ref or accessed); did you mean accessed?",
         ),
-        ({"sources": [{"id": "paper"}]}, "sources.0.kind: is missing (expected a value for every field)"),
+        ({"sources": [{"id": "paper"}]}, "sources.0.kind is missing (expected a value for every field)"),
         ({"checked": "yes"}, "checked = the string 'yes' (expected a mapping or 'unverified')"),
         ({"checked": {"reference": "x", "total": 0}}, "checked.total = 0 (expected a positive integer)"),
         (
             {"checked": {"reference": "x", "totl": 1}},
             "checked.totl: unknown field (expected reference or total); did you mean total?",
         ),
-        ({"release": {}}, "release.legacy_buffers: is missing (expected a value for every field)"),
+        ({"release": {}}, "release.legacy_buffers is missing (expected a value for every field)"),
         ({"release": []}, "release = a list (expected a mapping)"),
         (publish_figure(1.5), "published.0.value = 1.5 (expected an integer or a string)"),
         (publish_figure(-5), "published.0.value = -5 (expected a positive integer or a string)"),
@@ -341,7 +341,7 @@ def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
             publish_figure("7B", "papre"),
             "published.0.source = the string 'papre' (expected paper); did you mean paper?",
         ),
-        ({"published": [{}]}, "published.0.what: is missing (expected a value for every field)"),
+        ({"published": [{}]}, "published.0.what is missing (expected a value for every field)"),
         ({"published": 7}, "published = 7 (expected a list)"),
         ({"notes": [None]}, "notes.0 = null (expected a string)"),
     ],
@@ -365,11 +365,11 @@ class Unprintable:
     [
         ({}, NEITHER),
         ({1: 2}, NEITHER),
-        (make_entry() | {1: 2}, "1: is not the name of a field (expected a string)"),
-        (make_entry() | {None: 2}, "None: is not the name of a field (expected a string)"),
+        (make_entry() | {1: 2}, "1 is not the name of a field (expected a string)"),
+        (make_entry() | {None: 2}, "None is not the name of a field (expected a string)"),
         (
             {"architecture": "llama", "config": LLAMA | {1: 2}},
-            "config.1: is not the name of a field (expected a string)",
+            "config.1 is not the name of a field (expected a string)",
         ),
         (make_entry(n_heads=Unprintable()), "config.n_heads = a value of type Unprintable (expected an integer)"),
         (make_entry(n_heads={10**5000}), "config.n_heads = a value of type set (expected an integer)"),
@@ -461,10 +461,10 @@ def test_a_model_with_a_zoo_id_and_other_sizes_is_compared_as_a_separate_row() -
 def test_an_estimate_has_nothing_to_count() -> None:
     claims = [{"what": "total", "value": "1.8T", "by": "somebody", "source": "paper"}]
     spec = {"id": "rumour", "estimate": True, "claims": claims, "sources": [PAPER]}
-    expected = "rumour: is a third-party estimate; its sizes are unpublished (paramcount rumour --estimates shows it)"
+    expected = "rumour is a third-party estimate; its sizes are unpublished (paramcount rumour --estimates shows it)"
     assert pc.load(spec).estimate
     for ask in (pc.count, lambda s: pc.compare([s])):
         with pytest.raises(pc.ParamcountError) as caught:
             ask(spec)
         assert str(caught.value) == expected
-    assert model_error(spec | {"config": LLAMA}) == "config: is set in an estimate (expected claims only)"
+    assert model_error(spec | {"config": LLAMA}) == "config is set in an estimate (expected claims only)"

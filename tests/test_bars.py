@@ -331,8 +331,8 @@ def test_plot_still_prints_the_table_and_the_extension_selects_the_format(run: R
             "--plot: unknown extension '.pgn' (expected .svg, .png or .pdf); did you mean .png?",
         ),
         (["--plot", "-"], "--plot: missing extension (expected .svg, .png or .pdf)"),
-        (["--plot", "nowhere/out.png"], "--plot nowhere/out.png: cannot be written: No such file or directory"),
-        (["--plot", "\x1b[2J/out.svg"], r"--plot \x1b[2J/out.svg: cannot be written: No such file or directory"),
+        (["--plot", "nowhere/out.png"], "--plot nowhere/out.png cannot be written: No such file or directory"),
+        (["--plot", "\x1b[2J/out.svg"], r"--plot \x1b[2J/out.svg cannot be written: No such file or directory"),
         (["--scale", "log"], "--scale requires --plot"),
         (
             ["--plot", "out.svg", "--scale", "lgo"],
@@ -377,7 +377,7 @@ def test_a_full_disk_leaves_the_older_picture() -> None:
         check=False,
         env={"PYTHONPATH": str(Path(pc.__file__).parents[1])},
     )
-    assert done.stderr.endswith("ParamcountError: --plot out.png: cannot be written: File too large\n")
+    assert done.stderr.endswith("ParamcountError: --plot out.png cannot be written: File too large\n")
     assert list_directory() == before
 
 

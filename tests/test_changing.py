@@ -286,7 +286,7 @@ def test_a_size_that_would_be_derived_differently_is_a_note() -> None:
          "deepseek-v3: n_dense_layers = 3 is more than n_layers = 2 (expected at most 2, for example n_layers=2 and "
          "n_dense_layers=2)"),
         ("gpt-oss-20b", {"n_layers": 30},
-         "gpt-oss-20b: layer_types: has 24 items for n_layers = 30 (expected one per layer, for example n_layers=30 "
+         "gpt-oss-20b: layer_types has 24 items for n_layers = 30 (expected one per layer, for example n_layers=30 "
          "and "
          "layer_types=[sliding_attention, full_attention, …])"),
         ("gpt-oss-20b", {"n_layers": 1, "layer_types": ["full"]},
@@ -312,7 +312,7 @@ def test_a_size_that_would_be_derived_differently_is_a_note() -> None:
         ("llama-3.2-11b-vision", {"vision": {}},
          "llama-3.2-11b-vision: vision = a mapping (expected its sizes one at a time, such as vision.d_model)"),
         ("llama-3.2-11b-vision", {"vision": None, "vision.n_layers": 3},
-         "llama-3.2-11b-vision: vision: is set to null, but also has sizes (expected one of the two)"),
+         "llama-3.2-11b-vision: vision is set to null, but also has sizes (expected one of the two)"),
     ],
 )  # fmt: skip
 def test_an_invalid_change_is_an_error_with_a_valid_one(id: str, changes: dict[str, object], message: str) -> None:
@@ -335,7 +335,7 @@ def test_a_list_with_one_entry_per_layer_must_change_with_the_number_of_layers(i
 )
 def test_the_error_for_an_unknown_size_suggests_the_nearest(spec: object, name: str, nearest: str) -> None:
     message = load_error(spec, **{name: 3})
-    assert f": has no size '{name}' (expected " in message
+    assert f" has no size '{name}' (expected " in message
     assert f"; did you mean {nearest}" in message
 
 
@@ -358,7 +358,7 @@ def test_a_config_json_key_or_a_heading_refers_to_a_size(id: str, name: str, siz
 
 
 def test_setting_a_size_by_two_names_is_an_error() -> None:
-    expected = "gpt2-small: n_layers: is given twice, as 'n_layers' and as 'n_layer' (expected each size once)"
+    expected = "gpt2-small: n_layers is given twice, as 'n_layers' and as 'n_layer' (expected each size once)"
     assert load_error("gpt2-small", n_layers=3, n_layer=4) == expected
 
 
@@ -370,14 +370,14 @@ def test_setting_a_size_inside_a_number_is_an_error() -> None:
 
 
 def test_changing_a_third_party_estimate_is_an_error() -> None:
-    assert load_error("gpt-4", n_layers=3).startswith("gpt-4: is a third-party estimate; its sizes are unpublished")
+    assert load_error("gpt-4", n_layers=3).startswith("gpt-4 is a third-party estimate; its sizes are unpublished")
 
 
 def test_setting_a_size_of_a_missing_inner_config_is_an_error() -> None:
     document: dict[str, Any] = {"model_type": "gemma4", "text_config": {}, "vision_config": None}
     model = pc.load(document)
     assert get_size(model.sizes, "vision") is None
-    assert "vision: is null: there is no 'n_layers' to set" in load_error(model, **{"vision.n_layers": 3})
+    assert "vision is null: there is no 'n_layers' to set" in load_error(model, **{"vision.n_layers": 3})
 
 
 # ---- the command line
@@ -391,11 +391,11 @@ def test_values_are_parsed_as_yaml() -> None:
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        (["n_layers"], "--set n_layers: has no value (expected a size and its value, such as n_layers=40)"),
-        (["n_layers="], "--set n_layers: has no value (expected a size and its value, such as n_layers=40)"),
-        (["=40"], "--set: has no name of a size (expected a size and its value, such as n_layers=40)"),
-        ([""], "--set: has no name of a size (expected a size and its value, such as n_layers=40)"),
-        (["n_layers=40", "n_layers=40"], "--set n_layers: is given twice (expected each size once)"),
+        (["n_layers"], "--set n_layers has no value (expected a size and its value, such as n_layers=40)"),
+        (["n_layers="], "--set n_layers has no value (expected a size and its value, such as n_layers=40)"),
+        (["=40"], "--set has no name of a size (expected a size and its value, such as n_layers=40)"),
+        ([""], "--set has no name of a size (expected a size and its value, such as n_layers=40)"),
+        (["n_layers=40", "n_layers=40"], "--set n_layers is given twice (expected each size once)"),
         (["n_layers=forty"], "gpt2-small: n_layers = the string 'forty' (expected an integer)"),
         (["n_layers=4.5"], "gpt2-small: n_layers = 4.5 (expected an integer)"),
         (["n_layers=1_000"], "gpt2-small: n_layers = the string '1_000' (expected an integer)"),
@@ -411,8 +411,8 @@ def test_values_are_parsed_as_yaml() -> None:
         (["n_layers=!!python/object:os.system x"], "--set n_layers = '!!python/object:os.system x': the tag"),
         (["n_layers=" + "[" * 40], "--set n_layers = '[[[[["),
         (["n_layers=" + "9" * 200], "--set n_layers = '9999"),
-        (["\x1b[2J=1"], r"gpt2-small: has no size '\x1b[2J' (expected vocab_size, "),
-        (["n_kv_heads=4"], "gpt2-small: has no size 'n_kv_heads' (expected n_heads, d_head, n_layers, n_positions, "
+        (["\x1b[2J=1"], r"gpt2-small has no size '\x1b[2J' (expected vocab_size, "),
+        (["n_kv_heads=4"], "gpt2-small has no size 'n_kv_heads' (expected n_heads, d_head, n_layers, n_positions, "
                            "d_model or 3 others); "
          "did you mean n_heads or d_head?"),
     ],
@@ -526,8 +526,8 @@ def test_a_comparison_of_changed_moe_models_shows_the_active_difference(run: Run
 def test_the_error_of_a_comparison_names_the_model_without_the_size(run: Runner) -> None:
     done = run("compare", "llama-3.1-8b", "gpt2-small", "--set", "n_kv_heads=4")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("error: gpt2-small: has no size 'n_kv_heads' (expected n_heads, d_head, ")
-    assert "gpt-4: is a third-party estimate" in run("compare", "gpt", "--estimates", "--set", "n_layers=3").err
+    assert done.err.startswith("error: gpt2-small has no size 'n_kv_heads' (expected n_heads, d_head, ")
+    assert "gpt-4 is a third-party estimate" in run("compare", "gpt", "--estimates", "--set", "n_layers=3").err
 
 
 def test_difference_columns_exist_only_for_changed_models(run: Runner) -> None:

@@ -67,7 +67,7 @@ LISTED = "(expected a model type from `paramcount architectures`)"
     [
         (
             {"architectures": ["Llama5ForCausalLM"]},  # begins like LlamaForCausalLM
-            "model_type: is missing, and Llama5ForCausalLM (from architectures) is not supported (expected a model "
+            "model_type is missing, and Llama5ForCausalLM (from architectures) is not supported (expected a model "
             "type from `paramcount architectures`)",
         ),
         ({"model_type": "foo", "architectures": ["FooForCausalLM"]}, f"model_type = foo is not supported {LISTED}"),

@@ -13,6 +13,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import main
+from paramcount.errors import join_place
 from paramcount.huggingface import locate as config_files
 from tests.refusing import assert_one_line, command_error, model_error
 
@@ -120,7 +121,7 @@ def test_main_is_read_from_several_revisions_and_without_main_none_is() -> None:
     write_cache("a/b", "bbb", main=False)
     assert (
         model_error(f"./{folder}")
-        == f"{folder}: has 2 revisions, but none is main: aaa, bbb (expected the directory of one of them)"
+        == f"{folder} has 2 revisions, but none is main: aaa, bbb (expected the directory of one of them)"
     )
     assert pc.count(f"./{folder}/snapshots/bbb").total == TOTAL
     write_config(f"{folder}/refs/main", "bbb")
@@ -150,7 +151,7 @@ def test_a_cache_in_an_unknown_home_directory_is_an_error(
 ) -> None:
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     monkeypatch.setenv("HF_HOME", "~no-such-person/x")
-    message = "the Hugging Face cache: ~no-such-person/x/hub: cannot be read: no such home directory"
+    message = "the Hugging Face cache: ~no-such-person/x/hub cannot be read: no such home directory"
     assert model_error("a/b") == command_error(capsys, "a/b") == message
 
 
@@ -158,7 +159,7 @@ def test_a_cache_in_an_unknown_home_directory_is_an_error(
     "path", ["./" + "a" * 5000, "./" + "a/" * 3000, "/" + "a" * 300 + ".json", "./" + "a" * 5000 + ".yaml"]
 )
 def test_a_path_that_is_too_long_is_an_error(path: str) -> None:
-    assert model_error(path).endswith(": cannot be read: File name too long")
+    assert model_error(path).endswith(" cannot be read: File name too long")
 
 
 @pytest.mark.parametrize("value", [[], {}, 7, True])
@@ -184,10 +185,10 @@ def test_only_repository_names_are_looked_up_in_the_cache(name: str) -> None:
 def test_a_broken_link_is_an_error() -> None:
     Path("x").mkdir()
     Path("x/config.json").symlink_to("nowhere")
-    assert model_error("./x") == "x/config.json: is a broken link"
+    assert model_error("./x") == "x/config.json is a broken link"
     folder = write_cache("a/b", "aaa")
     (folder / "blobs" / "aaa").unlink()
-    assert model_error(f"./{folder}") == f"{folder}/snapshots/aaa/config.json: is a broken link"
+    assert model_error(f"./{folder}") == f"{folder}/snapshots/aaa/config.json is a broken link"
 
 
 def test_the_error_for_a_directory_of_models_lists_them() -> None:
@@ -195,7 +196,7 @@ def test_the_error_for_a_directory_of_models_lists_them() -> None:
         write_config(f"store/{name}/config.json")
     assert (
         model_error("./store")
-        == "store: has no config.json, but 5 subdirectories do: a, b, c, d, … (expected one of them, or `paramcount "
+        == "store has no config.json, but 5 subdirectories do: a, b, c, d, … (expected one of them, or `paramcount "
         "scan`)"
     )
 
@@ -205,9 +206,9 @@ def test_the_error_for_a_directory_without_config_lists_its_files() -> None:
         write_config(f"x/{name}")
     assert (
         model_error("./x")
-        == "x: has no config.json (found model.safetensors, tokenizer.json) (expected the directory of a model)"
+        == "x has no config.json (found model.safetensors, tokenizer.json) (expected the directory of a model)"
     )
-    assert model_error("./nowhere") == "nowhere: cannot be read: No such file or directory"
+    assert model_error("./nowhere") == "nowhere cannot be read: No such file or directory"
 
 
 OBJECT = "(expected a JSON object)"
@@ -248,7 +249,7 @@ OBJECT = "(expected a JSON object)"
 )
 def test_anything_but_a_json_object_is_an_error(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     write_config("x.json", text)
-    assert model_error("x.json") == command_error(capsys, "x.json") == f"x.json: {message}"
+    assert model_error("x.json") == command_error(capsys, "x.json") == join_place("x.json", message)
 
 
 def test_a_repeated_key_is_found_among_very_many() -> None:
@@ -281,13 +282,13 @@ def test_infinity_is_accepted_in_keys_that_are_not_sizes() -> None:
 )
 def test_a_file_that_is_not_text_is_an_error(data: bytes, message: str) -> None:
     Path("x.json").write_bytes(data)
-    assert model_error("x.json") == f"x.json: {message}"
+    assert model_error("x.json") == join_place("x.json", message)
 
 
 def test_a_file_of_100_megabytes_is_rejected_without_reading_it() -> None:
     with Path("x.json").open("wb") as file:
         file.truncate(100 << 20)
-    assert model_error("x.json") == "x.json: is too large (expected a model's config.json of at most 4,194,304 bytes)"
+    assert model_error("x.json") == "x.json is too large (expected a model's config.json of at most 4,194,304 bytes)"
 
 
 @pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "/dev/null", "itself"])
@@ -301,7 +302,7 @@ def test_a_path_that_is_not_a_regular_file_never_blocks(kind: str) -> None:
         if kind == "itself"
         else "is not a file (expected a model's config.json)"
     )
-    assert model_error("x.json") == f"x.json: {expected}"
+    assert model_error("x.json") == join_place("x.json", expected)
 
 
 SIBLING = "(expected the config.json in the same directory)"
@@ -321,14 +322,14 @@ SIBLING = "(expected the config.json in the same directory)"
         ({"dim": 4096, "n_layers": 32, "n_heads": 32},
          "is params.json of an original release (expected the config.json of the Hugging Face version)"),
         ({"auto_map": {"AutoModel": "modeling_x.X"}},
-         "model_type: is missing, and auto_map names custom modeling code, which paramcount does not run (expected a "
+         "model_type is missing, and auto_map names custom modeling code, which paramcount does not run (expected a "
          "model type from `paramcount architectures`)"),
         ({"hidden_size": 768},
-         "model_type: is missing (expected a config.json with model_type, or a zoo entry with architecture and "
+         "model_type is missing (expected a config.json with model_type, or a zoo entry with architecture and "
          "config)"),
-        ({}, "model_type: is missing (expected a config.json with model_type, or a zoo entry with architecture and "
+        ({}, "model_type is missing (expected a config.json with model_type, or a zoo entry with architecture and "
              "config)"),
-        ({"model_type": None}, "model_type: is missing (expected a model type from `paramcount architectures`)"),
+        ({"model_type": None}, "model_type is missing (expected a model type from `paramcount architectures`)"),
         ({"model_type": ["qwen3"]}, "model_type = a list (expected a model type from `paramcount architectures`)"),
         ({"model_type": "seed-oss"},
          "model_type = seed-oss is not supported (expected a model type from `paramcount architectures`); did you "
@@ -346,7 +347,7 @@ def test_the_error_for_another_tools_file_says_what_to_pass_instead(
     document: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_config("x.json", document)
-    assert command_error(capsys, "x.json") == f"x.json: {message}"
+    assert command_error(capsys, "x.json") == join_place("x.json", message)
     assert model_error(document) == message
 
 
@@ -368,9 +369,9 @@ def test_the_error_for_another_tools_file_says_what_to_pass_instead(
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings = the string 'no' (expected true or false)"),
         ({"num_key_value_heads": 3},
          "num_key_value_heads = 3 does not divide num_attention_heads = 32 (expected 1, 2, 4, 8, 16, …)"),
-        ({"layer_types": ["full_attention"]}, "layer_types: has 1 entry for 36 layers (expected one entry per layer)"),
+        ({"layer_types": ["full_attention"]}, "layer_types has 1 entry for 36 layers (expected one entry per layer)"),
         ({"per_layer_config": {"1": {"intermediate_size": 8}}},
-         "per_layer_config: overrides sizes of single layers, which is not supported"),
+         "per_layer_config overrides sizes of single layers, which is not supported"),
     ],
 )  # fmt: skip
 def test_an_invalid_size_is_an_error_at_its_key(change: dict[str, Any], message: str) -> None:

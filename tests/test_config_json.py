@@ -388,9 +388,9 @@ def test_a_number_of_experts_that_no_layer_uses_may_be_null(key: str) -> None:
 @pytest.mark.parametrize(
     ("model_type", "key", "other", "found"),
     [
-        ("kimi_linear", "num_shared_experts", "n_shared_experts", "num_shared_experts: is missing"),
-        ("bailing_hybrid", "num_shared_experts", "n_shared_experts", "num_shared_experts: is missing"),
-        ("glm4_moe", "num_local_experts", "n_routed_experts", "num_local_experts: is missing"),
+        ("kimi_linear", "num_shared_experts", "n_shared_experts", "num_shared_experts is missing"),
+        ("bailing_hybrid", "num_shared_experts", "n_shared_experts", "num_shared_experts is missing"),
+        ("glm4_moe", "num_local_experts", "n_routed_experts", "num_local_experts is missing"),
         ("hy_v3", "num_local_experts", "num_experts", "the number of experts = null"),
     ],
 )
@@ -418,7 +418,7 @@ def test_the_keys_of_a_rope_type_are_required_even_without_rotary_positions(mode
     """PreTrainedConfig.validate_rope runs for every config class."""
     assert (
         model_error({"model_type": model_type, "rope_scaling": {"rope_type": "yarn"}})
-        == "rope_scaling.factor: is missing for rope_type = yarn (expected a number)"
+        == "rope_scaling.factor is missing for rope_type = yarn (expected a number)"
     )
     assert (
         pc.count({"model_type": model_type, "rope_scaling": {"rope_type": "no such kind"}}).total
@@ -430,7 +430,7 @@ def test_the_keys_of_a_rope_type_are_required_even_without_rotary_positions(mode
 def test_the_keys_of_a_rope_type_have_defaults_only_with_rotary_positions(model_type: str) -> None:
     """PreTrainedConfig standardizes rope_parameters if the class declares them, or with rope_scaling and rope_theta."""
     config, yarn = {"model_type": model_type}, {"rope_type": "yarn", "factor": 2.0}
-    missing = "rope_scaling.original_max_position_embeddings: is missing for rope_type = yarn (expected a number)"
+    missing = "rope_scaling.original_max_position_embeddings is missing for rope_type = yarn (expected a number)"
     assert model_error({**config, "rope_scaling": yarn}) == missing
     total = pc.count(config).total
     assert pc.count({**config, "rope_scaling": {**yarn, "original_max_position_embeddings": 512}}).total == total
@@ -457,10 +457,10 @@ def test_a_section_that_the_reference_mistakes_for_the_language_model_is_an_erro
     """
     block = {key: {"hidden_size": 1024}}
     text = "is set, but {} has no such section and cannot run with it (expected sizes at the top level)"
-    assert model_error({**LLAMA, **block}) == f"{key}: {text.format('LlamaForCausalLM')}"
-    assert model_error({"model_type": "t5", **block}) == f"{key}: {text.format('T5ForConditionalGeneration')}"
+    assert model_error({**LLAMA, **block}) == f"{key} {text.format('LlamaForCausalLM')}"
+    assert model_error({"model_type": "t5", **block}) == f"{key} {text.format('T5ForConditionalGeneration')}"
     assert (
-        model_error({**LLAMA, **block, "architectures": ["LlamaModel"]}) == f"{key}: {text.format('LlamaForCausalLM')}"
+        model_error({**LLAMA, **block, "architectures": ["LlamaModel"]}) == f"{key} {text.format('LlamaForCausalLM')}"
     )
     assert pc.count({**LLAMA, key: None}).warnings == ()
     (warning,) = pc.count({"model_type": "bert", **BERT, **block}).warnings
@@ -692,7 +692,7 @@ def test_keys_of_a_zoo_entry_is_an_error(capsys: pytest.CaptureFixture[str]) -> 
         main(["gpt2-small", "--keys"])
     assert leaving.value.code == 2
     assert capsys.readouterr().err == (
-        "error: gpt2-small: was not read from a config.json (expected the path of a config.json, or of a directory "
+        "error: gpt2-small was not read from a config.json (expected the path of a config.json, or of a directory "
         "with one)\n"
     )
 

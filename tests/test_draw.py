@@ -645,7 +645,7 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
             "-o: unknown extension '.sgv' (expected .svg, .html, .htm or .png); did you mean .svg?",
         ),
         (["gpt2-small", "-o", "x"], "-o: missing extension (expected .svg, .html, .htm or .png)"),
-        (["gpt2-small", "-o", "nowhere/x.svg"], "-o nowhere/x.svg: cannot be written: No such file or directory"),
+        (["gpt2-small", "-o", "nowhere/x.svg"], "-o nowhere/x.svg cannot be written: No such file or directory"),
         (["gpt2-small", "-o", "x.svg", "--layer", "12"], "gpt2-small: layer 12 does not exist (expected 0–11)"),
         (["gpt2-small", "-o", "x.svg", "--layer", "-1"], "layer = -1 (expected a non-negative integer)"),
         (["gpt2-small", "-o", "x.svg", "--layer", "first"], "--layer: 'first' is not a valid integer"),
@@ -679,7 +679,7 @@ def test_an_estimate_cannot_be_drawn(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert command_error(capsys, "draw", "gpt-4", "-o", "x.svg").startswith(
-        "gpt-4: is a third-party estimate; its sizes are unpublished"
+        "gpt-4 is a third-party estimate; its sizes are unpublished"
     )
 
 

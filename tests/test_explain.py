@@ -323,7 +323,7 @@ ERRORS = {
     ),
     "a model without attention": (
         ["codestral-mamba-7b", "--head"],
-        "codestral-mamba-7b: has no attention heads (expected a model with attention)",
+        "codestral-mamba-7b has no attention heads (expected a model with attention)",
     ),
     "tensors of a head": (["gpt2-small", "--tensors", "--head"], "--tensors cannot be combined with --head"),
     "tensors of a layer": (["gpt2-small", "--tensors", "--layer", "0"], "--tensors cannot be combined with --layer"),

@@ -306,7 +306,7 @@ ERRORS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     ),
     "an integer for an architecture": (({"architecture": 3},), {}, "^unknown architecture 3"),
     "a number": ((3,), {}, "^int is not a model"),
-    "an unknown flag of a model": (("gpt2-small",), {"tied": True}, r"^gpt2-small: has no size 'tied'"),
+    "an unknown flag of a model": (("gpt2-small",), {"tied": True}, r"^gpt2-small has no size 'tied'"),
     "an unknown flag of an architecture": (
         ("llama",),
         {"d_modle": 3},

@@ -387,7 +387,7 @@ def test_arrays_that_do_not_broadcast_are_an_error() -> None:
 def test_arrays_and_symbols_do_not_mix() -> None:
     (d,) = make_symbols("d_model")
     with pytest.raises(
-        ParamcountError, match=r"^d_ff: is an array, but d_model is a symbol \(expected only arrays or only symbols\)$"
+        ParamcountError, match=r"^d_ff is an array, but d_model is a symbol \(expected only arrays or only symbols\)$"
     ):
         formulas.mlp(d_model=d, d_ff=np.array([3, 4]))
 

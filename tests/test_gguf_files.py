@@ -69,9 +69,9 @@ def write_with_package(file: Path, fill: Callable[[Any], None], arch: str = "lla
 
 
 def reading_error(path: Path) -> str:
-    place, _, found = error_of(read_gguf, path).partition(f"{path}: ")
-    assert not place
-    return found
+    message = error_of(read_gguf, path)
+    assert message.startswith(str(path))
+    return message.removeprefix(str(path)).removeprefix(":").removeprefix(" ")
 
 
 @pytest.fixture
@@ -419,14 +419,14 @@ WRONG: list[tuple[bytes, str]] = [
         make_file([pack_item("a", UINT8, b"\0"), pack_item("a\u202eb", UINT8, b"\0")]),
         rf"metadata 2: name = 'a\u202eb' {PRINTABLE}",
     ),
-    (make_file([pack_item(b"a\xff", UINT8, b"\0")]), "metadata 1: name: is not text at byte 1 (expected UTF-8)"),
+    (make_file([pack_item(b"a\xff", UINT8, b"\0")]), "metadata 1: name is not text at byte 1 (expected UTF-8)"),
     (
         make_start(0, 1, pack_u64(MOST)),
-        "metadata 1: name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 65,535)",
+        "metadata 1: name has 18,446,744,073,709,551,615 bytes (expected a string of at most 65,535)",
     ),
     (
         make_start(0, 1, pack_u64(65_536) + bytes(70_000)),
-        "metadata 1: name: has 65,536 bytes (expected a string of at most 65,535)",
+        "metadata 1: name has 65,536 bytes (expected a string of at most 65,535)",
     ),
     (
         make_start(0, 1, pack_u64(65_535) + b"a" * 100),
@@ -435,21 +435,21 @@ WRONG: list[tuple[bytes, str]] = [
     (make_file([pack_item("a", UINT8, b"\0"), pack_item("a", UINT8, b"\0")]), "metadata a: duplicate key"),
     (make_file([pack_array("a", UINT8, 0), pack_item("a", UINT8, b"\0")]), "metadata a: duplicate key"),
     # their values
-    (make_file([pack_item("a", 13, b"\0")]), f"metadata a: has unknown type 13 {KIND}"),
-    (make_file([pack_item("a", 2**32 - 1, b"\0")]), f"metadata a: has unknown type 4,294,967,295 {KIND}"),
+    (make_file([pack_item("a", 13, b"\0")]), f"metadata a has unknown type 13 {KIND}"),
+    (make_file([pack_item("a", 2**32 - 1, b"\0")]), f"metadata a has unknown type 4,294,967,295 {KIND}"),
     (make_file([pack_item("a", BOOL, b"\2")]), "metadata a = 2 (expected a boolean: 0 or 1)"),
     (make_file([pack_item("a", BOOL, b"\xff")]), "metadata a = 255 (expected a boolean: 0 or 1)"),
     (
         make_file([pack_item("a", STRING, pack_string(b"abc\xed\xa0\x80"))]),
-        "metadata a: is not text at byte 3 (expected UTF-8)",
+        "metadata a is not text at byte 3 (expected UTF-8)",
     ),
     (
         make_file([pack_item("a", STRING, pack_u64(MOST))]),
-        "metadata a: has 18,446,744,073,709,551,615 bytes (expected a string of at most 1,048,576)",
+        "metadata a has 18,446,744,073,709,551,615 bytes (expected a string of at most 1,048,576)",
     ),
     (
         make_file([pack_item("a", STRING, pack_u64(2**20 + 1))]),
-        "metadata a: has 1,048,577 bytes (expected a string of at most 1,048,576)",
+        "metadata a has 1,048,577 bytes (expected a string of at most 1,048,576)",
     ),
     (
         make_start(0, 1, pack_item("a", STRING, pack_u64(2**20))),
@@ -460,14 +460,14 @@ WRONG: list[tuple[bytes, str]] = [
         f"metadata a: the file ends inside its header, after 44 bytes {WHOLE}",
     ),
     # arrays
-    (make_file([pack_array("a", 13, 1)]), f"metadata a: has unknown type 13 {KIND}"),
+    (make_file([pack_array("a", 13, 1)]), f"metadata a has unknown type 13 {KIND}"),
     (
         make_file([pack_array("a", ARRAY, 1, pack_u32(ARRAY) + pack_u64(1))]),
-        "metadata a: is an array of arrays (expected an array of numbers, booleans or strings)",
+        "metadata a is an array of arrays (expected an array of numbers, booleans or strings)",
     ),
     (
         make_file([pack_array("a", ARRAY, MOST, (pack_u32(ARRAY) + pack_u64(MOST)) * 100_000)]),
-        "metadata a: is an array of arrays (expected an array of numbers, booleans or strings)",
+        "metadata a is an array of arrays (expected an array of numbers, booleans or strings)",
     ),
     (
         make_file([pack_array("a", UINT8, MOST)]),
@@ -514,24 +514,24 @@ WRONG: list[tuple[bytes, str]] = [
     (make_file([pack_item(ALIGNED, UINT32, pack_u32(24))], [X], 32), f"metadata general.alignment = 24 {POWER}"),
     (
         make_file([pack_item(ALIGNED, INT32, b"\xe0\xff\xff\xff")], [X], 32),
-        f"metadata general.alignment: has type INT32 {TYPED}",
+        f"metadata general.alignment has type INT32 {TYPED}",
     ),
     (
         make_file([pack_item(ALIGNED, UINT64, pack_u64(2**32))], [X], 32),
-        f"metadata general.alignment: has type UINT64 {TYPED}",
+        f"metadata general.alignment has type UINT64 {TYPED}",
     ),
     (
         make_file([pack_item(ALIGNED, FLOAT32, struct.pack("<f", 32))], [X], 32),
-        f"metadata general.alignment: has type FLOAT32 {TYPED}",
+        f"metadata general.alignment has type FLOAT32 {TYPED}",
     ),
-    (make_file([pack_item(ALIGNED, BOOL, b"\1")], [X], 32), f"metadata general.alignment: has type BOOL {TYPED}"),
+    (make_file([pack_item(ALIGNED, BOOL, b"\1")], [X], 32), f"metadata general.alignment has type BOOL {TYPED}"),
     (
         make_file([pack_item(ALIGNED, STRING, pack_string("32"))], [X], 32),
-        f"metadata general.alignment: has type STRING {TYPED}",
+        f"metadata general.alignment has type STRING {TYPED}",
     ),
     (
         make_file([pack_array(ALIGNED, UINT32, 1, pack_u32(32))], [X], 32),
-        f"metadata general.alignment: has type ARRAY {TYPED}",
+        f"metadata general.alignment has type ARRAY {TYPED}",
     ),
     (
         make_file([pack_item(ALIGNED, UINT32, pack_u32(2**31))], [X], 32),
@@ -540,10 +540,10 @@ WRONG: list[tuple[bytes, str]] = [
     ),
     (make_part(3, 3), "metadata split.no = 3 (expected an integer from 0 to 2)"),
     (make_part(-1, 3), "metadata split.no = -1 (expected an integer from 0 to 2)"),
-    (make_part(None, 3), "metadata split.no: is missing (expected an integer from 0 to 2)"),
+    (make_part(None, 3), "metadata split.no is missing (expected an integer from 0 to 2)"),
     (make_part(0, -3), "metadata split.count = -3 (expected a non-negative integer)"),
     (make_part(0, 3, -1), "metadata split.tensors.count = -1 (expected a non-negative integer)"),
-    (make_part(0, 3, None), "metadata split.tensors.count: is missing (expected a non-negative integer)"),
+    (make_part(0, 3, None), "metadata split.tensors.count is missing (expected a non-negative integer)"),
     (
         make_file([pack_item("split.count", STRING, pack_string("2"))]),
         "metadata split.count = the string '2' (expected a non-negative integer)",
@@ -555,19 +555,19 @@ WRONG: list[tuple[bytes, str]] = [
     (make_file([], [pack_tensor_info("a\0", [8])], 32), rf"tensor 1: name = 'a\x00' {PRINTABLE}"),
     (
         make_file([], [X, pack_tensor_info(b"\xc3", [8], F32, 32)], 64),
-        "tensor 2: name: is not text at byte 0 (expected UTF-8)",
+        "tensor 2: name is not text at byte 0 (expected UTF-8)",
     ),
     (
         make_file([], [pack_tensor_info("a" * 65, [8])], 32),
-        "tensor 1: name: has 65 bytes (expected a string of at most 64)",
+        "tensor 1: name has 65 bytes (expected a string of at most 64)",
     ),
     (
         make_start(1, 0, pack_u64(MOST)),
-        "tensor 1: name: has 18,446,744,073,709,551,615 bytes (expected a string of at most 64)",
+        "tensor 1: name has 18,446,744,073,709,551,615 bytes (expected a string of at most 64)",
     ),
     (make_file([], [X, pack_tensor_info("x", [8], F32, 32)], 64), "tensor x: duplicate name"),
-    (make_file([], [pack_tensor_info("x", [1] * 5)], 4), "tensor x: has 5 axes (expected at most 4)"),
-    (make_start(1, 0, pack_string("x") + pack_u32(2**32 - 1)), "tensor x: has 4,294,967,295 axes (expected at most 4)"),
+    (make_file([], [pack_tensor_info("x", [1] * 5)], 4), "tensor x has 5 axes (expected at most 4)"),
+    (make_start(1, 0, pack_string("x") + pack_u32(2**32 - 1)), "tensor x has 4,294,967,295 axes (expected at most 4)"),
     (
         make_start(1, 0, pack_tensor_info("x", [8])[:-1]),
         f"tensor x: the file ends inside its header, after 56 bytes {WHOLE}",
@@ -575,12 +575,12 @@ WRONG: list[tuple[bytes, str]] = [
     *(
         (
             make_file([], [pack_tensor_info("x", [32], kind)], 32),
-            f"tensor x: has type {kind} ({name}), which GGUF no longer supports",
+            f"tensor x has type {kind} ({name}), which GGUF no longer supports",
         )
         for kind, name in REMOVED.items()
     ),
-    (make_file([], [pack_tensor_info("x", [32], 43)], 32), f"tensor x: has unknown type 43 {TYPE}"),
-    (make_file([], [pack_tensor_info("x", [32], 2**32 - 1)], 32), f"tensor x: has unknown type 4,294,967,295 {TYPE}"),
+    (make_file([], [pack_tensor_info("x", [32], 43)], 32), f"tensor x has unknown type 43 {TYPE}"),
+    (make_file([], [pack_tensor_info("x", [32], 2**32 - 1)], 32), f"tensor x has unknown type 4,294,967,295 {TYPE}"),
     (
         make_file([], [pack_tensor_info("x", [31], Q4_0)], 32),
         "tensor x: shape = [31] for Q4_0 (expected a last axis divisible by 32)",
@@ -757,7 +757,7 @@ def test_a_file_that_shrinks_during_reading_is_rejected(file: Path, monkeypatch:
     file.write_bytes(make_start(0, 1, pack_string("a")))
     longer = os.stat_result([*file.stat()[:6], 1000, *file.stat()[7:]])
     monkeypatch.setattr(os, "fstat", lambda _: longer)
-    assert reading_error(file) == "metadata a: became shorter while paramcount was reading it (expected a GGUF file)"
+    assert reading_error(file) == "metadata a became shorter while paramcount was reading it (expected a GGUF file)"
 
 
 def test_rows_must_be_whole_blocks() -> None:

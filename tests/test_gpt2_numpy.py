@@ -177,7 +177,7 @@ def test_logits_have_the_dtype_of_the_weights(dtype: type[np.float32 | np.float6
 
 
 WRONG: list[tuple[Any, str]] = [
-    ([], "token_ids: is empty (expected 1 to 11 token ids)"),
+    ([], "token_ids is empty (expected 1 to 11 token ids)"),
     ([0] * 12, "token_ids: 12 tokens (expected 1 to 11 token ids)"),
     (7, "token_ids: 7 is not a list (expected 1 to 11 token ids)"),
     ([1, 23], "token_ids: token 1 is 23 (expected integers from 0 to 22)"),

@@ -443,7 +443,7 @@ def test_more_tensors_than_any_checkpoint_has_are_rejected_in_bounded_memory(fol
     assert (code, out, err) == (
         2,
         "",
-        "error: model.safetensors: header: has too many entries (expected at most 500,000)\n",
+        "error: model.safetensors: header has too many entries (expected at most 500,000)\n",
     )
 
 

@@ -120,15 +120,15 @@ def test_control_characters_of_a_name_are_escaped_in_the_error(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("-", "standard input: cannot be read (expected a model's config.json, piped in)"),
-        (".", ".: has no config.json (expected the directory of a model)"),
-        ("../x", "../x: cannot be read: No such file or directory"),
-        ("..%2fx", "..%2fx: cannot be read: No such file or directory"),
+        ("-", "standard input cannot be read (expected a model's config.json, piped in)"),
+        (".", ". has no config.json (expected the directory of a model)"),
+        ("../x", "../x cannot be read: No such file or directory"),
+        ("..%2fx", "..%2fx cannot be read: No such file or directory"),
         ("/etc/passwd", "/etc/passwd: line 1 column 1: invalid JSON: Expecting value (expected a JSON object)"),
-        ("gpt2-small/", "gpt2-small: cannot be read: No such file or directory"),
-        ("../x.yaml", "../x.yaml: cannot be read: No such file or directory"),
-        ("gpt2-small.yaml", "gpt2-small.yaml: cannot be read: No such file or directory"),
-        ("GPT2-SMALL.YAML", "GPT2-SMALL.YAML: cannot be read: No such file or directory"),
+        ("gpt2-small/", "gpt2-small cannot be read: No such file or directory"),
+        ("../x.yaml", "../x.yaml cannot be read: No such file or directory"),
+        ("gpt2-small.yaml", "gpt2-small.yaml cannot be read: No such file or directory"),
+        ("GPT2-SMALL.YAML", "GPT2-SMALL.YAML cannot be read: No such file or directory"),
     ],
 )
 def test_a_name_that_looks_like_a_path_is_never_looked_up_in_the_zoo(
@@ -145,8 +145,8 @@ def test_only_show_reads_a_checkpoint_as_a_model(name: str, capsys: pytest.Captu
     assert is_path(name)
     place = name.removeprefix("./")
     instead = "the config.json in the same directory; `paramcount PATH` counts a checkpoint"
-    assert model_error(name) == f"{place}: is a checkpoint, not a config (expected {instead})"
-    assert command_error(capsys, name) == f"{place}: cannot be read: No such file or directory"
+    assert model_error(name) == f"{place} is a checkpoint, not a config (expected {instead})"
+    assert command_error(capsys, name) == f"{place} cannot be read: No such file or directory"
 
 
 def test_an_empty_name_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,7 +213,7 @@ def test_a_family_is_an_error_if_one_model_is_expected(capsys: pytest.CaptureFix
 
 
 def test_an_estimate_is_an_error_without_the_option(capsys: pytest.CaptureFixture[str]) -> None:
-    expected = "gpt-4: is a third-party estimate; its sizes are unpublished (paramcount gpt-4 --estimates shows it)"
+    expected = "gpt-4 is a third-party estimate; its sizes are unpublished (paramcount gpt-4 --estimates shows it)"
     for args in (["gpt-4"], ["show", "gpt-4"], ["verify", "gpt-4"], ["compare", "gpt-4", "gpt2-small"]):
         assert command_error(capsys, *args) == expected
 

@@ -859,7 +859,7 @@ def test_an_unsupported_scheme_in_the_config_is_rejected_by_name(config: dict[st
     with pytest.raises(ParamcountError) as caught:
         unpack_tensors({"w.weight": ("BF16", (8, 8))}, config)
     assert_one_line(str(caught.value))
-    message = f"model.safetensors: uses an unsupported quantisation scheme: {name}"
+    message = f"model.safetensors uses an unsupported quantisation scheme: {name}"
     assert str(caught.value) == f"{message} (expected GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised)"
 
 
@@ -989,7 +989,7 @@ def test_an_unsupported_scheme_is_recognised_by_its_tensors(scheme: str, tensors
             if "e." not in next(iter(tensors))
             else f"model.safetensors: tensor {prefix}e."
         )
-        assert f": uses an unsupported quantisation scheme: {scheme} (expected GPTQ" in str(caught.value)
+        assert f" uses an unsupported quantisation scheme: {scheme} (expected GPTQ" in str(caught.value)
 
 
 @pytest.mark.parametrize(("scheme", "tensors"), MARKED)

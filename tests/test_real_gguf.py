@@ -1,7 +1,7 @@
 """Released GGUF files, as llama.cpp tells of them when it loads one: how many tensors there are of each type, and the
 size of all.
 
-tests/data/gguf_dumps.json has what its logs print, as public files quote them, and the tensors: names and shapes by
+tests/data/gguf_dumps.json has what its logs print, as public files quote them, and the tensors names and shapes by
 hand, from the configs of the models and llama.cpp's gguf-py/gguf/constants.py. Of types that change from layer to layer
 a log says how many tensors have each, not which: here the first layers have the wider one.
 """

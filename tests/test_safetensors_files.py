@@ -50,7 +50,9 @@ def header_entry(start: int, stop: int, dtype: str = "F32", shape: object = (1,)
 
 
 def reading_error(path: Path) -> str:
-    return error_of(read_header, path).removeprefix(f"{path}: ")
+    message = error_of(read_header, path)
+    assert message.startswith(str(path))
+    return message.removeprefix(str(path)).removeprefix(":").removeprefix(" ")
 
 
 @pytest.fixture
@@ -224,15 +226,15 @@ WRONG: list[tuple[object, int, str]] = [
     ('{"a":1}', 0, TENSOR), ('{"a":null}', 0, TENSOR), ('{"a":["F32",[1],[0,4]]}', 4, TENSOR),
     ('{"a":{"dtype":{}}}', 0, TENSOR), ('{"a":{' + " " * 5000 + "}}", 0, TENSOR),
     ('{"a":' + "[" * 100_000, 0, TENSOR),
-    ('{"a":{"dtype":' + "[" * 3000 + "}}", 0, "tensor a: is nested too deeply (expected at most 100 levels)"),
+    ('{"a":{"dtype":' + "[" * 3000 + "}}", 0, "tensor a is nested too deeply (expected at most 100 levels)"),
     (
         '{"a":{dtype}}',
         0,
         "tensor a: line 1 column 2: invalid JSON: Expecting property name enclosed in double quotes (expected a JSON "
         "object)",
     ),
-    ({"a": {}}, 0, f"tensor a: dtype: is missing {KEYS}"),
-    ({"a": {"dtype": "F32", "shape": [1]}}, 4, f"tensor a: data_offsets: is missing {KEYS}"),
+    ({"a": {}}, 0, f"tensor a: dtype is missing {KEYS}"),
+    ({"a": {"dtype": "F32", "shape": [1]}}, 4, f"tensor a: data_offsets is missing {KEYS}"),
     (
         {"a": header_entry(0, 4) | {"Shape": [1]}},
         4,
@@ -410,7 +412,7 @@ def test_too_many_entries_are_rejected(file: Path, monkeypatch: pytest.MonkeyPat
             if fits:
                 assert len(read_header(file).tensors) in (0, n)
             else:
-                assert reading_error(file) == "header: has too many entries (expected at most 3)"
+                assert reading_error(file) == "header has too many entries (expected at most 3)"
 
 
 HOSTILE = {
@@ -466,7 +468,7 @@ def test_anything_but_a_regular_file_is_rejected(tmp_path: Path, file: Path) -> 
     (tmp_path / "c").symlink_to(tmp_path / "none")
     assert reading_error(tmp_path / "c") == "is a broken link"
     assert reading_error(tmp_path / "none") == "cannot be read: No such file or directory"
-    with pytest.raises(ParamcountError, match=r"^a\\x00b: cannot be read: invalid file name$"):
+    with pytest.raises(ParamcountError, match=r"^a\\x00b cannot be read: invalid file name$"):
         read_header(Path("a\0b"))
 
 
@@ -484,10 +486,10 @@ def test_a_replaced_file_is_not_read_with_an_old_header(how: str, file: Path) ->
     os.utime(
         file, ns=(times[0], times[1] + (how == "written again"))
     )  # else nothing but the size or the file itself is another
-    with pytest.raises(ParamcountError, match=r"model\.safetensors: changed while paramcount was reading it$"):
+    with pytest.raises(ParamcountError, match=r"model\.safetensors changed while paramcount was reading it$"):
         read_array(header, "a")
     file.unlink()
-    with pytest.raises(ParamcountError, match=r"model\.safetensors: cannot be read: No such file or directory$"):
+    with pytest.raises(ParamcountError, match=r"model\.safetensors cannot be read: No such file or directory$"):
         read_array(header, "a")
 
 

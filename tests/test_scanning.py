@@ -54,8 +54,8 @@ def test_configs_that_cannot_be_counted_are_listed_and_the_exit_code_is_1(run: R
     assert done.out.splitlines()[2].split() == ["good", "124,439,808", "124,439,808", "249", "MB", "gpt2"]
     assert done.err.splitlines() == [
         "warning: broken/config.json: line 1 column 2: invalid JSON: unexpected end of file (expected a JSON object)",
-        "warning: gone/config.json: is a broken link",
-        "warning: vae/config.json: is a diffusion pipeline's config (expected a model's config.json)",
+        "warning: gone/config.json is a broken link",
+        "warning: vae/config.json is a diffusion pipeline's config (expected a model's config.json)",
         "warning: 3 of 4 configs could not be counted",
     ]
 
@@ -71,11 +71,11 @@ def test_columns_and_sort_work_as_in_a_comparison(run: Runner) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["nowhere"], "nowhere: is not a directory (expected a directory with config.json files below it)"),
+        (["nowhere"], "nowhere is not a directory (expected a directory with config.json files below it)"),
         ([""], "the name of the directory is empty (expected a directory with config.json files below it)"),
         (
             ["empty"],
-            "empty: contains no config.json, and neither do its subdirectories (expected a directory with models, for "
+            "empty contains no config.json, and neither do its subdirectories (expected a directory with models, for "
             "example a Hugging Face cache)",
         ),
         (["s", "--columns", "totl"], "unknown column 'totl' (expected "),
@@ -113,11 +113,13 @@ def test_skipped_directories_are_listed_up_to_twenty(run: Runner) -> None:
     assert (done.code, done.out) == (0, "id,total\na,124439808\nblobs,124439808\nrefs,124439808\n")
     lines = done.err.splitlines()
     assert lines[:2] == [
-        "note: skipped .no_exist: contains the Hugging Face cache's records of missing files",
-        "note: skipped a/.git: contains Git's own files",
+        "note: .no_exist: skipped, because it contains the Hugging Face cache's records of missing files",
+        "note: a/.git: skipped, because it contains Git's own files",
     ]
-    assert lines[2:-1] == [f"note: skipped link{i:02}: is a symbolic link to a directory" for i in range(18)]
-    assert lines[-1] == "note: skipped 12 more; --json lists all of them"
+    assert lines[2:-1] == [
+        f"note: link{i:02}: skipped, because it is a symbolic link to a directory" for i in range(18)
+    ]
+    assert lines[-1] == "note: 12 more; --json lists all of them"
     assert len(json.loads(run("scan", "s", "--json").out)["skipped"]) == 32
 
 
@@ -150,7 +152,7 @@ def test_a_path_that_is_too_long_is_listed_and_the_exit_code_is_1(run: Runner) -
     assert (done.code, done.out) == (1, "id,total\na,124439808\n")
     path, limit = done.err.splitlines()
     assert path.startswith("warning: ddd")
-    assert path.endswith(": cannot be read: File name too long")
+    assert path.endswith(" cannot be read: File name too long")
     assert limit == "warning: 1 directory could not be read"
 
 
@@ -197,13 +199,13 @@ def test_unreadable_directories_are_listed_and_do_not_stop_a_scan(run_as_nobody:
     done = run_as_nobody("scan", "s", "--columns", "total", "--csv")
     assert (done.code, done.out) == (1, "id,total\na,124439808\nopen,124439808\n")
     assert done.err.splitlines() == [
-        "warning: listed/config.json: cannot be read: Permission denied",
+        "warning: listed/config.json cannot be read: Permission denied",
         "warning: 1 of 3 configs could not be counted",
-        "warning: closed: cannot be read: Permission denied",
+        "warning: closed cannot be read: Permission denied",
         "warning: 1 directory could not be read",
     ]
     Path("s").chmod(0o700)
-    message = "error: s: cannot be read: Permission denied (expected a directory with config.json files below it)\n"
+    message = "error: s cannot be read: Permission denied (expected a directory with config.json files below it)\n"
     assert run_as_nobody("scan", "s") == Run(2, "", message)
 
 
@@ -214,13 +216,13 @@ def test_a_model_in_an_unreadable_directory_is_an_error_of_one_line(
     write_config("s/a/config.json", GPT2)
     Path("s").chmod(mode)
     done = run_as_nobody("./s")
-    assert done == Run(2, "", "error: s: cannot be read: Permission denied\n")
+    assert done == Run(2, "", "error: s cannot be read: Permission denied\n")
     count = (
         "import paramcount as pc, pathlib\n"
         "try: pc.count(pathlib.Path('s'))\n"
         "except pc.ParamcountError as error: print(error)"
     )
-    assert run_as_nobody(code=count) == Run(0, "s: cannot be read: Permission denied\n", "")
+    assert run_as_nobody(code=count) == Run(0, "s cannot be read: Permission denied\n", "")
 
 
 def test_the_error_says_that_nothing_is_readable(run_as_nobody: Callable[..., Run]) -> None:
@@ -228,7 +230,7 @@ def test_the_error_says_that_nothing_is_readable(run_as_nobody: Callable[..., Ru
     Path("s/a").chmod(0o700)
     done = run_as_nobody("scan", "s")
     expected = (
-        "error: s: contains no readable config.json; 1 directory cannot be read, for example a "
+        "error: s contains no readable config.json; 1 directory cannot be read, for example a "
         "(expected a directory with models, for example a Hugging Face cache)\n"
     )
     assert done == Run(2, "", expected)

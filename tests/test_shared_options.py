@@ -49,7 +49,7 @@ def test_verify_fetches_a_config_that_is_nowhere_else(run: Runner, monkeypatch: 
     monkeypatch.setattr("paramcount.huggingface.locate.download_config", download)
     done = run("verify", "somebody/nothing", "--download")
     assert (done.code, done.out) == (2, "")
-    assert "somebody/nothing at main: is asked for" in done.err
+    assert "somebody/nothing at main is asked for" in done.err
 
 
 # ---- help
@@ -95,4 +95,4 @@ def test_a_report_on_several_models_is_called_report(run: Runner) -> None:
 
 def test_a_missing_directory_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     message = command_error(capsys, "draw", "gpt2-small", "-o", "nowhere/")
-    assert message == "-o nowhere/gpt2-small.svg: cannot be written: No such file or directory"
+    assert message == "-o nowhere/gpt2-small.svg cannot be written: No such file or directory"

@@ -13,6 +13,7 @@ import yaml
 
 import paramcount as pc
 from paramcount import zoo
+from paramcount.errors import join_place
 from paramcount.formats import strict_yaml
 from paramcount.formats.strict_yaml import parse_yaml, read_yaml
 from tests.refusing import assert_one_line, command_error, model_error
@@ -199,15 +200,15 @@ def test_a_key_of_a_megabyte_is_an_unknown_field(capsys: pytest.CaptureFixture[s
         (b"\x7fELF\x02\x01\x01\0", rf"line 1: invalid character '\x7f' {PRINTABLE}"),
         (b"a: 1\na: 2\n", "line 2: duplicate key 'a'"),
         (b"#" * (2**20 + 1), "is too large (expected a YAML file of at most 1,048,576 bytes)"),
-        (b"a: 1", "architecture: is missing (expected architecture and config, or estimate: true and claims)"),
+        (b"a: 1", "architecture is missing (expected architecture and config, or estimate: true and claims)"),
     ],
 )
 def test_a_file_without_an_entry_is_an_error_that_names_it(
     content: bytes, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("x.yaml").write_bytes(content)
-    assert command_error(capsys, "x.yaml", "-o", "out.csv") == f"x.yaml: {message}"
-    assert model_error(Path("x.yaml")) == model_error("./x.yaml") == f"x.yaml: {message}"
+    assert command_error(capsys, "x.yaml", "-o", "out.csv") == join_place("x.yaml", message)
+    assert model_error(Path("x.yaml")) == model_error("./x.yaml") == join_place("x.yaml", message)
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:
@@ -221,7 +222,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> Non
 def test_only_the_beginning_of_an_endless_file_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     Path("x.yaml").touch()
     os.truncate("x.yaml", 2**40)
-    assert command_error(capsys, "x.yaml") == "x.yaml: is too large (expected a YAML file of at most 1,048,576 bytes)"
+    assert command_error(capsys, "x.yaml") == "x.yaml is too large (expected a YAML file of at most 1,048,576 bytes)"
 
 
 NOT_A_FILE = "is not a file (expected a YAML file)"
@@ -263,8 +264,8 @@ def test_anything_but_a_file_is_rejected_without_waiting(
             os.mkfifo("x.yaml")
         case _ if kind.startswith("link"):
             Path("x.yaml").symlink_to({"itself": "x.yaml"}.get(kind[8:], kind[8:]))
-    assert command_error(capsys, "x.yaml") == f"x.yaml: {message}"
-    assert model_error(Path("x.yaml")) == f"x.yaml: {message}"
+    assert command_error(capsys, "x.yaml") == join_place("x.yaml", message)
+    assert model_error(Path("x.yaml")) == join_place("x.yaml", message)
 
 
 def test_an_unreadable_file_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -273,20 +274,20 @@ def test_an_unreadable_file_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys:
 
     Path("x.yaml").write_text("a: 1", encoding="utf-8")
     monkeypatch.setattr(Path, "open", raise_denied)  # root may read everything
-    assert command_error(capsys, "x.yaml") == "x.yaml: cannot be read: Permission denied"
+    assert command_error(capsys, "x.yaml") == "x.yaml cannot be read: Permission denied"
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("x\0.yaml", r"x\x00.yaml: cannot be read: invalid file name"),
-        ("\ud800.yaml", r"\ud800.yaml: cannot be read: invalid file name"),
-        ("x" * 300 + ".yaml", f"{'x' * 99}…{'x' * 95}.yaml: cannot be read: File name too long"),
-        ("x.yaml/y.yaml", "x.yaml/y.yaml: cannot be read: Not a directory"),
-        ("~\0/x.yaml", r"~\x00/x.yaml: cannot be read: no such home directory"),
-        ("~no-such-person/x.yaml", "~no-such-person/x.yaml: cannot be read: no such home directory"),
-        ("\x1b[31m\u202e.yaml", r"\x1b[31m\u202e.yaml: cannot be read: No such file or directory"),
-        ("/" + "x/" * 50_000 + "y.yaml", f"/{'x/' * 49}…{'x/' * 47}y.yaml: cannot be read: File name too long"),
+        ("x\0.yaml", r"x\x00.yaml cannot be read: invalid file name"),
+        ("\ud800.yaml", r"\ud800.yaml cannot be read: invalid file name"),
+        ("x" * 300 + ".yaml", f"{'x' * 99}…{'x' * 95}.yaml cannot be read: File name too long"),
+        ("x.yaml/y.yaml", "x.yaml/y.yaml cannot be read: Not a directory"),
+        ("~\0/x.yaml", r"~\x00/x.yaml cannot be read: no such home directory"),
+        ("~no-such-person/x.yaml", "~no-such-person/x.yaml cannot be read: no such home directory"),
+        ("\x1b[31m\u202e.yaml", r"\x1b[31m\u202e.yaml cannot be read: No such file or directory"),
+        ("/" + "x/" * 50_000 + "y.yaml", f"/{'x/' * 49}…{'x/' * 47}y.yaml cannot be read: File name too long"),
     ],
 )
 def test_an_invalid_path_is_an_error(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

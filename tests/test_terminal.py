@@ -113,7 +113,7 @@ def test_messages_fall_back_to_ascii_too(tmp_path: Path) -> None:
 
 
 def test_every_character_that_paramcount_writes_has_an_ascii_fallback() -> None:
-    letters = "ĠĊðŁĺ"  # of a tokenizer's alphabet: names of tokens
+    letters = "ĠĊðŁĺ"  # of a tokenizer's alphabet names of tokens
     written = {
         c
         for path in glob.glob(f"{ROOT}/**/*.py", recursive=True)

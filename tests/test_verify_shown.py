@@ -151,7 +151,7 @@ def test_tensors_in_a_missing_shard_are_not_found(run: Runner) -> None:
 def test_a_folder_with_a_pickle_is_not_read_as_a_config(run: Runner, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("verify", "./m").code == 0  # there is nothing to compare with
     Path("m/pytorch_model.bin").write_bytes(b"cos\nsystem\n")
-    expected = f"m: contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"
+    expected = f"m contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"
     assert command_error(capsys, "verify", "./m") == expected
     assert command_error(capsys, "verify", "mixtral-8x7b", "m") == expected
     Path("m/header.json").write_text(json.dumps(make_header(TENSORS)), encoding="utf-8")

@@ -443,8 +443,8 @@ def test_a_what_if_is_compared_with_a_file(run: Runner, gpt2: str) -> None:
         (["./model.safetensors"], "no model before './model.safetensors' (expected MODEL CHECKPOINT)"),
         (["model.gguf", "gpt2-small"], "no model before 'model.gguf' (expected MODEL CHECKPOINT)"),
         (["7B", "./model.gguf"], "no model before '7B' (expected MODEL NUMBER)"),
-        (["gpt2-small", "./nowhere.safetensors"], "nowhere.safetensors: cannot be read: No such file or directory"),
-        (["gpt2-small", "./nowhere.gguf"], "nowhere.gguf: cannot be read: No such file or directory"),
+        (["gpt2-small", "./nowhere.safetensors"], "nowhere.safetensors cannot be read: No such file or directory"),
+        (["gpt2-small", "./nowhere.gguf"], "nowhere.gguf cannot be read: No such file or directory"),
         (["gpt2-small", "./pytorch_model.bin"], "is a pickle (.bin), which paramcount never loads"),
     ],
 )

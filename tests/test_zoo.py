@@ -14,6 +14,7 @@ from paramcount import loading, zoo
 from paramcount.architectures import architecture
 from paramcount.cli.commands import COMMANDS
 from paramcount.counting.count import count_sizes
+from paramcount.errors import join_place
 from paramcount.formats.strict_yaml import read_yaml
 from paramcount.huggingface.fields import read_values
 from paramcount.sizes.rules import validate_sizes
@@ -203,7 +204,7 @@ def test_an_installation_without_the_zoo_is_an_error(
     for name, problem in expected.items():
         monkeypatch.setattr(catalog, "CONFIGS", tmp_path / name)
         zoo.list_families.cache_clear()
-        message = f"{tmp_path / name}: {problem} (expected a complete installation of paramcount)"
+        message = join_place(tmp_path / name, problem) + " (expected a complete installation of paramcount)"
         for args in (["gpt2-small"], ["list"], ["compare", "gpt*"]):
             assert command_error(capsys, *args) == message
     zoo.list_families.cache_clear()

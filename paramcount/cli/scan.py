@@ -12,7 +12,7 @@ import click
 
 from paramcount.cli.commands import Command
 from paramcount.cli.options import FilePath, Output, column_options, emit, output_options
-from paramcount.errors import ParamcountError, make_printable
+from paramcount.errors import ParamcountError, join_place, make_printable
 from paramcount.formats.files import expand_home
 from paramcount.output.tables import Table
 
@@ -60,14 +60,14 @@ def command(folder: str, columns: str | None, sort: str | None, strict: bool, ou
     if n_unreadable:
         noun = "directory" if n_unreadable == 1 else "directories"
         click.echo(f"warning: {n_unreadable:,} {noun} could not be read", err=True)
-    print_problems("note: skipped", scan.skipped)
+    print_problems("note:", [Problem(path, f"skipped, because it {why}") for path, why in scan.skipped])
     sys.exit(1 if n_errors or n_unreadable else 0)
 
 
 def print_problems(prefix: str, problems: Sequence[Problem]) -> None:
     """Print the first problems on stderr, one per line, and how many more there are."""
     for path, problem in problems[:MAX_LINES]:
-        click.echo(f"{prefix} {path}: {problem}", err=True)
+        click.echo(f"{prefix} {join_place(path, problem)}", err=True)
     if (more := len(problems) - MAX_LINES) > 0:
         click.echo(f"{prefix} {more:,} more; --json lists all of them", err=True)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, make_printable, make_strict_error
+from paramcount.errors import ParamcountError, join_place, make_printable, make_strict_error
 from paramcount.views.compare import Row, make_rows
 from paramcount.zoo import Model
 
@@ -46,7 +46,7 @@ class Scan(NamedTuple):
             "errors": [problem._asdict() for problem in self.errors],
             "unreadable": [problem._asdict() for problem in self.unreadable],
             "skipped": [problem._asdict() for problem in self.skipped],
-            "warnings": [f"{path}: {problem}" for path, problem in warnings],
+            "warnings": [join_place(path, problem) for path, problem in warnings],
         }
 
 
@@ -88,7 +88,8 @@ def scan_folder(
             scan.rows.extend(row | {"id": name} for row in make_rows([model]))
             scan.warnings.extend(Problem(name, text) for text in model.warnings)
         except ParamcountError as error:
-            scan.errors.append(Problem(name, str(error).removeprefix(f"{make_printable(path)}: ")))
+            field = error.where.removeprefix(make_printable(path)).removeprefix(": ")
+            scan.errors.append(Problem(name, str(error.replace(where=field))))
     return scan
 
 
