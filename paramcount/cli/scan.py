@@ -60,7 +60,7 @@ def command(folder: str, columns: str | None, sort: str | None, strict: bool, ou
     if n_unreadable:
         noun = "directory" if n_unreadable == 1 else "directories"
         click.echo(f"warning: {n_unreadable:,} {noun} could not be read", err=True)
-    print_problems("note:", [Problem(path, f"skipped, because it {why}") for path, why in scan.skipped])
+    print_problems("note:", [item._replace(problem=f"skipped, because it {item.problem}") for item in scan.skipped])
     sys.exit(1 if n_errors or n_unreadable else 0)
 
 
