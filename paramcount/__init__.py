@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         load,
         plot,
         report,
+        run,
         stored_in,
         trace,
         verify,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from paramcount.counting.tensors import Tensor
     from paramcount.drawing.shapes import Drawing
     from paramcount.errors import ConfigWarning, ParamcountError
+    from paramcount.execution.run import Run
     from paramcount.explaining.explanation import Explanation
     from paramcount.explaining.why import Why
     from paramcount.symbolic.polynomials import Polynomial
@@ -53,6 +55,7 @@ _TYPES = {
     "Model": "zoo.model",
     "ParamcountError": "errors",
     "Polynomial": "symbolic.polynomials",
+    "Run": "execution.run",
     "StoredCount": "checkpoints.contents",
     "Tensor": "counting.tensors",
     "Trace": "tracing.trace",
@@ -61,8 +64,8 @@ _TYPES = {
 }
 __all__ = [
     "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Model", "ParamcountError",
-    "Polynomial", "StoredCount", "Tensor", "Trace", "Verification", "Why", "__version__", "audit", "compare",
-    "count", "diff", "draw", "explain", "formula", "load", "plot", "report", "stored_in", "trace", "verify",
+    "Polynomial", "Run", "StoredCount", "Tensor", "Trace", "Verification", "Why", "__version__", "audit", "compare",
+    "count", "diff", "draw", "explain", "formula", "load", "plot", "report", "run", "stored_in", "trace", "verify",
     "what_if", "why",
 ]  # fmt: skip
 

@@ -18,7 +18,7 @@ Every error is a `ParamcountError`: one line that says where, what is wrong and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from paramcount.checkpoints.verify import Verification
     from paramcount.counting.count import Count
     from paramcount.drawing.shapes import Drawing
+    from paramcount.execution.run import Run
     from paramcount.explaining.explanation import Explanation
     from paramcount.explaining.why import Why
     from paramcount.symbolic.polynomials import Polynomial
@@ -264,6 +265,46 @@ def trace(
         tokens = 5 if past is None else 1
     options = TraceOptions(tokens, pad, batch, past, source)
     return trace_model(load(model, download=download, strict=strict, set=set), options)
+
+
+def run(
+    model: object,
+    weights: str | Path | Mapping[str, object],
+    tokens: Sequence[int],
+    *,
+    watch: bool = False,
+    download: bool = False,
+    strict: bool = False,
+) -> Run:
+    """The forward pass of a model on token ids, computed in NumPy, float32. Needs no PyTorch.
+
+    `weights` is the path of safetensors files (F32, F16, BF16, or FP8 with scales; a file, an index or a directory of
+    shards), whose tensors are read one at a time, or a mapping of their names to arrays. `watch` keeps every
+    intermediate value. `append` of the result continues with further tokens and its KV cache.
+
+    Shapes: `logits` float32 [n, vocab_size] for n tokens; `steps`: with `watch`, (name, operation, layer, array) of every
+    intermediate value in order, without a batch axis.
+    Units: logits before the softmax; the memory that a pass needs is checked before it starts.
+    Raises: ParamcountError as `load` does; if a tensor is missing, has another shape or is not finite; for an unknown
+    token id and for more tokens than positions; if the config does not state a setting, or an operation is not
+    described yet; if there is not enough memory.
+    Source: the declared forward pass of the architecture, whose logits are compared with the reference's.
+
+    >>> import numpy as np
+    >>> tiny = {"model_type": "llama", "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2,
+    ...     "num_attention_heads": 2, "intermediate_size": 12}
+    >>> draw = np.random.default_rng(0).normal
+    >>> weights = {t.name.replace("{layer}", str(i)): draw(size=t.shape) for t in count(tiny).tensors for i in (0, 1)}
+    >>> first = run(tiny, weights, [3, 1, 4])
+    >>> first.logits.shape
+    (3, 11)
+    >>> whole = run(tiny, weights, [3, 1, 4, 1, 5]).logits
+    >>> bool(np.allclose(first.append([1, 5]).logits, whole[3:], atol=1e-4))
+    True
+    """
+    from paramcount.execution import run_loaded
+
+    return run_loaded(load(model, download=download, strict=strict), weights, tokens, watch=watch)
 
 
 def draw(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -23,12 +24,22 @@ class Weights(Protocol):
 
 
 class Value(NamedTuple):
-    """One intermediate value, as somebody who watches sees it."""
+    """One intermediate value."""
 
     name: str  # of the module in the checkpoint, with layer and expert indices; "" without weights
-    operation: str
-    layer: tuple[int, ...]
-    value: Array
+    operation: str  # "linear", or what an operation computes on its way: "attention weights", "experts"
+    layer: tuple[int, ...]  # indices of the enclosing layers and experts, outermost first; () outside of them
+    array: Array
+
+
+class Observer:
+    """What sees the intermediate values of a pass. A subclass overrides what it needs."""
+
+    def see_step(self, value: Value, data: Data) -> None:
+        """An operation has been computed, or something on the way to its output."""
+
+    def see_layer(self, data: Data, body: Body, scope: Scope, x: Array) -> None:
+        """A layer of the stack `data` has been computed: `x` is its output, `scope.values` are those inside."""
 
 
 @dataclass
@@ -70,18 +81,19 @@ class Evaluation:
         self.states: dict[tuple[Any, ...], dict[str, Array]] = {}
         self.cached: dict[int, Attention] = {}  # {id of data in a KV cache: the attention that reads it}
         self.n_past = 0
-        self.watch: Callable[[Value], None] | None = None
+        self.observer: Observer | None = None
+        self.report: Callable[[int, int], object] | None = None  # called with (layers done, number of layers)
+        self.n_layers = count_layers(out)
         for data, *_ in list_steps(out):
             if isinstance(data.operation, Attention):
                 self.cached.update((id(entry), data.operation) for entry in data.operation.cached)
-            if not data.operation.runs:
-                raise ParamcountError(f"cannot run: the operation {data.op!r} is not described")
 
     def run(self, inputs: Mapping[str, Array]) -> Array:
         """The output for further tokens. `inputs`: ids by name of the input; "tokens" are the new ones."""
         self.inputs = inputs
         n = len(inputs["tokens"])
         self.positions = np.arange(self.n_past, self.n_past + n)
+        self.layers_done = 0
         scope = replace(self.scope, values={})
         result = self.compute(self.out, scope)
         self.n_past += n
@@ -115,15 +127,15 @@ class Evaluation:
                 raise ParamcountError(f"the input {operation.what!r} is missing")
             return self.inputs[operation.what]
         weights = [self.read_weight(weight, scope) for weight in data.weights]
-        watch: dict[str, Array] | None = None if self.watch is None else {}
+        watch: dict[str, Array] | None = None if self.observer is None else {}
         step = Step(self.positions, self.states.setdefault((*scope.path, id(data)), {}), watch)
         shape = (len(inputs[0]) if inputs else 0, *(n if isinstance(n, int) else -1 for n in data.shape[1:]))
         result = operation.compute(step, inputs, weights, shape)
-        if self.watch is not None:
+        if self.observer is not None:
             name = locate(data.weights[0], scope)[0] if data.weights else ""
             for what, value in (watch or {}).items():
-                self.watch(Value(name, what, scope.indices, value))
-            self.watch(Value(name, operation.label, scope.indices, result))
+                self.observer.see_step(Value(name, what, scope.indices, value), data)
+            self.observer.see_step(Value(name, operation.label, scope.indices, result), data)
         return result
 
     def extend_cache(self, data: Data, scope: Scope, new: Array) -> Array:
@@ -148,8 +160,11 @@ class Evaluation:
             x = self.run_body(body, inside, [x, *reads, *carried])
             if isinstance(body.out.operation, Tuple) and carried:
                 carried = [inside.values[id(value)] for value in body.out.inputs[1:]]
-            if self.watch is not None:
-                self.watch(Value(data.prefix, "layer", inside.indices, x))
+            if self.observer is not None:
+                self.observer.see_layer(data, body, inside, x)
+            self.layers_done += 1
+            if self.report is not None:
+                self.report(self.layers_done, self.n_layers)
         return x
 
     def run_experts(self, data: Data, operation: Experts, scope: Scope, inputs: list[Array]) -> Array:
@@ -192,6 +207,16 @@ def locate(weight: Weight, scope: Scope) -> tuple[str, int | None, bool]:
         else:
             name = name.replace("{expert}", str(index), 1)
     return name, expert, bool(stacked and stacked.merged)
+
+
+def count_layers(out: Data) -> int:
+    """The layers that a pass runs through."""
+    return sum(
+        prod(repeat.count for repeat in (*repeats, body.repeat) if repeat.axis == "layer")
+        for data, _, repeats, _ in list_steps(out)
+        if isinstance(data.operation, Layers)
+        for body in data.bodies
+    )
 
 
 def list_layers(data: Data) -> Iterator[tuple[int, Body]]:

@@ -2,56 +2,170 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from paramcount.counting.sum_weights import list_flows
-from paramcount.errors import ParamcountError
-from paramcount.execution.evaluate import Evaluation, Value, Weights
-from paramcount.flow.operation import Array
+from paramcount.counting.tensors import list_tensors
+from paramcount.errors import ParamcountError, join_words, make_printable
+from paramcount.execution.evaluate import Evaluation, Observer, Value, Weights
+from paramcount.execution.memory import check_memory, estimate_memory
+from paramcount.execution.weights import StoredWeights, open_weights
+from paramcount.flow import Data
+from paramcount.flow.operation import Array, Unknown
+from paramcount.flow.walk import list_steps, list_weights
 from paramcount.sizes import Sizes
+from paramcount.zoo import Model
 
 
-class MappedWeights:
-    """Weights from a mapping of arrays."""
+class Recorder(Observer):
+    """Keeps all intermediate values."""
 
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
-        self.arrays = arrays
+    def __init__(self, steps: list[Value]) -> None:
+        self.steps = steps
 
-    def read(self, name: str, shape: tuple[int, ...], index: int | None) -> Array:
-        if name not in self.arrays:
-            raise ParamcountError("is missing", where=name, expected=f"a tensor of shape {list(shape)}")
-        array = self.arrays[name]
-        if index is not None:
-            rows = array.shape[0] // shape[0] if array.ndim == len(shape) else array.shape[0]
-            array = array.reshape(rows, *shape)[index] if array.size == rows * int(np.prod(shape)) else array[index]
-        if array.shape != shape:
-            raise ParamcountError(f"has shape {list(array.shape)}", where=name, expected=f"shape {list(shape)}")
-        return np.asarray(array, dtype=np.float32)
+    def see_step(self, value: Value, data: Data) -> None:
+        self.steps.append(value)
 
 
 class Run:
-    """The outcome of a forward pass, which can go on with further tokens."""
+    """A forward pass over some tokens, which can go on with further ones.
 
-    def __init__(self, evaluation: Evaluation, tokens: Sequence[int], inputs: Mapping[str, Any], watch: bool) -> None:
-        self._evaluation = evaluation
+    logits: float32 [n, vocab_size], for each of the n tokens the logits of the token after it
+    steps: with `watch`, every intermediate value in order: (name, operation, layer, array)
+    """
+
+    def __init__(
+        self, evaluation: Evaluation, tokens: Sequence[int], inputs: Mapping[str, Any], limits: Limits, watch: bool
+    ) -> None:
+        self._evaluation, self._inputs, self._limits, self._watch = evaluation, inputs, limits, watch
         self.steps: list[Value] = []
-        evaluation.watch = self.steps.append if watch else None
-        ids = {"tokens": np.asarray(tokens, dtype=np.int64)}
-        self.logits = evaluation.run({**ids, **{name: np.asarray(value) for name, value in inputs.items()}})
-        self._inputs, self._watch = inputs, watch
+        ids = limits.check_tokens(tokens, evaluation.n_past)
+        check_memory(estimate_memory(evaluation.out, len(ids), evaluation.n_past, keeps_steps=watch), limits.where)
+        if watch:
+            evaluation.observer = Recorder(self.steps)
+        others = {name: np.asarray(value) for name, value in inputs.items()}
+        with np.errstate(all="ignore"):  # values that are no finite numbers are an error below
+            self.logits: Array = evaluation.run({"tokens": ids, **others})
+        self._n_tokens = evaluation.n_past
+        if not np.isfinite(self.logits).all():
+            raise ParamcountError("logits are not finite", where=limits.where, expected="weights of a trained model")
 
     def append(self, tokens: Sequence[int]) -> Run:
-        """The forward pass of further tokens with the caches of this one."""
-        return Run(self._evaluation, tokens, self._inputs, self._watch)
+        """The forward pass of further tokens. Keys, values and states of the tokens before them are not recomputed.
+
+        Raises: ParamcountError as `paramcount.run` does; if this run has already been continued.
+        """
+        if self._n_tokens != self._evaluation.n_past:
+            raise ParamcountError("this run has been continued already", expected="the last run of the sequence")
+        return Run(self._evaluation, tokens, self._inputs, self._limits, self._watch)
+
+    def __repr__(self) -> str:
+        return f"<Run of {self._n_tokens} tokens: logits {list(self.logits.shape)}>"
+
+
+class Limits:
+    """What a model accepts as tokens."""
+
+    def __init__(self, sizes: Sizes, where: str) -> None:
+        self.where = where
+        self.vocab_size: int | None = getattr(sizes, "vocab_size", None)
+        self.n_positions: int | None = getattr(sizes, "n_positions", None)
+
+    def check_tokens(self, tokens: Sequence[int], n_past: int) -> Array:
+        """Token ids as int64 [n].
+
+        Raises: ParamcountError if there are none or too many, or for one that the model does not have.
+        """
+        ids = np.asarray(tokens)
+        if ids.ndim != 1 or not ids.size or ids.dtype.kind not in "iu":
+            raise ParamcountError("are no list of integers", where="tokens", expected="at least one token id")
+        if isinstance(self.n_positions, int) and n_past + len(ids) > self.n_positions:
+            found = f"{n_past + len(ids):,} tokens exceed the {self.n_positions:,} positions of the position embedding"
+            raise ParamcountError(found, where=self.where, expected=f"at most {self.n_positions:,}")
+        if isinstance(self.vocab_size, int):
+            for id in ids[(ids < 0) | (ids >= self.vocab_size)][:1]:
+                raise ParamcountError(
+                    f"unknown token id {id:,}", where="tokens", expected=f"0 to {self.vocab_size - 1:,}"
+                )
+        return ids.astype(np.int64)
 
 
 def run_model(
-    sizes: Sizes, weights: Weights | Mapping[str, Any], tokens: Sequence[int], *, watch: bool = False, **inputs: Any
+    sizes: Sizes,
+    weights: str | Path | Weights | Mapping[str, Any],
+    tokens: Sequence[int],
+    *,
+    head: bool = True,
+    where: str = "model",
+    watch: bool = False,
+    report: Callable[[int, int], object] | None = None,
+    **inputs: Any,
 ) -> Run:
-    """The logits of every token, float32 [n, vocab_size]. `sizes` must have settings."""
-    out, part = next(iter(list_flows(sizes)))
-    source = MappedWeights(weights) if isinstance(weights, Mapping) else weights
-    return Run(Evaluation(out, source, part), tokens, inputs, watch)
+    """The forward pass of a model with these sizes and settings. `inputs`: further inputs by name."""
+    evaluation = prepare(sizes, weights, head=head, where=where)
+    evaluation.report = report
+    return Run(evaluation, tokens, inputs, Limits(sizes, where), watch)
+
+
+def prepare(
+    sizes: Sizes, weights: str | Path | Weights | Mapping[str, Any], *, head: bool = True, where: str = "model"
+) -> Evaluation:
+    """A forward pass that can start: all operations are described, all settings are known, all weights are there."""
+    out, part = next(iter(list_flows(sizes, head)))
+    check_operations(out, where)
+    if isinstance(weights, (str, Path, Mapping)):
+        weights = open_weights(weights, list(list_tensors(sizes, head)))
+    if isinstance(weights, StoredWeights):
+        for name, shape, index in list_reads(out, part):
+            weights.check(name, shape, index)
+    return Evaluation(out, weights, part)
+
+
+def run_loaded(
+    model: Model,
+    weights: str | Path | Mapping[str, Any],
+    tokens: Sequence[int],
+    *,
+    watch: bool = False,
+    report: Callable[[int, int], object] | None = None,
+) -> Run:
+    """The forward pass of a model. `report` is called with (layers done, number of layers)."""
+    sizes, where = model.settled_sizes, make_printable(model.id)
+    return run_model(sizes, weights, tokens, head=model.reading.head, where=where, watch=watch, report=report)
+
+
+def check_operations(out: Data, where: str) -> None:
+    """Raises: ParamcountError if an operation is not described, or if one of its settings is unknown."""
+    unknown: dict[str, None] = {}
+    for data, *_ in list_steps(out):
+        if not data.operation.runs:
+            found = f"cannot run, because the operation {data.op!r} is not described"
+            raise ParamcountError(found, where=where, expected="an architecture whose operations are all described")
+        values = [getattr(data.operation, field.name) for field in fields(data.operation)]  # type: ignore[arg-type]
+        unknown.update((value.name, None) for value in values if isinstance(value, Unknown))
+    if unknown:
+        verb = "s are" if len(unknown) > 1 else " is"
+        settings = f"{join_words(unknown, 'and')} setting{verb}"
+        found = f"cannot run, because the {settings} unknown"
+        raise ParamcountError(found, where=where, expected="the config.json of the model, which states them")
+
+
+def list_reads(out: Data, part: str) -> Iterator[tuple[str, tuple[int, ...], int | None]]:
+    """(name, shape, index of an expert) of every weight that a pass reads; of stacked experts only the first."""
+    seen: set[str] = set()
+    for record in list_weights(out, part):
+        name, shape = record.tied_to or record.name, tuple(int(n) for n in record.weight.shape)
+        repeats = [repeat for repeat in record.repeats if repeat.axis != "use" and repeat is not record.stacked]
+        for indices in product(*(repeat.indices for repeat in repeats)):
+            full = name
+            for repeat, index in zip(repeats, indices):
+                full = full.replace(f"{{{repeat.axis}}}", str(index), 1)
+            if full not in seen and 0 not in shape:
+                seen.add(full)
+                yield full, shape, 0 if record.stacked else None

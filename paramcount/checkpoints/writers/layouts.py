@@ -42,8 +42,7 @@ def apply_layout(
     wrapped = dict(zip(bare, in_file))
     wrapped |= {name: name for name, bare_name in zip(in_file, bare) if name == bare_name}
     names = wrapped.keys()
-    prefixes = _find_prefixes({name for t in tensors for name in (t.name, *_list_aliases(t.name))}, names)
-    written = apply_aliases(apply_prefixes(apply_aliases(tensors, names, prefixes), names, prefixes), names)
+    written = rename_tensors(tensors, names)
     new_names = {tensor.name: new.name for tensor, new in zip(tensors, written)}
     written = [t._replace(tied_to=new_names.get(t.tied_to, t.tied_to)) if t.tied_to else t for t in written]
     written = split_matrices(fuse_matrices(written, names), names)
@@ -54,6 +53,12 @@ def apply_layout(
         for t in written
     ]
     return written, copy_notes + transpose_notes
+
+
+def rename_tensors(tensors: Sequence[Tensor], names: Names) -> list[Tensor]:
+    """The same tensors, in order, with the file's prefixes and names of modules."""
+    prefixes = _find_prefixes({name for t in tensors for name in (t.name, *_list_aliases(t.name))}, names)
+    return apply_aliases(apply_prefixes(apply_aliases(tensors, names, prefixes), names, prefixes), names)
 
 
 def _strip_all(tensors: Sequence[Tensor]) -> set[str]:
@@ -240,14 +245,14 @@ def fuse_matrices(tensors: Sequence[Tensor], names: Names) -> list[Tensor]:
 
 
 def fuse_rows(tensors: Sequence[Tensor], whole: str) -> Tensor:
-    return fuse(_rename_module(tensors[0], whole), tensors)
+    return fuse(rename_module(tensors[0], whole), tensors)
 
 
 def stack_experts(tensors: Sequence[Tensor], whole: str) -> Tensor | None:
     """The experts of a layer as [experts, outputs, inputs]; None if the tensors do not belong to experts."""
     if "{expert}" not in tensors[0].name:
         return None
-    name = _rename_module(tensors[0], whole).replace(".{expert}", "").removesuffix(".weight")
+    name = rename_module(tensors[0], whole).replace(".{expert}", "").removesuffix(".weight")
     return fuse(name, [stack(tensor, name) for tensor in tensors], axis=1)
 
 
@@ -255,7 +260,7 @@ def stack_mlx_experts(tensors: Sequence[Tensor], whole: str) -> Tensor | None:
     """The same with the names of MLX, which does not fuse gate and up."""
     if ".experts.{expert}." not in tensors[0].name:
         return None
-    return stack(tensors[0], _rename_module(tensors[0], whole).replace(".experts.{expert}.", ".switch_mlp."))
+    return stack(tensors[0], rename_module(tensors[0], whole).replace(".experts.{expert}.", ".switch_mlp."))
 
 
 def _combine_groups(
@@ -264,12 +269,12 @@ def _combine_groups(
     """Tensors of one module combined, if the file contains the result and none of the parts."""
     groups: dict[object, list[Tensor]] = {}
     for tensor in tensors:
-        module, leaf, ending = _split_module(tensor.name)
+        module, leaf, ending = split_module(tensor.name)
         groups.setdefault((module, ending, tensor.repeats, leaf if leaf not in parts else ""), []).append(tensor)
     declared = _strip_all(tensors)
     result: list[Tensor] = []
     for group in groups.values():
-        has_all_parts = [_split_module(tensor.name)[1] for tensor in group] == list(parts)
+        has_all_parts = [split_module(tensor.name)[1] for tensor in group] == list(parts)
         combined = None
         if has_all_parts and not any(strip_indices(tensor.name) in names for tensor in group):
             combined = combine(group, whole)
@@ -293,21 +298,21 @@ def split_matrices(tensors: Sequence[Tensor], names: Names) -> list[Tensor]:
 
 
 def _split_matrix(tensor: Tensor, names: Collection[str]) -> list[Tensor]:
-    leaf = _split_module(tensor.name)[1]
+    leaf = split_module(tensor.name)[1]
     for whole, parts in FUSED:
         if leaf != whole or len(parts) != len(tensor.splits):
             continue
-        part_names = [find_alias(_rename_module(tensor, part), names) for part in parts]
+        part_names = [find_alias(rename_module(tensor, part), names) for part in parts]
         if any(strip_indices(name) in names for name in part_names):
             pieces = [(name, component, width) for name, (component, width) in zip(part_names, tensor.splits)]
             return split_tensor(tensor, pieces)
     return [tensor]
 
 
-def _split_module(name: str) -> tuple[str, str, str]:
+def split_module(name: str) -> tuple[str, str, str]:
     """A name as parent module, module and ending.
 
-    >>> _split_module("model.layers.{layer}.self_attn.q_proj.weight")
+    >>> split_module("model.layers.{layer}.self_attn.q_proj.weight")
     ('model.layers.{layer}.self_attn.', 'q_proj', '.weight')
     """
     path, ending = split_ending(name)
@@ -315,8 +320,8 @@ def _split_module(name: str) -> tuple[str, str, str]:
     return module + dot, leaf, ending
 
 
-def _rename_module(tensor: Tensor, leaf: str) -> str:
-    module, _, ending = _split_module(tensor.name)
+def rename_module(tensor: Tensor, leaf: str) -> str:
+    module, _, ending = split_module(tensor.name)
     return f"{module}{leaf}{ending}"
 
 

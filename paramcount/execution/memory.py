@@ -1,0 +1,102 @@
+"""The memory that a forward pass needs, and the memory that there is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from math import prod
+from pathlib import Path
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import Attention, Data, Size
+from paramcount.flow.walk import list_steps
+from paramcount.output.numbers import format_bytes
+
+BYTES = 4  # of a float32
+TEMPORARIES = 3  # arrays of the size of the attention scores at once
+COPIES = 2  # of the largest weight while it is widened
+
+
+def estimate_memory(out: Data, n_tokens: int, n_past: int = 0, *, keeps_steps: bool = False) -> int:
+    """The bytes that a pass needs at most: the values of one layer, caches, and the largest weight.
+
+    Weights that are mapped into memory are not included, because the system can drop them. `keeps_steps`: whether all
+    intermediate values are kept.
+    """
+    steps = list_steps(out)
+    largest = max((prod(map(int, w.shape)) for data, *_ in steps for w in data.weights), default=0)
+    scores = [measure_scores(data, n_tokens, n_past) for data, *_ in steps if isinstance(data.operation, Attention)]
+    kept = sum(
+        measure(entry.shape, n_past + n_tokens) * prod(r.count for r in repeats if r.axis == "layer")
+        for data, _, repeats, _ in steps
+        if isinstance(data.operation, Attention)
+        for entry in data.operation.cached
+    )
+    if keeps_steps:
+        kept += sum(
+            (measure(data.shape, n_tokens) + (isinstance(data.operation, Attention) and min(scores)))
+            * prod(r.count for r in repeats if r.axis == "layer")
+            for data, _, repeats, _ in steps
+        )
+    elements: int = measure_body(out, (), n_tokens) + kept + COPIES * largest + TEMPORARIES * max(scores, default=0)
+    return BYTES * elements
+
+
+def measure(shape: Iterable[Size], n_tokens: int) -> int:
+    """The elements of data. A size that depends on the input counts as the number of tokens."""
+    return prod(int(n) if isinstance(n, int) else n_tokens for n in shape)
+
+
+def measure_scores(attention: Data, n_tokens: int, n_past: int) -> int:
+    q = attention.inputs[0].shape
+    return (int(q[1]) if len(q) > 2 else 1) * n_tokens * (n_tokens + n_past)
+
+
+def measure_body(out: Data, inputs: tuple[Data, ...], n_tokens: int) -> int:
+    """The elements of all values inside one body, and of the largest body inside it."""
+    seen: set[int] = {id(data) for data in inputs}
+    waiting, total, inner = [out], 0, 0
+    while waiting:
+        data = waiting.pop()
+        if id(data) in seen:
+            continue
+        seen.add(id(data))
+        total += measure(data.shape, n_tokens)
+        inner = max([inner, *(measure_body(body.out, body.inputs, n_tokens) for body in data.bodies)])
+        waiting += data.inputs
+    return total + inner
+
+
+def check_memory(needed: int, where: str) -> None:
+    """Raises: ParamcountError if a pass needs more memory than there is."""
+    available = find_available_memory()
+    if available is not None and needed > available:
+        found = f"needs {format_bytes(needed)} of memory, but {format_bytes(available)} are available"
+        raise ParamcountError(found, where=where, expected="a shorter text or a smaller model")
+
+
+def find_available_memory() -> int | None:
+    """The bytes that a process can use without swapping; None if the system does not say."""
+    limits = [read_number(Path("/sys/fs/cgroup/memory.max")), read_meminfo()]
+    known = [limit for limit in limits if limit is not None]
+    if known:
+        return min(known)
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def read_number(path: Path) -> int | None:
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):  # "max"
+        return None
+
+
+def read_meminfo() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):
+        return None

@@ -1,0 +1,224 @@
+"""Running a model: weights from files and mappings, caches, errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paramcount as pc
+from paramcount.execution import memory
+from tests.gpt2_files import Array, write_weights
+from tests.small_models import GPT2, LLAMA, MIXTRAL, TOKENS, make_arrays, write_model
+
+CLOSE = 2e-5
+
+
+def run_arrays(config: dict[str, Any], tokens: list[int] = TOKENS) -> pc.Run:
+    return pc.run(config, make_arrays(config), tokens)
+
+
+# ---- weights
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("config", [LLAMA, MIXTRAL, GPT2])
+def test_a_checkpoint_on_disk_gives_the_logits_of_its_arrays(
+    config: dict[str, Any], shards: int, tmp_path: Path
+) -> None:
+    expected = pc.run(config, make_arrays(config), TOKENS).logits
+    found = pc.run(str(tmp_path), write_model(tmp_path, config, shards=shards), TOKENS).logits
+    assert (found.dtype, found.shape) == (np.float32, (6, 23))
+    assert np.allclose(found, expected, atol=CLOSE)
+
+
+@pytest.mark.parametrize("dtype", ["F16", "BF16"])
+def test_half_precision_is_widened_before_it_is_used(dtype: str, tmp_path: Path) -> None:
+    halves = {name: narrow(array, dtype) for name, array in make_arrays(LLAMA).items()}
+    found = pc.run(LLAMA, write_model(tmp_path, LLAMA, dtype), TOKENS).logits
+    assert np.allclose(found, pc.run(LLAMA, halves, TOKENS).logits, atol=CLOSE)
+
+
+def narrow(array: Array, dtype: str) -> Array:
+    """The values that are left of float32 ones in two bytes."""
+    if dtype == "F16":
+        return array.astype(np.float16).astype(np.float32)
+    return (array.view(np.uint32) >> 16 << 16).view(np.float32)
+
+
+@pytest.mark.parametrize("blocks", [(16, 16), (0, 0)])
+def test_values_of_eight_bits_are_multiplied_by_their_scales(blocks: tuple[int, int], tmp_path: Path) -> None:
+    """0x38 is 1 and 0x40 is 2 in E4M3, so a matrix of them is its scales, or twice that."""
+    config = LLAMA | {"hidden_size": 32, "head_dim": 8, "quantization_config": {"quant_method": "fp8"}}
+    if blocks[0]:
+        config["quantization_config"]["weight_block_size"] = list(blocks)
+    arrays, types, plain = make_arrays(config), {}, {}
+    for name in [name for name in arrays if name.endswith("_proj.weight")]:
+        rows, columns = arrays[name].shape
+        bits = np.where(np.indices((rows, columns)).sum(0) % 2, 0x40, 0x38)
+        scales = np.full((1, 1), 0.25, np.float32)
+        if blocks[0]:
+            n = (-(-rows // blocks[0]), -(-columns // blocks[1]))
+            scales = (1 + np.arange(n[0] * n[1], dtype=np.float32).reshape(n)) / 16
+        spread = scales.repeat(blocks[0] or rows, 0)[:rows].repeat(blocks[1] or columns, 1)[:, :columns]
+        plain[name] = np.where(bits == 0x40, 2, 1) * spread
+        arrays[name], types[name] = bits.astype(np.int8), "F8_E4M3"
+        arrays[name + ("_scale_inv" if blocks[0] else "_scale")] = scales if blocks[0] else scales[0, 0]
+    write_weights(tmp_path / "model.safetensors", arrays, types=types)
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    expected = pc.run(config, make_arrays(config) | plain, TOKENS).logits
+    assert np.allclose(pc.run(str(tmp_path), tmp_path, TOKENS).logits, expected, atol=CLOSE)
+
+
+def test_names_may_have_another_prefix_and_lack_the_tied_original() -> None:
+    config = GPT2 | {"tie_word_embeddings": True}
+    arrays = make_arrays(config)
+    expected = pc.run(config, arrays, TOKENS).logits
+    longer = {f"transformer.{name.removeprefix('transformer.')}": array for name, array in arrays.items()}
+    assert np.array_equal(pc.run(config, longer, TOKENS).logits, expected)
+    (table,) = [name for name in arrays if name.endswith("wte.weight")]
+    copied = {"lm_head.weight" if name == table else name: array for name, array in arrays.items()}
+    assert np.array_equal(pc.run(config, copied, TOKENS).logits, expected)
+
+
+def test_experts_may_be_stacked_and_matrices_fused_in_the_file() -> None:
+    arrays = make_arrays(MIXTRAL)
+    expected = pc.run(MIXTRAL, arrays, TOKENS).logits
+    stacked = {name: array for name, array in arrays.items() if ".experts." not in name}
+    for i in range(3):
+        start = f"model.layers.{i}.block_sparse_moe.experts."
+        if f"{start}0.w1.weight" not in arrays:
+            start = f"model.layers.{i}.mlp.experts."
+        gate, down, up = (np.stack([arrays[f"{start}{e}.w{n}.weight"] for e in range(4)]) for n in (1, 2, 3))
+        stacked |= {f"{start}gate_up_proj": np.concatenate((gate, up), axis=1), f"{start}down_proj": down}
+        q, k, v = (stacked.pop(f"model.layers.{i}.self_attn.{name}_proj.weight") for name in "qkv")
+        stacked[f"model.layers.{i}.self_attn.qkv_proj.weight"] = np.concatenate((q, k, v))
+    assert np.allclose(pc.run(MIXTRAL, stacked, TOKENS).logits, expected, atol=CLOSE)
+
+
+# ---- runs
+
+
+@pytest.mark.parametrize("config", [LLAMA, MIXTRAL, GPT2])
+def test_further_tokens_with_a_cache_give_the_logits_of_the_whole_text(config: dict[str, Any]) -> None:
+    whole = run_arrays(config).logits
+    run = run_arrays(config, TOKENS[:2])
+    parts = [run.logits]
+    for tokens in ([TOKENS[2]], TOKENS[3:5], [TOKENS[5]]):
+        run = run.append(tokens)
+        parts.append(run.logits)
+    assert np.allclose(np.concatenate(parts), whole, atol=CLOSE)
+
+
+def test_a_run_is_continued_only_once() -> None:
+    run = run_arrays(LLAMA)
+    run.append([1])
+    with pytest.raises(pc.ParamcountError, match=r"this run has been continued already \(expected the last run"):
+        run.append([2])
+
+
+def test_the_steps_of_a_watched_run_are_its_intermediate_values() -> None:
+    run = pc.run(LLAMA, make_arrays(LLAMA), TOKENS, watch=True)
+    assert np.array_equal(run.steps[-1].array, run.logits)
+    assert (run.steps[0].operation, run.steps[0].name, run.steps[0].layer) == (
+        "lookup",
+        "model.embed_tokens.weight",
+        (),
+    )
+    shares = [step.array for step in run.steps if step.operation == "attention weights"]
+    assert [array.shape for array in shares] == 3 * [(4, 6, 6)]
+    assert all(np.allclose(array.sum(-1), 1, atol=CLOSE) for array in shares)
+    assert {step.layer for step in run.steps} == {(), (0,), (1,), (2,)}
+    assert pc.run(LLAMA, make_arrays(LLAMA), TOKENS).steps == []
+
+
+# ---- errors
+
+
+def change(name: str, array: Array | None) -> dict[str, Array]:
+    arrays = {**make_arrays(LLAMA), name: array}
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+NORM = "model.norm.weight"
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (change(NORM, None), f"weights: has no tensor {NORM} (expected shape [16])"),
+        (
+            change("model.layers.2.mlp.up_proj.weight", np.ones((16, 20))),
+            "weights: tensor model.layers.2.mlp.up_proj.weight: has shape [16, 20] (expected [20, 16], transposed)",
+        ),
+        (change(NORM, np.full(16, np.nan)), f"weights: tensor {NORM}: has NaN values (expected finite weights)"),
+        (change(NORM, np.full(16, 1e39)), f"weights: tensor {NORM}: has infinite values (expected finite weights)"),
+        (change(NORM, np.array(["a"] * 16)), f"weights: tensor {NORM}: has the dtype <U1 (expected numbers)"),
+        (change(NORM, np.full(16, 3e38)), "logits are not finite"),
+    ],
+)
+def test_weights_that_do_not_fit_are_a_one_line_error(weights: dict[str, Array], message: str) -> None:
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.run(LLAMA, weights, TOKENS)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ([], "tokens: are no list of integers (expected at least one token id)"),
+        ([1.5], "tokens: are no list of integers (expected at least one token id)"),
+        ([1, 23], "tokens: unknown token id 23 (expected 0 to 22)"),
+        ([-1], "tokens: unknown token id -1 (expected 0 to 22)"),
+        ([0] * 12, "unnamed: 12 tokens exceed the 11 positions of the position embedding (expected at most 11)"),
+    ],
+)
+def test_tokens_that_a_model_does_not_have_are_a_one_line_error(tokens: list[Any], message: str) -> None:
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.run(GPT2, make_arrays(GPT2), tokens)
+    assert str(caught.value) == message
+
+
+def test_further_tokens_may_not_exceed_the_positions() -> None:
+    run = run_arrays(GPT2, [0] * 10)
+    with pytest.raises(pc.ParamcountError, match="12 tokens exceed the 11 positions"):
+        run.append([0, 0])
+
+
+def test_a_zoo_entry_without_settings_cannot_run() -> None:
+    entry = {"architecture": "gpt2", "config": pc.load(GPT2).sizes.model_dump()}
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.run(entry, make_arrays(GPT2), TOKENS)
+    assert "because the norm_eps, attention_scale and activation settings are unknown" in str(caught.value)
+    assert str(caught.value).endswith("(expected the config.json of the model, which states them)")
+
+
+def test_a_missing_file_is_a_one_line_error(tmp_path: Path) -> None:
+    with pytest.raises(pc.ParamcountError, match="contains no checkpoint"):
+        pc.run(LLAMA, tmp_path, TOKENS)
+
+
+def test_an_incomplete_checkpoint_is_a_one_line_error(tmp_path: Path) -> None:
+    write_model(tmp_path, LLAMA, shards=3)
+    (tmp_path / "model-00002-of-00003.safetensors").unlink()
+    with pytest.raises(pc.ParamcountError, match=r"model-00002-of-00003.safetensors"):
+        pc.run(LLAMA, tmp_path, TOKENS)
+
+
+def test_a_pass_that_does_not_fit_into_memory_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "find_available_memory", lambda: 10_000)
+    with pytest.raises(pc.ParamcountError, match=r"needs .* kB of memory, but 10\.0 kB are available"):
+        run_arrays(LLAMA)
+
+
+def test_the_largest_score_matrix_is_part_of_the_memory_that_a_pass_needs() -> None:
+    from paramcount.counting.sum_weights import list_flows
+
+    out, _ = next(iter(list_flows(pc.load(LLAMA).settled_sizes)))
+    sizes = [memory.estimate_memory(out, n) for n in (1000, 2000)]
+    assert sizes[1] > 4 * 3 * 4 * 2000**2
+    assert sizes[1] > 2 * sizes[0]
