@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import ClassVar
 
-from paramcount.flow import Data, layers, lookup, norm
+from paramcount.flow import Data, layer_norm, lookup, scale_by
+from paramcount.parts.classic import multi_head
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
-from paramcount.parts.fairseq import POSITION_OFFSET, fairseq_layer
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
-class BioGPT(Sizes):
-    """Source: arXiv:2210.10341."""
+class BioGPT(Decoder):
+    """Source: arXiv:2210.10341; BioGptDecoderLayer of the reference."""
 
     reference: ClassVar[str] = "BioGptForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1),)
@@ -27,11 +31,34 @@ class BioGPT(Sizes):
     d_ff: Positive = hf(absent=4096)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        x = lookup(tokens, "biogpt.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)
-        x = x + lookup(tokens, "biogpt.embed_positions.weight", "position", c.n_positions + POSITION_OFFSET, c.d_model)
-        x = layers(x, "biogpt.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: fairseq_layer(c, x))
-        return head(c, norm(x, "biogpt.layer_norm", bias=True), "biogpt.embed_tokens.weight", "output_projection")
+    prefix: ClassVar[str] = "biogpt."
+    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "layer_norm")
+    activation: ClassVar = setting("hidden_act", default="gelu")
+    norm_eps: ClassVar = 1e-5
+    rope: ClassVar = None
+    embedding_scale: ClassVar = setting(
+        default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0
+    )
+
+    def embed(c, tokens: Data) -> Data:
+        """Positions are counted from 2: fairseq counts them from behind its padding token."""
+        x, name, rows = (
+            scale_by(super().embed(tokens), c.embedding_scale),
+            "biogpt.embed_positions.weight",
+            c.n_positions + 2,
+        )
+        return x + lookup(tokens, name, "position", rows, c.d_model, index="positions", offset=2)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data) -> Data:
+        x = x + multi_head(c, c.norm(x, "self_attn_layer_norm"), "self_attn.")
+        h = c.norm(x, "final_layer_norm")
+        return x + plain_mlp(h, ("fc1", "fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, "biogpt.embed_tokens.weight", "output_projection")
 
     def check(c) -> None:
         check_heads_fill(c)

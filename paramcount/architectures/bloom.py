@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data, attend, linear, norm
-from paramcount.parts.attentions import alibi, fused_qkv
-from paramcount.parts.decoders import decoder
+from paramcount.flow import Data, alibi, attend, layer_norm, linear
+from paramcount.parts.attentions import fused_qkv
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import not_null
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
-class Bloom(Sizes):
-    """Source: arXiv:2211.05100, section 3.2."""
+class Bloom(Decoder):
+    """Source: arXiv:2211.05100, section 3.2; BloomBlock of the reference."""
 
     reference: ClassVar[str] = "BloomForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (not_null("hidden_size"),)
@@ -28,28 +29,30 @@ class Bloom(Sizes):
     residual_after_norm: Flag = hf("apply_residual_connection_post_layernorm", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c, tokens, layer, prefix="transformer.", names=("word_embeddings", "h", "ln_f"), norm_bias=True, enter=enter
-        )
+    prefix: ClassVar[str] = "transformer."
+    names: ClassVar[tuple[str, str, str]] = ("word_embeddings", "h", "ln_f")
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    activation: ClassVar = "gelu_new"
+    rope: ClassVar = None
+
+    def embed(c, tokens: Data) -> Data:
+        return c.norm(super().embed(tokens), "transformer.word_embeddings_layernorm")
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = (h if c.residual_after_norm else x) + c.attention(h, "self_attention.")
+        h = c.norm(x, "post_attention_layernorm")
+        names = ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h")
+        mlp = plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=True)
+        return (h if c.residual_after_norm else x) + mlp
+
+    def attention(c, x: Data, prefix: str) -> Data:
+        q, k, v = fused_qkv(c, x, prefix + "query_key_value", groups=c.n_heads)
+        a = attend(q, k, v, alibi(q, c.n_heads))
+        return linear(a, prefix + "dense", "output_projection", c.d_model, bias=True)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def enter(x: Data) -> Data:
-    return norm(x, "transformer.word_embeddings_layernorm", bias=True)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    h = norm(x, "input_layernorm", bias=True)
-    x = (h if c.residual_after_norm else x) + attention(c, h, "self_attention.")
-    h = norm(x, "post_attention_layernorm", bias=True)
-    return (h if c.residual_after_norm else x) + plain_mlp(
-        h, ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"), "mlp", c.d_ff, bias=True
-    )
-
-
-def attention(c: Any, x: Data, prefix: str) -> Data:
-    q, k, v = fused_qkv(c, x, prefix + "query_key_value")
-    return linear(attend(alibi(q), k, v), prefix + "dense", "output_projection", c.d_model, bias=True)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data, activate, attend, linear
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.flow import Data, layer_norm, scale_by_root, sinusoids
+from paramcount.parts.classic import multi_head
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
-class CTRL(Sizes):
-    """Source: arXiv:1909.05858."""
+class CTRL(Decoder):
+    """Source: arXiv:1909.05858; EncoderLayer in modeling_ctrl.py of the reference."""
 
     reference: ClassVar[str] = "CTRLLMHeadModel"
 
@@ -24,32 +27,28 @@ class CTRL(Sizes):
     d_ff: Positive = hf("dff", absent=8192)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        names = ("w", "h", "layernorm")
-        return decoder(
-            c,
-            tokens,
-            layer,
-            prefix="transformer.",
-            names=names,
-            norm_bias=True,
-            head_bias=True,
-            enter=lambda x: activate(x, "add positions"),
-        )
+    prefix: ClassVar[str] = "transformer."
+    names: ClassVar[tuple[str, str, str]] = ("w", "h", "layernorm")
+    activation: ClassVar = "relu"
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-6)  # of the last norm
+    rope: ClassVar = None
+
+    def embed(c, tokens: Data) -> Data:
+        x = scale_by_root(super().embed(tokens), c.d_model)
+        return x + sinusoids(x)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data) -> Data:
+        """Its norms have an epsilon of their own."""
+        names = ("Wq", "Wk", "Wv", "dense")
+        x = x + multi_head(c, layer_norm(x, "layernorm1", 1e-6), "multi_head_attention.", names)
+        h = layer_norm(x, "layernorm2", 1e-6)
+        return x + plain_mlp(h, ("ffn.0", "ffn.2"), "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, "transformer.w.weight", bias=True)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(x, lambda h: attention(c, h), lambda h: feed_forward(c, h), ("layernorm1", "layernorm2"), bias=True)
-
-
-def feed_forward(c: Any, x: Data) -> Data:
-    return plain_mlp(x, ("ffn.0", "ffn.2"), "mlp", c.d_ff, activation="relu", bias=True)
-
-
-def attention(c: Any, x: Data) -> Data:
-    prefix = "multi_head_attention."
-    q, k, v = (linear(x, f"{prefix}W{name}", f"qkv.{name}", (c.n_heads, c.d_head), bias=True) for name in "qkv")
-    return linear(attend(q, k, v), prefix + "dense", "output_projection", c.d_model, bias=True)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.architectures.gpt2 import self_attention_only
-from paramcount.flow import Data, attend, fused, layers, linear, lookup, norm
-from paramcount.parts.decoders import head, pre_norm
+from paramcount.flow import Data, attend, fused, layer_norm, linear, lookup
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, derived, flag, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
-class GPTBigCode(Sizes):
-    """Source: arXiv:2305.06161."""
+class GPTBigCode(Decoder):
+    """Source: arXiv:2305.06161; GPTBigCodeBlock of the reference."""
 
     reference: ClassVar[str] = "GPTBigCodeForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (self_attention_only,)
@@ -28,28 +29,31 @@ class GPTBigCode(Sizes):
     d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        x = lookup(tokens, "transformer.wte.weight", "embedding", c.vocab_size, c.d_model)
-        x = x + lookup(tokens, "transformer.wpe.weight", "position", c.n_positions, c.d_model)
-        x = layers(x, "transformer.h.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
-        return head(c, norm(x, "transformer.ln_f", bias=True), "transformer.wte.weight")
+    prefix: ClassVar[str] = "transformer."
+    names: ClassVar[tuple[str, str, str]] = ("wte", "h", "ln_f")
+    activation: ClassVar = setting("activation_function", default="gelu_pytorch_tanh")
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    attention_scale: ClassVar = setting(default=lambda js, c: None if js.get("scale_attn_weights", True) else 1.0)
+    rope: ClassVar = None
+
+    def embed(c, tokens: Data) -> Data:
+        x = super().embed(tokens)
+        return x + lookup(tokens, "transformer.wpe.weight", "position", c.n_positions, c.d_model, index="positions")
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data) -> Data:
+        x = x + c.attention(c.norm(x, "ln_1"))
+        h = c.norm(x, "ln_2")
+        return x + plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def attention(c, x: Data) -> Data:
+        """With several heads of keys and values, each head has its q, k and v side by side."""
+        parts = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": (c.n_kv_heads, c.d_head), "qkv.v": (c.n_kv_heads, c.d_head)}
+        q, k, v = fused(x, "attn.c_attn", parts, bias=True, groups=c.n_kv_heads)
+        a = attend(q, k, v, scale=c.attention_scale)
+        return linear(a, "attn.c_proj", "output_projection", c.d_model, bias=True)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def layer(c: Any, x: Data) -> Data:
-    names = ("mlp.c_fc", "mlp.c_proj")
-    return pre_norm(
-        x,
-        lambda h: attention(c, h),
-        lambda h: plain_mlp(h, names, "mlp", c.d_ff, bias=True),
-        ("ln_1", "ln_2"),
-        bias=True,
-    )
-
-
-def attention(c: Any, x: Data) -> Data:
-    shared = (c.n_kv_heads, c.d_head)
-    q, k, v = fused(x, "attn.c_attn", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared}, bias=True)
-    return linear(attend(q, k, v), "attn.c_proj", "output_projection", c.d_model, bias=True)

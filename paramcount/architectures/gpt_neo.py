@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, layers, lookup, norm
-from paramcount.parts.attentions import attention, unrotated
-from paramcount.parts.decoders import head, pre_norm
+from paramcount.flow import Data, Size, attend, layer_norm, linear, lookup
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, MOST_NAMED, Flag, Positive, Sizes, Words, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, MOST_NAMED, Flag, Positive, Words, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
+from paramcount.sizes.setting_fields import setting
 
 KINDS = ("global", "local")
 
@@ -31,8 +31,8 @@ def expanded(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(words)
 
 
-class GPTNeo(Sizes):
-    """Source: modeling_gpt_neo.py of the reference."""
+class GPTNeo(Decoder):
+    """Source: modeling_gpt_neo.py of the reference, GPTNeoBlock."""
 
     reference: ClassVar[str] = "GPTNeoForCausalLM"
 
@@ -47,13 +47,32 @@ class GPTNeo(Sizes):
     d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        x = lookup(tokens, "transformer.wte.weight", "embedding", c.vocab_size, c.d_model)
-        x = x + lookup(tokens, "transformer.wpe.weight", "position", c.n_positions, c.d_model)
-        x = layers(
-            x, "transformer.h.{layer}.", [(kind, 1) for kind in c.attention_layers], lambda kind, x: layer(c, kind, x)
-        )
-        return head(c, norm(x, "transformer.ln_f", bias=True), "transformer.wte.weight")
+    prefix: ClassVar[str] = "transformer."
+    names: ClassVar[tuple[str, str, str]] = ("wte", "h", "ln_f")
+    activation: ClassVar = setting("activation_function", default="gelu_new")
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    rope: ClassVar = None
+
+    def embed(c, tokens: Data) -> Data:
+        x = super().embed(tokens)
+        return x + lookup(tokens, "transformer.wpe.weight", "position", c.n_positions, c.d_model, index="positions")
+
+    def kinds(c) -> list[tuple[str, int]]:
+        return [(kind, 1) for kind in c.attention_layers]
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + c.attention(c.norm(x, "ln_1"), "attn.attention.", c.window if kind == "local" else None)
+        h = c.norm(x, "ln_2")
+        return x + plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def attention(c, x: Data, prefix: str, window: Size | None) -> Data:
+        """Attention without a scale, over all earlier tokens or those in a window; the cache keeps all of them."""
+        q, k, v = (linear(x, f"{prefix}{name}_proj", f"qkv.{name}", (c.n_heads, c.d_head)) for name in "qkv")
+        a = attend(q, k, v, window=window, keeps_all=True, scale=1.0)
+        return linear(a, prefix + "out_proj", "output_projection", c.d_model, bias=True)
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         """Masks of the layers that look back on everything."""
@@ -67,16 +86,3 @@ class GPTNeo(Sizes):
     def check(c) -> None:
         check_heads_fill(c)
         check_layer_types(c, "attention_layers", "n_layers", KINDS)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    window = c.window if kind == "local" else None
-    return pre_norm(
-        x,
-        lambda h: attention(
-            c, h, "attn.attention.", o_bias=True, o_name="out_proj", prepare=unrotated, window=window, keeps_all=True
-        ),
-        lambda h: plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, bias=True),
-        ("ln_1", "ln_2"),
-        bias=True,
-    )

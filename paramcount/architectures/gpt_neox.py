@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, attend, linear, norm, rope
+from paramcount.flow import Data, attend, layer_norm, linear
 from paramcount.parts.attentions import fused_qkv, partial_rope
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Derivation, Flag, Natural, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_at_most, check_even, check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def rotary_width(share: float, *, in_pairs: bool = False) -> Derivation:
@@ -31,8 +33,8 @@ def rotary_width(share: float, *, in_pairs: bool = False) -> Derivation:
     return width
 
 
-class GPTNeoX(Sizes):
-    """Source: arXiv:2204.06745, section 2.1."""
+class GPTNeoX(Decoder):
+    """Source: arXiv:2204.06745, section 2.1; GPTNeoXLayer of the reference."""
 
     reference: ClassVar[str] = "GPTNeoXForCausalLM"
 
@@ -50,16 +52,29 @@ class GPTNeoX(Sizes):
     parallel_residual: Flag = hf("use_parallel_residual", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c,
-            tokens,
-            layer,
-            prefix="gpt_neox.",
-            names=("embed_in", "layers", "final_layer_norm"),
-            norm_bias=True,
-            head_name="embed_out",
-        )
+    prefix: ClassVar[str] = "gpt_neox."
+    names: ClassVar[tuple[str, str, str]] = ("embed_in", "layers", "final_layer_norm")
+    activation: ClassVar = setting("hidden_act", default="gelu")
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+    rope: ClassVar = rotary()
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data) -> Data:
+        attended = x + c.attention(c.norm(x, "input_layernorm"))
+        h = c.norm(x if c.parallel_residual else attended, "post_attention_layernorm")
+        names = ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h")
+        return attended + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def attention(c, x: Data) -> Data:
+        """Each head has its q, k and v side by side in one matrix; its first d_rope dimensions are rotated."""
+        q, k, v = fused_qkv(c, x, "attention.query_key_value", bias=c.attention_bias, groups=c.n_heads)
+        a = attend(partial_rope(q, c.d_rope, c.rope), partial_rope(k, c.d_rope, c.rope), v)
+        return linear(a, "attention.dense", "output_projection", c.d_model, bias=c.attention_bias)
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, "gpt_neox.embed_in.weight", "embed_out")
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         name, turned = "gpt_neox.layers.{layer}.attention.", c.d_head if c.d_rope is None else c.d_rope
@@ -77,30 +92,3 @@ def rotation_fits(c: Any) -> None:
         check_even(c, "d_rope")
     elif c.d_head > 1:  # the reference stretches a head of one number instead of turning it
         check_even(c, "d_head")
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    if not c.parallel_residual:
-        return pre_norm(x, lambda h: attention(c, h), lambda h: mlp(c, h), bias=True)
-    return (
-        x + attention(c, norm(x, "input_layernorm", bias=True)) + mlp(c, norm(x, "post_attention_layernorm", bias=True))
-    )
-
-
-def rotated(c: Any, x: Data) -> Data:
-    return rope(x) if c.d_rope is None else partial_rope(x, c.d_rope)
-
-
-def attention(c: Any, x: Data) -> Data:
-    q, k, v = fused_qkv(c, x, "attention.query_key_value", bias=c.attention_bias)
-    return linear(
-        attend(rotated(c, q), rotated(c, k), v),
-        "attention.dense",
-        "output_projection",
-        c.d_model,
-        bias=c.attention_bias,
-    )
-
-
-def mlp(c: Any, x: Data) -> Data:
-    return plain_mlp(x, ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"), "mlp", c.d_ff, bias=True)

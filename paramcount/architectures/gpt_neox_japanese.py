@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.architectures.gpt_neox import rotary_width, rotated, rotation_fits
-from paramcount.flow import Data, attend, elementwise, linear
-from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.architectures.gpt_neox import rotary_width, rotation_fits
+from paramcount.flow import Data, Size, add_vector, attend, layer_norm, linear
+from paramcount.parts.attentions import fused_qkv, partial_rope
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class GPTNeoXJapanese(Sizes):
-    """Source: modeling_gpt_neox_japanese.py of the reference."""
+class GPTNeoXJapanese(Decoder):
+    """Source: modeling_gpt_neox_japanese.py of the reference, GPTNeoXJapaneseLayer."""
 
     reference: ClassVar[str] = "GPTNeoXJapaneseForCausalLM"
 
@@ -28,24 +30,32 @@ class GPTNeoXJapanese(Sizes):
     d_ff: Positive = derived(lambda js, c: c["d_model"] * check_no_types(js, "intermediate_multiple_size", 4))
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        kinds = [("layer", c.n_layers - 1), ("last", 1)]
-        names = ("embed_in", "layers", "final_layer_norm")
-        return decoder(
-            c, tokens, layer, kinds, prefix="gpt_neox_japanese.", names=names, norm_bias=True, head_name="embed_out"
-        )
+    prefix: ClassVar[str] = "gpt_neox_japanese."
+    names: ClassVar[tuple[str, str, str]] = ("embed_in", "layers", "final_layer_norm")
+    activation: ClassVar = setting("hidden_act", default="gelu")
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+    rope: ClassVar = rotary()
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return [("layer", c.n_layers - 1), ("last", 1)]
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + c.attention(c.norm(x, "input_layernorm"), bias=kind == "last")
+        h = c.norm(x, "post_attention_layernorm")
+        return x + plain_mlp(h, ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"), "mlp", c.d_ff, activation=c.activation)
+
+    def attention(c, x: Data, *, bias: bool) -> Data:
+        q, k, v = fused_qkv(c, x, "attention.query_key_value", bias=False, groups=c.n_heads)
+        a = attend(partial_rope(q, c.d_rope, c.rope), partial_rope(k, c.d_rope, c.rope), v)
+        y = linear(a, "attention.dense", "output_projection", c.d_model)
+        return add_vector(y, "attention.dense_bias", "output_projection", c.d_model) if bias else y
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, "gpt_neox_japanese.embed_in.weight", "embed_out")
 
     def check(c) -> None:
         check_heads_fill(c)
         rotation_fits(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    names = ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h")
-    return pre_norm(x, lambda h: attention(c, kind, h), lambda h: plain_mlp(h, names, "mlp", c.d_ff), bias=True)
-
-
-def attention(c: Any, kind: str, x: Data) -> Data:
-    q, k, v = fused_qkv(c, x, "attention.query_key_value", bias=False)
-    a = linear(attend(rotated(c, q), rotated(c, k), v), "attention.dense", "output_projection", c.d_model)
-    return elementwise(a, "bias", "attention.dense_bias", "output_projection", c.d_model) if kind == "last" else a

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoders import decoder, parallel
+from paramcount.flow import Data, Rope, attend, layer_norm, linear
+from paramcount.parts.attentions import partial_rope
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_at_most, check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
-class GPTJ(Sizes):
-    """Source: modeling_gptj.py of the reference."""
+class GPTJ(Decoder):
+    """Source: modeling_gptj.py of the reference, GPTJBlock."""
 
     reference: ClassVar[str] = "GPTJForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
@@ -27,25 +29,31 @@ class GPTJ(Sizes):
     d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"), norm_bias=True, head_bias=True
-        )
+    prefix: ClassVar[str] = "transformer."
+    names: ClassVar[tuple[str, str, str]] = ("wte", "h", "ln_f")
+    activation: ClassVar = setting("activation_function", default="gelu_new")
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    rope: ClassVar = Rope(10_000.0)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "ln_1")
+        mlp = plain_mlp(h, ("mlp.fc_in", "mlp.fc_out"), "mlp", c.d_ff, activation=c.activation, bias=True)
+        return x + c.attention(h) + mlp
+
+    def attention(c, x: Data) -> Data:
+        q, k, v = (linear(x, f"attn.{name}_proj", f"qkv.{name}", (c.n_heads, c.d_head)) for name in "qkv")
+        a = attend(c.rotate(q), c.rotate(k), v)
+        return linear(a, "attn.out_proj", "output_projection", c.d_model)
+
+    def rotate(c, x: Data) -> Data:
+        return partial_rope(x, c.d_rope, c.rope, "interleaved")
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, "transformer.wte.weight", bias=True)
 
     def check(c) -> None:
         check_heads_fill(c)
         check_at_most(c, "d_rope", "d_head")
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return parallel(x, lambda h: attend(c, h), lambda h: mlp(c, h), ("ln_1",), bias=True)
-
-
-def attend(c: Any, x: Data) -> Data:
-    return attention(
-        c, x, "attn.", o_name="out_proj", prepare=lambda q, k: (partial_rope(q, c.d_rope), partial_rope(k, c.d_rope))
-    )
-
-
-def mlp(c: Any, x: Data) -> Data:
-    return plain_mlp(x, ("mlp.fc_in", "mlp.fc_out"), "mlp", c.d_ff, bias=True)

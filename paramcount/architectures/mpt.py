@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import make_choice_error
-from paramcount.flow import Data, attend, linear
-from paramcount.parts.attentions import alibi, fused_qkv
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.flow import Data, alibi, attend, clip, is_known, layer_norm, linear
+from paramcount.parts.attentions import fused_qkv
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 ATTENTIONS = ("multihead_attention", "multiquery_attention")  # the reference reads the word and then builds the first
 
@@ -22,7 +23,7 @@ def known_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise make_choice_error(word, ATTENTIONS, where="attn_config.attn_type")
 
 
-class MPT(Sizes):
+class MPT(Decoder):
     """Source: modeling_mpt.py of the reference, which reads neither learned_pos_emb nor no_bias nor expansion_ratio."""
 
     reference: ClassVar[str] = "MptForCausalLM"
@@ -36,18 +37,28 @@ class MPT(Sizes):
     d_ff: Positive = derived(lambda js, c: 4 * c["d_model"])
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "blocks", "norm_f"))
+    prefix: ClassVar[str] = "transformer."
+    names: ClassVar[tuple[str, str, str]] = ("wte", "blocks", "norm_f")
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    activation: ClassVar = "gelu"
+    rope: ClassVar = None
+    attention_scale: ClassVar = setting(default=lambda js, c: (js.get("attn_config") or {}).get("softmax_scale"))
+    qkv_limit: ClassVar = setting(default=lambda js, c: (js.get("attn_config") or {}).get("clip_qkv"))
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps, bias=False)
+
+    def layer(c, x: Data) -> Data:
+        x = x + c.attention(c.norm(x, "norm_1"))
+        h = c.norm(x, "norm_2")
+        return x + plain_mlp(h, ("ffn.up_proj", "ffn.down_proj"), "mlp", c.d_ff, activation=c.activation)
+
+    def attention(c, x: Data) -> Data:
+        q, k, v = fused_qkv(c, x, "attn.Wqkv", bias=False)
+        if is_known(c.qkv_limit) and c.qkv_limit:
+            q, k, v = (clip(y, -c.qkv_limit, c.qkv_limit) for y in (q, k, v))
+        a = attend(q, k, v, alibi(q, c.n_heads), scale=c.attention_scale)
+        return linear(a, "attn.out_proj", "output_projection", c.d_model)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    names = ("ffn.up_proj", "ffn.down_proj")
-    return pre_norm(x, lambda h: attention(c, h), lambda h: plain_mlp(h, names, "mlp", c.d_ff), ("norm_1", "norm_2"))
-
-
-def attention(c: Any, x: Data) -> Data:
-    q, k, v = fused_qkv(c, x, "attn.Wqkv", bias=False)
-    return linear(attend(alibi(q), k, v), "attn.out_proj", "output_projection", c.d_model)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, activate, layers, linear, lookup, norm
-from paramcount.parts.decoders import head
-from paramcount.parts.fairseq import NORMS, POSITION_OFFSET, feed_forward, self_attention
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
+from paramcount.flow import Data, layer_norm, linear, lookup, plain_norm
+from paramcount.parts.classic import multi_head
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
 def narrow_table(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
@@ -22,8 +24,8 @@ def narrow_table(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
     return None if width == c["d_model"] and type(width) is int else width
 
 
-class OPT(Sizes):
-    """Source: arXiv:2205.01068, section 2.1."""
+class OPT(Decoder):
+    """Source: arXiv:2205.01068, section 2.1; OPTDecoderLayer of the reference."""
 
     reference: ClassVar[str] = "OPTForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1),)
@@ -42,38 +44,40 @@ class OPT(Sizes):
     bias: Flag = hf("enable_bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        prefix = "model.decoder."
-        x = lookup(
-            tokens,
-            prefix + "embed_tokens.weight",
-            "embedding",
-            c.vocab_size,
-            c.d_model if c.d_token is None else c.d_token,
-        )
+    prefix: ClassVar[str] = "model.decoder."
+    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layer_norm")
+    activation: ClassVar = setting("activation_function", default="relu")
+    norm_eps: ClassVar = 1e-5
+    rope: ClassVar = None
+
+    def embed(c, tokens: Data) -> Data:
+        """Positions are counted from 2: fairseq counts them from behind its padding token."""
+        width, rows = c.d_model if c.d_token is None else c.d_token, c.n_positions + 2
+        x = lookup(tokens, c.prefix + "embed_tokens.weight", "embedding", c.vocab_size, width)
         if c.d_token is not None:
-            x = linear(x, prefix + "project_in", "other", c.d_model)
-        x = x + lookup(
-            tokens, prefix + "embed_positions.weight", "position", c.n_positions + POSITION_OFFSET, c.d_model
-        )
-        x = layers(x, prefix + "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
-        if c.last_norm:
-            x = normed(c, x, prefix + "final_layer_norm")
-        if c.d_token is not None:
-            x = linear(x, prefix + "project_out", "other", c.d_token)
-        return head(c, x, prefix + "embed_tokens.weight")
+            x = linear(x, c.prefix + "project_in", "other", c.d_model)
+        name = c.prefix + "embed_positions.weight"
+        return x + lookup(tokens, name, "position", rows, c.d_model, index="positions", offset=2)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps) if c.norm_weights else plain_norm(x, "layer", c.norm_eps)
+
+    def layer(c, x: Data) -> Data:
+        if c.norm_first:
+            x = x + c.attention(c.norm(x, "self_attn_layer_norm"))
+            return x + c.mlp(c.norm(x, "final_layer_norm"))
+        x = c.norm(x + c.attention(x), "self_attn_layer_norm")
+        return c.norm(x + c.mlp(x), "final_layer_norm")
+
+    def attention(c, x: Data) -> Data:
+        return multi_head(c, x, "self_attn.", bias=c.bias)
+
+    def mlp(c, x: Data) -> Data:
+        return plain_mlp(x, ("fc1", "fc2"), "mlp", c.d_ff, activation=c.activation, bias=c.bias)
+
+    def last(c, x: Data) -> Data:
+        x = super().last(x) if c.last_norm else x
+        return x if c.d_token is None else linear(x, c.prefix + "project_out", "other", c.d_token)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def normed(c: Any, x: Data, name: str) -> Data:
-    return norm(x, name, bias=True) if c.norm_weights else activate(x, "norm")
-
-
-def layer(c: Any, x: Data) -> Data:
-    if c.norm_first:
-        x = x + self_attention(c, normed(c, x, NORMS[0]), bias=c.bias)
-        return x + feed_forward(c, normed(c, x, NORMS[1]), bias=c.bias)
-    x = normed(c, x + self_attention(c, x, bias=c.bias), NORMS[0])
-    return normed(c, x + feed_forward(c, x, bias=c.bias), NORMS[1])

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, activate, layers, lookup, norm
-from paramcount.parts.classic import source_states
-from paramcount.parts.decoders import head
-from paramcount.parts.fairseq import fairseq_layer
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.flow import Data, layer_norm, scale_by, sinusoids
+from paramcount.parts.classic import crossing, multi_head, source_states
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
-class XGLM(Sizes):
-    """Source: arXiv:2112.10668."""
+class XGLM(Decoder):
+    """Source: arXiv:2112.10668; XGLMDecoderLayer of the reference."""
 
     reference: ClassVar[str] = "XGLMForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1),)
@@ -29,17 +31,33 @@ class XGLM(Sizes):
     cross_attention: Flag = hf("add_cross_attention", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        x = activate(lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model), "add positions")
-        memory = (source_states(c.d_model),) if c.cross_attention else ()
-        x = layers(
-            x,
-            "model.layers.{layer}.",
-            [("layer", c.n_layers)],
-            lambda kind, *inputs: fairseq_layer(c, *inputs),
-            reads=memory,
-        )
-        return head(c, norm(x, "model.layer_norm", bias=True), "model.embed_tokens.weight")
+    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "layer_norm")
+    activation: ClassVar = setting("activation_function", default="gelu")
+    norm_eps: ClassVar = 1e-5
+    rope: ClassVar = None
+    embedding_scale: ClassVar = setting(
+        default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0
+    )
+
+    def embed(c, tokens: Data) -> Data:
+        x = scale_by(super().embed(tokens), c.embedding_scale)
+        return x + sinusoids(x, slowest="base", offset=2)
+
+    def reads(c) -> tuple[Data, ...]:
+        return (source_states(c.d_model),) if c.cross_attention else ()
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data, *memory: Data) -> Data:
+        x = x + multi_head(c, c.norm(x, "self_attn_layer_norm"), "self_attn.")
+        for source in memory:
+            x = crossing(x, "", c.look, source)
+        h = c.norm(x, "final_layer_norm")
+        return x + plain_mlp(h, ("fc1", "fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def look(c, x: Data, memory: Data) -> Data:
+        return x + multi_head(c, c.norm(x, "encoder_attn_layer_norm"), "encoder_attn.", memory=memory)
 
     def check(c) -> None:
         check_heads_fill(c)

@@ -226,6 +226,11 @@ class SymbolicSizes:
         self.__dict__.update(fields)
         self._architecture = architecture
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """The architecture, so that its methods may call super()."""
+        return self._architecture
+
     def __getattr__(self, name: str) -> Any:
         found = inspect.getattr_static(self._architecture, name)
         return found.__get__(self) if hasattr(found, "__get__") else found

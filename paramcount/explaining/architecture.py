@@ -70,6 +70,11 @@ class SymbolicSizes:
         self._cls, self._values, self._prefix = cls, values, prefix
         self.fields: dict[str, Kind] = {} if fields is None else fields
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """The architecture, so that its methods may call super()."""
+        return self._cls
+
     def as_sizes(self) -> Sizes:
         """This object where sizes are expected: it has all attributes that a forward pass reads."""
         return cast("Sizes", self)

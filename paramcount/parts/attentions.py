@@ -108,11 +108,13 @@ def relative(q: Data, bias: Data) -> Data:
 
 def partial_rope(
     x: Data,
-    d_rope: Size,
+    d_rope: Size | None,
     settings: Rope | Unknown = Unknown("rope"),  # noqa: B008 it is immutable
     pairing: Literal["halves", "interleaved"] = "halves",
 ) -> Data:
-    """Rotary positions on the first d_rope of every head."""
+    """Rotary positions on the first d_rope of every head; None: on all."""
+    if d_rope is None:
+        return rope(x, settings, pairing)
     turned, kept = split(x, d_rope, x.shape[-1] - d_rope)
     return join(rope(turned, settings, pairing), kept)
 
@@ -127,10 +129,16 @@ def wide_qk_norm(q: Data, k: Data) -> tuple[Data, Data]:
     return rope(wide_norm(q, "self_attn.q_norm")), rope(wide_norm(k, "self_attn.k_norm"))
 
 
-def fused_qkv(c: Any, x: Data, name: str, *, bias: bool = True, transposed: bool = False) -> tuple[Data, ...]:
-    """q, k and v of equally many heads out of one stored matrix."""
+def fused_qkv(
+    c: Any, x: Data, name: str, *, bias: bool = True, transposed: bool = False, groups: Size = 1
+) -> tuple[Data, ...]:
+    """q, k and v of equally many heads out of one stored matrix.
+
+    `groups`: n_heads if each head has its own q, k and v side by side.
+    """
     heads = (c.n_heads, c.d_head)
-    return fused(x, name, {"qkv.q": heads, "qkv.k": heads, "qkv.v": heads}, bias=bias, transposed=transposed)
+    parts = {"qkv.q": heads, "qkv.k": heads, "qkv.v": heads}
+    return fused(x, name, parts, bias=bias, transposed=transposed, groups=groups)
 
 
 def gpt_attention(c: Any, x: Data) -> Data:

@@ -31,11 +31,12 @@ class Decoder(Sizes):
 
     def decode(c, x: Data) -> Data:
         """Embedded tokens [n, d_model] to logits [n, vocab_size]."""
-        kinds = c.kinds()
-        body = (lambda kind, x: c.layer(x)) if kinds is None else (lambda kind, x: c.layer(x, kind))
-        _, stack, last_norm = c.names
-        x = layers(x, f"{c.prefix}{stack}.{{layer}}.", [("layer", c.n_layers)] if kinds is None else kinds, body)
-        return c.head(c.norm(x, c.prefix + last_norm))
+        kinds, name = c.kinds(), f"{c.prefix}{c.names[1]}.{{layer}}."
+        if kinds is None:
+            x = layers(x, name, [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=c.reads())
+        else:
+            x = layers(x, name, kinds, lambda kind, *x: c.layer(*x, kind), reads=c.reads())
+        return c.head(c.last(x))
 
     def embed(c, tokens: Data) -> Data:
         """Token ids [n] to vectors [n, d_model]."""
@@ -44,6 +45,14 @@ class Decoder(Sizes):
     def kinds(c) -> Iterable[tuple[Hashable, Size]] | None:
         """((kind, number of layers), ...) in order; None if all layers are alike."""
         return None
+
+    def reads(c) -> tuple[Data, ...]:
+        """What every layer reads besides x, such as an encoder's output."""
+        return ()
+
+    def last(c, x: Data) -> Data:
+        """The last layer's output to what the LM head reads."""
+        return c.norm(x, c.prefix + c.names[2])
 
     def norm(c, x: Data, name: str) -> Data:
         return rms_norm(x, name, c.norm_eps)

@@ -48,6 +48,7 @@ OPERATIONS = {
     "positions in the block": ("block positions", "one learned vector per position in the block, added"),
     "add positions": ("fixed positions", "one fixed vector per position, added"),
     "sines of places": ("sinusoidal positions", "fixed"),
+    "sinusoids": ("sinusoidal positions", "fixed"),
     "sines of the distance": ("sinusoidal distances", "fixed"),
     "rope": ("rope", "rotary position embedding"),
     "distances": ("relative positions", "for each pair of tokens"),

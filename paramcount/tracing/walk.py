@@ -362,7 +362,7 @@ class Walk:
             return
         for data in inputs:
             index = self.find_source(data)
-            if index is None or data.shape[0] != "tokens":
+            if index is None or data.shape[0] != "tokens" or isinstance(data.operation, Alibi):
                 continue
             if self.steps[index].out != self.shape_of(data):
                 self.add_step(data, place, "pad", inputs=(self.steps[index].out,), reads=(index,))

@@ -34,6 +34,23 @@ LATENT = {
     "topk_group": 2, "topk_method": "greedy", "routed_scaling_factor": 1.0,
 }  # fmt: skip
 MAMBA = {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 6, "conv_kernel": 4, "expand": 2}
+CODEGEN = {"vocab_size": 96, "n_embd": 64, "n_layer": 2, "n_head": 8, "n_positions": 64, "n_inner": 44}
+OPT = {
+    "vocab_size": 96,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "ffn_dim": 44,
+    "max_position_embeddings": 64,
+}
+XGLM = {
+    "vocab_size": 96,
+    "d_model": 32,
+    "num_layers": 2,
+    "attention_heads": 4,
+    "ffn_dim": 44,
+    "max_position_embeddings": 64,
+}
 CONFIGS: dict[str, dict[str, Any]] = {
     "gpt2": {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 44},
     "llama": USUAL,
@@ -123,6 +140,37 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "multi_query": True,
     },
     "bloom": {"vocab_size": 96, "hidden_size": 32, "n_layer": 2, "n_head": 4},
+    "gpt_bigcode, multi-head": {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 44, "multi_query": False, "activation_function": "gelu", "layer_norm_epsilon": 1e-3, "scale_attn_weights": False},
+    "gpt_neo, other settings": {
+        "vocab_size": 96, "hidden_size": 32, "num_layers": 4, "attention_types": [[["local", "global"], 2]], "num_heads": 4, "intermediate_size": 44,
+        "window_size": 3, "max_position_embeddings": 64, "activation_function": "silu", "layer_norm_epsilon": 1e-2,
+    },
+    "gpt_neox, sequential": {
+        **NO_WIDTH, "use_parallel_residual": False, "hidden_act": "silu", "layer_norm_eps": 1e-2, "attention_bias": False,
+        "rope_parameters": {"rope_type": "linear", "rope_theta": 100.0, "factor": 3.0, "partial_rotary_factor": 0.5},
+    },
+    "gpt_neox, all rotated": {**NO_WIDTH, "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 1.0}},
+    "gpt_neox_japanese, partial": {
+        "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_multiple_size": 2, "hidden_act": "relu",
+        "layer_norm_eps": 1e-2, "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0},
+    },
+    "gptj, other settings": {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 44, "rotary_dim": 6, "activation_function": "relu", "layer_norm_epsilon": 1e-2},
+    "codegen, other settings": {**CODEGEN, "rotary_dim": 4, "activation_function": "silu", "layer_norm_epsilon": 1e-2},
+    "bloom, residual after norm": {
+        "vocab_size": 96, "hidden_size": 36, "n_layer": 2, "n_head": 6, "apply_residual_connection_post_layernorm": True, "layer_norm_epsilon": 1e-2,
+    },
+    "mpt, other settings": {
+        "vocab_size": 96, "d_model": 36, "n_layers": 2, "n_heads": 6, "max_seq_len": 64, "layer_norm_epsilon": 1e-2,
+        "attn_config": {"clip_qkv": 0.4, "softmax_scale": 0.7},
+    },
+    "opt, post-norm": {
+        **OPT, "do_layer_norm_before": False, "word_embed_proj_dim": 20, "activation_function": "gelu", "enable_bias": False,
+    },
+    "opt, plain norms": {**OPT, "layer_norm_elementwise_affine": False, "_remove_final_layer_norm": True},
+    "xglm, unscaled": {**XGLM, "scale_embedding": False, "activation_function": "relu"},
+    "xglm": XGLM,
+    "biogpt, unscaled": {**USUAL, "scale_embedding": False, "hidden_act": "relu"},
+    "ctrl, other settings": {"vocab_size": 96, "n_embd": 36, "n_layer": 2, "n_head": 4, "dff": 44, "n_positions": 64, "layer_norm_epsilon": 1e-2},
     "zamba2": {
         **USUAL, "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"],
         "hybrid_layer_ids": [1, 3], "num_mem_blocks": 2,

@@ -4,7 +4,17 @@ Each is one class with its parameters, cost and computation, beside the function
 
 from paramcount.flow.graph import Add, Multiply, Undescribed
 from paramcount.flow.operation import Operation
-from paramcount.flow.operations.attention import Alibi, Attention, Rope, Rotary, alibi, attend, rope
+from paramcount.flow.operations.attention import (
+    Alibi,
+    Attention,
+    Rope,
+    Rotary,
+    Sinusoids,
+    alibi,
+    attend,
+    rope,
+    sinusoids,
+)
 from paramcount.flow.operations.elementwise import (
     Activation,
     Clip,
@@ -81,6 +91,7 @@ __all__ = [
     "ScaleByRoot",
     "ScaleRows",
     "SelectiveScan",
+    "Sinusoids",
     "SoftCap",
     "Split",
     "StateSpaceDual",
@@ -111,6 +122,7 @@ __all__ = [
     "scale",
     "scale_by",
     "scale_by_root",
+    "sinusoids",
     "soft_cap",
     "split",
     "to_every_head",

@@ -107,6 +107,48 @@ def rope(
 
 
 @dataclass(frozen=True, slots=True)
+class Sinusoids(Operation):
+    """A fixed vector per position: sines and cosines of angles that grow with it.
+
+    Source: arXiv:1706.03762, section 3.5.
+    """
+
+    name: ClassVar[str] = "sinusoids"
+    pairing: Literal["halves", "interleaved"] = "halves"  # all sines before all cosines, or one after the other
+    slowest: Literal["below base", "base"] = "below base"  # the last angle is position / base, or one step before
+    offset: int | Unknown = 0  # of the first position
+    base: float = 10_000.0
+
+    def describe(self) -> str:
+        return f"sines and cosines of the position, base {self.base:,.10g}"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        d = int(shape[-1])
+        half = d // 2
+        steps = half - 1 if self.slowest == "base" else d / 2
+        count = half if self.slowest == "base" else d - half
+        angles = np.outer(run.positions + require(self.offset), self.base ** -(np.arange(count) / steps))
+        y = np.zeros((len(angles), d), np.float32)
+        sines, cosines = np.sin(angles), np.cos(angles)[:, :half]
+        if self.pairing == "interleaved":
+            y[:, ::2], y[:, 1::2] = sines, cosines
+        else:
+            y[:, :count], y[:, count : count + half] = sines, cosines
+        return y
+
+
+def sinusoids(
+    x: Data,
+    pairing: Literal["halves", "interleaved"] = "halves",
+    *,
+    slowest: Literal["below base", "base"] = "below base",
+    offset: int | Unknown = 0,
+) -> Data:
+    """The fixed position vectors of x, [n, d]."""
+    return Data(Sinusoids(pairing, slowest, offset), (x,), x.shape)
+
+
+@dataclass(frozen=True, slots=True)
 class Alibi(Operation):
     """A bias on the attention scores, proportional to the distance: [n, m, heads]. Source: arXiv:2108.12409 §3."""
 
