@@ -20,7 +20,6 @@ from paramcount.auditing.headings import COUNTS, Heading
 from paramcount.auditing.verdicts import (
     Judgement,
     count_verdicts,
-    describe_verdict,
     explain_claim,
     find_worst,
     format_true,
@@ -29,6 +28,7 @@ from paramcount.auditing.verdicts import (
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, find_nearest, join_words, make_printable
 from paramcount.formats.files import expand_home
+from paramcount.output.numbers import describe_verdict
 from paramcount.zoo.names import find_id, find_shared_entry, index_spellings, normalize_name
 
 WORD = re.compile("[a-z]+")

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from paramcount.auditing.audit import Audit, Cell, Row
 from paramcount.auditing.consistency import Doubt
-from paramcount.auditing.verdicts import VERDICTS, count_verdict, count_verdicts, describe_verdict
+from paramcount.auditing.verdicts import VERDICTS, count_verdict, count_verdicts
 from paramcount.errors import join_words, make_printable
+from paramcount.output.numbers import describe_verdict
 from paramcount.output.tables import Column, Table
 
 LONGEST = 4000

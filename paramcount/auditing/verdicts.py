@@ -12,7 +12,7 @@ from paramcount.auditing.facts import Truth, count_bytes, list_noted_contexts, l
 from paramcount.auditing.headings import Heading
 from paramcount.errors import ParamcountError
 from paramcount.explaining.why import explain_figures, render_equation
-from paramcount.output.numbers import Figure, format_bytes, match_figure
+from paramcount.output.numbers import Figure, describe_verdict, format_bytes, match_figure
 from paramcount.zoo import Model
 
 VERDICTS = ("right", "rounded", "wrong", "not checkable")
@@ -181,15 +181,6 @@ def find_worst(verdicts: Iterable[str]) -> str:
     """The worst of several verdicts; "not checkable" only if none can be checked."""
     distinct = set(verdicts)
     return next((verdict for verdict in ("wrong", "rounded", "right") if verdict in distinct), "not checkable")
-
-
-def describe_verdict(verdict: str) -> str:
-    """A verdict as text.
-
-    >>> describe_verdict("rounded"), describe_verdict("wrong")
-    ('matches when rounded', 'wrong')
-    """
-    return "matches when rounded" if verdict == "rounded" else verdict
 
 
 def count_verdict(n: int, verdict: str) -> str:

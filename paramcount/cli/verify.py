@@ -24,6 +24,7 @@ from paramcount.cli.options import (
 )
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable
+from paramcount.output.numbers import describe_verdict
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import Check, run_checks
@@ -102,7 +103,13 @@ def build_table(title: str, results: list[Check], *, is_what_if: bool = False) -
         Column("expected", "expected", only="csv"),
         Column("published", "published", only="csv"),
         Column("found", "found"),
-        Column("verdict", "verdict", right=False, style=lambda verdict: "red" if verdict == "differs" else ""),
+        Column(
+            "verdict",
+            "verdict",
+            right=False,
+            show=describe_verdict,
+            style=lambda verdict: "red" if verdict == "differs" else "",
+        ),
         Column("source", "source", right=False, only="csv"),
         Column("by", "source", right=False, only="text"),
     ]

@@ -26,7 +26,7 @@ from paramcount.cli.options import (
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable, quote
 from paramcount.explaining.why import Account, Why, explain_figures, render_equation, render_terms
-from paramcount.output.numbers import parse_figure
+from paramcount.output.numbers import describe_verdict, parse_figure
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.names import PATH_ENDS
@@ -46,7 +46,6 @@ COUNT_PHRASES = {  # {name of a count: how a sentence names it}
     "non_embedding": "parameters without embeddings and LM head",
     "checkpoint": "the values in the released files",
 }
-VERDICT_PHRASES = {"rounded": "matches when rounded"}  # other verdicts are printed as they are
 Row = list[object]
 
 
@@ -288,10 +287,6 @@ def summarise(why: Why) -> str:
     if why.rounded:
         alternatives.append(f"{render_terms(why.rounded)}, rounded")
     return "; or ".join(alternatives)
-
-
-def describe_verdict(verdict: str) -> str:
-    return VERDICT_PHRASES.get(verdict, verdict)
 
 
 def name_base(why: Why) -> str:

@@ -57,6 +57,15 @@ def match_figure(count: int, figure: Figure) -> str | None:
     return "truncated" if count // step * step == value else None
 
 
+def describe_verdict(verdict: str) -> str:
+    """A verdict as text.
+
+    >>> describe_verdict("rounded"), describe_verdict("wrong")
+    ('matches when rounded', 'wrong')
+    """
+    return "matches when rounded" if verdict == "rounded" else verdict
+
+
 def format_count(count: int) -> str:
     """A count with three significant digits and a unit.
 
