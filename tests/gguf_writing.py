@@ -93,7 +93,10 @@ def drop_unit_axes(tensors: Shapes) -> Shapes:
 
 # Rows of 256, so that k-quants have whole blocks. By hand: q and k are permuted, which changes no shape.
 WIDE = Layout(
-    {"model_type": "llama", "vocab_size": 64, "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    {
+        "model_type": "llama", "vocab_size": 64, "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+    }
     | {"intermediate_size": 512, "tie_word_embeddings": True},
     "llama",
     {"token_embd.weight": (64, 256), "output_norm.weight": (256,), "rope_freqs.weight": (32,)}

@@ -17,7 +17,13 @@ MODELS = (
 )
 CONFIGS = ("gemma-3-27b-it", "bert-base-uncased", "Qwen3.5-35B-A3B")
 HEADERS = ("llama-GPTQ", "gpt2", "gpt_oss-MXFP4", "deepseek_v3-FP8", "llama-tied")
-CLAIMS = "model,params,layers,d_model,FP16 size,MoE?\ngpt2-small,124M,12,768,248 MB,no\nmixtral-8x7b,45B,>31,4096,,yes\nunheard-of,7B,32,4096,,\nllama-3.1-8b,8.03B,32,5120,~16 GB,\n"
+CLAIMS = """\
+model,params,layers,d_model,FP16 size,MoE?
+gpt2-small,124M,12,768,248 MB,no
+mixtral-8x7b,45B,>31,4096,,yes
+unheard-of,7B,32,4096,,
+llama-3.1-8b,8.03B,32,5120,~16 GB,
+"""
 
 
 def command_lines(folder: Path) -> list[list[str]]:

@@ -77,9 +77,10 @@ def summarise_mappings(rows: list[Row]) -> str:
         best |= states[name]
     whole = sums[EXACT] + sums[UNREACHABLE]
     return (
-        f"Of the {len(best)} model types that transformers maps to a causal, sequence-to-sequence, masked, image-text-to-text, multimodal "
-        f"or pre-training class, paramcount counts {whole} in full and the language model of {sums[LANGUAGE_MODEL]} more. "
-        f"{sums[BODY] + sums[REFUSED] + sums[UNSUPPORTED]} are not supported yet; tests/data/mappings.csv gives the reason for each."
+        f"Of the {len(best)} model types that transformers maps to a causal, sequence-to-sequence, masked, "
+        f"image-text-to-text, multimodal or pre-training class, paramcount counts {whole} in full and the language "
+        f"model of {sums[LANGUAGE_MODEL]} more. {sums[BODY] + sums[REFUSED] + sums[UNSUPPORTED]} are not supported "
+        "yet; tests/data/mappings.csv gives the reason for each."
     )
 
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 LEFT = 20  # columns of a terminal before a formula
 SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 TEXT = re.compile(
-    r"(?P<number>\d[\d,]*)(?: [A-Za-z_][A-Za-z_/ -]*)?|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<sign>[·×+−()])|\s+"
+    r"(?P<number>\d[\d,]*)(?: [A-Za-z_][A-Za-z_/ -]*)?|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)"
+    r"|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<sign>[·×+−()])|\s+"
 )
 LATEX = re.compile(
     r"(?P<number>\d+(?:\{,\}\d{3})*)(?:\\ \\text\{[^{}]*\})?"

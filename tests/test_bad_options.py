@@ -166,7 +166,8 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
 
 
 def test_an_interrupt_exits_with_130_and_prints_nothing() -> None:
-    code = f"import os, signal, paramcount.cli.show as s; s.count_model = lambda m: os.kill(os.getpid(), signal.SIGINT); {MAIN}"
+    interrupt = "lambda model: os.kill(os.getpid(), signal.SIGINT)"
+    code = f"import os, signal, paramcount.cli.show as s; s.count_model = {interrupt}; {MAIN}"
     done = run_process("gpt2-small", "-o", "out.csv", code=code)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")
     assert not Path("out.csv").exists()
@@ -184,8 +185,10 @@ def test_an_error_that_cannot_be_printed_still_exits_with_2(args: tuple[str, ...
 
 def interrupting_code(module: str, signal: str) -> str:
     """A program that receives a signal while it imports a module."""
-    finder = f"type('Finder', (), {{'find_spec': lambda self, name, *_: os.kill(os.getpid(), signal.{signal}) if name == {module!r} else None}})()"
-    return f"import os, runpy, signal, sys; sys.meta_path.insert(0, {finder}); runpy.run_module('paramcount', run_name='__main__')"
+    kill = f"os.kill(os.getpid(), signal.{signal}) if name == {module!r} else None"
+    finder = f"type('Finder', (), {{'find_spec': lambda self, name, *_: {kill}}})()"
+    run = "runpy.run_module('paramcount', run_name='__main__')"
+    return f"import os, runpy, signal, sys; sys.meta_path.insert(0, {finder}); {run}"
 
 
 @pytest.mark.parametrize("module", ["click", "paramcount.cli", "paramcount.cli.show", "yaml", "pydantic"])

@@ -239,8 +239,11 @@ def test_colours_differ_for_colour_blind_readers(vision: str) -> None:
 
 
 def test_every_component_has_its_own_colour() -> None:
-    assert tuple(COLOURS) == ("embedding", "other_embedding", "position", "qkv", "output_projection", "mlp", "router", "experts", "shared_experts",
-                              "mixer", "norm", "lm_head", "other", "vision", "audio", "projector") == COMPONENTS  # fmt: skip
+    names = (
+        "embedding", "other_embedding", "position", "qkv", "output_projection", "mlp", "router", "experts",
+        "shared_experts", "mixer", "norm", "lm_head", "other", "vision", "audio", "projector",
+    )  # fmt: skip
+    assert tuple(COLOURS) == names == COMPONENTS
     assert len(set(COLOURS.values())) == len(COMPONENTS)
 
 
@@ -299,7 +302,11 @@ def test_the_same_models_give_the_same_bytes_in_every_matplotlib_style(format: A
 
 def test_no_window_opens_and_a_broken_style_of_the_user_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "matplotlibrc").write_text("nonsense: 3\nfont.size: abc\n", encoding="utf-8")
-    code = "from paramcount.cli import main\ntry: main(['compare', 'gpt2-small', '--csv', '--plot', 'out.svg'])\nfinally:\n import sys; print('matplotlib.pyplot' in sys.modules)"
+    code = (
+        "from paramcount.cli import main\n"
+        "try: main(['compare', 'gpt2-small', '--csv', '--plot', 'out.svg'])\n"
+        "finally:\n import sys; print('matplotlib.pyplot' in sys.modules)"
+    )
     env = {"PYTHONPATH": str(Path(pc.__file__).parents[1]), "MPLBACKEND": "nonsense", "MPLCONFIGDIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
     assert (done.stdout.splitlines()[-1], done.stderr) == ("False", "")
@@ -369,7 +376,10 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_a_full_disk_leaves_the_older_picture() -> None:
     Path("out.png").write_bytes(b"old")
     before = list_directory()
-    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); from paramcount.output.files import write_atomically; write_atomically('out.png', bytes(9999), '--plot')"
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); "
+        "from paramcount.output.files import write_atomically; write_atomically('out.png', bytes(9999), '--plot')"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

@@ -163,8 +163,8 @@ def test_one_model_with_an_option_of_compare_is_compared(run: Runner) -> None:
 def test_columns_selects_and_sort_sorts(run: Runner) -> None:
     out = run("compare", "gpt2-*", "--columns", "total,n_layers", "--sort", "-total", "--csv").out
     assert (
-        out
-        == "id,total,n_layers\ngpt2-xl,1557611200,48\ngpt2-large,774030080,36\ngpt2-medium,354823168,24\ngpt2-small,124439808,12\n"
+        out == "id,total,n_layers\ngpt2-xl,1557611200,48\ngpt2-large,774030080,36\n"
+        "gpt2-medium,354823168,24\ngpt2-small,124439808,12\n"
     )
 
 
@@ -395,7 +395,10 @@ def test_an_unknown_guide_is_an_error_with_the_nearest(run: Runner) -> None:
 
 
 def test_a_guide_is_rendered_as_plain_text_that_fits_the_width() -> None:
-    text = "# Title\n\nA **bold** word and\na [link](page.md) to [a site](https://example.org).\n\n```\ncode  `x`\n```\n\n- item\n\n| a | b |\n|---|---|\n| 1 | x\\|y |\n"
+    text = (
+        "# Title\n\nA **bold** word and\na [link](page.md) to [a site](https://example.org).\n\n"
+        "```\ncode  `x`\n```\n\n- item\n\n| a | b |\n|---|---|\n| 1 | x\\|y |\n"
+    )
     assert list(render_markdown(text, 40)) == [
         "Title",
         "",
@@ -422,6 +425,9 @@ def test_the_table_has_the_reference_classes_of_the_architectures() -> None:
 
 
 def test_the_table_of_architectures_imports_none_of_them() -> None:
-    code = "import sys; from paramcount.cli import main\ntry: main(['architectures'])\nexcept SystemExit: print(*sys.modules)"
+    code = (
+        "import sys; from paramcount.cli import main\n"
+        "try: main(['architectures'])\nexcept SystemExit: print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert [name for name in done.stdout.split() if name.startswith("paramcount.architectures.")] == []

@@ -621,7 +621,10 @@ def test_a_what_if_is_drawn(run: Runner) -> None:
     )
 
 
-MISSING = "vocab_size, hidden_size, num_attention_heads and intermediate_size are missing; used the defaults of LlamaForCausalLM"
+MISSING = (
+    "vocab_size, hidden_size, num_attention_heads and intermediate_size are missing; "
+    "used the defaults of LlamaForCausalLM"
+)
 
 
 def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
@@ -700,7 +703,11 @@ def test_an_invalid_layer_is_an_error(layer: Any) -> None:
 
 def test_a_model_with_too_many_kinds_of_layers_is_an_error() -> None:
     """In a pruned model, each layer may be of its own kind."""
-    blocks = [{"attention": {"no_op": True, "replace_with_linear": False, "n_heads_in_group": None}, "ffn": {"ffn_mult": 1 + i / 10, "no_op": False, "replace_with_linear": False}} for i in range(120)]  # fmt: skip
+    attention = {"no_op": True, "replace_with_linear": False, "n_heads_in_group": None}
+    blocks = [
+        {"attention": attention, "ffn": {"ffn_mult": 1 + i / 10, "no_op": False, "replace_with_linear": False}}
+        for i in range(120)
+    ]
     config = {"model_type": "nemotron-nas", "num_hidden_layers": 120, "hidden_size": 4096, "block_configs": blocks}
     with pytest.raises(
         pc.ParamcountError,

@@ -39,7 +39,8 @@ COMMAND_LINES = [
     "trace gpt2-small --tokens 5 --pad 1024 --batch 2", "trace t5-small --source 7", "why gpt-oss-20b 3.6B",
     "why gpt2-small 117M 137022720",
     "why glm-4.5 355B", "why deepseek-v3 37B", "list", "architectures", "architectures --json", "docs",
-    "show gpt2-small --set n_layers=2", "verify gpt2-small --set n_layers=2 --set vocab_size=100", "draw gpt2-small -o -",
+    "show gpt2-small --set n_layers=2", "verify gpt2-small --set n_layers=2 --set vocab_size=100",
+    "draw gpt2-small -o -",
     "draw deepseek-v3 -o -", "audit claims.csv", "scan .",
 ]  # fmt: skip
 BAD_LINES = [

@@ -218,7 +218,10 @@ def test_an_encoder_has_no_mask_and_an_output_for_every_token(name: str) -> None
 
 
 def test_a_bidirectional_window_extends_in_both_directions() -> None:
-    """T5Gemma's encoder: sliding_window positions each way; create_bidirectional_sliding_window_mask of transformers."""
+    """T5Gemma's encoder: sliding_window positions each way.
+
+    Source: create_bidirectional_sliding_window_mask of transformers.
+    """
     config = next(case["config"] for case in CASES["t5gemma"] if "total" in case)
     notes = {
         step.note

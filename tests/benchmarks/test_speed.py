@@ -32,17 +32,25 @@ COMMAND = "from paramcount.cli import main; main(['gpt2-small'])"
 LIBRARIES = "import click, yaml, pydantic\nclass Model(pydantic.BaseModel):\n    id: str\n    total: int\n"
 CONFIG = "from paramcount.cli import main; main([{path!r}])"
 FROM_CONFIG = (
-    "import torch, transformers\nconfig = transformers.AutoConfig.from_pretrained({path!r})\nwith torch.device('meta'):\n"
-    "    model = transformers.AutoModelForCausalLM.from_config(config)\nprint(sum(p.numel() for p in model.parameters()))\n"
+    "import torch, transformers\n"
+    "config = transformers.AutoConfig.from_pretrained({path!r})\n"
+    "with torch.device('meta'):\n"
+    "    model = transformers.AutoModelForCausalLM.from_config(config)\n"
+    "print(sum(p.numel() for p in model.parameters()))\n"
 )
 REFERENCE = (
-    "import torch, transformers\nwith torch.device('meta'):\n    model = transformers.GPT2LMHeadModel(transformers.GPT2Config())\n"
+    "import torch, transformers\n"
+    "with torch.device('meta'):\n"
+    "    model = transformers.GPT2LMHeadModel(transformers.GPT2Config())\n"
     "print(sum(p.numel() for p in model.parameters()))\n"
 )
 
 
 # What a process says of its own peak as it leaves: what the operating system says of a child includes its parent's.
-PEAK = "import atexit, re; atexit.register(lambda: print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1], file=sys.stderr))"
+PEAK = (
+    "import atexit, re; atexit.register(lambda: "
+    "print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1], file=sys.stderr))"
+)
 
 
 class Process(NamedTuple):
@@ -152,8 +160,12 @@ def test_configs_counted_in_one_process(benchmark: Any) -> None:
 
 def test_memory_over_100_000_configs_stays_flat(benchmark: Any) -> None:
     code = (
-        "import sys; sys.path.insert(0, '.')\nfrom tests.benchmarks.test_speed import varied, peak\nimport paramcount\n"
-        "for i, document in enumerate(varied(100_000)):\n    paramcount.count(document)\n    if i == 10_000: early = peak()\nprint(early, peak())"
+        "import sys; sys.path.insert(0, '.')\n"
+        "from tests.benchmarks.test_speed import measure_peak, vary_documents\nimport paramcount\n"
+        "for i, document in enumerate(vary_documents(100_000)):\n"
+        "    paramcount.count(document)\n"
+        "    if i == 10_000: early = measure_peak()\n"
+        "print(early, measure_peak())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     early, late = map(int, done.stdout.split())

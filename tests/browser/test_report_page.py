@@ -25,9 +25,16 @@ SCREENS = [(360, False), (360, True), (800, False), (1280, False), (1280, True)]
 # Every text with less contrast than 4.5 against what is painted behind it (WCAG 2.2, 1.4.3), pictures left out.
 FAINT = """(() => {
   const parts = colour => colour.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => [r, g, b].map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+  const light = ([r, g, b]) => [r, g, b].map(c => c / 255)
+    .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
     .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = node => { for (; node; node = node.parentElement) { const c = parts(getComputedStyle(node).backgroundColor); if (c.length < 4 || c[3]) return c; } return [255, 255, 255]; };
+  const behind = node => {
+    for (; node; node = node.parentElement) {
+      const c = parts(getComputedStyle(node).backgroundColor);
+      if (c.length < 4 || c[3]) return c;
+    }
+    return [255, 255, 255];
+  };
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
   for (let text; text = walk.nextNode();) {
     const node = text.parentElement;
@@ -40,7 +47,8 @@ FAINT = """(() => {
 
 # What stands out to the right of the screen, unless it is inside something that scrolls.
 WIDE = """[...document.body.querySelectorAll('*')]
-  .filter(node => !node.closest('.scroll') && !node.closest('.skip') && node.getBoundingClientRect().right > innerWidth + 0.5)
+  .filter(node => !node.closest('.scroll') && !node.closest('.skip'))
+  .filter(node => node.getBoundingClientRect().right > innerWidth + 0.5)
   .map(node => node.outerHTML.slice(0, 80))"""
 
 
@@ -110,7 +118,10 @@ def test_content_wider_than_the_screen_scrolls_in_place(browser: Browser, pages:
         )
         <= width
     )
-    smallest = "Math.min(...[...document.querySelectorAll('.drawing svg text.shape')].map(node => node.getBoundingClientRect().height))"
+    heights = (
+        "[...document.querySelectorAll('.drawing svg text.shape')].map(node => node.getBoundingClientRect().height)"
+    )
+    smallest = f"Math.min(...{heights})"
     assert browser.value(smallest) > 5
 
 
@@ -119,7 +130,8 @@ def test_it_says_what_the_count_says(browser: Browser, pages: dict[str, Path]) -
     assert browser.value("document.title") == "DeepSeek-V3 · paramcount report"
     assert browser.value("document.querySelector('h1').innerText") == "DeepSeek-V3"
     assert browser.value("document.querySelector('.total').innerText") == "671,026,404,352 parameters (671 B)"
-    assert browser.value("[...document.querySelectorAll('tr')].find(row => row.innerText.startsWith('router')).innerText").split() == [
+    router = "[...document.querySelectorAll('tr')].find(row => row.innerText.startsWith('router')).innerText"
+    assert browser.value(router).split() == [
         "router", "106,430,464", "0.0%", "106,430,464", "58", "×", "256", "×", "7,168",
     ]  # fmt: skip
     assert browser.value("document.querySelectorAll('svg').length") == 1
@@ -219,7 +231,10 @@ def test_on_paper_everything_is_open_and_nothing_is_cut_off(browser: Browser, pa
         "Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "light"}]
     )
     assert browser.value(closed) == 0
-    wide = "[...document.querySelectorAll('{}')].filter(node => node.getBoundingClientRect().right > {}).map(node => node.textContent.slice(0, 80))"
+    wide = (
+        "[...document.querySelectorAll('{}')].filter(node => node.getBoundingClientRect().right > {})"
+        ".map(node => node.textContent.slice(0, 80))"
+    )
     assert browser.value(wide.format("article table, article svg, figure svg", width + 1)) == []
     assert (
         browser.value(

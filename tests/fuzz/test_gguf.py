@@ -39,8 +39,9 @@ from tests.test_gguf_files import (
 pytestmark = pytest.mark.fuzz
 __all__ = ["file"]
 
+SIZES_OF_KINDS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 8: 8, 10: 8, 11: 8, 12: 8}
 VALID = [
-    make_file([pack_item(f"s{kind}", kind, bytes(size)) for kind, size in ((0, 1), (1, 1), (2, 2), (3, 2), (4, 4), (5, 4), (6, 4), (7, 1), (8, 8), (10, 8), (11, 8), (12, 8))], [X], 32),
+    make_file([pack_item(f"s{kind}", kind, bytes(size)) for kind, size in SIZES_OF_KINDS.items()], [X], 32),
     make_file(
         [pack_item("general.architecture", STRING, pack_string("llama")), pack_item(ALIGNED, UINT32, pack_u32(64))],
         [pack_tensor_info("x", [3]), pack_tensor_info("y", [2, 2], F16, 64)],
@@ -76,7 +77,10 @@ VALID = [
         32,
     ),
 ]  # fmt: skip
-NUMBERS = (*range(17), 24, 30, 31, 32, 33, 39, 42, 43, 64, 96, 255, 256, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53, 2**62, 2**63 - 1, 2**63, MOST - 7, MOST)  # fmt: skip
+NUMBERS = (
+    *range(17), 24, 30, 31, 32, 33, 39, 42, 43, 64, 96, 255, 256, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53,
+    2**62, 2**63 - 1, 2**63, MOST - 7, MOST,
+)  # fmt: skip
 
 
 def spoil_file(rng: random.Random) -> bytes:

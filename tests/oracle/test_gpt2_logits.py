@@ -22,7 +22,8 @@ pytestmark = pytest.mark.oracle
 
 FROZEN = Path(__file__).parent.parent / "data" / "gpt2_logits.json"
 FORMULA = (
-    "State s starts at 1. For every number of every array, in the order of `arrays`, last axis fastest: s = 48271·s mod 2147483647, "
+    "State s starts at 1. For every number of every array, in the order of `arrays`, last axis fastest: "
+    "s = 48271·s mod 2147483647, "
     "the number is s / 2147483647 - 0.5; in weights of norms (names with ln_) it is 1 more."
 )
 TINY = SimpleNamespace(vocab_size=23, n_positions=11, d_model=8, n_layers=2, n_heads=2, d_ff=20)

@@ -1,6 +1,8 @@
 """The closed vocabulary of operations.
 
-Each is one class with its parameters, cost and computation, beside the function that declarations call. Adding an operation means adding one class."""
+Each is one class with its parameters, cost and computation, beside the function that declarations call. Adding an
+operation means adding one class.
+"""
 
 from paramcount.flow.graph import Add, Multiply, Undescribed
 from paramcount.flow.operation import Operation

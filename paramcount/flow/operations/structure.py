@@ -34,7 +34,8 @@ def block(
     """A named block.
 
     `part`: part of the model for its weights. `tied_to`: prefix of the block whose weights this one reuses. `root`: the
-    block is a model of its own, so absolute weight names start at its prefix. `moved`: (old, new) prefixes to rename weights.
+    block is a model of its own, so absolute weight names start at its prefix. `moved`: (old, new) prefixes to rename
+    weights.
     """
     inputs = tuple(Data(INPUT, (), r.shape) for r in (x, *reads))
     out = body(*inputs)
@@ -70,8 +71,8 @@ def experts(
     """`count` experts with the same body, `active` of them per token.
 
     `at_least`: minimum number of active experts, if it varies. `stacked`: the checkpoint stores one tensor for all
-    experts, with a leading expert axis. `merged`: stored as one tensor, concatenated along the first axis. `first`: index of the
-    first expert.
+    experts, with a leading expert axis. `merged`: stored as one tensor, concatenated along the first axis. `first`:
+    index of the first expert.
     """
     inner = Data(INPUT, (), x.shape)
     out = body(inner)
