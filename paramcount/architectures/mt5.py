@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layers, encoder, gated
+from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layers, dense_activation, gated
 from paramcount.flow import Data
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, derived, flag, hf
+from paramcount.sizes.setting_fields import setting
 
 
 class MT5(T5):
@@ -21,6 +22,8 @@ class MT5(T5):
     scaled: Flag = derived(lambda js, c: False)
     tie_word_embeddings: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True) or True)
 
+    activation: ClassVar = setting(default=lambda js, c: dense_activation(js, c, "gated-gelu"))
+
 
 class MT5Encoder(MT5):
     """The encoder alone."""
@@ -30,4 +33,4 @@ class MT5Encoder(MT5):
     float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
 
     def forward(c, tokens: Data) -> Data:
-        return encoder(c, tokens)
+        return c.encode(tokens)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder, decoder_layers, encoder, source_tokens
-from paramcount.flow import Data, Unreachable, experts, linear
+from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layers
+from paramcount.flow import Data, Unreachable, experts, linear, route
 from paramcount.parts.classic import unread_table
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Derivation, Flag, Positive, Words, derived, flag, hf, per_layer
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import setting
 
 KINDS = ("dense", "sparse")
 
@@ -57,15 +58,28 @@ class SwitchTransformers(T5):
     tie_word_embeddings: Flag = hf(absent=True)
     scaled: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True))
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c,
-            tokens,
-            encoded(c, source_tokens()),
-            apart=not c.tie_word_embeddings,
-            kinds=c.decoder_kinds,
-            feed_forward=feed_forward,
-        )
+    activation: ClassVar = setting("dense_act_fn", default="relu")
+    capacity: ClassVar = setting("expert_capacity", default=64)
+
+    def shares_table(c) -> bool:
+        return c.tie_word_embeddings
+
+    def encoder_layers(c) -> list[tuple[str, int]]:
+        return first_apart(c.encoder_kinds)
+
+    def decoder_layers(c) -> list[tuple[str, int]]:
+        return first_apart(c.decoder_kinds)
+
+    def feed_forward(c, x: Data, prefix: str, kind: str) -> Data:
+        if kind.endswith("dense"):
+            return c.mlp(x, prefix + "mlp.", "mlp")
+        logits = linear(x, prefix + "mlp.router.classifier", "router", c.n_routed_experts, bias=c.router_bias)
+        weights = route(logits, 1, "softmax", capacity=c.capacity)
+        name = prefix + "mlp.experts.expert_{expert}."
+        return experts(x, weights, name, c.n_routed_experts, 1, lambda x: c.mlp(x, "", "experts"))
+
+    def mlp(c, x: Data, prefix: str, component: str) -> Data:
+        return plain_mlp(x, (prefix + "wi", prefix + "wo"), component, c.d_ff, activation=c.activation)
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         return () if c.tie_word_embeddings else unread_table(c, tokens, "shared.weight", c.vocab_size)
@@ -82,21 +96,9 @@ class SwitchTransformersEncoder(SwitchTransformers):
     conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
 
     def forward(c, tokens: Data) -> Data:
-        return encoded(c, tokens)
+        return c.encode(tokens)
 
 
-def encoded(c: Any, tokens: Data) -> Data:
-    return encoder(c, tokens, apart=not c.tie_word_embeddings, kinds=c.encoder_kinds, feed_forward=feed_forward)
-
-
-def feed_forward(c: Any, kind: str, x: Data, prefix: str) -> Data:
-    if kind.endswith("dense"):
-        return mlp(c, x, prefix + "mlp.", "mlp")
-    scores = linear(x, prefix + "mlp.router.classifier", "router", c.n_routed_experts, bias=c.router_bias)
-    return experts(
-        x, scores, prefix + "mlp.experts.expert_{expert}.", c.n_routed_experts, 1, lambda x: mlp(c, x, "", "experts")
-    )
-
-
-def mlp(c: Any, x: Data, prefix: str, component: str) -> Data:
-    return plain_mlp(x, (prefix + "wi", prefix + "wo"), component, c.d_ff, activation="relu")
+def first_apart(kinds: Sequence[str]) -> list[tuple[str, int]]:
+    """The first layer is a kind of its own: it has the table of relative positions."""
+    return [(kind if i else "first " + kind, 1) for i, kind in enumerate(kinds)]

@@ -5,17 +5,17 @@ The first layer owns the table and all layers read it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, block, given, layers, lookup, norm
-from paramcount.parts.attentions import relative
+from paramcount.flow import Data, Size, block, bucket_distances, given, layers, lookup, rms_norm, scale_by_root
 from paramcount.parts.classic import crossing, multi_head
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import buckets_reach
+from paramcount.sizes.setting_fields import setting
 
 QKVO = ("q", "k", "v", "o")
 KEYS = ("relative_attention_num_buckets", "relative_attention_max_distance")
@@ -43,8 +43,15 @@ def decoder_layers(absent: int) -> Any:
     return lambda js, c: js.get("num_layers", absent)
 
 
+def dense_activation(config: Mapping[str, Any], c: Any, absent: str = "relu") -> str:
+    """Source: T5Config of the reference: "gated-gelu" is the GELU with tanh, "gelu" is not."""
+    word = str(config.get("feed_forward_proj", absent))
+    return "gelu_new" if word == "gated-gelu" else word.split("-")[-1]
+
+
 class T5(Sizes):
-    """Source: arXiv:1910.10683, section 2.1; gated feed-forward arXiv:2002.05202.
+    """Source: arXiv:1910.10683, section 2.1; gated feed-forward arXiv:2002.05202; order of operations: T5Block.
+
     The reference ties the head and the three tables whatever config.json says: tie_word_embeddings = false (T5 1.1,
     Flan-T5) only keeps it from scaling what the head reads. Their released files hold a head of its own.
     """
@@ -52,6 +59,7 @@ class T5(Sizes):
     reference: ClassVar[str] = "T5ForConditionalGeneration"
     conditions: ClassVar[tuple[Condition, ...]] = BUCKETS
     float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
+    shares_bias: ClassVar[bool] = True  # all layers of a stack read the first one's table of relative positions
 
     vocab_size: Positive = hf(absent=32128)
     d_model: Positive = hf("hidden_size", "d_model", absent=512)
@@ -65,8 +73,81 @@ class T5(Sizes):
     scaled: Flag = derived(lambda js, c: js.get("tie_word_embeddings") is not False)
     tie_word_embeddings: Flag = derived(lambda js, c: True)
 
+    activation: ClassVar = setting(default=dense_activation)
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-6)
+    farthest: ClassVar = setting("relative_attention_max_distance", default=128)
+
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, encoder(c, source_tokens()))
+        return c.decode(tokens, c.encode(given("source tokens", "source")))
+
+    def encode(c, tokens: Data) -> Data:
+        def encoder(tokens: Data) -> Data:
+            table = "shared.weight" if c.shares_table() else "encoder.embed_tokens.weight"
+            x = lookup(tokens, table, "embedding", c.vocab_size, c.d_model)
+            return c.stack(x, "encoder.", c.encoder_layers())
+
+        return block(tokens, "", encoder, part="encoder")
+
+    def decode(c, tokens: Data, memory: Data) -> Data:
+        """Token ids and the encoder's output to logits."""
+        component, shared = ("embedding", "shared.weight") if c.shares_table() else ("other_embedding", None)
+        x = lookup(tokens, "decoder.embed_tokens.weight", component, c.vocab_size, c.d_model, tied_to=shared)
+        x = c.stack(x, "decoder.", c.decoder_layers(), memory)
+        if c.scaled:
+            x = scale_by_root(x, c.d_model, "times 1/√d_model", inverse=True)
+        return head(c, x, "shared.weight")
+
+    def shares_table(c) -> bool:
+        """Whether encoder and decoder have one token embedding."""
+        return True
+
+    def encoder_layers(c) -> Iterable[tuple[str, Size]]:
+        return [("first", 1), ("layer", c.n_layers - 1)]
+
+    def decoder_layers(c) -> Iterable[tuple[str, Size]]:
+        return [("first", 1), ("layer", c.n_decoder_layers - 1)]
+
+    def stack(c, x: Data, prefix: str, kinds: Iterable[tuple[str, Size]], *memory: Data) -> Data:
+        """The layers and the last norm; each layer passes on the bias of relative positions."""
+
+        def layer(kind: str, x: Data, *others: Data) -> Any:
+            memory, passed = others[:n_memory], others[n_memory:]
+            is_owner = not c.shares_bias or kind.startswith("first")
+            bias = c.relative_bias(x, causal=bool(memory)) if is_owner else passed[0]
+            x = c.layer(x, kind, bias, *memory)
+            return (x, bias) if c.shares_bias else x
+
+        n_memory, carry = len(memory), ((x.shape[0], c.n_heads),) if c.shares_bias else ()
+        x = layers(x, prefix + "block.{layer}.", kinds, layer, reads=memory, carry=carry)
+        return c.norm(x, prefix + "final_layer_norm")
+
+    def layer(c, x: Data, kind: str, bias: Data, *memory: Data) -> Data:
+        x = x + c.self_attention(c.norm(x, "layer.0.layer_norm"), bias, causal=bool(memory))
+        for source in memory:
+            x = crossing(x, "layer.1.", lambda x, m: x + c.cross_attention(c.norm(x, "layer_norm"), m), source)
+        last = f"layer.{1 + len(memory)}."
+        return x + c.feed_forward(c.norm(x, last + "layer_norm"), last, kind)
+
+    def self_attention(c, x: Data, bias: Data, *, causal: bool) -> Data:
+        """Scores are not scaled: the initial weights were."""
+        name = "layer.0.SelfAttention."
+        return multi_head(c, x, name, QKVO, bias=False, cached=causal, biases=(bias,), scale=1.0)
+
+    def cross_attention(c, x: Data, memory: Data) -> Data:
+        return multi_head(c, x, "EncDecAttention.", QKVO, memory=memory, bias=False, scale=1.0)
+
+    def feed_forward(c, x: Data, prefix: str, kind: str) -> Data:
+        prefix += "DenseReluDense."
+        if c.gated:
+            names = ("wi_0", "wi_1", "wo")
+            return gated_mlp(x, prefix, "mlp", c.d_ff, activation=c.activation, names=names)
+        return plain_mlp(x, (prefix + "wi", prefix + "wo"), "mlp", c.d_ff, activation=c.activation)
+
+    def relative_bias(c, x: Data, *, causal: bool) -> Data:
+        return relative_bias(c, x, "SelfAttention.relative_attention_bias", causal=causal)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps)
 
 
 class T5Encoder(T5):
@@ -77,89 +158,10 @@ class T5Encoder(T5):
     float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
 
     def forward(c, tokens: Data) -> Data:
-        return encoder(c, tokens)
+        return c.encode(tokens)
 
 
-def encoder(c: Any, tokens: Data, *, apart: bool = False, **options: Any) -> Data:
-    """`apart`: with a token embedding that is not the decoder's. `options`: of the stack."""
-
-    def build(tokens: Data) -> Data:
-        table = "encoder.embed_tokens.weight" if apart else "shared.weight"
-        return stack(c, lookup(tokens, table, "embedding", c.vocab_size, c.d_model), "encoder.", c.n_layers, **options)
-
-    return block(tokens, "", build, part="encoder")
-
-
-def decoder(c: Any, tokens: Data, memory: Data, *, apart: bool = False, **options: Any) -> Data:
-    """Token ids and an encoder's output to logits. `apart` as in `encoder`. `options`: of the stack."""
-    table, component = "decoder.embed_tokens.weight", "other_embedding" if apart else "embedding"
-    x = lookup(tokens, table, component, c.vocab_size, c.d_model, tied_to=None if apart else "shared.weight")
-    x = stack(c, x, "decoder.", c.n_decoder_layers, memory, **options)
-    return head(c, activate(x, "times 1/√d_model") if c.scaled else x, "shared.weight")
-
-
-def source_tokens() -> Data:
-    return given("source tokens", "source")
-
-
-def self_attention(c: Any, x: Data, bias: Data, *, cached: bool = False) -> Data:
-    return multi_head(
-        c, x, "layer.0.SelfAttention.", QKVO, bias=False, cached=cached, turn=lambda q, k, v: (relative(q, bias), k, v)
-    )
-
-
-def relative_bias(c: Any, x: Data, name: str = "SelfAttention.relative_attention_bias") -> Data:
-    """A bias for each pair of tokens and each head, looked up by distance: far ones share a row."""
-    return lookup(
-        Data("distances", (x,), (x.shape[0], x.shape[0])), f"layer.0.{name}.weight", "position", c.n_buckets, c.n_heads
-    )
-
-
-def feed_forward(c: Any, kind: str, x: Data, prefix: str) -> Data:
-    prefix += "DenseReluDense."
-    if c.gated:
-        return gated_mlp(x, prefix, "mlp", c.d_ff, activation="gelu", names=("wi_0", "wi_1", "wo"))
-    return plain_mlp(x, (prefix + "wi", prefix + "wo"), "mlp", c.d_ff, activation="relu")
-
-
-def look(c: Any, x: Data, memory: Data) -> Data:
-    return multi_head(c, x, "EncDecAttention.", QKVO, memory=memory, bias=False)
-
-
-def stack(
-    c: Any,
-    x: Data,
-    prefix: str,
-    n_layers: Any,
-    *memory: Data,
-    kinds: Sequence[str] = (),
-    table_each: bool = False,
-    attend: Callable[..., Data] = self_attention,
-    bias: Callable[..., Data] = relative_bias,
-    feed_forward: Callable[..., Data] = feed_forward,
-) -> Data:
-    """The layers and the last norm.
-
-    The first looks up the bias that all read, unless there is a table in each (`table_each`). `memory`: what a decoder
-    looks at. `kinds`: of feed-forward layers, where they differ.
-    """
-    if kinds:
-        spans: list[tuple[str, Any]] = [(("" if i else "first ") + kind, 1) for i, kind in enumerate(kinds)]
-    else:
-        spans = [("layer", n_layers)] if table_each else [("first", 1), ("layer", n_layers - 1)]
-
-    def layer(kind: str, x: Data, *others: Data) -> Any:
-        owner = table_each or kind.startswith("first")
-        biases = bias(c, x) if owner else others[-1]
-        h = norm(x, "layer.0.layer_norm")
-        x = x + (attend(c, h, biases, cached=True) if memory else attend(c, h, biases))
-        for source in others[: len(memory)]:
-            x = crossing(x, "layer.1.", lambda x, source: x + look(c, norm(x, "layer_norm"), source), source)
-        last = f"layer.{1 + len(memory)}."
-        x = x + feed_forward(c, kind, norm(x, last + "layer_norm"), last)
-        return x if table_each else (x, biases)
-
-    x = layers(
-        x, prefix + "block.{layer}.", spans, layer, reads=memory, carry=() if table_each else ((x.shape[0], c.n_heads),)
-    )
-    return norm(x, prefix + "final_layer_norm")
+def relative_bias(c: Any, x: Data, name: str, *, causal: bool) -> Data:
+    """A bias for each pair of tokens and each head, looked up by distance: [n, m, n_heads]."""
+    buckets = bucket_distances(x, c.n_buckets, c.farthest, causal=causal)
+    return lookup(buckets, f"layer.0.{name}.weight", "position", c.n_buckets, c.n_heads)

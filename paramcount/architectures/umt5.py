@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from paramcount.architectures.mt5 import MT5
-from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, decoder, encoder, source_tokens
-from paramcount.flow import Data
+from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER
+from paramcount.flow import Data, Size
 from paramcount.sizes import Condition, Flag, derived
 
 
@@ -15,12 +16,16 @@ class UMT5(MT5):
 
     reference: ClassVar[str] = "UMT5ForConditionalGeneration"
     float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
+    shares_bias: ClassVar[bool] = False
 
     scaled: Flag = derived(lambda js, c: True)
     tie_word_embeddings: Flag = derived(lambda js, c: True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, encoder(c, source_tokens(), table_each=True), table_each=True)
+    def encoder_layers(c) -> Iterable[tuple[str, Size]]:
+        return [("layer", c.n_layers)]
+
+    def decoder_layers(c) -> Iterable[tuple[str, Size]]:
+        return [("layer", c.n_decoder_layers)]
 
 
 class UMT5Encoder(UMT5):
@@ -31,4 +36,4 @@ class UMT5Encoder(UMT5):
     float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
 
     def forward(c, tokens: Data) -> Data:
-        return encoder(c, tokens, table_each=True)
+        return c.encode(tokens)

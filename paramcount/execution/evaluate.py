@@ -80,6 +80,8 @@ class Evaluation:
         self.scope = Scope(part=part)
         self.states: dict[tuple[Any, ...], dict[str, Array]] = {}
         self.cached: dict[int, Attention] = {}  # {id of data in a KV cache: the attention that reads it}
+        self.kept: set[int] = find_kept(out)
+        self.kept_values: dict[tuple[Any, ...], Array] = {}
         self.n_past = 0
         self.observer: Observer | None = None
         self.report: Callable[[int, int], object] | None = None  # called with (layers done, number of layers)
@@ -89,7 +91,7 @@ class Evaluation:
                 self.cached.update((id(entry), data.operation) for entry in data.operation.cached)
 
     def run(self, inputs: Mapping[str, Array]) -> Array:
-        """The output for further tokens. `inputs`: ids by name of the input; "tokens" are the new ones."""
+        """The output for further tokens. `inputs`: values by `name_input`; "tokens" are the ids of the new ones."""
         self.inputs = inputs
         n = len(inputs["tokens"])
         self.positions = np.arange(self.n_past, self.n_past + n)
@@ -103,11 +105,16 @@ class Evaluation:
         """The value of data inside one execution of its body."""
         values = scope.values
         if id(data) not in values:
+            if id(data) in self.kept and (*scope.path, id(data)) in self.kept_values:
+                values[id(data)] = self.kept_values[*scope.path, id(data)]
+                return values[id(data)]
             for before in data.inputs:
                 self.compute(before, scope)
             result = self.apply(data, scope)
             if id(data) in self.cached and data.shape[0] == "tokens":
                 result = self.extend_cache(data, scope, result)
+            if id(data) in self.kept:
+                self.kept_values[*scope.path, id(data)] = result
             values[id(data)] = result
         return values[id(data)]
 
@@ -123,12 +130,15 @@ class Evaluation:
         if isinstance(operation, Tuple):
             return inputs[0]
         if isinstance(operation, Input):
-            if operation.what not in self.inputs:
-                raise ParamcountError(f"the input {operation.what!r} is missing")
-            return self.inputs[operation.what]
+            name = name_input(operation.what)
+            if name not in self.inputs:
+                raise ParamcountError(f"the input {name} is missing", expected=f"{name}=…")
+            return self.inputs[name]
         weights = [self.read_weight(weight, scope) for weight in data.weights]
         watch: dict[str, Array] | None = None if self.observer is None else {}
-        step = Step(self.positions, self.states.setdefault((*scope.path, id(data)), {}), watch)
+        of_tokens = data.shape[:1] == ("tokens",) or not inputs
+        positions = self.positions if of_tokens else np.arange(len(inputs[0]))
+        step = Step(positions, self.states.setdefault((*scope.path, id(data)), {}), watch)
         shape = (len(inputs[0]) if inputs else 0, *(n if isinstance(n, int) else -1 for n in data.shape[1:]))
         result = operation.compute(step, inputs, weights, shape)
         if self.observer is not None:
@@ -156,7 +166,7 @@ class Evaluation:
         for index, body in list_layers(data):
             inside = scope.enter(data, body.repeat, index)
             missing = len(body.inputs) - 1 - len(reads) - len(carried)
-            carried += [np.zeros((len(x), *b.shape[1:]), np.float32) for b in body.inputs[len(body.inputs) - missing :]]
+            carried += [make_zeros(len(x), b) for b in body.inputs[len(body.inputs) - missing :]]
             x = self.run_body(body, inside, [x, *reads, *carried])
             if isinstance(body.out.operation, Tuple) and carried:
                 carried = [inside.values[id(value)] for value in body.out.inputs[1:]]
@@ -188,6 +198,42 @@ class Evaluation:
             return self.weights.read(name, shape, None)
         del merged
         return self.weights.read(name, shape, index)
+
+
+def name_input(what: str) -> str:
+    """The keyword of an input: "source_tokens"."""
+    return what.replace(" ", "_").replace("-", "_")
+
+
+def make_zeros(n: int, data: Data) -> Array:
+    """What the first layer gets of a value that layers pass on; nothing if its shape depends on the text."""
+    shape = data.shape[1:]
+    return np.zeros((n, *shape) if all(isinstance(size, int) for size in shape) else 0, np.float32)
+
+
+def find_kept(out: Data) -> set[int]:
+    """Ids of values that do not depend on new tokens and are read by something that does: keys of an encoder's output."""
+    fixed: dict[int, bool] = {}
+    found: set[int] = set()
+
+    def visit(data: Data) -> bool:
+        if id(data) in fixed:
+            return fixed[id(data)]
+        inputs = [visit(before) for before in data.inputs]
+        result = all(inputs) and (bool(data.inputs) or (bool(data.shape) and data.shape[0] != "tokens"))
+        for body in data.bodies:
+            together = isinstance(data.operation, Layers) and not result  # each layer's input is another's output
+            for i, inner in enumerate(body.inputs):
+                is_read = 0 < i < len(data.inputs)
+                fixed[id(inner)] = inputs[i] if is_read or (i == 0 and not together) else result
+            result = visit(body.out) and result
+        if not result:
+            found.update(id(before) for before, is_fixed in zip(data.inputs, inputs) if is_fixed)
+        fixed[id(data)] = result
+        return result
+
+    visit(out)
+    return found
 
 
 def locate(weight: Weight, scope: Scope) -> tuple[str, int | None, bool]:

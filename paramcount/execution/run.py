@@ -107,7 +107,10 @@ def run_model(
     report: Callable[[int, int], object] | None = None,
     **inputs: Any,
 ) -> Run:
-    """The forward pass of a model with these sizes and settings. `inputs`: further inputs by name."""
+    """The forward pass of a model with these sizes and settings.
+
+    `inputs`: further inputs by name: `source_tokens`, the ids that an encoder reads; `encoder_output`.
+    """
     evaluation = prepare(sizes, weights, head=head, where=where)
     evaluation.report = report
     return Run(evaluation, tokens, inputs, Limits(sizes, where), watch)

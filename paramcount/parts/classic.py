@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, Unreachable, activate, attend, block, elementwise, linear, lookup, norm
+from paramcount.flow import Data, Size, Unreachable, activate, attend, block, elementwise, given, linear, lookup, norm
 
 QKVO = ("q_proj", "k_proj", "v_proj", "out_proj")
 Sublayer = Callable[[Data], Data]
@@ -43,12 +43,15 @@ def multi_head(
     k_bias: bool | None = None,
     o_bias: bool | None = None,
     turn: Callable[[Data, Data, Data], tuple[Data, Data, Data]] | None = None,
+    biases: Sequence[Data] = (),
+    scale: float | None = None,
+    window: Size | None = None,
 ) -> Data:
     """x to attended x, with n_heads and d_head of c.
 
     `names`: of the matrices for q, k, v and the output. `memory`: where keys and values come from instead. `cached`:
     whether later tokens look back on them, which an encoder has none of. `k_bias`, `o_bias`: as `bias` unless given.
-    `turn`: what q, k and v go through before they meet.
+    `turn`: what q, k and v go through before they meet. `biases`: added to the scores. `scale`: 1 / √d_head unless given.
     """
     source = x if memory is None else memory
     heads = (c.n_heads, c.d_head)
@@ -57,7 +60,7 @@ def multi_head(
     v = linear(source, prefix + names[2], "qkv.v", heads, bias=bias)
     if turn:
         q, k, v = turn(q, k, v)
-    a = attend(q, k, v, cached=None if cached else ())
+    a = attend(q, k, v, *biases, cached=None if cached else (), scale=scale, window=window)
     return linear(a, prefix + names[3], "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)
 
 
@@ -76,7 +79,7 @@ def crossing(x: Data, prefix: str, body: Callable[..., Data], *reads: Data) -> D
 
 def source_states(d_model: Size) -> Data:
     """The output of an encoder that is another model."""
-    return Data("encoder output", (), ("source", d_model))
+    return given("encoder output", "source", d_model)
 
 
 def positions(x: Data, tokens: Data, name: str, rows: Size) -> Data:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paramcount.api import load
+from paramcount.counting.sum_weights import list_flows
 from paramcount.execution import run_model
+from paramcount.flow import Input, list_steps
 from tests.oracle import passes
 
 TOLERANCE = 2e-4  # relative to the largest logit
-TOKENS, PROMPT = 11, 5  # more than the windows of the small configs
+TOKENS, PROMPT, SOURCE = 11, 5, 13  # more than the windows of the small configs
 
 
 class Difference(NamedTuple):
@@ -62,6 +64,23 @@ def strip_prefix(weights: Mapping[str, Any], declared: set[str], prefix: str) ->
     return {name if name in declared else name.removeprefix(prefix + "."): array for name, array in weights.items()}
 
 
+def make_inputs(sizes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the model reads besides its tokens: (arguments of the reference, inputs of the flow)."""
+    import torch
+
+    steps = list_steps(next(iter(list_flows(sizes)))[0])
+    shapes = {data.op: data.shape for data, *_ in steps if isinstance(data.operation, Input) and data.op != "input"}
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        if "source tokens" in shapes:
+            ids = torch.randint(2, 96, (1, SOURCE))
+            return {"input_ids": ids}, {"source_tokens": ids[0].numpy()}
+        if "encoder output" in shapes:
+            states = torch.randn(1, SOURCE, int(shapes["encoder output"][1]))
+            return {"encoder_hidden_states": states}, {"encoder_output": states[0].numpy()}
+    return {}, {}
+
+
 def compare_logits(document: dict[str, Any], cls_name: str) -> Difference:
     """How far the declared flow is from the reference."""
     import numpy as np
@@ -82,11 +101,13 @@ def compare_logits(document: dict[str, Any], cls_name: str) -> Difference:
     }
     weights = strip_prefix(save_weights(model), declared, model.base_model_prefix)
     ids = passes.make_token_ids(TOKENS, 1)
+    given, inputs = make_inputs(sizes)
     with torch.no_grad():
-        expected = model(input_ids=ids).logits[0].float().numpy()
+        name = "decoder_input_ids" if {"input_ids", "input_features"} & set(given) else "input_ids"
+        expected = model(**{name: ids}, **given).logits[0].float().numpy()
     tokens = ids[0].tolist()
-    whole = run_model(sizes, weights, tokens).logits
-    run = run_model(sizes, weights, tokens[:PROMPT])
+    whole = run_model(sizes, weights, tokens, **inputs).logits
+    run = run_model(sizes, weights, tokens[:PROMPT], **inputs)
     parts = [run.logits]
     for token in tokens[PROMPT:]:
         run = run.append([token])

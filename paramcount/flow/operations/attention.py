@@ -171,6 +171,43 @@ def alibi(q: Data, heads: Size) -> Data:
 
 
 @dataclass(frozen=True, slots=True)
+class Distances(Operation):
+    """The bucket of each query's distance to each key, [n, m]: exact if near, on a log scale if far, then one for all.
+
+    Source: arXiv:1910.10683 §2.1; T5Attention._relative_position_bucket of the reference.
+    """
+
+    name: ClassVar[str] = "distances"
+    n_buckets: Size
+    farthest: int | Unknown  # from this distance on there is one bucket
+    causal: bool  # keys after the query are in the bucket of distance 0; else buckets for either side
+
+    def describe(self) -> str:
+        if isinstance(self.farthest, Unknown):
+            return ""
+        sides = "" if self.causal else ", half of them on either side"
+        return f"for each pair of tokens, in {self.n_buckets:,} buckets up to {self.farthest:,}{sides}"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        distances = run.positions[:, None] - np.arange(int(run.positions[-1]) + 1)
+        if self.causal:
+            return self.find_buckets(np.maximum(distances, 0), int(self.n_buckets))
+        half = int(self.n_buckets) // 2
+        return self.find_buckets(abs(distances), half) + half * (distances < 0)
+
+    def find_buckets(self, distances: Array, n: int) -> Array:
+        exact = n // 2
+        ratio = np.log(np.maximum(distances, 1).astype(np.float32) / np.float32(exact))
+        far = exact + (ratio / np.float32(log(require(self.farthest) / exact)) * np.float32(n - exact)).astype(np.int64)
+        return np.where(distances < exact, distances, np.minimum(far, n - 1))
+
+
+def bucket_distances(x: Data, n_buckets: Size, farthest: int | Unknown, *, causal: bool) -> Data:
+    """[n, …] to the buckets of all pairs of tokens, [n, m]."""
+    return Data(Distances(n_buckets, farthest, causal), (x,), (x.shape[0], x.shape[0]))
+
+
+@dataclass(frozen=True, slots=True)
 class Attention(Operation):
     """softmax(scale · QKᵀ + biases) · V over heads; a trace shows its matrix products one by one.
 

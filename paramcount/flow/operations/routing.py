@@ -38,6 +38,7 @@ class Route(Operation):
     group_score: Literal["max", "top 2"] = "max"  # what makes a group good
     has_bias: bool = False  # the choice sees scores + bias, the weights do not
     least_sum: float = 0.0  # added to the sum that weights are divided by
+    capacity: int | Unknown | None = None  # tokens of a text that an expert takes at most, the first ones
 
     def describe(self) -> str:
         if not isinstance(self.scoring, str):
@@ -46,7 +47,10 @@ class Route(Operation):
         chosen = (
             f" over the {self.n_active} chosen" if self.scoring == "softmax over chosen" else f", top {self.n_active}"
         )
-        return text + chosen + (", normalised" if self.normalise is True else "")
+        return text + chosen + (", normalised" if self.normalise is True else "") + self.limit()
+
+    def limit(self) -> str:
+        return f", at most {self.capacity:,} tokens per expert" if isinstance(self.capacity, int) else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (logits,) = inputs
@@ -60,6 +64,8 @@ class Route(Operation):
             allowed = np.repeat(choose_largest(best, int(require(self.n_active_groups))), grouped.shape[-1], axis=-1)
             merit = np.where(allowed, merit, -np.inf if self.group_score == "max" else 0)
         chosen = choose_largest(merit, n_active)
+        if self.capacity is not None:
+            chosen &= chosen.cumsum(axis=0) <= require(self.capacity)
         if scoring == "softmax over chosen":
             scores = softmax(np.where(chosen, logits, -np.inf))
         y = np.where(chosen, scores, 0)
