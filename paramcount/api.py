@@ -275,12 +275,14 @@ def run(
     watch: bool = False,
     download: bool = False,
     strict: bool = False,
+    **inputs: object,
 ) -> Run:
     """The forward pass of a model on token ids, computed in NumPy, float32. Needs no PyTorch.
 
     `weights` is the path of safetensors files (F32, F16, BF16, or FP8 with scales; a file, an index or a directory of
     shards), whose tensors are read one at a time, or a mapping of their names to arrays. `watch` keeps every
-    intermediate value. `append` of the result continues with further tokens and its KV cache.
+    intermediate value. `append` of the result continues with further tokens and its KV cache. `inputs` are what a model
+    reads besides its tokens: `source_tokens`, the ids that an encoder reads, or `encoder_output` [m, d_model].
 
     Shapes: `logits` float32 [n, vocab_size] for n tokens; `steps`: with `watch`, (name, operation, layer, array) of every
     intermediate value in order, without a batch axis.
@@ -304,7 +306,7 @@ def run(
     """
     from paramcount.execution import run_loaded
 
-    return run_loaded(load(model, download=download, strict=strict), weights, tokens, watch=watch)
+    return run_loaded(load(model, download=download, strict=strict), weights, tokens, watch=watch, **inputs)
 
 
 def draw(

@@ -137,10 +137,11 @@ def run_loaded(
     *,
     watch: bool = False,
     report: Callable[[int, int], object] | None = None,
+    **inputs: Any,
 ) -> Run:
-    """The forward pass of a model. `report` is called with (layers done, number of layers)."""
+    """The forward pass of a model. `inputs`: as of `run_model`. `report` is called with (layers done, number of layers)."""
     sizes, where = model.settled_sizes, make_printable(model.id)
-    return run_model(sizes, weights, tokens, head=model.reading.head, where=where, watch=watch, report=report)
+    return run_model(sizes, weights, tokens, head=model.reading.head, where=where, watch=watch, report=report, **inputs)
 
 
 def check_operations(out: Data, where: str) -> None:
