@@ -5,17 +5,15 @@ With Qwen3-VL's tower around it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.architectures.qwen2_moe import moe
-from paramcount.architectures.qwen3_next import GatedDeltaHybrid, mixer
+from paramcount.architectures.qwen3_next import GatedDeltaHybrid
 from paramcount.architectures.qwen3_vl import QwenVision, tower_layer
-from paramcount.flow import Data, Weight, block, elementwise, layers
-from paramcount.parts.decoders import decoder, pre_norm
-from paramcount.parts.feed_forward import gated_mlp
+from paramcount.flow import Data, Size, Weight, block, elementwise, layers
+from paramcount.parts.decoders import decoder
 from paramcount.parts.qwen_vision import cubes, merge, pixels, widen
 from paramcount.parts.vision import insert
 from paramcount.sizes import Positive, Sizes, hf
@@ -29,8 +27,8 @@ class Qwen35(GatedDeltaHybrid):
 
     d_ff: Positive = hf(absent=12288)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types])
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return [((word, "dense"), 1) for word in c.layer_types]
 
 
 class Qwen35MoE(GatedDeltaHybrid):
@@ -45,16 +43,10 @@ class Qwen35MoE(GatedDeltaHybrid):
     d_expert: Positive = hf(absent=512)
     d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, moe_layer, [(word, 1) for word in c.layer_types])
+    norm_topk_prob: ClassVar[bool] = True
 
-
-def layer(c: Any, word: str, x: Data) -> Data:
-    return pre_norm(x, lambda h: mixer(c, word, h, together=False), lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff))
-
-
-def moe_layer(c: Any, word: str, x: Data) -> Data:
-    return pre_norm(x, lambda h: mixer(c, word, h, together=False), lambda h: moe(c, h))
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return [((word, "moe"), 1) for word in c.layer_types]
 
 
 class Qwen35TextOf(Qwen35):
@@ -90,12 +82,15 @@ class Qwen35MoEVL(Qwen35VL):
 
 
 def spoken(c: Any, tokens: Data, image: Data) -> Data:
-    kinds = [(word, 1) for word in c.layer_types]
-    return decoder(c, tokens, any_layer, kinds, prefix="model.language_model.", enter=lambda x: insert(x, image))
-
-
-def any_layer(c: Any, word: str, x: Data) -> Data:
-    return moe_layer(c, word, x) if hasattr(c, "n_routed_experts") else layer(c, word, x)
+    return decoder(
+        c,
+        tokens,
+        lambda c, kind, x: c.layer(x, kind),
+        c.kinds(),
+        prefix="model.language_model.",
+        enter=lambda x: insert(x, image),
+        leave=lambda x: c.norm(x, "model.language_model.norm"),
+    )
 
 
 def tower(c: Any, x: Data) -> Data:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.qwen2_moe import moe
-from paramcount.flow import Data, activate, attend, fused, linear, norm
+from paramcount.flow import Data, Size, activate, attend, fused, linear, rms_norm, route, scale
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoders import decoder, pre_norm, typed_layers
-from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import gated_delta_net
 from paramcount.sizes import (
     ABSENT,
@@ -18,7 +18,6 @@ from paramcount.sizes import (
     Indices,
     Natural,
     Positive,
-    Sizes,
     Words,
     derived,
     hf,
@@ -29,6 +28,7 @@ from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import list_unused_fields, rotated_share
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 
@@ -43,7 +43,7 @@ def dense(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     return scattered_dense_layers(js, c) if c["n_routed_experts"] else tuple(per_layer(c))
 
 
-class GatedDeltaHybrid(Sizes):
+class GatedDeltaHybrid(Decoder):
     """What Qwen3-Next and Qwen3.5 have in common.
 
     Source: for the delta net arXiv:2412.06464; for the gate of the attention arXiv:2505.06708.
@@ -51,6 +51,7 @@ class GatedDeltaHybrid(Sizes):
 
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
     linear_routers: ClassVar[tuple[str, ...]] = (".shared_expert_gate.weight",)
+    stores_together: ClassVar[bool] = False  # the delta net's gate with q, k and v, its beta with the step
 
     vocab_size: Positive = hf(absent=248320)
     d_model: Positive = hf(absent=4096)
@@ -68,6 +69,44 @@ class GatedDeltaHybrid(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
+    rope: ClassVar = rotary(positions=32768)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps, offset=1.0)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, density = kind
+        h = c.norm(x, "input_layernorm")
+        if word in ("linear_attention", "mamba"):
+            x = x + gated_delta_net(c, h, "linear_attn.", together=c.stores_together)
+        else:
+            x = x + c.attention(h, "self_attn.")
+        h = c.norm(x, "post_attention_layernorm")
+        return x + (c.experts(h, "mlp.") if density == "moe" else c.mlp(h, "mlp."))
+
+    def attention(c, x: Data, prefix: str) -> Data:
+        """Each head of q_proj is twice as wide: the query, and the gate of what that head attends to."""
+        heads, bias = (c.n_heads, c.d_head), c.attention_bias
+        q, gate = fused(x, prefix + "q_proj", {"qkv.q": heads, "qkv.gate": heads}, bias=bias, groups=c.n_heads)
+        k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
+        v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=bias)
+        q, k = (partial_rope(c.norm(y, f"{prefix}{name}_norm"), c.d_rope, c.rope) for y, name in ((q, "q"), (k, "k")))
+        a = attend(q, k, v) * activate(gate, "sigmoid")
+        return linear(a, prefix + "o_proj", "output_projection", x.shape[-1], bias=bias)
+
+    def mlp(c, x: Data, prefix: str) -> Data:
+        return gated_mlp(x, prefix, "mlp", c.d_ff, activation=c.activation)
+
+    def experts(c, x: Data, prefix: str) -> Data:
+        """Many small experts, and one behind a gate of its own."""
+        shared = gated_mlp(x, prefix + "shared_expert.", "shared_experts", c.d_shared_expert, activation=c.activation)
+        gate = activate(linear(x, prefix + "shared_expert_gate", "router", 1), "sigmoid")
+        return mixture(c, x, prefix, choose=c.choose) + scale(shared, gate)
+
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
+
     def unused_fields(c) -> tuple[str, ...]:
         return list_unused_fields(c.layer_types)
 
@@ -76,10 +115,11 @@ class GatedDeltaHybrid(Sizes):
 
 
 class Qwen3Next(GatedDeltaHybrid):
-    """Source: modeling_qwen3_next.py of the reference."""
+    """Source: Qwen3NextDecoderLayer of the reference."""
 
     reference: ClassVar[str] = "Qwen3NextForCausalLM"
     defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 151936, "d_model": 2048, "n_layers": 48, "n_kv_heads": 2}
+    stores_together: ClassVar[bool] = True
 
     d_ff: Positive = hf(absent=5632)
     n_routed_experts: Natural = hf("num_experts", absent=512)
@@ -88,39 +128,9 @@ class Qwen3Next(GatedDeltaHybrid):
     d_expert: Positive = hf(absent=512)
     d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
 
     def unused_fields(c) -> tuple[str, ...]:
-        return (
-            *list_unused_fields(c.layer_types),
-            *(("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()),
-        )
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, density = kind
-    feed_forward = (lambda h: moe(c, h)) if density == "moe" else lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff)
-    return pre_norm(x, lambda h: mixer(c, word, h, together=True), feed_forward)
-
-
-def mixer(c: Any, word: str, x: Data, *, together: bool) -> Data:
-    if word in ("linear_attention", "mamba"):
-        return gated_delta_net(c, x, "linear_attn.", together=together)
-    return doubled_attention(c, x, "self_attn.")
-
-
-def doubled_attention(c: Any, x: Data, prefix: str) -> Data:
-    """Each head of q_proj is twice as wide: the query and the gate of what that head attends to."""
-    heads = (c.n_heads, c.d_head)
-    q, gate = fused(x, prefix + "q_proj", {"qkv.q": heads, "qkv.gate": heads}, bias=c.attention_bias)
-    k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
-    v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
-    q, k = partial_rope(norm(q, prefix + "q_norm"), c.d_rope), partial_rope(norm(k, prefix + "k_norm"), c.d_rope)
-    return linear(
-        attend(q, k, v) * activate(gate, "sigmoid"),
-        prefix + "o_proj",
-        "output_projection",
-        x.shape[-1],
-        bias=c.attention_bias,
-    )
+        experts = ("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()
+        return (*list_unused_fields(c.layer_types), *experts)

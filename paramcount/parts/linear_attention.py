@@ -4,80 +4,107 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import Data, Size, Weight, activate, convolve, fused, join, linear, norm, split, to_heads
-from paramcount.parts.attentions import wide_norm
+from paramcount.flow import (
+    Data,
+    DeltaRule,
+    LinearAttention,
+    Size,
+    Unknown,
+    Weight,
+    activate,
+    convolve,
+    fused,
+    join,
+    linear,
+    plain_norm,
+    rms_norm,
+    split,
+    to_heads,
+)
+from paramcount.parts.settings import get_setting
+
+L2_EPS = 1e-6  # l2norm in the modeling files of the reference
+NORM_EPS = Unknown("norm_eps")
 
 
-def lightning_attention(c: Any, x: Data, prefix: str, *held: Weight) -> Data:
-    """MiniMax-01's lightning attention, with n_heads and d_head of c.
+def lightning_attention(c: Any, x: Data, prefix: str, *decays: Weight) -> Data:
+    """MiniMax-01's lightning attention, with n_heads, d_head and activation of c.
 
     One matrix gives q, k and v with equal numbers of heads; the decay of each head is not learned; the normalized
-    output is gated. `held`: what the file stores of the decays.
+    output is gated. `decays`: what the checkpoint stores of them.
 
-    Source: arXiv:2501.08313, section 2.2.
+    Source: arXiv:2501.08313, section 2.2; MiniMaxLightningAttention of the reference.
     """
-    heads = (c.n_heads, c.d_head)
+    qkv = {"mixer.q": (c.n_heads, c.d_head), "mixer.k": (c.n_heads, c.d_head), "mixer.v": (c.n_heads, c.d_head)}
     q, k, v = (
-        activate(each, "silu")
-        for each in fused(x, prefix + "qkv_proj", {"mixer.q": heads, "mixer.k": heads, "mixer.v": heads})
+        activate(each, get_setting(c, "activation")) for each in fused(x, prefix + "qkv_proj", qkv, groups=c.n_heads)
     )
-    y = wide_norm(Data("scan", (q, k, v), v.shape, held, states=((c.n_heads, c.d_head, c.d_head),)), prefix + "norm")
-    gated = activate(linear(x, prefix + "output_gate", "mixer.gate", heads), "sigmoid") * y
-    return linear(gated, prefix + "out_proj", "mixer.out", x.shape[-1])
+    y = Data(LinearAttention(c.n_heads, c.d_head, c.d_head), (q, k, v), v.shape, decays)
+    y = rms_norm(y, prefix + "norm", 1e-6, wide=True)  # whatever rms_norm_eps is
+    gate = activate(linear(x, prefix + "output_gate", "mixer.gate", (c.n_heads, c.d_head)), "sigmoid")
+    return linear(gate * y, prefix + "out_proj", "mixer.out", x.shape[-1])
 
 
-def delta_rule(q: Data, k: Data, v: Data, step: Data, beta: Data, *held: Weight) -> Data:
-    """A state for each head of v, key by value, that decays and takes in v where it differs from what it holds under k.
-
-    Heads of v share those of q and k in groups. `step`: how fast it decays; `beta`: how much it takes in; `held`: the
-    decay's base and bias.
-
-    Source: arXiv:2412.06464, section 3.
-    """
-    return Data("delta rule", (q, k, v, step, beta), v.shape, held, states=((v.shape[1], k.shape[2], v.shape[2]),))
+def delta_rule(
+    q: Data, k: Data, v: Data, step: Data, beta: Data, *held: Weight, floor: float | Unknown | None = None
+) -> Data:
+    """The gated delta rule with q and k of length 1. `held`: the base of the decay and the bias of the step."""
+    q, k = plain_norm(q, "l2", L2_EPS), plain_norm(k, "l2", L2_EPS)
+    operation = DeltaRule(v.shape[1], k.shape[2], v.shape[2], floor)
+    return Data(operation, (q, k, v, step, beta), v.shape, held)
 
 
 def decay(prefix: str, n_heads: Size) -> tuple[Weight, Weight]:
     return Weight(prefix + "A_log", "mixer.state", (n_heads,)), Weight(prefix + "dt_bias", "mixer.state", (n_heads,))
 
 
-def gated_output(y: Data, z: Data, norm_name: str, out_name: str, d_model: Size, *, activation: str = "silu") -> Data:
-    """Every head normalized, times its gate, and led back."""
-    return linear(norm(y, norm_name) * activate(z, activation), out_name, "mixer.out", d_model)
+def gated_output(
+    y: Data,
+    z: Data,
+    norm_name: str,
+    out_name: str,
+    d_model: Size,
+    *,
+    eps: float | Unknown = NORM_EPS,
+    activation: str = "silu",
+) -> Data:
+    """A norm of every head, times its gate, and the output projection."""
+    return linear(rms_norm(y, norm_name, eps) * activate(z, activation), out_name, "mixer.out", d_model)
 
 
 def gated_delta_net(c: Any, x: Data, prefix: str, *, together: bool) -> Data:
     """Qwen's gated delta net: one convolution over q, k and v.
 
-    Reads n_linear_k_heads, d_linear_k, n_linear_v_heads, d_linear_v and d_conv of c. `together`: the gate is stored
-    with q, k and v, head by head, and beta with the step.
+    Reads n_linear_k_heads, d_linear_k, n_linear_v_heads, d_linear_v, d_conv, activation and norm_eps of c. `together`:
+    the gate is stored with q, k and v, head by head, and beta with the step.
+
+    Source: Qwen3NextGatedDeltaNet and Qwen3_5GatedDeltaNet of the reference.
     """
-    d_k, d_v = c.n_linear_k_heads * c.d_linear_k, c.n_linear_v_heads * c.d_linear_v
+    n_k, n_v = c.n_linear_k_heads, c.n_linear_v_heads
+    d_k, d_v = n_k * c.d_linear_k, n_v * c.d_linear_v
     streams = {"mixer.q": d_k, "mixer.k": d_k, "mixer.v": d_v}
     if together:
-        q, k, v, z = fused(x, prefix + "in_proj_qkvz", {**streams, "mixer.gate": d_v})
-        beta, step = fused(
-            x, prefix + "in_proj_ba", {"mixer.beta": c.n_linear_v_heads, "mixer.step": c.n_linear_v_heads}
-        )
+        q, k, v, z = fused(x, prefix + "in_proj_qkvz", {**streams, "mixer.gate": d_v}, groups=n_k)
+        beta, step = fused(x, prefix + "in_proj_ba", {"mixer.beta": n_v, "mixer.step": n_v}, groups=n_k)
     else:
         q, k, v = fused(x, prefix + "in_proj_qkv", streams)
         z = linear(x, prefix + "in_proj_z", "mixer.gate", d_v)
-        beta = linear(x, prefix + "in_proj_b", "mixer.beta", c.n_linear_v_heads)
-        step = linear(x, prefix + "in_proj_a", "mixer.step", c.n_linear_v_heads)
-    q, k, v = split(
-        activate(convolve(join(join(q, k), v), prefix + "conv1d", c.d_conv, bias=False), "silu"), d_k, d_k, d_v
-    )
-    q, k = to_heads(q, c.n_linear_k_heads, c.d_linear_k), to_heads(k, c.n_linear_k_heads, c.d_linear_k)
-    v, z = to_heads(v, c.n_linear_v_heads, c.d_linear_v), to_heads(z, c.n_linear_v_heads, c.d_linear_v)
-    y = delta_rule(q, k, v, step, activate(beta, "sigmoid"), *decay(prefix, c.n_linear_v_heads))
-    return gated_output(y, z, prefix + "norm", prefix + "out_proj", c.d_model)
+        beta = linear(x, prefix + "in_proj_b", "mixer.beta", n_v)
+        step = linear(x, prefix + "in_proj_a", "mixer.step", n_v)
+    qkv = convolve(join(join(q, k), v), prefix + "conv1d", c.d_conv, bias=False)
+    q, k, v = split(activate(qkv, get_setting(c, "activation")), d_k, d_k, d_v)
+    q, k = to_heads(q, n_k, c.d_linear_k), to_heads(k, n_k, c.d_linear_k)
+    v, z = to_heads(v, n_v, c.d_linear_v), to_heads(z, n_v, c.d_linear_v)
+    y = delta_rule(q, k, v, step, activate(beta, "sigmoid"), *decay(prefix, n_v))
+    return gated_output(y, z, prefix + "norm", prefix + "out_proj", c.d_model, eps=get_setting(c, "norm_eps"))
 
 
 def streams_apart(c: Any, x: Data, prefix: str, q: tuple[Size, Size], v: tuple[Size, Size]) -> tuple[Data, ...]:
-    """q, k and v, each out of a matrix and a convolution of its own. `q`, `v`: how many heads how wide."""
+    """q, k and v, each with a matrix and a convolution of its own. `q`, `v`: (number, size) of their heads."""
 
     def stream(name: str, heads: tuple[Size, Size]) -> Data:
         y = linear(x, f"{prefix}{name}_proj", f"mixer.{name}", heads[0] * heads[1])
-        return to_heads(activate(convolve(y, f"{prefix}{name}_conv1d", c.d_conv, bias=False), "silu"), *heads)
+        y = convolve(y, f"{prefix}{name}_conv1d", c.d_conv, bias=False)
+        return to_heads(activate(y, get_setting(c, "activation")), *heads)
 
     return stream("q", q), stream("k", q), stream("v", v)

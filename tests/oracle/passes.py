@@ -120,7 +120,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "expert_layer_offset": 1, "num_experts": 8, "num_experts_per_tok": 3, "mamba_d_state": 6, "hidden_act": "gelu",
         "rms_norm_eps": 0.02, "mamba_conv_bias": False, "mamba_proj_bias": True,
     },
-    "bamba": {**NO_WIDTH, "attn_layer_indices": [1], "num_hidden_layers": 3, "mamba_n_heads": 8, "mamba_d_state": 6, "mamba_n_groups": 2},
+    "bamba": {
+        **NO_WIDTH, "attn_layer_indices": [1], "num_hidden_layers": 3, "mamba_n_heads": 8, "mamba_d_state": 6,
+        "mamba_n_groups": 2,
+    },
     "bamba, limited": {
         **NO_WIDTH, "attn_layer_indices": [1], "num_hidden_layers": 3, "mamba_n_heads": 8, "mamba_d_state": 6,
         "mamba_n_groups": 2, "time_step_limit": [0.3, 0.9], "hidden_act": "gelu", "rms_norm_eps": 0.02,
@@ -139,8 +142,35 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **USUAL, "mamba_d_ssm": 48, "mamba_n_heads": 6, "mamba_n_groups": 2, "mamba_d_state": 6, "mamba_rms_norm": True,
         "mamba_norm_before_gate": False,
     },
-    "mamba2, limited": {**MAMBA, "num_heads": 8, "head_dim": 8, "n_groups": 2, "time_step_limit": [0.3, 0.9], "layer_norm_epsilon": 0.02, "use_bias": True, "hidden_act": "gelu", "tie_word_embeddings": True},
-    "mamba, gelu": {**MAMBA, "hidden_act": "gelu", "use_bias": True, "use_conv_bias": False, "layer_norm_epsilon": 0.02, "time_step_rank": 5, "tie_word_embeddings": False},
+    "qwen3_next, dense": {
+        **MOE, "num_hidden_layers": 5, "shared_expert_intermediate_size": 18, "linear_num_key_heads": 2,
+        "linear_key_head_dim": 12, "linear_num_value_heads": 4, "linear_value_head_dim": 8, "norm_topk_prob": False,
+        "mlp_only_layers": [0], "attention_bias": True, "hidden_act": "gelu", "rms_norm_eps": 0.02,
+        "layer_types": ["full_attention", "linear_attention", "full_attention", "linear_attention", "linear_attention"],
+        "rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0, "partial_rotary_factor": 0.8},
+    },
+    "qwen3_5_text": {
+        **USUAL, "head_dim": 16, "num_hidden_layers": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 12,
+        "linear_num_value_heads": 4, "linear_value_head_dim": 8, "rms_norm_eps": 0.02, "hidden_act": "gelu",
+        "rope_parameters": {
+            "rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5, "mrope_section": [2, 1, 1],
+        },
+    },
+    "qwen3_5_moe_text": {
+        **MOE, "head_dim": 16, "num_hidden_layers": 4, "shared_expert_intermediate_size": 18, "linear_num_key_heads": 2,
+        "linear_key_head_dim": 12, "linear_num_value_heads": 4, "linear_value_head_dim": 8,
+        "rope_parameters": {
+            "rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5, "mrope_section": [2, 1, 1],
+        },
+    },
+    "mamba2, limited": {
+        **MAMBA, "num_heads": 8, "head_dim": 8, "n_groups": 2, "time_step_limit": [0.3, 0.9],
+        "layer_norm_epsilon": 0.02, "use_bias": True, "hidden_act": "gelu", "tie_word_embeddings": True,
+    },
+    "mamba, gelu": {
+        **MAMBA, "hidden_act": "gelu", "use_bias": True, "use_conv_bias": False, "layer_norm_epsilon": 0.02,
+        "time_step_rank": 5, "tie_word_embeddings": False,
+    },
     "falcon_mamba, eps": {**MAMBA, "hidden_act": "gelu", "mixer_rms_eps": 0.03, "layer_norm_epsilon": 0.02},
     "jamba": {
         **USUAL, "num_hidden_layers": 4, "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2,

@@ -49,7 +49,14 @@ from paramcount.flow.operations.linear import (
     lookup,
     multiply_vector,
 )
-from paramcount.flow.operations.recurrence import Convolve, SelectiveScan, StateSpaceDual, convolve
+from paramcount.flow.operations.recurrence import (
+    Convolve,
+    DeltaRule,
+    LinearAttention,
+    SelectiveScan,
+    StateSpaceDual,
+    convolve,
+)
 from paramcount.flow.operations.routing import Route, route
 from paramcount.flow.operations.shapes import (
     Expand,
@@ -77,12 +84,14 @@ __all__ = [
     "Clip",
     "Convolve",
     "Distances",
+    "DeltaRule",
     "Expand",
     "Experts",
     "Input",
     "Join",
     "Layers",
     "Linear",
+    "LinearAttention",
     "Lookup",
     "Multiply",
     "MultiplyVector",

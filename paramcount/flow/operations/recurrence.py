@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import ClassVar
 
+from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight
-from paramcount.flow.operation import Array, Operation, Pass, Shape, np, require
-from paramcount.flow.operation import Unknown as Unknown
-from paramcount.flow.operations.elementwise import softplus
+from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
+from paramcount.flow.operations.elementwise import sigmoid, softplus
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +115,83 @@ class StateSpaceDual(Operation):
             y[t] = (state @ c[t, :, :, None])[..., 0]
         run.state["state"] = state.astype(np.float32)
         return np.asarray((y + u * d[:, None]).reshape(len(u), *shape[1:]))
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRule(Operation):
+    """A state S [heads, d_k, d_v]: S = exp(g)·S, then S += β·k·(v − kᵀS)ᵀ; y = Sᵀq / √d_k.
+
+    g = −exp(A_log)·softplus(step + dt_bias), or floor·sigmoid(exp(A_log)·(step + dt_bias)) if there is a floor.
+
+    Inputs: q and k [n, groups, d_k], v [n, heads, d_v], step [n, heads] or [n, heads, d_k], β [n, heads]; groups of
+    heads share q and k. Weights: A_log, dt_bias.
+
+    Source: arXiv:2412.06464 §3; with one decay per channel arXiv:2510.26692 §3.
+    """
+
+    name: ClassVar[str] = "delta rule"
+    heads: Size
+    d_k: Size
+    d_v: Size
+    floor: float | Unknown | None = None  # of the logarithm of the decay
+
+    @property
+    def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
+        return ((self.heads, self.d_k, self.d_v),)
+
+    def describe(self) -> str:
+        text = "recurrent state, updated per token by the delta rule"
+        return text if self.floor is None or not is_known(self.floor) else f"{text}, log decay above {self.floor:g}"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        q, k, v, step, beta = inputs
+        heads, d_k, d_v = int(self.heads), int(self.d_k), int(self.d_v)
+        q, k = (np.repeat(x, heads // x.shape[1], axis=1) for x in (q / np.float32(sqrt(d_k)), k))
+        step = step + weights[1].reshape(step.shape[1:])
+        rate = np.exp(weights[0]).reshape(heads, *(1,) * (step.ndim - 2))
+        floor = require(self.floor)
+        log_decay = -rate * softplus(step) if floor is None else np.float32(floor) * sigmoid(rate * step)
+        decay = np.exp(log_decay).reshape(len(v), heads, -1, 1)
+        state = run.state.get("state", np.zeros((heads, d_k, d_v), np.float32))
+        y = np.empty(v.shape, np.float32)
+        for t in range(len(v)):
+            state = decay[t] * state
+            change = beta[t, :, None] * (v[t] - (k[t, :, None, :] @ state)[:, 0])
+            state = state + k[t, :, :, None] * change[:, None, :]
+            y[t] = (q[t, :, None, :] @ state)[:, 0]
+        run.state["state"] = state.astype(np.float32)
+        return y
+
+
+@dataclass(frozen=True, slots=True)
+class LinearAttention(Operation):
+    """A state S [heads, d_k, d_v] with a fixed decay per head: S = exp(−slope)·S + k·vᵀ, y = Sᵀq.
+
+    Inputs: q, k and v [n, heads, d]. Weights: the slopes [heads, 1, 1], if the checkpoint stores them, and values
+    derived from them. Source: arXiv:2501.08313 §2.2.
+    """
+
+    name: ClassVar[str] = "scan"
+    heads: Size
+    d_k: Size
+    d_v: Size
+
+    @property
+    def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
+        return ((self.heads, self.d_k, self.d_v),)
+
+    def describe(self) -> str:
+        return "recurrent state with a fixed decay per head, updated per token"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        q, k, v = inputs
+        if not weights:
+            raise ParamcountError("the decays of linear attention are not in the checkpoint")
+        decay = np.exp(-weights[0].reshape(-1, 1, 1))
+        state = run.state.get("state", np.zeros((q.shape[1], q.shape[2], v.shape[2]), np.float32))
+        y = np.empty(v.shape, np.float32)
+        for t in range(len(v)):
+            state = decay * state + k[t, :, :, None] * v[t, :, None, :]
+            y[t] = (q[t, :, None, :] @ state)[:, 0]
+        run.state["state"] = state.astype(np.float32)
+        return y
