@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, attend, experts, fused, linear, rope
-from paramcount.parts.decoders import decoder, pre_norm
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.flow import Data, activate, attend, clip, experts, fused, layer_norm, linear, rope, route
+from paramcount.parts.decoder import Decoder
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
 def can_run(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -35,8 +36,20 @@ def can_run(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         )
 
 
-class Dbrx(Sizes):
-    """Source: modeling_dbrx.py of the reference."""
+def expert_activation(config: Mapping[str, Any], c: Any) -> str:
+    return str((config.get("ffn_config", {}).get("ffn_act_fn") or {}).get("name", "silu"))
+
+
+def normalises(config: Mapping[str, Any], c: Any) -> bool:
+    """Whether the weights of the chosen experts sum to 1; other norms than the sum are not described."""
+    order = config.get("ffn_config", {}).get("moe_normalize_expert_weights", 1.0)
+    if order not in (None, 1):
+        raise ValueError("is not the sum")
+    return order is not None
+
+
+class Dbrx(Decoder):
+    """Source: DbrxBlock of the reference, modeling_dbrx.py."""
 
     reference: ClassVar[str] = "DbrxForCausalLM"
     linear_routers: ClassVar[tuple[str, ...]] = (".router.layer.weight",)
@@ -54,39 +67,39 @@ class Dbrx(Sizes):
     n_active_experts: Positive = hf("ffn_config.moe_top_k", absent=1)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "blocks", "norm_f"))
+    prefix: ClassVar[str] = "transformer."
+    names: ClassVar[tuple[str, str, str]] = ("wte", "blocks", "norm_f")
+    activation: ClassVar = setting(default=expert_activation)
+    norm_eps: ClassVar = setting(default=1e-5)
+    limit: ClassVar = setting(default=lambda config, c: config["attn_config"]["clip_qkv"])
+    norm_topk_prob: ClassVar = setting(default=normalises)
+
+    def layer(c, x: Data) -> Data:
+        x = x + c.attention(c.norm(x, "norm_attn_norm.norm_1"))
+        return x + c.moe(c.norm(x, "norm_attn_norm.norm_2"))
+
+    def attention(c, x: Data) -> Data:
+        prefix, shared = "norm_attn_norm.attn.", (c.n_kv_heads, c.d_head)
+        parts = fused(x, prefix + "Wqkv", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared})
+        q, k, v = (clip(y, -c.limit, c.limit) for y in parts)
+        return linear(attend(rope(q, c.rope), rope(k, c.rope), v), prefix + "out_proj", "output_projection", c.d_model)
+
+    def moe(c, x: Data) -> Data:
+        logits = linear(x, "ffn.router.layer", "router", c.n_routed_experts)
+        scores = route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
+        return experts(x, scores, "ffn.experts.mlp.", c.n_routed_experts, c.n_active_experts, c.expert, merged=True)
+
+    def expert(c, x: Data) -> Data:
+        """w1 is the gate, v1 up and w2 down, stored [in, out]."""
+        (gate,) = fused(x, "w1", {"experts.gate": c.d_expert}, suffixes=("", ""))
+        (up,) = fused(x, "v1", {"experts.up": c.d_expert}, suffixes=("", ""))
+        h, out = activate(gate, c.activation) * up, {"experts.down": c.d_model}
+        return fused(h, "w2", out, transposed=True, suffixes=("", ""))[0]
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps, bias=False)
 
     def check(c) -> None:
         check_heads_fill(c)
         if c.tie_word_embeddings:
             raise ParamcountError("= true", where="tie_word_embeddings", expected="false")
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(
-        x, lambda h: attention(c, h), lambda h: moe(c, h), ("norm_attn_norm.norm_1", "norm_attn_norm.norm_2")
-    )
-
-
-def attention(c: Any, x: Data) -> Data:
-    prefix, shared = "norm_attn_norm.attn.", (c.n_kv_heads, c.d_head)
-    q, k, v = (
-        activate(y, "clip")
-        for y in fused(x, prefix + "Wqkv", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared})
-    )
-    return linear(attend(rope(q), rope(k), v), prefix + "out_proj", "output_projection", c.d_model)
-
-
-def moe(c: Any, x: Data) -> Data:
-    scores = linear(x, "ffn.router.layer", "router", c.n_routed_experts)
-    return experts(
-        x, scores, "ffn.experts.mlp.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), merged=True
-    )
-
-
-def expert(c: Any, x: Data) -> Data:
-    """w1 is the gate, v1 up and w2 down, stored [in, out]."""
-    (gate,) = fused(x, "w1", {"experts.gate": c.d_expert}, suffixes=("", ""))
-    (up,) = fused(x, "v1", {"experts.up": c.d_expert}, suffixes=("", ""))
-    return fused(activate(gate, "silu") * up, "w2", {"experts.down": c.d_model}, transposed=True, suffixes=("", ""))[0]

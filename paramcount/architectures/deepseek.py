@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, dense_first, usual_layer
-from paramcount.parts.feed_forward import shared_mixture
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.flow import Data, Size, route
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import dense_first
+from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class DeepseekMoE(Sizes):
-    """Source: arXiv:2401.06066, section 3; modeling_deepseek.py of deepseek-ai/deepseek-moe-16b-base."""
+class DeepseekMoE(Decoder):
+    """Source: arXiv:2401.06066, section 3; MoEGate and DeepseekDecoderLayer, modeling_deepseek.py of
+    deepseek-ai/deepseek-moe-16b-base.
+    """
 
     reference: ClassVar[str] = "DeepseekForCausalLM of deepseek-ai/deepseek-moe-16b-base"
     rotated: ClassVar[str | None] = "d_head"
@@ -32,12 +37,21 @@ class DeepseekMoE(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_first(c))
+    rope: ClassVar = rotary(positions=2048)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_first(c)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "moe":
+            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob, least_sum=1e-20)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, (lambda h: shared_mixture(c, h, "mlp.")) if kind == "moe" else None, bias=c.attention_bias)

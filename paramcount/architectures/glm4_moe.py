@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, norm
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoders import decoder, dense_first, usual_layer
-from paramcount.parts.feed_forward import corrected_mixture
+from paramcount.flow import Data, Size
+from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import dense_first
+from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, routing_bias, shared_mixture
 from paramcount.parts.mtp import next_token_layers
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Condition, Flag, Natural, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import needed
 from paramcount.sizes.rotary import rotary_width
 from paramcount.sizes.rules import check_at_most, check_experts_exist
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -26,8 +28,8 @@ def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return min(width, 1) if c["d_head"] == 1 else width
 
 
-class Glm4Moe(Sizes):
-    """Source: arXiv:2508.06471."""
+class Glm4Moe(Decoder):
+    """Source: arXiv:2508.06471; Glm4MoeAttention and Glm4MoeTopkRouter of the reference."""
 
     reference: ClassVar[str] = "Glm4MoeForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (
@@ -56,23 +58,34 @@ class Glm4Moe(Sizes):
     qk_norm: Flag = hf("use_qk_norm", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_first(c))
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=131072)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
+    n_groups: ClassVar = setting("n_group", default=1)
+    n_active_groups: ClassVar = setting("topk_group", default=1)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_first(c)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "input_layernorm")
+        bias, qk_norm = c.attention_bias, c.qk_norm
+        x = x + attention(c, h, "self_attn.", bias=bias, o_bias=False, qk_norm=qk_norm, rotate=c.rotate)
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "moe":
+            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def rotate(c, x: Data) -> Data:
+        return partial_rope(x, c.d_rope, c.rope)
+
+    def choose(c, logits: Data) -> Data:
+        return choose_in_groups(c, logits, routing_bias(c, "mlp.gate.e_score_correction_bias"))
 
     def mtp(c, tokens: Data) -> Data:
-        return next_token_layers(c, tokens, lambda x: layer(c, "moe", x))
+        return next_token_layers(c, tokens, lambda x: c.layer(x, "moe"))
 
     def check(c) -> None:
         check_at_most(c, "d_rope", "d_head")
         check_experts_exist(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    mixture = (lambda h: corrected_mixture(c, h, "mlp.")) if kind == "moe" else None
-    return usual_layer(c, x, mixture, bias=c.attention_bias, o_bias=False, prepare=lambda q, k: prepare(c, q, k))
-
-
-def prepare(c: Any, q: Data, k: Data) -> tuple[Data, Data]:
-    if c.qk_norm:
-        q, k = norm(q, "self_attn.q_norm"), norm(k, "self_attn.k_norm")
-    return partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)

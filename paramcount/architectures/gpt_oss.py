@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data, activate, experts, fused, linear
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, hf
+from paramcount.flow import Data, activate, clip, experts, fused, linear, route, scale_by
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Words, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("sliding_attention", "full_attention")
+YARN = {
+    "rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
+    "original_max_position_embeddings": 4096,
+}  # fmt: skip
 
 
-class GptOss(Sizes):
-    """Source: arXiv:2508.10925, section 2."""
+class GptOss(Decoder):
+    """Source: arXiv:2508.10925, section 2; GptOssAttention and GptOssExperts of the reference."""
 
     reference: ClassVar[str] = "GptOssForCausalLM"
     float32_if_float16: ClassVar[tuple[str, ...]] = ("post_attention_layernorm", "input_layernorm", "norm")
@@ -35,34 +41,34 @@ class GptOss(Sizes):
     attention_bias: Flag = hf(absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(150_000, positions=131072, absent=YARN)
+    alpha: ClassVar = setting("swiglu_alpha", default=1.702)
+    limit: ClassVar = setting("swiglu_limit", default=7.0)
+
+    def kinds(c) -> list[tuple[str, int]]:
+        return [(kind, 1) for kind in c.layer_types]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        window = c.window if kind == "sliding_attention" else None
+        h = c.norm(x, "input_layernorm")
+        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, sinks=True, window=window)
+        return x + c.moe(c.norm(x, "post_attention_layernorm"))
+
+    def moe(c, x: Data) -> Data:
+        """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
+        logits = linear(x, "mlp.router", "router", c.n_routed_experts, bias=True)
+        scores = route(logits, c.n_active_experts, "softmax over chosen")
+        return experts(x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, c.expert, stacked=True)
+
+    def expert(c, x: Data) -> Data:
+        """gate · sigmoid(α · gate) · (up + 1), both limited; their columns alternate."""
+        halves, out = {"experts.gate": c.d_expert, "experts.up": c.d_expert}, {"experts.down": c.d_model}
+        names, stored = ("", "_bias"), {"bias": True, "transposed": True}
+        gate, up = fused(x, "gate_up_proj", halves, suffixes=names, groups=c.d_expert, **stored)
+        gate = activate(clip(gate, None, c.limit), "silu", alpha=c.alpha)
+        up = scale_by(clip(up, -c.limit, c.limit), 1.0, "plus 1", shift=1.0)
+        return fused(gate * up, "down_proj", out, suffixes=names, **stored)[0]
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    window = c.window if kind == "sliding_attention" else None
-    return usual_layer(c, x, lambda h: moe(c, h), bias=c.attention_bias, sinks=True, window=window)
-
-
-def moe(c: Any, x: Data) -> Data:
-    """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
-    scores = linear(x, "mlp.router", "router", c.n_routed_experts, bias=True)
-    return experts(
-        x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), stacked=True
-    )
-
-
-def expert(c: Any, x: Data) -> Data:
-    halves = {"experts.gate": c.d_expert, "experts.up": c.d_expert}
-    gate, up = fused(x, "gate_up_proj", halves, bias=True, transposed=True, suffixes=("", "_bias"))
-    return fused(
-        activate(gate, "silu") * up,
-        "down_proj",
-        {"experts.down": c.d_model},
-        bias=True,
-        transposed=True,
-        suffixes=("", "_bias"),
-    )[0]

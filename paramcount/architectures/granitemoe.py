@@ -1,24 +1,37 @@
-"""Granite 3 MoE and PowerMoE: a mixture of experts in every layer, all experts of a layer stored as one tensor."""
+"""Granite 3 MoE and PowerMoE: a mixture of experts in every layer, all experts of a layer stored as one tensor.
+
+Embeddings, residuals, attention scores and logits are multiplied by constants.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, linear
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, linear, route, scale_by
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.settings import get_setting
 from paramcount.parts.stacked import packed_mlp, stacked_experts
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import setting
 
-RELEASED = ("router.layer", "input_linear.weight", "output_linear.weight")
+RELEASED = ("router.layer", "input_linear.weight", "output_linear.weight")  # router, gate and up, down
+SHARED = ("shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight")
 
 
-class GraniteMoe(Sizes):
-    """Source: modeling_granitemoe.py of the reference."""
+def inverse_scaling(config: Mapping[str, Any], c: Any) -> float:
+    return float(1 / config.get("logits_scaling", 1.0))
+
+
+class GraniteMoe(Decoder):
+    """Source: GraniteMoeDecoderLayer of the reference, modeling_granitemoe.py."""
 
     reference: ClassVar[str] = "GraniteMoeForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    moe_names: ClassVar[tuple[str, str, str]] = RELEASED
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -32,40 +45,49 @@ class GraniteMoe(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    embedding_scale: ClassVar = setting("embedding_multiplier", default=1.0)
+    residual_scale: ClassVar = setting("residual_multiplier", default=1.0)
+    attention_scale: ClassVar = setting("attention_multiplier", default=1.0)
+    logits_scale: ClassVar = setting(default=inverse_scaling)
+
+    def embed(c, tokens: Data) -> Data:
+        return scale_by(Decoder.embed(c, tokens), c.embedding_scale)
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + scale_by(
+            attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale), c.residual_scale
+        )
+        return x + scale_by(c.feed_forward(c.norm(x, "post_attention_layernorm")), c.residual_scale)
+
+    def feed_forward(c, x: Data) -> Data:
+        return moe(c, x, c.moe_names)
+
+    def head(c, x: Data) -> Data:
+        return scale_by(Decoder.head(c, x), c.logits_scale)
 
 
 class GraniteMoeShared(GraniteMoe):
     """Beside the routed experts one of a width of its own that every token visits.
 
-    Source: modeling_granitemoeshared.py of the reference.
+    Source: GraniteMoeSharedDecoderLayer of the reference, modeling_granitemoeshared.py.
     """
 
     reference: ClassVar[str] = "GraniteMoeSharedForCausalLM"
 
     d_shared_expert: Natural = hf("shared_intermediate_size", absent=0)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, shared_layer)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: moe(c, h, RELEASED), bias=c.attention_bias)
-
-
-def shared_layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: shared_moe(c, h, RELEASED), bias=c.attention_bias)
+    def feed_forward(c, x: Data) -> Data:
+        return shared_moe(c, x, c.moe_names)
 
 
 def moe(c: Any, x: Data, names: tuple[str, str, str]) -> Data:
     """`names`: of the router, of gate and up, of down."""
-    scores = linear(x, "block_sparse_moe." + names[0], "router", c.n_routed_experts)
+    logits = linear(x, "block_sparse_moe." + names[0], "router", c.n_routed_experts)
+    scores = route(logits, c.n_active_experts, "softmax over chosen")
     return stacked_experts(c, x, scores, "block_sparse_moe.", names[1:])
 
 
 def shared_moe(c: Any, x: Data, names: tuple[str, str, str]) -> Data:
-    shared = packed_mlp(
-        x, "shared_experts", c.d_shared_expert, ("shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight")
-    )
-    return moe(c, x, names) + shared
+    activation = get_setting(c, "activation")
+    return moe(c, x, names) + packed_mlp(x, "shared_experts", c.d_shared_expert, SHARED, activation=activation)

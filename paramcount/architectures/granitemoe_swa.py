@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.granitemoe import GraniteMoeShared, shared_moe
+from paramcount.architectures.granitemoe import GraniteMoeShared
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, Rope, rope, scale_by
+from paramcount.parts.attentions import attention
 from paramcount.sizes import ABSENT, Indices, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.rules import check_layer_indices, check_layer_types
+from paramcount.sizes.setting_fields import setting
 
 KINDS = ("full_attention", "sliding_attention", "attention")  # the last is the older word for the first
 NAMES = (
@@ -38,27 +39,34 @@ def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int,
 
 
 class GraniteMoeSWA(GraniteMoeShared):
-    """Source: modeling_granitemoe_swa.py of the reference."""
+    """Source: GraniteMoeSWAAttention and GraniteMoeSWADecoderLayer of the reference, modeling_granitemoe_swa.py."""
 
     reference: ClassVar[str] = "GraniteMoeSWAForCausalLM"
+    moe_names: ClassVar[tuple[str, str, str]] = NAMES
 
     layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[i % 4 > 0] for i in per_layer(c)), null=ABSENT)
     unrotated_layers: Indices = derived(without_positions)
     window: Positive = hf(absent=128)
 
-    def forward(c, tokens: Data) -> Data:
+    bases: ClassVar = setting("layer_rope_theta", default=None)
+
+    def kinds(c) -> list[tuple[tuple[str, float | bool], int]]:
+        """((attention, base of rotation), 1) per layer; the base is True if it is the usual one, False without rotation."""
+        bases = c.bases if isinstance(c.bases, (list, tuple)) and isinstance(c.rope, Rope) else ()
+        own = {i: base for i, base in enumerate(bases) if base and base != c.rope.base}
         unrotated = set(c.unrotated_layers)
-        return decoder(c, tokens, layer, [((kind, i not in unrotated), 1) for i, kind in enumerate(c.layer_types)])
+        return [((word, own.get(i, i not in unrotated)), 1) for i, word in enumerate(c.layer_types)]
+
+    def layer(c, x: Data, kind: tuple[str, float | bool]) -> Data:  # type: ignore[override]
+        word, base = kind
+        a = attention(
+            c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, sinks=True, scale=c.attention_scale,
+            rotate=bool(base) and (lambda y: rope(y, c.rope if base is True else c.rope._replace(base=base))),
+            window=c.window if word == "sliding_attention" else None,
+        )  # fmt: skip
+        x = x + scale_by(a, c.residual_scale)
+        return x + scale_by(c.feed_forward(c.norm(x, "post_attention_layernorm")), c.residual_scale)
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         check_layer_indices(c, "unrotated_layers", "n_layers")
-
-
-def layer(c: Any, kind: tuple[str, bool], x: Data) -> Data:
-    word, rotated = kind
-    as_they_are = None if rotated else lambda q, k: (q, k)
-    window = c.window if word == "sliding_attention" else None
-    return usual_layer(
-        c, x, lambda h: shared_moe(c, h, NAMES), bias=c.attention_bias, sinks=True, window=window, prepare=as_they_are
-    )

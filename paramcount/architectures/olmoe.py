@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.attentions import wide_qk_norm
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, route
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Olmoe(Sizes):
-    """Source: arXiv:2409.02060, section 2."""
+class Olmoe(Decoder):
+    """Source: arXiv:2409.02060, section 2; OlmoeAttention of the reference."""
 
     reference: ClassVar[str] = "OlmoeForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
@@ -32,12 +33,18 @@ class Olmoe(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=4096)
+    clip_qkv: ClassVar = setting("clip_qkv", default=None)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm="wide", clip_qkv=c.clip_qkv)
+        return x + mixture(c, c.norm(x, "post_attention_layernorm"), "mlp.", choose=c.choose)
+
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
 
     def check(c) -> None:
         check_heads_fill(c)  # the norm of the queries is as wide as d_model
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: mixture(c, h, "mlp."), bias=c.attention_bias, prepare=wide_qk_norm)

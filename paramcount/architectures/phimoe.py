@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, Rope, layer_norm, route
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import make_rope, setting
 
 
 def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -20,7 +23,19 @@ def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return 2 if c["n_routed_experts"] > 1 else 1
 
 
-class Phimoe(Sizes):
+def scaled_rope(config: Mapping[str, Any], c: Any) -> Rope:
+    """Rotary positions whose magnitude is stated, not derived. Source: PhimoeRotaryEmbedding of the reference."""
+    parameters = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    base = parameters.get("rope_theta", config.get("rope_theta", 1_000_000.0))
+    kind = parameters.get("rope_type", parameters.get("type", "default"))
+    if kind == "default":
+        return Rope(base)
+    if parameters["short_mscale"] != parameters["long_mscale"]:
+        raise ValueError("differs with the length of the text")
+    return make_rope(kind, base, {**parameters, "attention_factor": parameters["long_mscale"]}, config, 131072)
+
+
+class Phimoe(Decoder):
     """Source: arXiv:2404.14219, section 2; routing arXiv:2409.12136. In the released files w1 is the gate, w3 up and w2
     down.
     """
@@ -43,16 +58,20 @@ class Phimoe(Sizes):
     lm_head_bias: Flag = hf("lm_head_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, norm_bias=True, head_bias=c.lm_head_bias)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = setting(default=scaled_rope)
+    tolerance: ClassVar = setting("router_jitter_noise", default=0.01)
 
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, window=c.window)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c,
-        x,
-        lambda h: mixture(c, h, "block_sparse_moe.", names=("w1", "w3", "w2")),
-        bias=c.attention_bias,
-        norm_bias=True,
-        window=c.window,
-    )
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "sparse mixer", tolerance=c.tolerance)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, "model.embed_tokens.weight", bias=c.lm_head_bias)

@@ -6,21 +6,24 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, activate, linear, scale
-from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
+from paramcount.flow import Data, Size, activate, linear, route, scale
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.parts.settings import get_setting
 from paramcount.sizes import (
     Condition,
     Flag,
     Indices,
     Positive,
-    Sizes,
     d_model_per_head,
     derived,
     hf,
     scattered_dense_layers,
 )
 from paramcount.sizes.conditions import attention_words, padding_in_table
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def window_is_given(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -28,8 +31,8 @@ def window_is_given(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError("= null beside use_sliding_window", where="sliding_window", expected="an integer")
 
 
-class Qwen2MoE(Sizes):
-    """Source: arXiv:2407.10671, section 2.2.2. `d_shared_expert` is a width of its own, not a number of experts."""
+class Qwen2MoE(Decoder):
+    """Source: arXiv:2407.10671, section 2.2.2; Qwen2MoeDecoderLayer of the reference. `d_shared_expert` is a width of its own, not a number of experts."""
 
     reference: ClassVar[str] = "Qwen2MoeForCausalLM"
     linear_routers: ClassVar[tuple[str, ...]] = (".shared_expert_gate.weight",)
@@ -55,15 +58,25 @@ class Qwen2MoE(Sizes):
     qkv_bias: Flag = hf(absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
+    rope: ClassVar = rotary(positions=32768)
 
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_or_moe(c.dense_layers, c.n_layers)
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, (lambda h: moe(c, h)) if kind == "moe" else None, bias=c.qkv_bias, o_bias=False)
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.qkv_bias, o_bias=False)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + (moe(c, h) if kind == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation))
 
 
 def moe(c: Any, x: Data) -> Data:
-    shared = gated_mlp(x, "mlp.shared_expert.", "shared_experts", c.d_shared_expert)
+    """Routed experts, and one that every token visits, behind a gate."""
+
+    def choose(logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax", normalise=get_setting(c, "norm_topk_prob"))
+
+    activation = get_setting(c, "activation")
+    shared = gated_mlp(x, "mlp.shared_expert.", "shared_experts", c.d_shared_expert, activation=activation)
     gate = activate(linear(x, "mlp.shared_expert_gate", "router", 1), "sigmoid")
-    return mixture(c, x, "mlp.") + scale(shared, gate)
+    return mixture(c, x, "mlp.", choose=choose) + scale(shared, gate)

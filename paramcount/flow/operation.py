@@ -47,6 +47,9 @@ class Unknown:
     def __hash__(self) -> int:
         return hash(Unknown)
 
+    def __neg__(self) -> Unknown:
+        return self
+
 
 def is_known(*values: object) -> bool:
     return not any(isinstance(value, Unknown) for value in values)

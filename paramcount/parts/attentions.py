@@ -5,7 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from paramcount.flow import Data, Rope, Size, Unknown, Weight, activate, attend, fused, join, linear, norm, rope, split
+from paramcount.flow import (
+    Data,
+    Rope,
+    Size,
+    Unknown,
+    Weight,
+    activate,
+    attend,
+    clip,
+    fused,
+    join,
+    linear,
+    norm,
+    rms_norm,
+    rope,
+    split,
+)  # fmt: skip
 from paramcount.parts.settings import get_setting, normalise
 
 
@@ -24,7 +40,8 @@ def attention(
     *,
     bias: bool = False,
     o_bias: bool | None = None,
-    qk_norm: bool = False,
+    qk_norm: bool | Literal["wide"] = False,
+    clip_qkv: float | Unknown | None = None,
     sinks: bool | str = False,
     window: Size | None = None,
     keeps_all: bool = False,
@@ -34,7 +51,7 @@ def attention(
     d_v: Size | None = None,
     o_name: str = "o_proj",
     cached: bool = True,
-    rotate: Callable[[Data], Data] | None = None,
+    rotate: Callable[[Data], Data] | bool = True,
     scale: float | Unknown | None = None,
     soft_cap: float | Unknown | None = None,
     chunk: Size | None = None,
@@ -45,7 +62,8 @@ def attention(
     nothing). `prepare`: what q and k go through before they meet, where that is not the usual norms and rotation.
     `gate`: x and the attended values to the gated ones. `d_v`: width of a value head that is not d_head. `cached`:
     whether later tokens look back on keys and values. `keeps_all`: also on those out of the `window`, which are masked.
-    `o_name`: of the last matrix. `sinks`: whether there are any, or their name.
+    `o_name`: of the last matrix. `sinks`: whether there are any, or their name. `qk_norm`: of every head, or one over all
+    heads ("wide"). `clip_qkv`: the limit of the magnitude of q, k and v. `rotate`: whether, or how.
     """
     source = x if memory is None else memory
     n_kv_heads = getattr(c, "n_kv_heads", c.n_heads)  # a config without it has as many as heads
@@ -55,11 +73,15 @@ def attention(
     if prepare:
         q, k = prepare(q, k)
     else:
-        if qk_norm:
+        if qk_norm == "wide":
+            q, k = wide_norm(q, prefix + "q_norm", c.norm_eps), wide_norm(k, prefix + "k_norm", c.norm_eps)
+        elif qk_norm:
             q, k = normalise(c, q, prefix + "q_norm"), normalise(c, k, prefix + "k_norm")
-        if memory is None:
-            rotate = rotate or (lambda y: rope(y, get_setting(c, "rope")))
-            q, k = rotate(q), rotate(k)
+        if isinstance(clip_qkv, (int, float)):
+            q, k, v = (clip(y, -clip_qkv, clip_qkv) for y in (q, k, v))
+        if rotate and memory is None:
+            turn = rotate if callable(rotate) else lambda y: rope(y, get_setting(c, "rope"))
+            q, k = turn(q), turn(k)
     sink = Weight(prefix + (sinks if isinstance(sinks, str) else "sinks"), "other", (c.n_heads,)) if sinks else None
     a = attend(
         q, k, v, window=window, cached=None if cached else (), sinks=sink, keeps_all=keeps_all, scale=scale,
@@ -119,9 +141,9 @@ def partial_rope(
     return join(rope(turned, settings, pairing), kept)
 
 
-def wide_norm(x: Data, name: str) -> Data:
-    """One norm over all heads together."""
-    return norm(x, name, wide=True)
+def wide_norm(x: Data, name: str, eps: float | Unknown | None = None) -> Data:
+    """One RMS norm over all heads together."""
+    return norm(x, name, wide=True) if eps is None else rms_norm(x, name, eps, wide=True)
 
 
 def wide_qk_norm(q: Data, k: Data) -> tuple[Data, Data]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paramcount.flow import Data, Size, Unknown, Weight, activate, elementwise, experts, fused, linear
+from paramcount.flow import Data, Size, Unknown, Weight, activate, elementwise, experts, fused, linear, route
 from paramcount.parts.settings import get_setting
 
 ACTIVATION = Unknown("activation")
@@ -122,6 +122,17 @@ def routing_bias(c: Any, name: str, *, role: str = "buffer") -> Weight:
     Source: arXiv:2412.19437, section 2.1.2.
     """
     return Weight(name, "router", (c.n_routed_experts,), role=role)
+
+
+def choose_in_groups(c: Any, logits: Data, bias: Weight | None) -> Data:
+    """DeepSeek-V3's routing rule, with n_active_experts and the settings norm_topk_prob, routed_scale, n_groups and
+    n_active_groups of c.
+
+    Source: arXiv:2412.19437, section 2.1.2.
+    """
+    groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2"}
+    rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
+    return route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
 
 
 def correction(c: Any, name: str, *, role: str = "buffer") -> Choose:

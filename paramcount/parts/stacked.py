@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from paramcount.flow import Data, Size, activate, experts, fused
+from paramcount.flow import Data, Size, Unknown, activate, experts, fused
+from paramcount.parts.feed_forward import ACTIVATION
+from paramcount.parts.settings import get_setting
 
 PACKED = ("gate_up_proj", "down_proj")
 
 
 def packed_mlp(
-    x: Data, component: str, d_ff: Size, names: tuple[str, str] = PACKED, *, transposed: bool = False
+    x: Data,
+    component: str,
+    d_ff: Size,
+    names: tuple[str, str] = PACKED,
+    *,
+    activation: str | Unknown = ACTIVATION,
+    transposed: bool = False,
 ) -> Data:
     """A gated MLP of two tensors. `names`: of gate and up, of down, whole. `transposed`: stored [in, out]."""
-    gate, up = fused(
-        x, names[0], {component + ".gate": d_ff, component + ".up": d_ff}, transposed=transposed, suffixes=("", "")
-    )
-    return fused(
-        activate(gate, "silu") * up,
-        names[1],
-        {component + ".down": x.shape[-1]},
-        transposed=transposed,
-        suffixes=("", ""),
-    )[0]
+    halves = {component + ".gate": d_ff, component + ".up": d_ff}
+    gate, up = fused(x, names[0], halves, transposed=transposed, suffixes=("", ""))
+    h, out = activate(gate, activation) * up, {component + ".down": x.shape[-1]}
+    return fused(h, names[1], out, transposed=transposed, suffixes=("", ""))[0]
 
 
 def stacked_experts(
@@ -34,10 +36,15 @@ def stacked_experts(
     *,
     transposed: bool = False,
     at_least: Size | None = None,
+    weighted: Literal["output", "input"] = "output",
 ) -> Data:
     """x through the experts that the scores choose, with n_routed_experts, n_active_experts and d_expert of c."""
+    activation = get_setting(c, "activation")
 
     def expert(x: Data) -> Data:
-        return packed_mlp(x, "experts", c.d_expert, names, transposed=transposed)
+        return packed_mlp(x, "experts", c.d_expert, names, activation=activation, transposed=transposed)
 
-    return experts(x, scores, prefix, c.n_routed_experts, c.n_active_experts, expert, stacked=True, at_least=at_least)
+    return experts(
+        x, scores, prefix, c.n_routed_experts, c.n_active_experts, expert, stacked=True, at_least=at_least,
+        weighted=weighted,
+    )  # fmt: skip

@@ -60,15 +60,22 @@ def list_settings(architecture: type) -> dict[str, Setting]:
     return found
 
 
-def rotary(base: float = 10_000.0, positions: int = 2048, kind: str = "default", block: str = "") -> Any:
+def rotary(
+    base: float = 10_000.0,
+    positions: int = 2048,
+    kind: str = "default",
+    block: str = "",
+    absent: Mapping[str, Any] | None = None,
+) -> Any:
     """The setting of rotary positions. `base`, `positions`: the reference's defaults of rope_theta and
-    max_position_embeddings. `block`: the layer type whose part of rope_parameters is read.
+    max_position_embeddings. `block`: the layer type whose part of rope_parameters is read. `absent`: the default of
+    rope_parameters.
 
     Source: modeling_rope_utils.py of the reference.
     """
 
     def read(config: Config, sizes: Any) -> Rope:
-        parameters = config.get("rope_parameters") or config.get("rope_scaling") or {}
+        parameters = config.get("rope_parameters") or config.get("rope_scaling") or absent or {}
         if block and block in parameters:
             parameters = parameters[block]
         given = parameters.get("rope_type", parameters.get("type", kind))

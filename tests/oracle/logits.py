@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import warnings
@@ -60,8 +61,14 @@ def save_weights(model: Any) -> dict[str, Any]:
 
 
 def strip_prefix(weights: Mapping[str, Any], declared: set[str], prefix: str) -> dict[str, Any]:
-    """The weights under declared names: some checkpoints have the name of the base model in front."""
-    return {name if name in declared else name.removeprefix(prefix + "."): array for name, array in weights.items()}
+    """The weights under declared names: some checkpoints have the name of the base model in front.
+
+    `declared`: the names with # for every number.
+    """
+    return {
+        name if re.sub(r"\d+", "#", name) in declared else name.removeprefix(prefix + "."): array
+        for name, array in weights.items()
+    }
 
 
 def make_inputs(sizes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -91,14 +98,7 @@ def compare_logits(document: dict[str, Any], cls_name: str) -> Difference:
     sizes = loaded.settled_sizes
     from paramcount.counting.tensors import list_tensors
 
-    declared = {
-        tensor.name.replace("{layer}", str(i)).replace("{expert}", str(j))
-        for tensor in list_tensors(sizes)
-        for i in range(99)
-        for j in range(9)
-        if i == 0 or "{layer}" in tensor.name
-        if j == 0 or "{expert}" in tensor.name
-    }
+    declared = {re.sub(r"\d+|{\w+}", "#", tensor.name) for tensor in list_tensors(sizes)}
     weights = strip_prefix(save_weights(model), declared, model.base_model_prefix)
     ids = passes.make_token_ids(TOKENS, 1)
     given, inputs = make_inputs(sizes)

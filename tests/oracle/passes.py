@@ -72,6 +72,55 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "deepseek_v3": {**LATENT, "num_nextn_predict_layers": 1},
     "mistral": SLIDING,
     "mixtral": {**SLIDING, "num_local_experts": 8, "num_experts_per_tok": 3},
+    "gpt_oss, narrow": {
+        **SLIDING, "num_local_experts": 8, "num_experts_per_tok": 2, "attention_bias": False, "swiglu_alpha": 0.7,
+        "swiglu_limit": 0.4, "rms_norm_eps": 1e-3, "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+    },
+    "qwen2_moe, normalised": {
+        **MOE, "shared_expert_intermediate_size": 18, "decoder_sparse_step": 2, "norm_topk_prob": True,
+        "qkv_bias": False, "rms_norm_eps": 1e-3, "rope_theta": 700.0, "hidden_act": "gelu",
+    },
+    "olmoe": {**NO_WIDTH, "num_experts": 8, "num_experts_per_tok": 3},
+    "olmoe, clipped": {
+        **NO_WIDTH, "num_experts": 8, "num_experts_per_tok": 3, "clip_qkv": 0.5, "norm_topk_prob": True,
+        "attention_bias": True, "rope_theta": 300.0,
+    },
+    "glm4_moe": {
+        **USUAL, "moe_intermediate_size": 14, "n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 2,
+        "first_k_dense_replace": 1, "partial_rotary_factor": 0.4, "use_qk_norm": True, "attention_bias": True,
+        "num_nextn_predict_layers": 1,
+    },
+    "glm4_moe, grouped": {
+        **USUAL, "moe_intermediate_size": 14, "n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 1,
+        "first_k_dense_replace": 0, "head_dim": 12, "n_group": 4, "topk_group": 2, "norm_topk_prob": False,
+        "routed_scaling_factor": 1.7, "num_nextn_predict_layers": 0,
+    },
+    "phimoe": {**NO_WIDTH, "num_local_experts": 8, "router_jitter_noise": 0.3, "lm_head_bias": True},
+    "phimoe, windowed": {
+        **NO_WIDTH, "num_local_experts": 6, "attention_bias": True, "sliding_window": 4, "rms_norm_eps": 1e-2,
+        "router_jitter_noise": 0.05,
+    },
+    "dbrx": {
+        "vocab_size": 96, "d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 64,
+        "attn_config": {"kv_n_heads": 2, "clip_qkv": 0.4, "rope_theta": 700.0},
+        "ffn_config": {
+            "hidden_size": 32, "ffn_hidden_size": 14, "moe_num_experts": 8, "moe_top_k": 3,
+            "ffn_act_fn": {"name": "gelu"}, "moe_normalize_expert_weights": None,
+        },
+    },
+    "granitemoe": {
+        **NO_WIDTH, "num_local_experts": 8, "num_experts_per_tok": 3, "embedding_multiplier": 3.0,
+        "residual_multiplier": 0.3, "attention_multiplier": 0.2, "logits_scaling": 5.0,
+    },
+    "granitemoeshared": {
+        **NO_WIDTH, "num_local_experts": 8, "num_experts_per_tok": 3, "shared_intermediate_size": 18,
+        "residual_multiplier": 0.6, "hidden_act": "gelu", "rms_norm_eps": 1e-3,
+    },
+    "granitemoe_swa": {
+        **NO_WIDTH, "num_hidden_layers": 4, "num_local_experts": 8, "num_experts_per_tok": 3,
+        "shared_intermediate_size": 18, "sliding_window": 5, "layer_rope_theta": [0, 500.0, 10000.0, 10000.0],
+        "attention_multiplier": 0.3,
+    },
     "gpt_oss": {
         **SLIDING,
         "num_local_experts": 8,

@@ -185,7 +185,7 @@ class Activation(Operation):
     """A function of each element, by its name in config.json."""
 
     function: str | Unknown
-    alpha: float = 1.0  # x · sigmoid(alpha · x), if the function is "silu"
+    alpha: float | Unknown = 1.0  # x · sigmoid(alpha · x), if the function is "silu"
 
     @property
     def label(self) -> str:
@@ -195,7 +195,7 @@ class Activation(Operation):
         if not isinstance(self.function, str):
             return ""
         text = FUNCTIONS[self.function][0] if self.function in FUNCTIONS else self.function
-        return text if self.alpha == 1 else f"{text}, α = {self.alpha:g}"
+        return text if not is_known(self.alpha) or self.alpha == 1 else f"{text}, α = {self.alpha:g}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -203,12 +203,13 @@ class Activation(Operation):
         if name not in FUNCTIONS:
             raise ParamcountError(f"the activation {name} is not described")
         with np.errstate(over="ignore"):
-            if self.alpha != 1:
-                return (x * sigmoid(np.float32(self.alpha) * x)).astype(np.float32)
+            alpha = require(self.alpha)
+            if alpha != 1:
+                return (x * sigmoid(np.float32(alpha) * x)).astype(np.float32)
             return FUNCTIONS[name][1](x).astype(np.float32)
 
 
-def activate(x: Data, function: str | Unknown, *, alpha: float = 1.0) -> Data:
+def activate(x: Data, function: str | Unknown, *, alpha: float | Unknown = 1.0) -> Data:
     return Data(Activation(function, alpha), (x,), x.shape)
 
 

@@ -30,7 +30,7 @@ class Route(Operation):
 
     name: ClassVar[str] = "route"
     n_active: Size
-    scoring: Literal["softmax", "sigmoid", "softmax over chosen"] | Unknown
+    scoring: Literal["softmax", "sigmoid", "softmax over chosen", "sparse mixer"] | Unknown
     normalise: bool | Unknown = False  # weights of the chosen sum to 1
     factor: float | Unknown = 1.0  # times the weights
     n_groups: int | Unknown = 1  # experts are chosen from the best groups only
@@ -39,10 +39,13 @@ class Route(Operation):
     has_bias: bool = False  # the choice sees scores + bias, the weights do not
     least_sum: float = 0.0  # added to the sum that weights are divided by
     capacity: int | Unknown | None = None  # tokens of a text that an expert takes at most, the first ones
+    tolerance: float | Unknown = 0.0  # sparse mixer: which logits are near enough to the largest, half of the share
 
     def describe(self) -> str:
         if not isinstance(self.scoring, str):
             return "router weights"
+        if self.scoring == "sparse mixer":
+            return f"sparse mixer, top {self.n_active}"
         text = "softmax" if self.scoring != "sigmoid" else "sigmoid"
         chosen = (
             f" over the {self.n_active} chosen" if self.scoring == "softmax over chosen" else f", top {self.n_active}"
@@ -55,6 +58,8 @@ class Route(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (logits,) = inputs
         scoring, n_active = require(self.scoring), int(self.n_active)
+        if scoring == "sparse mixer":
+            return self.mix(logits, n_active, run)
         scores = softmax(logits) if scoring == "softmax" else sigmoid(logits) if scoring == "sigmoid" else logits
         merit = scores + weights[0] if self.has_bias else scores
         n_groups = int(require(self.n_groups))
@@ -62,7 +67,7 @@ class Route(Operation):
             grouped = merit.reshape(len(merit), n_groups, -1)
             best = np.sort(grouped, axis=-1)[..., -2:].sum(-1) if self.group_score == "top 2" else grouped.max(-1)
             allowed = np.repeat(choose_largest(best, int(require(self.n_active_groups))), grouped.shape[-1], axis=-1)
-            merit = np.where(allowed, merit, -np.inf if self.group_score == "max" else 0)
+            merit = np.where(allowed, merit, -np.inf)
         chosen = choose_largest(merit, n_active)
         if self.capacity is not None:
             chosen &= chosen.cumsum(axis=0) <= require(self.capacity)
@@ -75,6 +80,20 @@ class Route(Operation):
         if run.watch is not None:
             run.watch["experts"] = y
         return y
+
+    def mix(self, logits: Array, n_active: int, run: Pass) -> Array:
+        """Each choice is weighted by a softmax over the logits near it. Source: arXiv:2409.12136; `sparsemixer` of the
+        reference, modeling_phimoe.py."""
+        y, rest = np.zeros_like(logits), logits
+        for _ in range(n_active):
+            best = choose_largest(rest, 1)
+            most = rest.max(-1, keepdims=True)
+            near = (most - logits) / np.maximum(np.abs(logits), most) <= 2 * require(self.tolerance)
+            y = np.where(best, softmax(np.where(near, rest, -np.inf)), y)
+            rest = np.where(best, -np.inf, rest)
+        if run.watch is not None:
+            run.watch["experts"] = y
+        return np.asarray(y, np.float32)
 
 
 def route(
