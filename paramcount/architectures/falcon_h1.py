@@ -62,7 +62,7 @@ class FalconH1(Decoder):
     mlp_multipliers: ClassVar = setting("mlp_multipliers", default=[1.0] * 2)  # of gate and output
 
     def embed(c, tokens: Data) -> Data:
-        return scale_by(super().embed(tokens), c.embedding_multiplier)
+        return scale_by(Decoder.embed(c, tokens), c.embedding_multiplier)
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
@@ -101,7 +101,7 @@ class FalconH1(Decoder):
         return scale_by(linear(gated, prefix + "down_proj", "mlp.down", c.d_model, bias=c.mlp_bias), of_output)
 
     def head(c, x: Data) -> Data:
-        return scale_by(super().head(x), c.lm_head_multiplier)
+        return scale_by(Decoder.head(c, x), c.lm_head_multiplier)
 
 
 def each_of(values: Any, n: int) -> list[Any]:
