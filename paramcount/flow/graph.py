@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
@@ -69,7 +68,6 @@ class Body(NamedTuple):
     out: Data
 
 
-@dataclass(frozen=True, slots=True)
 class Undescribed(Operation):
     """A step of which only the shapes are declared."""
 
@@ -86,7 +84,6 @@ class Undescribed(Operation):
         return self.states
 
 
-@dataclass(frozen=True, slots=True)
 class Add(Operation):
     name: ClassVar[str] = "add"
 
@@ -94,7 +91,6 @@ class Add(Operation):
         return inputs[0] + inputs[1]
 
 
-@dataclass(frozen=True, slots=True)
 class Multiply(Operation):
     name: ClassVar[str] = "multiply"
 

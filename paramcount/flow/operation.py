@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, dataclass_transform
 
 from paramcount.errors import ParamcountError
 
@@ -76,15 +76,29 @@ class Pass(Protocol):
     watch: dict[str, Array] | None  # intermediate values by name, if somebody watches
 
 
+@dataclass_transform(frozen_default=True)
 class Operation:
     """One kind of step of a forward pass. The fields of a subclass are its parameters.
 
     Shapes and weights are those of the `Data` that it returns; the function beside each class builds both.
     """
 
-    __slots__ = ()
+    fields: ClassVar[tuple[str, ...]] = ()  # names of its parameters
+    required: ClassVar[frozenset[str]] = frozenset()  # those without a default
     name: ClassVar[str] = ""  # in traces and drawings
     runs: ClassVar[bool] = True  # whether `compute` exists
+
+    def __init_subclass__(cls) -> None:
+        own = (name for name, kind in cls.__annotations__.items() if not str(kind).startswith("ClassVar"))
+        cls.fields = (*cls.fields, *own)
+        cls.required = frozenset(name for name in cls.fields if not hasattr(cls, name))
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        # Not a dataclass: generating the methods of all operations would take a tenth of the time of a count.
+        named.update(zip(self.fields, values, strict=False))
+        if not self.required <= named.keys() <= set(self.fields) or len(values) > len(self.fields):
+            raise TypeError(f"{type(self).__name__} takes {', '.join(self.fields)}")
+        self.__dict__.update(named)
 
     @property
     def label(self) -> str:

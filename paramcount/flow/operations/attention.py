@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log, pi, sqrt
 from typing import ClassVar, Literal, NamedTuple
 
@@ -69,7 +68,6 @@ class Rope(NamedTuple):
         raise ParamcountError(f"rotary positions of kind {self.kind} are not described")
 
 
-@dataclass(frozen=True, slots=True)
 class Rotary(Operation):
     """Rotates pairs of values by angles that grow with the position. Source: arXiv:2104.09864."""
 
@@ -106,7 +104,6 @@ def rope(
     return Data(Rotary(settings, pairing), (x,), x.shape)
 
 
-@dataclass(frozen=True, slots=True)
 class Sinusoids(Operation):
     """A fixed vector per position: sines and cosines of angles that grow with it.
 
@@ -148,7 +145,6 @@ def sinusoids(
     return Data(Sinusoids(pairing, slowest, offset), (x,), x.shape)
 
 
-@dataclass(frozen=True, slots=True)
 class Alibi(Operation):
     """A bias on the attention scores, proportional to the distance: [n, m, heads]. Source: arXiv:2108.12409 §3."""
 
@@ -170,7 +166,6 @@ def alibi(q: Data, heads: Size) -> Data:
     return Data(Alibi(), (q,), ("tokens", "tokens", heads))
 
 
-@dataclass(frozen=True, slots=True)
 class Distances(Operation):
     """The bucket of each query's distance to each key, [n, m]: exact if near, on a log scale if far, then one for all.
 
@@ -207,7 +202,6 @@ def bucket_distances(x: Data, n_buckets: Size, farthest: int | Unknown, *, causa
     return Data(Distances(n_buckets, farthest, causal), (x,), (x.shape[0], x.shape[0]))
 
 
-@dataclass(frozen=True, slots=True)
 class Attention(Operation):
     """softmax(scale · QKᵀ + biases) · V over heads; a trace shows its matrix products one by one.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import pi, sqrt
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +11,6 @@ from paramcount.flow.graph import Data, Size, Weight, last_size
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
 
 
-@dataclass(frozen=True, slots=True)
 class ScaleRows(Operation):
     """x times one value per token, for example by a shared expert's gate."""
 
@@ -32,7 +30,6 @@ def scale(x: Data, by: Data) -> Data:
     return Data(ScaleRows(), (x, by), x.shape)
 
 
-@dataclass(frozen=True, slots=True)
 class Scale(Operation):
     """x times a constant, plus a constant."""
 
@@ -63,7 +60,6 @@ def scale_by(x: Data, factor: float | Unknown, text: str = "times a number", *, 
     )
 
 
-@dataclass(frozen=True, slots=True)
 class ScaleByRoot(Operation):
     """x times the square root of a size, or one over it."""
 
@@ -84,7 +80,6 @@ def scale_by_root(x: Data, size: Size, text: str = "times √d_model", *, invers
     return Data(ScaleByRoot(size, inverse, text), (x,), x.shape)
 
 
-@dataclass(frozen=True, slots=True)
 class Clip(Operation):
     """x limited to an interval; None has no limit."""
 
@@ -105,7 +100,6 @@ def clip(x: Data, least: Any, most: Any) -> Data:
     return Data(Clip(least, most), (x,), x.shape)
 
 
-@dataclass(frozen=True, slots=True)
 class SoftCap(Operation):
     """cap · tanh(x / cap), a smooth limit on the magnitude."""
 
@@ -180,7 +174,6 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Array], Array]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class Activation(Operation):
     """A function of each element, by its name in config.json."""
 
@@ -216,7 +209,6 @@ def activate(x: Data, function: str | Unknown, *, alpha: float | Unknown = 1.0) 
 # ---- norms
 
 
-@dataclass(frozen=True, slots=True)
 class Norm(Operation):
     """Values divided by their root mean square (after subtracting their mean: layer norm), times a learned vector."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from paramcount.errors import ParamcountError
@@ -12,7 +11,6 @@ from paramcount.flow.operation import Array, Operation, Pass, Shape, np
 from paramcount.flow.operations.shapes import Split
 
 
-@dataclass(frozen=True, slots=True)
 class Lookup(Operation):
     """Rows of a table [rows, size] by an index per token."""
 
@@ -49,7 +47,6 @@ def lookup(
     return Data(Lookup(index, offset), (x,), (*x.shape, width), (weight,))
 
 
-@dataclass(frozen=True, slots=True)
 class Linear(Operation):
     """x · W + b over all axes but the first. W is stored [out, in], or [in, out] if `transposed`."""
 
@@ -118,7 +115,6 @@ def fused(
     )
 
 
-@dataclass(frozen=True, slots=True)
 class AddVector(Operation):
     """x plus a learned vector, or a learned value per head."""
 
@@ -132,7 +128,6 @@ def add_vector(x: Data, name: str, component: str, *shape: Size, role: str = "pa
     return Data(AddVector(), (x,), x.shape, (Weight(name, component, shape, role=role),))
 
 
-@dataclass(frozen=True, slots=True)
 class MultiplyVector(Operation):
     """x times a learned vector or scalar."""
 

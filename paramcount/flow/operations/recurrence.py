@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar
 
@@ -13,7 +12,6 @@ from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is
 from paramcount.flow.operations.elementwise import sigmoid, softplus
 
 
-@dataclass(frozen=True, slots=True)
 class Convolve(Operation):
     """Each channel over the last d_conv tokens, stored [channels, 1, d_conv].
 
@@ -53,7 +51,6 @@ def convolve(x: Data, name: str, d_conv: Size, *, bias: bool = True, component: 
     return Data(Convolve(channels, d_conv), (x,), x.shape, weights)
 
 
-@dataclass(frozen=True, slots=True)
 class SelectiveScan(Operation):
     """Mamba 1: a state [channels, d_state] per token, h = exp(dt·A)·h + dt·B·u, y = C·h + D·u, dt = softplus(step).
 
@@ -81,7 +78,6 @@ class SelectiveScan(Operation):
         return y + u * d
 
 
-@dataclass(frozen=True, slots=True)
 class StateSpaceDual(Operation):
     """Mamba 2: a state [heads, d_head, d_state] per token with one decay per head; groups of heads share B and C.
 
@@ -117,7 +113,6 @@ class StateSpaceDual(Operation):
         return np.asarray((y + u * d[:, None]).reshape(len(u), *shape[1:]))
 
 
-@dataclass(frozen=True, slots=True)
 class DeltaRule(Operation):
     """A state S [heads, d_k, d_v]: S = exp(g)·S, then S += β·k·(v − kᵀS)ᵀ; y = Sᵀq / √d_k.
 
@@ -163,7 +158,6 @@ class DeltaRule(Operation):
         return y
 
 
-@dataclass(frozen=True, slots=True)
 class LinearAttention(Operation):
     """A state S [heads, d_k, d_v] with a fixed decay per head: S = exp(−slope)·S + k·vᵀ, y = Sᵀq.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from paramcount.flow.graph import Data, Size, Weight
@@ -24,7 +23,6 @@ def choose_largest(x: Array, n: int) -> Array:
     return chosen
 
 
-@dataclass(frozen=True, slots=True)
 class Route(Operation):
     """Router logits [n, experts] to the weight of each expert, 0 if it is not chosen."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, Literal
 
@@ -11,7 +10,6 @@ from paramcount.flow.graph import Data, Size
 from paramcount.flow.operation import Array, Operation, Pass, Shape, np
 
 
-@dataclass(frozen=True, slots=True)
 class Input(Operation):
     """An input of the model or of a repeated block: token ids, hidden states, pixels."""
 
@@ -27,7 +25,6 @@ def given(name: str, *shape: Size) -> Data:
     return Data(Input(name), (), shape)
 
 
-@dataclass(frozen=True, slots=True)
 class Split(Operation):
     """One part of the last axis. The sequence of parts recurs `groups` times along it."""
 
@@ -55,7 +52,6 @@ def split(x: Data, *widths: Size) -> tuple[Data, ...]:
     return tuple(Data(Split(widths, i), (x,), (*x.shape[:-1], width)) for i, width in enumerate(widths))
 
 
-@dataclass(frozen=True, slots=True)
 class Join(Operation):
     """Concatenation along the last axis."""
 
@@ -69,7 +65,6 @@ def join(a: Data, b: Data) -> Data:
     return Data(Join(), (a, b), (*a.shape[:-1], a.shape[-1] + b.shape[-1]))
 
 
-@dataclass(frozen=True, slots=True)
 class Reshape(Operation):
     """The same values in other axes; the first axis stays."""
 
@@ -88,7 +83,6 @@ def to_heads(x: Data, n_heads: Size, d_head: Size) -> Data:
     return Data(Reshape("to heads"), (x,), (*x.shape[:1], n_heads, d_head))
 
 
-@dataclass(frozen=True, slots=True)
 class Expand(Operation):
     """The same vector for every head: [n, d] to [n, heads, d]."""
 
@@ -104,7 +98,6 @@ def to_every_head(x: Data, heads: Size) -> Data:
     return Data(Expand(), (x,), (*x.shape[:1], heads, x.shape[-1]))
 
 
-@dataclass(frozen=True, slots=True)
 class Tuple(Operation):
     """Several values at once, which a layer passes to the next."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from paramcount.flow.graph import Body, Data, Repeat, Size, Width, as_axes, check_same_shape
@@ -13,7 +12,6 @@ from paramcount.flow.operations.shapes import Input, bundle
 INPUT = Input()
 
 
-@dataclass(frozen=True, slots=True)
 class Block(Operation):
     """A named block."""
 
@@ -43,7 +41,6 @@ def block(
     return Data(Block(), (x, *reads), out.shape, prefix=prefix, bodies=(Body(use, inputs, out),), part=part)
 
 
-@dataclass(frozen=True, slots=True)
 class Experts(Operation):
     """The sum of the chosen experts' outputs, weighted by the router.
 
@@ -83,7 +80,6 @@ def experts(
     return Data(Experts(weighted), (x, scores), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),))
 
 
-@dataclass(frozen=True, slots=True)
 class Layers(Operation):
     """A stack of layers of one or several kinds."""
 
