@@ -41,7 +41,7 @@ def write_model(folder: Path, config: Mapping[str, Any], dtype: str = "F32", sha
     if shards == 1:
         write_weights(folder / "model.safetensors", dict(arrays), dtype)
         return folder
-    weight_map = {}
+    weight_map: dict[str, str] = {}
     for i in range(shards):
         name = f"model-{i + 1:05}-of-{shards:05}.safetensors"
         write_weights(folder / name, dict(arrays[i::shards]), dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -151,7 +150,7 @@ def check_operations(out: Data, where: str) -> None:
         if not data.operation.runs:
             found = f"cannot run, because the operation {data.op!r} is not described"
             raise ParamcountError(found, where=where, expected="an architecture whose operations are all described")
-        values = [getattr(data.operation, field.name) for field in fields(data.operation)]  # type: ignore[arg-type]
+        values = [getattr(data.operation, name) for name in data.operation.fields]
         unknown.update((value.name, None) for value in values if isinstance(value, Unknown))
     if unknown:
         verb = "s are" if len(unknown) > 1 else " is"
