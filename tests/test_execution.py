@@ -154,9 +154,9 @@ NORM = "model.norm.weight"
             change("model.layers.2.mlp.up_proj.weight", np.ones((16, 20))),
             "weights: tensor model.layers.2.mlp.up_proj.weight: has shape [16, 20] (expected [20, 16], transposed)",
         ),
-        (change(NORM, np.full(16, np.nan)), f"weights: tensor {NORM}: has NaN values (expected finite weights)"),
-        (change(NORM, np.full(16, 1e39)), f"weights: tensor {NORM}: has infinite values (expected finite weights)"),
-        (change(NORM, np.array(["a"] * 16)), f"weights: tensor {NORM}: has the dtype <U1 (expected numbers)"),
+        (change(NORM, np.full(16, np.nan)), f"weights: tensor {NORM} has NaN values (expected finite weights)"),
+        (change(NORM, np.full(16, 1e39)), f"weights: tensor {NORM} has infinite values (expected finite weights)"),
+        (change(NORM, np.array(["a"] * 16)), f"weights: tensor {NORM} has the dtype <U1 (expected numbers)"),
         (change(NORM, np.full(16, 3e38)), "logits are not finite"),
     ],
 )
