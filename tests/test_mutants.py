@@ -132,8 +132,10 @@ def change_attention(patch: Patch, wrong: Callable[[Any], dict[str, Any]]) -> No
     def make_mutant(original: Operation) -> Operation:
         return lambda c, *a, **k: original(SizesView(c, **wrong(c)), *a, **k)
 
-    for original in (attentions.attention, qwen3_next.doubled_attention, phi3.attention):
+    for original in (attentions.attention, phi3.attention):
         replace_everywhere(patch, original, make_mutant(original))
+    hybrid = qwen3_next.GatedDeltaHybrid
+    patch.setattr(hybrid, "attention", make_mutant(hybrid.attention))
 
 
 def keys_and_values_for_every_head(patch: Patch) -> None:
