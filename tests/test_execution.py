@@ -149,10 +149,10 @@ NORM = "model.norm.weight"
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (change(NORM, None), f"weights has no tensor {NORM} (expected shape [16])"),
+        (change(NORM, None), f"weights: has no tensor {NORM} (expected shape [16])"),
         (
             change("model.layers.2.mlp.up_proj.weight", np.ones((16, 20))),
-            "weights: tensor model.layers.2.mlp.up_proj.weight has shape [16, 20] (expected [20, 16], transposed)",
+            "weights: tensor model.layers.2.mlp.up_proj.weight: has shape [16, 20] (expected [20, 16], transposed)",
         ),
         (change(NORM, np.full(16, np.nan)), f"weights: tensor {NORM} has NaN values (expected finite weights)"),
         (change(NORM, np.full(16, 1e39)), f"weights: tensor {NORM} has infinite values (expected finite weights)"),

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.architectures.glm4_moe_lite import Glm4MoeLite
-from paramcount.flow import Data, norm
-from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
-from paramcount.parts.feed_forward import corrected_mixture
+from paramcount.flow import Data
+from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes import Condition, Indices, Positive, derived, hf
 from paramcount.sizes.conditions import angles_fit, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, every_sparse
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 class AXK1(Glm4MoeLite):
-    """Source: modeling_axk1.py of the reference."""
+    """Source: modeling_axk1.py of the reference, AXK1DecoderLayer and AXK1MoE."""
 
     reference: ClassVar[str] = "AXK1ForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (
@@ -35,10 +35,16 @@ class AXK1(Glm4MoeLite):
     d_rope: Positive = hf()
     dense_layers: Indices = derived(dense_by_type(every_sparse, checked=False))
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
+    rope: ClassVar = rotary(positions=32768)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.5)
+    n_groups: ClassVar = setting("n_group", default=8)
+    n_active_groups: ClassVar = setting("topk_group", default=4)
 
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    mixture = (lambda h: norm(corrected_mixture(c, h, "mlp."), "post_mlp_layernorm")) if kind == "moe" else None
-    return usual_layer(c, x, mixture, attend=latent_attention, bias=c.attention_bias)
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "moe":
+            return x + c.norm(shared_mixture(c, h, "mlp.", choose=c.choose), "post_mlp_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, join, linear, norm, split
-from paramcount.parts.decoders import decoder, dense_or_moe
-from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
-from paramcount.parts.mla import choose_tokens, latent_attention
+from paramcount.flow import Data, activate, join, linear, rms_norm, route, split
+from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
+from paramcount.parts.mla import LATENT_EPS, index_tokens, latent_attention
 from paramcount.sizes import Condition, Indices, Natural, Positive, derived, hf
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, every_sparse, needed
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def groups_are_sound(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -38,7 +38,7 @@ def groups_are_sound(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class AXK2(DeepseekV32):
-    """Source: modeling_axk2.py of the reference. `d_norm_gate`: the waist of a norm's gate."""
+    """Source: modeling_axk2.py of the reference, AXK2DecoderLayer. `d_norm_gate`: the waist of a norm's gate."""
 
     reference: ClassVar[str] = "AXK2ForCausalLM"
     float32_if_float16: ClassVar[tuple[str, ...]] = ("indexer.weights_proj",)
@@ -62,37 +62,42 @@ class AXK2(DeepseekV32):
     n_mtp_layers: Natural = derived(lambda js, c: 0)  # how a release stores them is not known
     d_norm_gate: Positive = hf("gated_norm_rank", absent=16)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
+    rope: ClassVar = rotary(positions=131072)
+    n_groups: ClassVar = setting("n_group", default=1)
+    n_active_groups: ClassVar = setting("topk_group", default=1)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + c.attention(c.gated_norm(x, "input_layernorm."), "self_attn.")
+        if kind == "moe":
+            h = c.gated_norm(x, "post_attention_layernorm.")
+            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def gated_norm(c, x: Data, prefix: str) -> Data:
+        y = c.norm(x, prefix + "norm")
+        waist = activate(linear(y, prefix + "W_down", "other", c.d_norm_gate), "silu")
+        return y * activate(linear(waist, prefix + "W_up", "other", c.d_model), "sigmoid")
+
+    def attention(c, x: Data, prefix: str) -> Data:
+        """Queries and gate come out of one matrix over the latent, normed and as it was."""
+        raw = linear(x, prefix + "q_a_proj", "qkv.q_down", c.d_q_lora, bias=c.attention_bias)
+        latent = rms_norm(raw, prefix + "q_a_layernorm", LATENT_EPS)
+        heads = (c.n_heads, c.d_nope + c.d_rope + c.d_v)
+        both = linear(join(latent, raw), prefix + "q_b_proj", "qkv.q_up", heads)
+        q, gate = split(both, c.d_nope + c.d_rope, c.d_v)
+        chosen, key = index_tokens(c, x, latent, prefix + "indexer.")
+        return latent_attention(
+            c, x, prefix, bias=c.attention_bias, scale=c.attention_scale, q=q, chosen=chosen, index=(key,),
+            gate=lambda x, a: a * activate(gate, "sigmoid"),
+        )  # fmt: skip
+
+    def choose(c, logits: Data) -> Data:
+        """DeepSeek-V3's rule, but an expert of another group is chosen if the biased scores are negative."""
+        bias = routing_bias(c, c.routing_bias)
+        groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2", "excluded": 0.0}
+        rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
+        return route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
 
     def mtp(c, tokens: Data) -> Data | None:
         return None
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    x = x + attention(c, gated_norm(c, x, "input_layernorm."), "self_attn.")
-    if kind == "moe":
-        return x + corrected_mixture(c, gated_norm(c, x, "post_attention_layernorm."), "mlp.")
-    return x + gated_mlp(norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff)
-
-
-def gated_norm(c: Any, x: Data, prefix: str) -> Data:
-    y = norm(x, prefix + "norm")
-    waist = activate(linear(y, prefix + "W_down", "other", c.d_norm_gate), "silu")
-    return y * activate(linear(waist, prefix + "W_up", "other", c.d_model), "sigmoid")
-
-
-def attention(c: Any, x: Data, prefix: str) -> Data:
-    """Queries and gate come out of one matrix over the latent, normed and as it was."""
-    raw = linear(x, prefix + "q_a_proj", "qkv.q_down", c.d_q_lora, bias=c.attention_bias)
-    latent = norm(raw, prefix + "q_a_layernorm")
-    d_q = c.d_nope + c.d_rope
-    q, gate = split(linear(join(latent, raw), prefix + "q_b_proj", "qkv.q_up", (c.n_heads, d_q + c.d_v)), d_q, c.d_v)
-    chosen, key = choose_tokens(c, x, latent, prefix + "indexer.")
-    options: dict[str, Any] = {
-        "q": q,
-        "chosen": chosen,
-        "index": (key,),
-        "gate": lambda x, a: a * activate(gate, "sigmoid"),
-    }
-    return latent_attention(c, x, prefix, bias=c.attention_bias, **options)

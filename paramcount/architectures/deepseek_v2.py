@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, dense_first, usual_layer
-from paramcount.parts.feed_forward import shared_mixture
+from paramcount.flow import Data, Size, route
+from paramcount.parts.decoders import dense_first
+from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, hf, unvisited
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, hf, unvisited
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
 from paramcount.sizes.rules import check_divides, check_rotated_in_pairs
+from paramcount.sizes.setting_fields import setting
 
 METHODS = ("greedy", "group_limited_greedy")
 
@@ -34,8 +36,13 @@ def experts_are_chosen(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         )
 
 
-class DeepseekV2(Sizes):
-    """Source: arXiv:2405.04434, section 2. `d_q_lora` is null where queries have no latent (V2-Lite)."""
+def in_groups(key: str) -> Callable[[Mapping[str, Any], Any], Any]:
+    """A number of groups, of which topk_method makes use or not."""
+    return lambda js, c: js[key] if js.get("topk_method") == "group_limited_greedy" else 1
+
+
+class DeepseekV2(LatentDecoder):
+    """Source: arXiv:2405.04434, section 2; DeepseekV2DecoderLayer. `d_q_lora` is null if queries have no latent."""
 
     reference: ClassVar[str] = "DeepseekV2ForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
@@ -64,14 +71,27 @@ class DeepseekV2(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_first(c))
+    pairing: ClassVar = setting(default="interleaved")
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
+    n_groups: ClassVar = setting(default=in_groups("n_group"))
+    n_active_groups: ClassVar = setting(default=in_groups("topk_group"))
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_first(c)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "moe":
+            return x + shared_mixture(c, h, "mlp.", choose=c.choose, shared_bias=c.mlp_bias)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+
+    def choose(c, logits: Data) -> Data:
+        """Source: arXiv:2405.04434, section 2.2.2."""
+        groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups}
+        return route(logits, c.n_active_experts, "softmax", factor=c.routed_scale, **groups)
 
     def check(c) -> None:
         check_rotated_in_pairs(c, "d_rope")
         check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    mixture = (lambda h: shared_mixture(c, h, "mlp.", shared_bias=c.mlp_bias)) if kind == "moe" else None
-    return usual_layer(c, x, mixture, attend=latent_attention, bias=c.attention_bias, mlp_bias=c.mlp_bias)

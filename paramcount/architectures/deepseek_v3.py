@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.flow import Data, Size, route
-from paramcount.parts.decoder import Decoder
+from paramcount.flow import Data, Size
 from paramcount.parts.decoders import dense_first
-from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
+from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Condition, Flag, Natural, Positive, hf, unvisited
@@ -21,10 +21,10 @@ from paramcount.sizes.conditions import (
     padding_in_table,
 )
 from paramcount.sizes.rules import check_rotated_in_pairs
-from paramcount.sizes.setting_fields import rotary, scale_with_yarn, setting
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class DeepseekV3(Decoder):
+class DeepseekV3(LatentDecoder):
     """Source: arXiv:2412.19437, section 2."""
 
     reference: ClassVar[str] = "DeepseekV3ForCausalLM"
@@ -57,11 +57,8 @@ class DeepseekV3(Decoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     rope: ClassVar = rotary(positions=4096)
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.5)
     n_groups: ClassVar = setting("n_group", default=8)
     n_active_groups: ClassVar = setting("topk_group", default=4)
-    attention_scale: ClassVar = setting(default=scale_with_yarn)
 
     def kinds(c) -> list[tuple[str, Size]]:
         return dense_first(c)
@@ -73,13 +70,6 @@ class DeepseekV3(Decoder):
         if kind == "moe":
             return x + shared_mixture(c, h, "mlp.", choose=c.choose)
         return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
-
-    def choose(c, logits: Data) -> Data:
-        """Source: arXiv:2412.19437, section 2.1.2."""
-        bias = routing_bias(c, "mlp.gate.e_score_correction_bias")
-        groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2"}
-        rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
-        return route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
 
     def check(c) -> None:
         check_rotated_in_pairs(c, "d_rope")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
-from paramcount.parts.feed_forward import corrected_mixture
+from paramcount.flow import Data, Size
+from paramcount.parts.decoders import dense_or_moe
+from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import sparse_attention
 from paramcount.parts.mtp import next_token_layers
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, derived, hf
 from paramcount.sizes.conditions import (
     experts_named,
     grouped_routing,
@@ -19,10 +20,11 @@ from paramcount.sizes.conditions import (
 )
 from paramcount.sizes.layer_types import dense_by_type, first_dense
 from paramcount.sizes.rules import check_at_most, check_experts_exist, check_rotated_in_pairs
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class DeepseekV32(Sizes):
-    """Source: arXiv:2512.02556, section 2.1. `n_chosen`: how many tokens a token looks at."""
+class DeepseekV32(LatentDecoder):
+    """Source: arXiv:2512.02556, section 2.1; DeepseekV32DecoderLayer. `n_chosen`: how many tokens a token looks at."""
 
     reference: ClassVar[str] = "DeepseekV32ForCausalLM"
     float32_if_float16: ClassVar[tuple[str, ...]] = ("indexer.weights_proj",)
@@ -57,18 +59,26 @@ class DeepseekV32(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
+    rope: ClassVar = rotary(positions=163840)
+    pairing: ClassVar = setting(default="interleaved")
+    n_groups: ClassVar = setting("n_group", default=8)
+    n_active_groups: ClassVar = setting("topk_group", default=4)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_or_moe(c.dense_layers, c.n_layers)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + sparse_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "moe":
+            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
     def mtp(c, tokens: Data) -> Data | None:
-        return next_token_layers(c, tokens, lambda x: layer(c, "moe", x))
+        return next_token_layers(c, tokens, lambda x: c.layer(x, "moe"))
 
     def check(c) -> None:
         check_rotated_in_pairs(c, "d_rope")
         check_at_most(c, "d_rope", "d_index")
         check_experts_exist(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    mixture = (lambda h: corrected_mixture(c, h, "mlp.")) if kind == "moe" else None
-    return usual_layer(c, x, mixture, attend=sparse_attention, bias=c.attention_bias)

@@ -13,7 +13,7 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
-from paramcount.parts.mla import Latent, choose_tokens, latent_attention, query_latent
+from paramcount.parts.mla import Latent, index_tokens, latent_attention, query_latent
 from paramcount.sizes import (
     ABSENT,
     Condition,
@@ -208,7 +208,7 @@ def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
             c.window,
         )
     latent = activate(query_latent(sizes, x, prefix, bias=c.attention_bias), "times a number")
-    chosen, *index = choose_tokens(c, x, latent, prefix + "indexer.") if word == "indexed_attention" else (None,)
+    chosen, *index = index_tokens(c, x, latent, prefix + "indexer.") if word == "indexed_attention" else (None,)
     return latent_attention(
         sizes,
         x,

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
-from paramcount.parts.feed_forward import corrected_mixture
+from paramcount.flow import Data, Size
+from paramcount.parts.decoders import dense_or_moe
+from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, derived, hf
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, needed
 from paramcount.sizes.rules import check_experts_exist, check_rotated_in_pairs
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Glm4MoeLite(Sizes):
-    """Source: modeling_glm4_moe_lite.py of the reference."""
+class Glm4MoeLite(LatentDecoder):
+    """Source: modeling_glm4_moe_lite.py of the reference, Glm4MoeLiteDecoderLayer."""
 
     reference: ClassVar[str] = "Glm4MoeLiteForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
@@ -44,14 +46,21 @@ class Glm4MoeLite(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=202752)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.8)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_or_moe(c.dense_layers, c.n_layers)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "moe":
+            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
     def check(c) -> None:
         check_rotated_in_pairs(c, "d_rope")
         check_experts_exist(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    mixture = (lambda h: corrected_mixture(c, h, "mlp.")) if kind == "moe" else None
-    return usual_layer(c, x, mixture, attend=latent_attention, bias=c.attention_bias)

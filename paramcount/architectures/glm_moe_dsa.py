@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Size, norm
-from paramcount.parts.decoders import decoder, dense_or_moe, typed_layers
-from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
-from paramcount.parts.mla import choose_tokens, latent_attention, query_latent
+from paramcount.flow import Data, Size, layers
+from paramcount.parts.decoders import dense_or_moe, typed_layers
+from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.mla import index_tokens, latent_attention, query_latent
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Condition, Indices, derived, per_layer
 from paramcount.sizes.conditions import (
@@ -21,6 +21,7 @@ from paramcount.sizes.conditions import (
     padding_in_table,
 )
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -44,7 +45,7 @@ def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 class GlmMoeDsa(DeepseekV32):
-    """Source: arXiv:2602.15763. `reusing_layers`: the layers that have no indexer of their own."""
+    """Source: arXiv:2602.15763; GlmMoeDsaDecoderLayer. `reusing_layers`: those without an indexer of their own."""
 
     reference: ClassVar[str] = "GlmMoeDsaForCausalLM"
     float32_if_float16: ClassVar[tuple[str, ...]] = ("indexer.weights_proj",)
@@ -63,13 +64,37 @@ class GlmMoeDsa(DeepseekV32):
     dense_layers: Indices = derived(dense_by_type(first_dense(3)))
     reusing_layers: Indices = derived(reusing)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, kinds(c), carry=(c.n_chosen,))
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=202752)
+    n_groups: ClassVar = setting("n_group", default=1)
+    n_active_groups: ClassVar = setting("topk_group", default=1)
+
+    def decode(c, x: Data) -> Data:
+        kinds, width = list_kinds(c), (c.n_chosen,)
+        x = layers(x, "model.layers.{layer}.", kinds, lambda kind, x, chosen: c.share(x, kind, chosen), carry=width)
+        return c.head(c.norm(x, "model.norm"))
+
+    def share(c, x: Data, kind: tuple[str, str], chosen: Data | None) -> tuple[Data, Data | None]:
+        """A layer and the tokens that it attends to. `chosen`: those of the last layer with an indexer."""
+        indexer, mlp = kind
+        h = c.norm(x, "input_layernorm")
+        index: list[Data] = []
+        latent = query_latent(c, h, "self_attn.", bias=c.attention_bias)
+        if indexer == "full":
+            chosen, *index = index_tokens(c, h, latent, "self_attn.indexer.", pairing="interleaved")
+        x = x + latent_attention(
+            c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale, q_latent=latent, chosen=chosen,
+            index=tuple(index),
+        )  # fmt: skip
+        h = c.norm(x, "post_attention_layernorm")
+        if mlp == "moe":
+            return x + shared_mixture(c, h, "mlp.", choose=c.choose), chosen
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation), chosen
 
     def mtp(c, tokens: Data) -> Data | None:
         if c.reusing_layers:
             return None  # what such a release holds of an indexer there is not known
-        return next_token_layers(c, tokens, lambda x: layer(c, ("full", "moe"), x, None)[0])
+        return next_token_layers(c, tokens, lambda x: c.share(x, ("full", "moe"), None)[0])
 
     def check(c) -> None:
         super().check()
@@ -79,21 +104,7 @@ class GlmMoeDsa(DeepseekV32):
             )
 
 
-def kinds(c: Any) -> list[tuple[Hashable, Size]]:
+def list_kinds(c: Any) -> list[tuple[Hashable, Size]]:
     if c.reusing_layers:
         return typed_layers(["shared" if i in c.reusing_layers else "full" for i in range(c.n_layers)], c.dense_layers)
     return [(("full", kind), n) for kind, n in dense_or_moe(c.dense_layers, c.n_layers)]
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data, chosen: Data | None) -> tuple[Data, Data | None]:
-    """`chosen`: the tokens that the last layer with an indexer chose."""
-    indexer, mlp = kind
-    h = norm(x, "input_layernorm")
-    latent = query_latent(c, h, "self_attn.", bias=c.attention_bias)
-    index: tuple[Data, ...] = ()
-    if indexer == "full":
-        chosen, *keys = choose_tokens(c, h, latent, "self_attn.indexer.")
-        index = tuple(keys)
-    x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, q_latent=latent, chosen=chosen, index=index)
-    h = norm(x, "post_attention_layernorm")
-    return x + (corrected_mixture(c, h, "mlp.") if mlp == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff)), chosen

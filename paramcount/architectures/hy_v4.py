@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.glm_moe_dsa import kinds
+from paramcount.architectures.glm_moe_dsa import list_kinds
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, linear, norm
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction, gated_mlp
 from paramcount.parts.hyper_connections import beside, collapse, mixing, widen
-from paramcount.parts.mla import choose_tokens, latent_attention, query_latent
+from paramcount.parts.mla import index_tokens, latent_attention, query_latent
 from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
@@ -100,7 +100,7 @@ class HYV4(Sizes):
             c,
             tokens,
             layer,
-            kinds(c),
+            list_kinds(c),
             carry=(c.n_chosen,),
             enter=lambda x: widen(x, c.n_streams),
             leave=lambda x: leave(c, x),
@@ -124,7 +124,7 @@ def layer(c: Any, kind: tuple[str, str], x: Data, chosen: Data) -> tuple[Data, D
         h = norm(x, "input_layernorm")
         latent = query_latent(c, h, "self_attn.", bias=c.attention_bias)
         if indexer == "full":
-            made.extend(choose_tokens(c, h, latent, "self_attn.indexer."))
+            made.extend(index_tokens(c, h, latent, "self_attn.indexer."))
         return latent_attention(
             c,
             h,

@@ -9,14 +9,28 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Unreachable, elementwise, experts, given, layers, linear, norm
-from paramcount.parts.decoders import decoder
+from paramcount.flow import (
+    Data,
+    Unreachable,
+    Weight,
+    add_vector,
+    bundle,
+    experts,
+    given,
+    is_known,
+    layers,
+    linear,
+    route,
+    scale_by_root,
+)
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.mla import latent_attention
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf
+from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.mla import latent_attention, queries
+from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_rotated_in_pairs
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def layers_of(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -56,8 +70,8 @@ def heads_are_rotated_whole(js: Mapping[str, Any], c: Mapping[str, Any]) -> None
             raise ParamcountError(f"= {describe_value(value)}", where=key, expected=f"{fits}")
 
 
-class LongcatFlash(Sizes):
-    """Source: arXiv:2509.01322, section 2."""
+class LongcatFlash(LatentDecoder):
+    """Source: arXiv:2509.01322, section 2; LongcatFlashDecoderLayer."""
 
     reference: ClassVar[str] = "LongcatFlashForCausalLM"
     linear_by_component: ClassVar[bool] = False
@@ -88,8 +102,44 @@ class LongcatFlash(Sizes):
     router_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(10_000_000, positions=131072)
+    pairing: ClassVar = setting(default="interleaved")
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=6.0)
+    n_chosen: ClassVar = setting("num_experts_per_tok", "moe_topk", default=12)
+
+    def layer(c, x: Data) -> Data:
+        x = x + c.attention(c.norm(x, "input_layernorm.0"), "self_attn.0.")
+        h = c.norm(x, "post_attention_layernorm.0")
+        shortcut = c.moe(h)
+        x = x + gated_mlp(h, "mlps.0.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.attention(c.norm(x, "input_layernorm.1"), "self_attn.1.")
+        h = c.norm(x, "post_attention_layernorm.1")
+        return x + gated_mlp(h, "mlps.1.", "mlp", c.d_ff, activation=c.activation) + shortcut
+
+    def attention(c, x: Data, prefix: str) -> Data:
+        """Queries and the KV latent are rescaled by what their ranks lack to d_model."""
+        q = queries(c, x, prefix, bias=c.attention_bias)
+        q = scale_by_root(q, c.d_model, "times √(d_model / rank)", over=c.d_q_lora)
+        options = {"bias": c.attention_bias, "scale": c.attention_scale}
+        return latent_attention(c, x, prefix, q=q, rescaled=True, **options)
+
+    def moe(c, x: Data) -> Data:
+        n = c.n_routed_experts + c.n_identity_experts
+        scores = linear(x, "mlp.router.classifier", "router", n)
+        bias = Weight("mlp.router.e_score_correction_bias", "router", (n,), role="buffer")
+        n_chosen = c.n_chosen if is_known(c.n_chosen) else c.n_active_experts
+        weights = route(scores, n_chosen, "softmax", bias=bias, factor=c.routed_scale)
+        return experts(
+            x,
+            weights,
+            "mlp.experts.{expert}.",
+            c.n_routed_experts,
+            c.n_active_experts,
+            lambda x: gated_mlp(x, "", "experts", c.d_expert, activation=c.activation),
+            at_least=c.n_least_experts,
+            identities=c.n_identity_experts,
+        )
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         """LongcatFlashExperts makes gate_up_proj for all experts and down_proj for those that compute.
@@ -107,7 +157,7 @@ class LongcatFlash(Sizes):
             x,
             "model.layers.{layer}.",
             [("layer", c.n_layers)],
-            lambda kind, x: elementwise(x, "add bias", "mlp.router.classifier.bias", "router", n),
+            lambda kind, x: add_vector(x, "mlp.router.classifier.bias", "router", n),
         )
         return (*found, Unreachable(biases, "the router multiplies with its weight alone"))
 
@@ -115,35 +165,11 @@ class LongcatFlash(Sizes):
         check_rotated_in_pairs(c, "d_rope")
 
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    x = x + latent_attention(c, norm(x, "input_layernorm.0"), "self_attn.0.", bias=c.attention_bias)
-    h = norm(x, "post_attention_layernorm.0")
-    shortcut = moe(c, h)
-    x = x + gated_mlp(h, "mlps.0.", "mlp", c.d_ff)
-    x = x + latent_attention(c, norm(x, "input_layernorm.1"), "self_attn.1.", bias=c.attention_bias)
-    return x + gated_mlp(norm(x, "post_attention_layernorm.1"), "mlps.1.", "mlp", c.d_ff) + shortcut
-
-
-def moe(c: Any, x: Data) -> Data:
-    n = c.n_routed_experts + c.n_identity_experts
-    scores = linear(x, "mlp.router.classifier", "router", n)
-    scores = elementwise(scores, "correct", "mlp.router.e_score_correction_bias", "router", n, role="buffer")
-    return experts(
-        x,
-        scores,
-        "mlp.experts.{expert}.",
-        c.n_routed_experts,
-        c.n_active_experts,
-        lambda x: gated_mlp(x, "", "experts", c.d_expert),
-        at_least=c.n_least_experts,
-    )
-
-
 def identity_experts(c: Any, x: Data) -> Data:
     """What is allocated of the experts that hand on what they get."""
 
     def expert(x: Data) -> Data:
         gate, up = (linear(x, f"{name}_proj", f"experts.{name}", c.d_expert) for name in ("gate", "up"))
-        return Data("the input", (gate, up), x.shape)
+        return bundle(x, gate, up)
 
     return experts(x, x, "mlp.experts.{expert}.", c.n_identity_experts, 0, expert, first=c.n_routed_experts)

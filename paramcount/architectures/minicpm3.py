@@ -5,18 +5,31 @@ Embeddings, residual branches and the last hidden state are scaled.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from math import sqrt
+from typing import ClassVar
 
-from paramcount.flow import Data, activate, norm
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, scale_by
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, hf
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
 from paramcount.sizes.rules import check_divides
+from paramcount.sizes.setting_fields import Config, rotary, setting
 
 
-class MiniCPM3(Sizes):
-    """Source: modeling_minicpm3.py of the reference; the scales arXiv:2404.06395."""
+def scale_residual(config: Config, c: MiniCPM3) -> float:
+    depth = config.get("scale_depth", 1.4)
+    return 1.0 if depth is None else float(depth / sqrt(c.n_layers))
+
+
+def scale_output(config: Config, c: MiniCPM3) -> float:
+    base = config.get("dim_model_base", 256)
+    return 1.0 if base is None else float(base / c.d_model)
+
+
+class MiniCPM3(LatentDecoder):
+    """Source: modeling_minicpm3.py of the reference, MiniCPM3DecoderLayer; the scales arXiv:2404.06395."""
 
     reference: ClassVar[str] = "MiniCPM3ForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
@@ -36,25 +49,26 @@ class MiniCPM3(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c,
-            tokens,
-            layer,
-            enter=lambda x: activate(x, "times scale_emb"),
-            leave=lambda x: activate(norm(x, "model.norm"), "times dim_model_base / d_model"),
-        )
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=32768)
+    pairing: ClassVar = setting(default="halves")
+    embedding_scale: ClassVar = setting("scale_emb", default=12)
+    residual_scale: ClassVar = setting(default=scale_residual)
+    output_scale: ClassVar = setting(default=scale_output)
+
+    def embed(c, tokens: Data) -> Data:
+        return scale_by(super().embed(tokens), c.embedding_scale, "times scale_emb")
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        h = latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+        x = x + scale_by(h, c.residual_scale, "times scale_depth / √n_layers")
+        h = c.norm(x, "post_attention_layernorm")
+        h = gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        return x + scale_by(h, c.residual_scale, "times scale_depth / √n_layers")
+
+    def head(c, x: Data) -> Data:
+        return super().head(scale_by(x, c.output_scale, "times dim_model_base / d_model"))
 
     def check(c) -> None:
         check_divides(c, "n_heads", "d_model")
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c, x, attend=latent_attention, arrange=scaled_pre_norm, mlp_bias=c.mlp_bias, bias=c.attention_bias
-    )
-
-
-def scaled_pre_norm(x: Data, attention: Any, feed_forward: Any, *, bias: bool) -> Data:
-    x = x + activate(attention(norm(x, "input_layernorm")), "times scale_depth / √n_layers")
-    return x + activate(feed_forward(norm(x, "post_attention_layernorm")), "times scale_depth / √n_layers")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
+from paramcount.sizes import Condition, Flag, Positive, hf
 from paramcount.sizes.conditions import latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.sizes.setting_fields import rotary
 
 
-class Youtu(Sizes):
-    """Source: modeling_youtu.py of the reference; the attention arXiv:2405.04434, section 2.1."""
+class Youtu(LatentDecoder):
+    """Source: modeling_youtu.py of the reference, YoutuDecoderLayer; the attention arXiv:2405.04434, section 2.1."""
 
     reference: ClassVar[str] = "YoutuForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
@@ -35,9 +37,10 @@ class Youtu(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    rope: ClassVar = rotary(positions=131072)
 
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, attend=latent_attention, bias=c.attention_bias)
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)

@@ -180,8 +180,9 @@ class Evaluation:
     def run_experts(self, data: Data, operation: Experts, scope: Scope, inputs: list[Array]) -> Array:
         x, weights = inputs
         (body,) = data.bodies
-        result = np.zeros_like(x)
-        for expert in np.flatnonzero(weights.any(axis=0)):
+        n = weights.shape[1] - int(operation.identities)
+        result: Array = x * weights[:, n:].sum(-1).reshape(-1, *(1,) * (x.ndim - 1))
+        for expert in np.flatnonzero(weights[:, :n].any(axis=0)):
             rows = np.flatnonzero(weights[:, expert])
             share = weights[rows, expert].reshape(-1, *(1,) * (x.ndim - 1))
             inside = scope.enter(data, body.repeat, int(expert) + int(body.repeat.runs[0][0]))

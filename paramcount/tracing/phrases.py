@@ -21,8 +21,9 @@ COMPONENTS = {
 EMBEDDINGS = {"vision": "patch embedding", "audio": "audio embedding"}  # {part: name of an embedding without a lookup}
 UNCHANGED_NAMES = (  # operations whose name needs no explanation
     "activation", "silu", "gelu", "relu", "relu²", "relu2", "sigmoid", "tanh", "softplus", "exp", "xielu",
-    "swiglu-oai", "times √d_model", "times ½", "times 1/√2", "times 1/√d_model", "times √d_per_layer",
-    "times scale_emb", "times scale_depth / √n_layers", "times dim_model_base / d_model", "times embedding_scale",
+    "swiglu-oai", "times √d_model", "times √(d_model / rank)", "times ½", "times 1/√2", "times 1/√d_model",
+    "times √d_per_layer", "times scale_emb", "times scale_depth / √n_layers", "times dim_model_base / d_model",
+    "times embedding_scale",
 )  # fmt: skip
 
 NOT_DESCRIBED = "not described"

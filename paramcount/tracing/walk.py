@@ -289,6 +289,7 @@ class Walk:
     def add_attention(self, data: Data, attention: Attention, place: Place) -> None:
         """Append scores = QKᵀ, biases and mask, weights = softmax(scores), and the weighted sum of values."""
         q, k, v, *added = data.inputs
+        chosen = added.pop() if attention.has_choice else None
         biases = []
         while q.op in SCORE_OPERATIONS:
             biases.append(q)
@@ -311,6 +312,7 @@ class Walk:
         )
         terms = [(bias.op, bias.inputs[1:]) for bias in reversed(biases)]
         terms += [(bias.op, ()) if isinstance(bias.operation, Alibi) else ("relative bias", (bias,)) for bias in added]
+        terms += [("choose", (chosen,))] if chosen else []
         for op, others in terms:
             inputs = (scores, *(self.shape_of(other) for other in others))
             self.add_next(data, place, op, inputs=inputs, others=others, **fields)

@@ -43,7 +43,7 @@ def build_reference(document: dict[str, Any], cls_name: str) -> Any:
                 weight.add_(1)
         for name, buffer in model.named_buffers():
             if "bias" in name and buffer.dtype == torch.float32:
-                buffer.normal_(0, 0.1)
+                buffer.normal_(0, 0.5)
     return model
 
 

@@ -33,6 +33,23 @@ LATENT = {
     "moe_intermediate_size": 14, "n_group": 2,
     "topk_group": 2, "topk_method": "greedy", "routed_scaling_factor": 1.0,
 }  # fmt: skip
+# Every setting that a latent decoder reads has another value than its default.
+YARN = {
+    "rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0,
+    "mscale_all_dim": 0.8, "beta_fast": 4, "beta_slow": 1,
+}  # fmt: skip
+VARIED = {
+    **LATENT, "rms_norm_eps": 1e-2, "hidden_act": "gelu", "attention_bias": True, "n_group": 4, "topk_group": 2,
+    "norm_topk_prob": False, "routed_scaling_factor": 1.7, "rope_parameters": YARN,
+}  # fmt: skip
+LATENT_DENSE = {
+    **USUAL, "num_key_value_heads": 4, "q_lora_rank": 20, "kv_lora_rank": 16, "qk_nope_head_dim": 12,
+    "qk_rope_head_dim": 6, "v_head_dim": 8, "head_dim": 6,
+}  # fmt: skip
+VARIED_DENSE = {
+    **LATENT_DENSE, "rms_norm_eps": 1e-2, "hidden_act": "gelu", "attention_bias": True, "rope_parameters": YARN,
+}  # fmt: skip
+INDEX = {"index_n_heads": 16, "index_head_dim": 18, "index_topk": 4}
 MAMBA = {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 6, "conv_kernel": 4, "expand": 2}
 CODEGEN = {"vocab_size": 96, "n_embd": 64, "n_layer": 2, "n_head": 8, "n_positions": 64, "n_inner": 44}
 OPT = {
@@ -70,6 +87,39 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "qwen3_moe": {**MOE, "mlp_only_layers": [1]},
     "deepseek_v2": LATENT,
     "deepseek_v3": {**LATENT, "num_nextn_predict_layers": 1},
+    "deepseek_v2, varied": {**VARIED, "q_lora_rank": None, "mlp_bias": True, "topk_method": "group_limited_greedy"},
+    "deepseek_v3, varied": {**VARIED, "rope_interleave": False},
+    "deepseek_v3, yarn": {
+        **LATENT, "rope_parameters": {**YARN, "mscale": 0.707, "mscale_all_dim": 0.707, "truncate": False},
+    },
+    "deepseek_v3, yarn without mscale": {
+        **LATENT, "rope_parameters": {key: value for key, value in YARN.items() if "mscale" not in key},
+    },
+    "deepseek_v3, yarn attention factor": {**LATENT, "rope_parameters": {**YARN, "attention_factor": 1.3}},
+    "deepseek_v32, varied": {**VARIED, **INDEX},
+    "glm4_moe_lite": {**LATENT, "n_group": 1, "topk_group": 1},
+    "glm4_moe_lite, varied": {**VARIED, "rope_interleave": False, "mlp_layer_types": ["sparse", "dense"]},
+    "axk1": LATENT,
+    "axk1, varied": {**VARIED, "rope_interleave": False},
+    "youtu": LATENT_DENSE,
+    "youtu, varied": {**VARIED_DENSE, "rope_interleave": False, "q_lora_rank": None},
+    "minicpm3": LATENT_DENSE,
+    "minicpm3, varied": {**VARIED_DENSE, "mlp_bias": True, "scale_emb": 3, "scale_depth": 0.7, "dim_model_base": 16},
+    "minicpm3, unscaled": {**LATENT_DENSE, "scale_emb": 1, "scale_depth": None, "dim_model_base": None},
+    "glm_moe_dsa": {**LATENT, **INDEX, "n_group": 1, "topk_group": 1},
+    "glm_moe_dsa, varied": {
+        **VARIED, **INDEX, "num_hidden_layers": 4, "indexer_types": ["full", "shared", "full", "shared"],
+    },
+    "axk2": {**LATENT, **INDEX, "n_group": None, "topk_group": None, "gated_norm_rank": 7},
+    "axk2, varied": {**VARIED, **INDEX, "gated_norm_rank": 7},
+    "longcat_flash": {
+        **LATENT_DENSE, "num_layers": 2, "ffn_hidden_size": 44, "expert_ffn_hidden_size": 14, "n_routed_experts": 6,
+        "zero_expert_num": 4, "moe_topk": 3,
+    },
+    "longcat_flash, varied": {
+        **VARIED_DENSE, "num_layers": 2, "ffn_hidden_size": 44, "expert_ffn_hidden_size": 14, "n_routed_experts": 4,
+        "zero_expert_num": 4, "moe_topk": 6, "routed_scaling_factor": 1.7,
+    },
     "mistral": SLIDING,
     "mixtral": {**SLIDING, "num_local_experts": 8, "num_experts_per_tok": 3},
     "gpt_oss, narrow": {

@@ -9,6 +9,7 @@ from paramcount.flow.operation import Operation
 from paramcount.flow.operations.attention import (
     Alibi,
     Attention,
+    ChooseTokens,
     Distances,
     Rope,
     Rotary,
@@ -16,6 +17,7 @@ from paramcount.flow.operations.attention import (
     alibi,
     attend,
     bucket_distances,
+    choose_tokens,
     rope,
     sinusoids,
 )
@@ -81,6 +83,7 @@ __all__ = [
     "Alibi",
     "Attention",
     "Block",
+    "ChooseTokens",
     "Clip",
     "Convolve",
     "DeltaRule",
@@ -118,6 +121,7 @@ __all__ = [
     "block",
     "bucket_distances",
     "bundle",
+    "choose_tokens",
     "clip",
     "convolve",
     "experts",

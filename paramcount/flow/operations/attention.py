@@ -73,7 +73,7 @@ class Rotary(Operation):
 
     name: ClassVar[str] = "rope"
     rope: Rope | Unknown
-    pairing: Literal["halves", "interleaved"] = "halves"
+    pairing: Literal["halves", "interleaved"] | Unknown = "halves"
 
     def describe(self) -> str:
         if isinstance(self.rope, Unknown):
@@ -88,7 +88,7 @@ class Rotary(Operation):
         angles = angles.reshape(len(x), *(1,) * (x.ndim - 2), d // 2)
         cos = (np.cos(angles) * rope.attention_factor).astype(np.float32)
         sin = (np.sin(angles) * rope.attention_factor).astype(np.float32)
-        if self.pairing == "halves":
+        if require(self.pairing) == "halves":
             a, b = x[..., : d // 2], x[..., d // 2 :]
             return np.concatenate((a * cos - b * sin, b * cos + a * sin), axis=-1)
         a, b = x[..., ::2], x[..., 1::2]
@@ -98,7 +98,7 @@ class Rotary(Operation):
 def rope(
     x: Data,
     settings: Rope | Unknown = Unknown("rope"),  # noqa: B008 it is immutable
-    pairing: Literal["halves", "interleaved"] = "halves",
+    pairing: Literal["halves", "interleaved"] | Unknown = "halves",
 ) -> Data:
     """Rotary positions on the last axis."""
     return Data(Rotary(settings, pairing), (x,), x.shape)
@@ -205,7 +205,8 @@ def bucket_distances(x: Data, n_buckets: Size, farthest: int | Unknown, *, causa
 class Attention(Operation):
     """softmax(scale · QKᵀ + biases) · V over heads; a trace shows its matrix products one by one.
 
-    Inputs: q [n, heads, d], k [m, kv_heads, d], v [m, kv_heads, d_v], and biases [n, m, heads] or [n, m].
+    Inputs: q [n, heads, d], k [m, kv_heads, d], v [m, kv_heads, d_v], biases [n, m, heads] or [n, m], and, if
+    `has_choice`, the tokens that each query attends to [n, chosen].
     """
 
     name: ClassVar[str] = "attend"
@@ -216,6 +217,7 @@ class Attention(Operation):
     scale: float | Unknown | None = None  # None: 1 / √d
     soft_cap: float | Unknown | None = None
     chunk: Size | None = None  # tokens see only their own chunk of the text
+    has_choice: bool = False  # the last input: indices of the only tokens that a query attends to
     has_sinks: bool = False  # one more learned score per head, which takes part in the softmax alone
 
     @property
@@ -230,6 +232,7 @@ class Attention(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v, *biases = inputs
+        chosen = biases.pop() if self.has_choice else None
         q, k, v = (x[:, None] if x.ndim == 2 else x for x in (q, k, v))
         n, heads, d = q.shape
         m, shared = len(k), heads // k.shape[1]
@@ -245,6 +248,10 @@ class Attention(Operation):
         visible = self.visible(run.positions, n, m)
         if visible is not None:
             scores = np.where(visible, scores, np.float32(-np.inf))
+        if chosen is not None:
+            is_chosen = np.zeros((n, m), dtype=bool)
+            np.put_along_axis(is_chosen, chosen, values=True, axis=-1)
+            scores = np.where(is_chosen, scores, np.float32(-np.inf))
         if self.has_sinks:
             sinks = np.broadcast_to(weights[0].reshape(heads, 1, 1), (heads, n, 1))
             scores = np.concatenate((scores, sinks), axis=-1)
@@ -282,6 +289,7 @@ def attend(
     scale: float | Unknown | None = None,
     soft_cap: float | Unknown | None = None,
     chunk: Size | None = None,
+    chosen: Data | None = None,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
@@ -292,5 +300,38 @@ def attend(
     contents = (k, v) if cached is None else cached
     if causal is None:
         causal = bool(contents) and q.shape[0] is k.shape[0]
-    operation = Attention(window, contents, causal, keeps_all, scale, soft_cap, chunk, sinks is not None)
-    return Data(operation, (q, k, v, *biases), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())
+    operation = Attention(
+        window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None
+    )
+    added = (*biases, chosen) if chosen else biases
+    return Data(operation, (q, k, v, *added), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())
+
+
+class ChooseTokens(Operation):
+    """The n_chosen best tokens for each token, by Σ over heads of weight · ReLU(q · k / √d) / √heads: their indices.
+
+    Inputs: q [n, heads, d], k [m, d] and the weights of the heads [n, heads]. Source: arXiv:2512.02556 §2.1.
+    """
+
+    name: ClassVar[str] = "choose tokens"
+    n_chosen: Size
+
+    def describe(self) -> str:
+        return "the tokens with the largest sum over heads of weight · ReLU(q · k)"
+
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        q, k = inputs[:2]
+        return q[1] * q[0] * k[0] * (q[2] + 1)
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        q, k, of_heads = inputs
+        n, heads, d = q.shape
+        similar = np.maximum((q.reshape(n * heads, d) @ k.T) / np.float32(sqrt(d)), 0).reshape(n, heads, len(k))
+        scores = ((of_heads / np.float32(sqrt(heads)))[:, None] @ similar)[:, 0]
+        scores = np.where(np.arange(len(k)) <= run.positions[:, None], scores, -np.inf)
+        return np.argsort(-scores, axis=-1, kind="stable")[:, : int(self.n_chosen)]
+
+
+def choose_tokens(q: Data, k: Data, of_heads: Data, n_chosen: Size) -> Data:
+    """Indices of the tokens that each token attends to, [n, n_chosen]."""
+    return Data(ChooseTokens(n_chosen), (q, k, of_heads), (q.shape[0], n_chosen))

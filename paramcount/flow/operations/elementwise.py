@@ -61,23 +61,24 @@ def scale_by(x: Data, factor: float | Unknown, text: str = "times a number", *, 
 
 
 class ScaleByRoot(Operation):
-    """x times the square root of a size, or one over it."""
+    """x times the square root of a size or of a ratio of sizes, or one over it."""
 
     size: Size
     inverse: bool = False
     text: str = "times √d_model"
+    over: Size = 1
 
     @property
     def label(self) -> str:
         return self.text
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        root = np.float32(sqrt(self.size))
+        root = np.float32(sqrt(self.size / self.over))
         return inputs[0] / root if self.inverse else inputs[0] * root
 
 
-def scale_by_root(x: Data, size: Size, text: str = "times √d_model", *, inverse: bool = False) -> Data:
-    return Data(ScaleByRoot(size, inverse, text), (x,), x.shape)
+def scale_by_root(x: Data, size: Size, text: str = "times √d_model", *, inverse: bool = False, over: Size = 1) -> Data:
+    return Data(ScaleByRoot(size, inverse, text, over), (x,), x.shape)
 
 
 class Clip(Operation):

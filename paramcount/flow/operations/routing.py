@@ -35,6 +35,7 @@ class Route(Operation):
     n_active_groups: int | Unknown = 1
     group_score: Literal["max", "top 2"] = "max"  # what makes a group good
     has_bias: bool = False  # the choice sees scores + bias, the weights do not
+    excluded: float = float("-inf")  # score, for the choice, of experts in other groups
     least_sum: float = 0.0  # added to the sum that weights are divided by
     capacity: int | Unknown | None = None  # tokens of a text that an expert takes at most, the first ones
     tolerance: float | Unknown = 0.0  # sparse mixer: which logits are near enough to the largest, half of the share
@@ -65,7 +66,7 @@ class Route(Operation):
             grouped = merit.reshape(len(merit), n_groups, -1)
             best = np.sort(grouped, axis=-1)[..., -2:].sum(-1) if self.group_score == "top 2" else grouped.max(-1)
             allowed = np.repeat(choose_largest(best, int(require(self.n_active_groups))), grouped.shape[-1], axis=-1)
-            merit = np.where(allowed, merit, -np.inf)
+            merit = np.where(allowed, merit, np.float32(self.excluded))
         chosen = choose_largest(merit, n_active)
         if self.capacity is not None:
             chosen &= chosen.cumsum(axis=0) <= require(self.capacity)

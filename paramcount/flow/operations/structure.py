@@ -49,6 +49,7 @@ class Experts(Operation):
 
     name: ClassVar[str] = "experts"
     weighted: Literal["output", "input"] = "output"  # which of them the weight of an expert multiplies
+    identities: Size = 0  # experts behind those with weights, which return their input
 
 
 def experts(
@@ -64,12 +65,13 @@ def experts(
     at_least: Size | None = None,
     first: Size = 0,
     weighted: Literal["output", "input"] = "output",
+    identities: Size = 0,
 ) -> Data:
     """`count` experts with the same body, `active` of them per token.
 
     `at_least`: minimum number of active experts, if it varies. `stacked`: the checkpoint stores one tensor for all
     experts, with a leading expert axis. `merged`: stored as one tensor, concatenated along the first axis. `first`:
-    index of the first expert.
+    index of the first expert. `identities`: further experts, which return their input and have no weights.
     """
     inner = Data(INPUT, (), x.shape)
     out = body(inner)
@@ -77,7 +79,9 @@ def experts(
     repeat = Repeat(
         "expert", count, active, runs=((first, count),), stacked=stacked or merged, merged=merged, least=at_least
     )
-    return Data(Experts(weighted), (x, scores), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),))
+    return Data(
+        Experts(weighted, identities), (x, scores), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),)
+    )
 
 
 class Layers(Operation):

@@ -1,0 +1,43 @@
+"""The decoder of DeepSeek-V3 and its relatives: what it knows besides sizes, and how it chooses experts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.flow import Data, route
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import routing_bias
+from paramcount.sizes.setting_fields import scale_with_yarn, setting
+
+
+def read_pairing(config: Mapping[str, Any], c: Any) -> str:
+    return "interleaved" if config.get("rope_interleave", True) else "halves"
+
+
+class LatentDecoder(Decoder):
+    """A decoder with the settings of DeepSeek-V3, whose defaults each model has its own of."""
+
+    routing_bias: ClassVar[str] = "mlp.gate.e_score_correction_bias"
+
+    pairing: ClassVar = setting(default=read_pairing)
+    attention_scale: ClassVar = setting(default=scale_with_yarn)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.5)
+    n_groups: ClassVar = setting("n_group", default=1)
+    n_active_groups: ClassVar = setting("topk_group", default=1)
+
+    def choose(c, logits: Data) -> Data:
+        """Source: arXiv:2412.19437, section 2.1.2."""
+        return route(
+            logits,
+            c.n_active_experts,  # type: ignore[attr-defined]
+            "sigmoid",
+            bias=routing_bias(c, c.routing_bias),
+            normalise=c.norm_topk_prob,
+            factor=c.routed_scale,
+            n_groups=c.n_groups,
+            n_active_groups=c.n_active_groups,
+            group_score="top 2",
+            least_sum=1e-20,
+        )
