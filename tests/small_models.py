@@ -11,7 +11,8 @@ import numpy as np
 
 import paramcount as pc
 from paramcount.checkpoints.matching import expand_names
-from tests.gpt2_files import Array, write_weights
+from paramcount.flow.operation import Array
+from tests.gpt2_files import write_weights
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama", "vocab_size": 23, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4,

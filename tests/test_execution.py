@@ -11,7 +11,8 @@ import pytest
 
 import paramcount as pc
 from paramcount.execution import memory
-from tests.gpt2_files import Array, write_weights
+from paramcount.flow.operation import Array
+from tests.gpt2_files import write_weights
 from tests.small_models import GPT2, LLAMA, MIXTRAL, TOKENS, make_arrays, write_model
 
 CLOSE = 2e-5
@@ -31,7 +32,7 @@ def test_a_checkpoint_on_disk_gives_the_logits_of_its_arrays(
 ) -> None:
     expected = pc.run(config, make_arrays(config), TOKENS).logits
     found = pc.run(str(tmp_path), write_model(tmp_path, config, shards=shards), TOKENS).logits
-    assert (found.dtype, found.shape) == (np.float32, (6, 23))
+    assert (found.dtype.name, found.shape) == ("float32", (6, 23))
     assert np.allclose(found, expected, atol=CLOSE)
 
 
@@ -56,6 +57,7 @@ def test_values_of_eight_bits_are_multiplied_by_their_scales(blocks: tuple[int, 
     if blocks[0]:
         config["quantization_config"]["weight_block_size"] = list(blocks)
     arrays, types, plain = make_arrays(config), {}, {}
+    scales: Array
     for name in [name for name in arrays if name.endswith("_proj.weight")]:
         rows, columns = arrays[name].shape
         bits = np.where(np.indices((rows, columns)).sum(0) % 2, 0x40, 0x38)
@@ -149,14 +151,23 @@ NORM = "model.norm.weight"
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (change(NORM, None), f"weights: has no tensor {NORM} (expected shape [16])"),
+        (change(NORM, None), f"the mapping of weights has no tensor {NORM} (expected shape [16])"),
         (
             change("model.layers.2.mlp.up_proj.weight", np.ones((16, 20))),
-            "weights: tensor model.layers.2.mlp.up_proj.weight: has shape [16, 20] (expected [20, 16], transposed)",
+            "tensor model.layers.2.mlp.up_proj.weight has shape [16, 20] (expected [20, 16], transposed)",
         ),
-        (change(NORM, np.full(16, np.nan)), f"weights: tensor {NORM} has NaN values (expected finite weights)"),
-        (change(NORM, np.full(16, 1e39)), f"weights: tensor {NORM} has infinite values (expected finite weights)"),
-        (change(NORM, np.array(["a"] * 16)), f"weights: tensor {NORM} has the dtype <U1 (expected numbers)"),
+        (
+            change(NORM, np.full(16, np.nan)),
+            f"the mapping of weights: tensor {NORM} has NaN values (expected finite weights)",
+        ),
+        (
+            change(NORM, np.full(16, 1e39)),
+            f"the mapping of weights: tensor {NORM} has infinite values (expected finite weights)",
+        ),
+        (
+            change(NORM, np.array(["a"] * 16)),
+            f"the mapping of weights: tensor {NORM} has the dtype <U1 (expected numbers)",
+        ),
         (change(NORM, np.full(16, 3e38)), "logits are not finite"),
     ],
 )

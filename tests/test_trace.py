@@ -180,7 +180,8 @@ def test_elements_of_attention_scores_add_up(id: str) -> None:
             "pad cannot be combined with past, because decoding does not pad",
         ),
         (["--weights", "a.safetensors"], "--weights requires --text TEXT"),
-        (["--text", "a"], "--text requires --weights FILE"),
+        (["--text", "a"], "--text requires --weights PATH"),
+        (["--watch"], "--watch or --plot requires --weights PATH"),
         (
             ["--weights", "w", "--text", "a", "--pad", "9"],
             "--text cannot be combined with --pad, because the text sets the shape",
@@ -200,7 +201,9 @@ def test_weights_and_a_text_give_the_next_tokens(tmp_path: Path, run: Runner) ->
     tests/data/gpt2_logits.json.
     """
     model = tmp_path / "tiny.yaml"
-    model.write_text(f"architecture: gpt2\nconfig: {json.dumps(SIZES.model_dump())}\n", encoding="utf-8")
+    model.write_text(
+        f"architecture: gpt2\nconfig: {json.dumps(SIZES.model_dump())}\nsettings: {{}}\n", encoding="utf-8"
+    )
     weights = write_weights(tmp_path / "model.safetensors", make_frozen_weights(), "F64")
     write_words(tmp_path / "tokenizer.json")
     done = run("trace", str(model), "--weights", str(weights), "--text", TEXT, "--top", "1", "--full")
@@ -216,11 +219,6 @@ def test_weights_and_a_text_give_the_next_tokens(tmp_path: Path, run: Runner) ->
     assert {
         tuple(step["out"]) for step in data["steps"] if step["op"] in ("lookup", "linear", "norm", "QKᵀ", "· V", "gelu")
     } - made == {(SIZES.vocab_size,)}
-
-
-def test_weights_of_another_architecture_are_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_error(capsys, "trace", "llama-3.1-8b", "--weights", "w", "--text", "a")
-    assert message == "--weights: not available for the architecture llama (expected a model of the architecture gpt2)"
 
 
 def test_more_tokens_than_the_published_context_length_cause_a_warning(run: Runner) -> None:

@@ -1,4 +1,4 @@
-"""A progress bar on stderr for reads that take longer than a second."""
+"""A progress bar on stderr for what takes longer than a second."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DELAY = 1.0  # seconds before the bar appears
 
 
 @contextmanager
-def progress_callback() -> Iterator[Callable[[int, int], None] | None]:
+def progress_callback(label: str = "reading headers") -> Iterator[Callable[[int, int], None] | None]:
     """A function that shows progress, called with (number done, total number); None if stderr is not a terminal."""
     if not sys.stderr or not sys.stderr.isatty():
         yield None
@@ -24,7 +24,7 @@ def progress_callback() -> Iterator[Callable[[int, int], None] | None]:
     def report(done: int, total: int) -> None:
         nonlocal update_bar, position
         if update_bar is None and monotonic() - start > DELAY:
-            bar = stack.enter_context(click.progressbar(length=total, label="reading headers", file=sys.stderr))
+            bar = stack.enter_context(click.progressbar(length=total, label=label, file=sys.stderr))
             update_bar = bar.update
         if update_bar is not None:
             update_bar(done - position)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,10 +20,12 @@ from paramcount.cli.options import (
     output_options,
     set_option,
 )
+from paramcount.cli.progress import progress_callback
 from paramcount.errors import ParamcountError
+from paramcount.output.files import write_atomically
 
 if TYPE_CHECKING:
-    from paramcount.gpt2.generation import Run, TextModelSizes
+    from paramcount.execution.text import TextRun
     from paramcount.output.tables import Table
     from paramcount.zoo import Model
 
@@ -37,8 +39,12 @@ if TYPE_CHECKING:
 @click.option("--past", type=int, metavar="N", help="Number of tokens in the KV cache; requires --decode.")
 @click.option("--source", type=int, metavar="N", help="Encoder input length.")
 @click.option("--full", is_flag=True, help="Show every layer; by default, identical layers are shown once.")
-@click.option("--weights", metavar="FILE", type=FilePath(), help="Run GPT-2 with the weights in FILE (.safetensors).")
+@click.option(
+    "--weights", metavar="PATH", type=FilePath(), help="Run the model with the weights at PATH (safetensors)."
+)
 @click.option("--text", metavar="TEXT", help="Input text for --weights.")
+@click.option("--watch", is_flag=True, help="Show what changes from layer to layer; requires --weights.")
+@click.option("--plot", metavar="FILE", type=FilePath(), help="Draw what changes to FILE; requires --weights.")
 @click.option(
     "--tokenizer",
     metavar="FILE",
@@ -66,6 +72,8 @@ def command(
     full: bool,
     weights: str | None,
     text: str | None,
+    watch: bool,
+    plot: str | None,
     tokenizer: str | None,
     top: int,
     changes: tuple[str, ...],
@@ -75,6 +83,8 @@ def command(
     """Trace a forward pass: every operation in order, with the shapes of its inputs and output.
 
     Dimensions that must be equal in a product are marked: [5, ‹768›] · [‹768›, 64] = [5, 64].
+
+    With --weights and --text, the model runs in NumPy, float32, and the likeliest next tokens are shown.
     """
     from paramcount.tracing.render import build_table, with_every_layer
     from paramcount.tracing.run import trace_model
@@ -86,10 +96,18 @@ def command(
         raise ParamcountError("--decode requires --past N")
     model = load_model(name, changes, download)
     run = None
-    if weights or text:
+    if weights or text or watch or plot:
         options = {"--tokens": tokens, "--pad": pad, "--batch": batch, "--past": past, "--source": source}
         shape_options = [option for option, value in options.items() if value is not None]
-        run = run_gpt2(model, weights, text, tokenizer, top, shape_options)
+        path = check_run_options(model, weights, text, shape_options)
+        if plot:
+            from paramcount.execution.plot import check_plot
+
+            check_plot(plot)
+        from paramcount.execution.text import run_text
+
+        with progress_callback("running layers") as report:
+            run = run_text(model, path, text or "", tokenizer, top=top, keeps_maps=bool(plot), report=report)
     if run:
         n_tokens = len(run.ids)
     elif tokens is not None:
@@ -99,46 +117,38 @@ def command(
     trace = trace_model(model, TraceOptions(n_tokens, pad, batch, past, source))
     result = add_changes(build_table(with_every_layer(trace) if full else trace), model)
     if run:
-        result = add_predictions(result, run)
+        result = add_run(result, run, watch=watch)
+    if run and plot:
+        from paramcount.execution.plot import plot_run
+
+        write_atomically(plot, plot_run(run, plot))
     emit(lambda format: result, output, collect_messages([name], [model], trace))
 
 
-def run_gpt2(
-    model: Model,
-    weights: str | None,
-    text: str | None,
-    tokenizer: str | None,
-    top: int,
-    shape_options: Sequence[str],
-) -> Run:
-    """The forward pass of GPT-2 on a text. `shape_options`: options of the command line that set the shape, which the
-    text already does."""
+def check_run_options(model: Model, weights: str | None, text: str | None, shape_options: Sequence[str]) -> str:
+    """The path of the weights. `shape_options`: options of the command line that set the shape, which the text already
+    does.
+    """
     if not weights:
-        raise ParamcountError("--text requires --weights FILE")
+        option = "--text" if text is not None else "--watch or --plot"
+        raise ParamcountError(f"{option} requires --weights PATH")
     if text is None:
         raise ParamcountError("--weights requires --text TEXT")
-    if model.architecture != "gpt2":
-        problem = f"not available for the architecture {model.architecture}"
-        raise ParamcountError(problem, where="--weights", expected="a model of the architecture gpt2")
     if model.original is not None:
         raise ParamcountError("--weights cannot be combined with --set, because the sizes of the weights are fixed")
     if shape_options:
         raise ParamcountError(f"--text cannot be combined with {shape_options[0]}, because the text sets the shape")
-    from paramcount.formats.files import expand_home
-    from paramcount.gpt2.generation import predict_next
-
-    tokenizer_path = expand_home(tokenizer) if tokenizer else None
-    sizes = cast("TextModelSizes", model.sizes)
-    return predict_next(sizes, expand_home(weights), text, tokenizer_path, top=top, config=model.reading.unread)
+    return weights
 
 
-def add_predictions(trace: Table, run: Run) -> Table:
-    """The trace with the input tokens above it and the most likely next tokens below."""
-    from paramcount.gpt2 import generation
+def add_run(trace: Table, run: TextRun, *, watch: bool) -> Table:
+    """The trace with the input tokens above it and the likeliest next tokens below; with `watch`, a table of the layers
+    in its place."""
+    from paramcount.execution.render import build_layer_table, format_text, list_next_words
 
-    predictions = map(generation.format_next_word, run.next_words)
+    data = trace.data | {"run": run.to_dict(watch=watch)}
+    if watch:
+        return build_layer_table(run)._replace(data=data)
     return trace._replace(
-        above=[*trace.above, generation.format_tokens(run)],
-        below=[*trace.below, "most likely next tokens:", *predictions, *run.notes],
-        data=trace.data | {"run": generation.run_to_dict(run)},
+        above=[*trace.above, format_text(run)], below=[*trace.below, *list_next_words(run)], data=data
     )

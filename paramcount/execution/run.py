@@ -18,8 +18,13 @@ from paramcount.execution.weights import StoredWeights, open_weights
 from paramcount.flow import Data
 from paramcount.flow.operation import Array, Unknown
 from paramcount.flow.walk import list_steps, list_weights
+from paramcount.formats.files import expand_home, read_text
+from paramcount.formats.strict_json import parse_json
 from paramcount.sizes import Sizes
+from paramcount.sizes.reading import add_settings
 from paramcount.zoo import Model
+
+LARGEST_CONFIG = 4 << 20  # bytes
 
 
 class Recorder(Observer):
@@ -139,8 +144,24 @@ def run_loaded(
     **inputs: Any,
 ) -> Run:
     """The forward pass of a model. `inputs`: as of `run_model`. `report` is called with (layers done, number of layers)."""
-    sizes, where = model.settled_sizes, make_printable(model.id)
+    sizes, where = settle_sizes(model, weights), make_printable(model.id)
     return run_model(sizes, weights, tokens, head=model.reading.head, where=where, watch=watch, report=report, **inputs)
+
+
+def settle_sizes(model: Model, weights: object) -> Sizes:
+    """The sizes of a model with its settings; of a zoo entry without settings, with those of a config.json beside the
+    weights.
+    """
+    if model.entry is None or model.entry.settings is not None or not isinstance(weights, (str, Path)):
+        return model.settled_sizes
+    path = expand_home(str(weights))
+    config = (path if path.is_dir() else path.parent) / "config.json"
+    if not config.is_file():
+        return model.settled_sizes
+    try:
+        return add_settings(model.sizes, parse_json(read_text(config, "a config.json", LARGEST_CONFIG)))
+    except ParamcountError as error:
+        raise error.add_location(make_printable(config)) from None
 
 
 def check_operations(out: Data, where: str) -> None:

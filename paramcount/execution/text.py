@@ -1,0 +1,146 @@
+"""Runs a model on a text: its tokens, the likeliest next ones, and what changes from layer to layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from paramcount.checkpoints.folding import strip_indices
+from paramcount.errors import ParamcountError, describe_value, join_words, make_printable
+from paramcount.execution.evaluate import Value
+from paramcount.execution.run import Limits, Run, prepare, settle_sizes
+from paramcount.execution.watching import LayerView, Watcher, to_dict
+from paramcount.execution.weights import CheckpointWeights
+from paramcount.flow import Data
+from paramcount.flow.operations.routing import softmax
+from paramcount.formats.files import expand_home
+from paramcount.formats.tokenizer import Tokenized, tokenize_text
+from paramcount.zoo import Model
+
+MOST_TOKENS = 1_000_000
+MOST_NAMES = 3  # tensors in a note
+
+
+class NextToken(NamedTuple):
+    """A candidate for the next token."""
+
+    text: str | None  # None for an unused row of the embedding
+    id: int
+    probability: float
+
+
+class TextRun(NamedTuple):
+    """The result of a forward pass over a text."""
+
+    tokens: tuple[str, ...]  # as text: " capital"; incomplete characters byte by byte
+    ids: tuple[int, ...]
+    shapes: tuple[tuple[str, tuple[int, ...]], ...]  # names and shapes of all intermediate values, in order
+    next_words: tuple[NextToken, ...]  # likeliest first
+    notes: tuple[str, ...]  # on storage and unused tensors
+    layers: tuple[LayerView, ...]
+    vocabulary: Mapping[int, str]
+
+    def to_dict(self, *, watch: bool = False) -> dict[str, Any]:
+        """The run as plain data for JSON, with `layers` if `watch`."""
+        plain: dict[str, Any] = {
+            "tokens": [{"text": token, "id": id} for token, id in zip(self.tokens, self.ids)],
+            "intermediates": [{"name": name, "shape": list(shape)} for name, shape in self.shapes],
+            "next_words": [word._asdict() for word in self.next_words],
+            "notes": list(self.notes),
+        }
+        if not watch:
+            return plain
+        layers = [to_dict(view) for view in self.layers]
+        for layer in layers:
+            if layer["lens"]:
+                layer["lens"]["text"] = self.vocabulary.get(layer["lens"]["id"])
+        return plain | {"layers": layers}
+
+
+class TextWatcher(Watcher):
+    """A watcher that also records names and shapes."""
+
+    def __init__(self, out: Data, *, keeps_maps: bool = False) -> None:
+        super().__init__(out, keeps_maps=keeps_maps)
+        self.shapes: list[tuple[str, tuple[int, ...]]] = []
+
+    def see_step(self, value: Value, data: Data) -> None:
+        place = value.name.removesuffix(".weight") or (
+            f"layer {'.'.join(map(str, value.layer))}" if value.layer else ""
+        )
+        self.shapes.append((f"{place}: {value.operation}" if place else value.operation, value.array.shape))
+        super().see_step(value, data)
+
+
+def run_text(
+    model: Model,
+    weights: str,
+    text: str,
+    tokenizer: str | None = None,
+    *,
+    top: int = 5,
+    keeps_maps: bool = False,
+    report: Callable[[int, int], object] | None = None,
+) -> TextRun:
+    """The forward pass of a model over a text.
+
+    `weights`: the path of a checkpoint. `tokenizer`: a tokenizer.json, by default the one next to the weights.
+    `keeps_maps`: whether the views of the layers have whole attention maps. `report`: as in `run_loaded`.
+
+    Units: probabilities from 0 to 1.
+    Raises: ParamcountError as `paramcount.run` does, and for a text or a tokenizer.json that is invalid.
+    """
+    sizes, where = settle_sizes(model, weights), make_printable(model.id)
+    limits = Limits(sizes, where)
+    most_words = limits.vocab_size or 1
+    if type(top) is not int or not 1 <= top <= most_words:
+        raise ParamcountError(f"= {describe_value(top)}", where="top", expected=f"an integer from 1 to {most_words}")
+    evaluation = prepare(sizes, expand_home(weights), head=model.reading.head, where=where)
+    source = evaluation.weights
+    path = expand_home(tokenizer) if tokenizer else find_tokenizer(weights)
+    tokens = tokenize_text(path, text, most=limits.n_positions or MOST_TOKENS)
+    check_vocabulary(tokens, limits.vocab_size)
+    watcher = TextWatcher(evaluation.out, keeps_maps=keeps_maps)
+    evaluation.observer, evaluation.report = watcher, report
+    logits = Run(evaluation, tokens.ids, {}, limits, watch=False).logits[-1]
+    probabilities = softmax(logits.astype(np.float64))
+    likeliest = np.argsort(-probabilities, kind="stable")[:top].tolist()
+    words = [NextToken(tokens.vocabulary.get(id), id, float(probabilities[id])) for id in likeliest]
+    notes = describe_storage(source) if isinstance(source, CheckpointWeights) else ()
+    layers = tuple(watcher.add_lens(evaluation))
+    return TextRun(
+        tokens.tokens, tokens.ids, tuple(watcher.shapes), tuple(words), tuple(notes), layers, tokens.vocabulary
+    )
+
+
+def find_tokenizer(weights: str) -> Path:
+    """The tokenizer.json next to the weights."""
+    place = expand_home(weights)
+    path = (place if place.is_dir() else place.parent) / "tokenizer.json"
+    if not path.exists():
+        expected = "a tokenizer.json next to the weights, or --tokenizer FILE"
+        raise ParamcountError("does not exist", where=make_printable(path), expected=expected)
+    return path
+
+
+def check_vocabulary(tokens: Tokenized, vocab_size: int | None) -> None:
+    for i, (id, token) in enumerate(zip(tokens.ids, tokens.tokens)):
+        if vocab_size is not None and id >= vocab_size:
+            found = f"token {i}, {make_printable(token, 60)!r}, has id {id}"
+            raise ParamcountError(found, where="tokenizer", expected=f"an id from 0 to {vocab_size - 1}")
+
+
+def describe_storage(weights: CheckpointWeights) -> tuple[str, ...]:
+    """The types of the weights, and the tensors that the pass does not use."""
+    used = {name for source in weights.sources.values() for name in source.names}
+    names = [name for name in weights.content.tensors if strip_indices(name) in used]
+    types = dict.fromkeys(weights.content.tensors[name].format or "" for name in names)
+    notes = [f"weights stored as {join_words(types, 'and')}, computed in float32"]
+    unused = [make_printable(name, 80) for name in weights.content.tensors if strip_indices(name) not in used]
+    if unused:
+        more = f" and {len(unused) - MOST_NAMES:,} more" if len(unused) > MOST_NAMES else ""
+        notes.append(f"unused tensors in the file: {', '.join(unused[:MOST_NAMES])}{more}")
+    return tuple(notes)
