@@ -99,7 +99,7 @@ def test_a_layer_of_gpt2_shows_the_products_of_the_textbook() -> None:
         x,  # their sum
     ]
     assert [sign.text for sign in drawing.signs] == ["+", "+"]
-    assert [text.text for text in drawing.texts if text.role == "note"] == ["mask", "softmax", "activation"]
+    assert [text.text for text in drawing.texts if text.role == "note"] == ["mask", "softmax", "gelu_new"]
 
 
 def test_gpt2_begins_with_the_embeddings_and_ends_with_the_next_token() -> None:

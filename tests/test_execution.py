@@ -233,3 +233,30 @@ def test_the_largest_score_matrix_is_part_of_the_memory_that_a_pass_needs() -> N
     sizes = [memory.estimate_memory(out, n) for n in (1000, 2000)]
     assert sizes[1] > 4 * 3 * 4 * 2000**2
     assert sizes[1] > 2 * sizes[0]
+
+
+# ---- settings of zoo entries
+
+
+def test_an_entry_runs_with_the_settings_that_it_states() -> None:
+    sizes = pc.load(LLAMA).sizes.model_dump()
+    entry = {"architecture": "llama", "config": sizes, "settings": {"rms_norm_eps": 0.5, "rope_theta": 100.0}}
+    expected = pc.run(LLAMA | {"rms_norm_eps": 0.5, "rope_theta": 100.0}, make_arrays(LLAMA), TOKENS).logits
+    assert np.array_equal(pc.run(entry, make_arrays(LLAMA), TOKENS).logits, expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"rms_norm_epsilon": 1e-5}, "settings: unknown key 'rms_norm_epsilon' (expected rms_norm_eps, "),
+        ({"vocab_size": 9}, "settings: unknown key 'vocab_size' (expected "),
+        ({"rope_scaling": {"factors": 2.0}}, "settings.rope_scaling: unknown key 'factors' (expected factor, "),
+    ],
+)
+def test_an_unknown_setting_of_an_entry_is_an_error_with_the_nearest_key(
+    settings: dict[str, Any], message: str
+) -> None:
+    entry = {"architecture": "llama", "config": pc.load(LLAMA).sizes.model_dump(), "settings": settings}
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.load(entry)
+    assert message in str(caught.value)

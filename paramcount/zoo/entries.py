@@ -17,6 +17,7 @@ from paramcount.formats.strict_yaml import read_yaml
 from paramcount.output.numbers import parse_figure
 from paramcount.sizes import Flag, Positive, Sizes
 from paramcount.sizes.rules import validate_sizes
+from paramcount.sizes.setting_keys import check_setting_keys
 
 
 def check_one_line(text: str) -> str:
@@ -166,6 +167,8 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
     except ValidationError as error:
         raise convert_validation_error(error, Entry) from None
     check_citations(entry)
+    if entry.config is not None and entry.settings:
+        check_setting_keys(entry.config, entry.settings)
     for i, figure in enumerate(entry.published):
         try:
             parse_figure(figure.value)

@@ -227,7 +227,7 @@ class Norm(Operation):
         if not isinstance(self.kind, str):
             return ""
         kind = {"rms": "RMS norm", "layer": "layer norm", "l2": "L2 norm"}[self.kind]
-        eps = f", ε = {self.eps:g}" if is_known(self.eps) else ""
+        eps = f", ε = {self.eps:g}".replace("e-0", "e-") if is_known(self.eps) else ""
         return kind + (", 1 + weight" if self.offset else "") + eps
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:

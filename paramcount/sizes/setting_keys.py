@@ -1,0 +1,75 @@
+"""The config.json keys that the settings of an architecture are read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from paramcount.errors import ParamcountError, find_nearest, list_names, quote
+from paramcount.sizes import Sizes
+from paramcount.sizes.reading import add_settings
+
+
+class Section(Mapping[str, Any]):
+    """A section of a config.json that records which of its keys are read."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values_by_key = values
+        self.asked: dict[str, None] = {}  # also keys that it does not have
+        self.sections = {key: Section(value) for key, value in values.items() if isinstance(value, Mapping)}
+
+    def __getitem__(self, key: str) -> Any:
+        self.asked[key] = None
+        value = self.values_by_key[key]
+        return self.sections.get(key, value)
+
+    def __contains__(self, key: object) -> bool:
+        self.asked[str(key)] = None
+        return key in self.values_by_key
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_by_key)
+
+    def __len__(self) -> int:
+        return len(self.values_by_key)
+
+    def select_read(self) -> dict[str, Any]:
+        """The keys that were read, with their values; in sections only those that were read there."""
+        return {
+            key: self.sections[key].select_read() if key in self.sections else value
+            for key, value in self.values_by_key.items()
+            if key in self.asked and value is not None
+        }
+
+    def check_read(self, place: str) -> None:
+        """Raises: ParamcountError for a key that no setting is read from."""
+        for key in self.values_by_key:
+            if key not in self.asked:
+                raise ParamcountError(
+                    f"unknown key {quote(key)}",
+                    where=place,
+                    expected=list_names(sorted(self.asked), key) or "no settings: the architecture has none",
+                    nearest=find_nearest(key, self.asked),
+                )
+            if key in self.sections and self.sections[key].asked:
+                self.sections[key].check_read(f"{place}.{key}")
+
+
+def select_settings(sizes: Sizes, document: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a config.json that the settings of these sizes are read from.
+
+    >>> from paramcount.api import load
+    >>> document = {"rms_norm_eps": 1e-5, "use_cache": True, "rope_scaling": {"rope_type": "linear", "factor": 2.0}}
+    >>> select_settings(load("llama-2-7b").sizes, document)
+    {'rms_norm_eps': 1e-05, 'rope_scaling': {'rope_type': 'linear', 'factor': 2.0}}
+    """
+    section = Section(document)
+    add_settings(sizes, section)
+    return section.select_read()
+
+
+def check_setting_keys(sizes: Sizes, settings: Mapping[str, Any]) -> None:
+    """Raises: ParamcountError for a key of `settings` that no setting of these sizes is read from."""
+    section = Section(settings)
+    add_settings(sizes, section)
+    section.check_read("settings")
