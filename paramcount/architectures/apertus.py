@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Weight, activate, linear
+from paramcount.flow import Activation, Data, Weight, activate, linear
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, pre_norm
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.parts.decoder import Decoder
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import rotary, setting
+
+SCALED = {  # the reference's default of rope_parameters
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}  # fmt: skip
 
 
 def is_learned(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
@@ -17,7 +23,7 @@ def is_learned(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
     return bool(js.get("hidden_act", "xielu") == "xielu")
 
 
-class Apertus(Sizes):
+class Apertus(Decoder):
     """Source: modeling_apertus.py of the reference; the activation arXiv:2411.13010."""
 
     reference: ClassVar[str] = "ApertusForCausalLM"
@@ -35,25 +41,20 @@ class Apertus(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    activation: ClassVar = setting("hidden_act", default="xielu")
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(12_000_000, positions=65536, absent=SCALED)
 
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    names = ("attention_layernorm", "feedforward_layernorm")
-    return pre_norm(
-        x, lambda h: attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True), lambda h: mlp(c, h), names
-    )
-
-
-def mlp(c: Any, x: Data) -> Data:
-    h = linear(x, "mlp.up_proj", "mlp.up", c.d_ff)
-    h = xielu(h, "mlp.act_fn.") if c.learned_activation else activate(h, "activation")
-    return linear(h, "mlp.down_proj", "mlp.down", c.d_model)
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "attention_layernorm")
+        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True)
+        h = linear(c.norm(x, "feedforward_layernorm"), "mlp.up_proj", "mlp.up", c.d_ff)
+        h = xielu(h, "mlp.act_fn.") if c.learned_activation else activate(h, c.activation)
+        return x + linear(h, "mlp.down_proj", "mlp.down", c.d_model)
 
 
 def xielu(x: Data, prefix: str) -> Data:
-    """Two learned numbers, one for each side of zero, and two fixed ones that are saved with them."""
+    """xIELU: two learned values, one for each side of zero, and two fixed ones that are saved with them."""
     learned = (Weight(prefix + "alpha_p", "other", (1,)), Weight(prefix + "alpha_n", "other", (1,)))
     fixed = (Weight(prefix + "beta", "other", (), role="buffer"), Weight(prefix + "eps", "other", (), role="buffer"))
-    return Data("xielu", (x,), x.shape, learned + fixed)
+    return Data(Activation("xielu"), (x,), x.shape, learned + fixed)

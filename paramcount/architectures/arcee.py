@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.llama import Llama
 from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Arcee(Llama):
@@ -17,13 +18,11 @@ class Arcee(Llama):
     reference: ClassVar[str] = "ArceeForCausalLM"
     defaults: ClassVar[Mapping[str, Any]] = {"d_model": 2560, "d_ff": 18432}
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    activation: ClassVar = setting("hidden_act", default="relu2")
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=4096)
 
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: squared_mlp(c, h), bias=c.attention_bias)
-
-
-def squared_mlp(c: Any, x: Data) -> Data:
-    return plain_mlp(x, ("mlp.up_proj", "mlp.down_proj"), "mlp", c.d_ff, activation="relu²", bias=c.mlp_bias)
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
+        h, names = c.norm(x, "post_attention_layernorm"), ("mlp.up_proj", "mlp.down_proj")
+        return x + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)

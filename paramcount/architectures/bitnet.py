@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data, activate, linear, norm
-from paramcount.parts.attentions import wide_norm
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.flow import Data, activate, linear, rms_norm
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class BitNet(Sizes):
+class BitNet(Decoder):
     """Source: arXiv:2504.12285, section 2."""
 
     reference: ClassVar[str] = "BitNetForCausalLM"
@@ -29,20 +30,21 @@ class BitNet(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    activation: ClassVar = setting("hidden_act", default="relu2")
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(500_000)
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, gate=c.normalise)
+        h = c.norm(x, "post_attention_layernorm")
+        gated = activate(linear(h, "mlp.gate_proj", "mlp.gate", c.d_ff), c.activation)
+        h = c.norm(gated * linear(h, "mlp.up_proj", "mlp.up", c.d_ff), "mlp.ffn_sub_norm")
+        return x + linear(h, "mlp.down_proj", "mlp.down", c.d_model)
+
+    def normalise(c, x: Data, a: Data) -> Data:
+        """A norm over all heads of the attended values."""
+        return rms_norm(a, "self_attn.attn_sub_norm", c.norm_eps, wide=True)
 
     def check(c) -> None:
         check_heads_fill(c)  # the norm of the attended values is as wide as d_model
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c, x, lambda h: mlp(c, h), bias=c.attention_bias, gate=lambda x, a: wide_norm(a, "self_attn.attn_sub_norm")
-    )
-
-
-def mlp(c: Any, x: Data) -> Data:
-    gate = activate(linear(x, "mlp.gate_proj", "mlp.gate", c.d_ff), "relu²")
-    up = linear(x, "mlp.up_proj", "mlp.up", c.d_ff)
-    return linear(norm(gate * up, "mlp.ffn_sub_norm"), "mlp.down_proj", "mlp.down", c.d_model)

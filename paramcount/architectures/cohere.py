@@ -5,16 +5,19 @@ Command R+ normalizes q and k per head.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data, Weight, rope
-from paramcount.parts.decoders import decoder, parallel, usual_layer
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.flow import Data, layer_norm, norm, rope, scale_by
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_rotated_in_pairs
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Cohere(Sizes):
+class Cohere(Decoder):
     """Source: modeling_cohere.py of the reference."""
 
     reference: ClassVar[str] = "CohereForCausalLM"
@@ -32,21 +35,27 @@ class Cohere(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(500_000, positions=8192)
+    logit_scale: ClassVar = setting("logit_scale", default=0.0625)
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        a = attention(c, h, "self_attn.", bias=c.attention_bias, prepare=c.prepare)
+        return x + a + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
+        """A norm with weights of its own for each head if there is any, then the rotation."""
+        if c.qk_norm:
+            q = norm(q, "self_attn.q_norm", kind="layer", eps=c.norm_eps, per_head=True)
+            k = norm(k, "self_attn.k_norm", kind="layer", eps=c.norm_eps, per_head=True)
+        return rope(q, c.rope, "interleaved"), rope(k, c.rope, "interleaved")
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps, bias=False)
+
+    def head(c, x: Data) -> Data:
+        return scale_by(super().head(x), c.logit_scale, "times logit_scale")
 
     def check(c) -> None:
         check_rotated_in_pairs(c, "d_head")
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, arrange=parallel, bias=c.attention_bias, prepare=norm_and_rotate if c.qk_norm else None)
-
-
-def norm_and_rotate(q: Data, k: Data) -> tuple[Data, Data]:
-    return rope(head_norm(q, "self_attn.q_norm")), rope(head_norm(k, "self_attn.k_norm"))
-
-
-def head_norm(x: Data, name: str) -> Data:
-    """A norm over d_head with weights of its own for every head."""
-    return Data("norm", (x,), x.shape, (Weight(name + ".weight", "norm", x.shape[1:]),))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.attentions import unrotated
-from paramcount.parts.decoders import decoder, parallel, usual_layer
+from paramcount.flow import Data, Size, layer_norm, rope, scale_by
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import (
     ABSENT,
     SLIDING,
     Condition,
     Flag,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     equal_to,
@@ -23,6 +23,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types, check_rotated_in_pairs
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -30,7 +31,7 @@ def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return words
 
 
-class Cohere2(Sizes):
+class Cohere2(Decoder):
     """Source: modeling_cohere2.py of the reference; layers without positions arXiv:2501.18795."""
 
     reference: ClassVar[str] = "Cohere2ForCausalLM"
@@ -49,21 +50,28 @@ class Cohere2(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=8192)
+    logit_scale: ClassVar = setting("logit_scale", default=0.0625)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return [(kind, 1) for kind in c.layer_types]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "input_layernorm")
+        local: Any = {"window": c.window, "rotate": c.rotate} if kind == "sliding_attention" else {"rotate": False}
+        a = attention(c, h, "self_attn.", bias=c.attention_bias, **local)
+        return x + a + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def rotate(c, x: Data) -> Data:
+        return rope(x, c.rope, "interleaved")
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps, bias=False)
+
+    def head(c, x: Data) -> Data:
+        return scale_by(super().head(x), c.logit_scale, "times logit_scale")
 
     def check(c) -> None:
         check_rotated_in_pairs(c, "d_head")
         check_layer_types(c, "layer_types", "n_layers", SLIDING)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    sliding = kind == "sliding_attention"
-    return usual_layer(
-        c,
-        x,
-        arrange=parallel,
-        bias=c.attention_bias,
-        window=c.window if sliding else None,
-        prepare=None if sliding else unrotated,
-    )

@@ -8,11 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, hf, per_layer
+from paramcount.flow import Data, Size
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Words, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides, check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
+
+SCALED = {  # the reference's default of rope_parameters
+    "rope_type": "llama3", "factor": 16.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}  # fmt: skip
 
 
 def full_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -20,7 +28,7 @@ def full_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(SLIDING[i % 4 == 0] for i in per_layer(c))
 
 
-class CWM(Sizes):
+class CWM(Decoder):
     """Source: modeling_cwm.py of the reference."""
 
     reference: ClassVar[str] = "CwmForCausalLM"
@@ -39,13 +47,18 @@ class CWM(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(1_000_000, positions=131072, absent=SCALED)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return [(kind, 1) for kind in c.layer_types]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        window = c.window if kind == "sliding_attention" else None
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=window)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", SLIDING)
         check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, mlp_bias=c.mlp_bias, window=c.window if kind == "sliding_attention" else None)

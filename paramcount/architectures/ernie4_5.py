@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.flow import Data, rope
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_rotated_in_pairs
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Ernie45(Sizes):
+class Ernie45(Decoder):
     """Source: modeling_ernie4_5.py of the reference."""
 
     reference: ClassVar[str] = "Ernie4_5ForCausalLM"
@@ -28,12 +31,16 @@ class Ernie45(Sizes):
     bias: Flag = hf("use_bias", absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(500_000, positions=131072)
+
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.bias, rotate=c.rotate)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.bias)
+
+    def rotate(c, x: Data) -> Data:
+        return rope(x, c.rope, "interleaved")
 
     def check(c) -> None:
         check_rotated_in_pairs(c, "d_head")
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, bias=c.bias, mlp_bias=c.bias)

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, norm, rope
-from paramcount.parts.decoders import decoder, post_norm, usual_layer
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, d_model_per_head, hf, per_layer
+from paramcount.flow import Data, Size
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Words, d_model_per_head, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_sliding_or_full
+from paramcount.sizes.setting_fields import setting
 
 
 def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -24,7 +27,7 @@ def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
 
 
-class Exaone4(Sizes):
+class Exaone4(Decoder):
     """Source: arXiv:2507.11407, section 2.1."""
 
     reference: ClassVar[str] = "Exaone4ForCausalLM"
@@ -42,18 +45,18 @@ class Exaone4(Sizes):
     layer_types: Words = hf(absent=pattern, null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return [(kind, 1) for kind in c.layer_types]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        window = c.window if kind == "sliding_attention" else None
+        rotate = kind == "sliding_attention" or c.window is None
+        a = attention(c, x, "self_attn.", qk_norm=True, window=window, rotate=rotate)
+        x = x + c.norm(a, "post_attention_layernorm")
+        h = gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.norm(h, "post_feedforward_layernorm")
 
     def check(c) -> None:
         check_sliding_or_full(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    sliding = kind == "sliding_attention"
-    turn = rope if sliding or c.window is None else lambda x: x
-
-    def prepare(q: Data, k: Data) -> tuple[Data, Data]:
-        return turn(norm(q, "self_attn.q_norm")), turn(norm(k, "self_attn.k_norm"))
-
-    return usual_layer(c, x, arrange=post_norm, prepare=prepare, window=c.window if sliding else None)

@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.flow import Data, attend, fused, linear, norm, rope
-from paramcount.parts.attentions import alibi
-from paramcount.parts.decoders import decoder, parallel, pre_norm
+from paramcount.flow import Data, alibi, attend, fused, layer_norm, linear, rope
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Word, d_model_per_head, derived, flag, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Word, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import not_null
 from paramcount.sizes.rules import check_even, check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 NORMS = ("sequential", "parallel", "parallel_two_norms")
-NAMES = ("word_embeddings", "h", "ln_f")
 
 
 def switch(js: Mapping[str, Any], key: str, absent: bool) -> bool:
@@ -64,7 +63,38 @@ def arrangement(js: Mapping[str, Any], c: Mapping[str, Any]) -> str:
     return NORMS[2]
 
 
-class Falcon(Sizes):
+class FalconLayers(Decoder):
+    """Attention and MLP of Falcon, whatever its config calls them."""
+
+    prefix: ClassVar[str] = "transformer."
+    names: ClassVar[tuple[str, str, str]] = ("word_embeddings", "h", "ln_f")
+
+    activation: ClassVar = setting("activation", default="gelu")
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+
+    def attend(c: Any, x: Data) -> Data:
+        shared = (c.n_kv_heads, c.d_head)
+        widths = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared}
+        q, k, v = fused(x, "self_attention.query_key_value", widths, bias=c.bias, groups=c.n_kv_heads)
+        if c.alibi:
+            a = attend(q, k, v, alibi(q, c.n_heads, over_root=c.d_head))
+        else:
+            a = attend(rope(q, c.rope), rope(k, c.rope), v)
+        return linear(a, "self_attention.dense", "output_projection", c.d_model, bias=c.bias)
+
+    def feed_forward(c: Any, x: Data) -> Data:
+        names = ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h")
+        return plain_mlp(x, names, "mlp", c.d_ff, activation=c.activation, bias=c.bias)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def two_norms(c, x: Data) -> Data:
+        """Attention and MLP side by side, each with its own norm."""
+        return x + c.attend(c.norm(x, "ln_attn")) + c.feed_forward(c.norm(x, "ln_mlp"))
+
+
+class Falcon(FalconLayers):
     """Source: arXiv:2311.16867."""
 
     reference: ClassVar[str] = "FalconForCausalLM"
@@ -83,8 +113,14 @@ class Falcon(Sizes):
     bias: Flag = hf("bias", absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, prefix="transformer.", names=NAMES, norm_bias=True)
+    def layer(c, x: Data) -> Data:
+        if c.norms == "parallel_two_norms":
+            return c.two_norms(x)
+        h = c.norm(x, "input_layernorm")
+        if c.norms == "parallel":
+            return x + c.attend(h) + c.feed_forward(h)
+        x = x + c.attend(h)
+        return x + c.feed_forward(c.norm(x, "post_attention_layernorm"))
 
     def check(c) -> None:
         check_heads_fill(c)
@@ -92,27 +128,3 @@ class Falcon(Sizes):
             raise make_choice_error(c.norms, NORMS, where="norms")
         if not c.alibi:
             check_even(c, "d_head")
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    if c.norms == NORMS[2]:
-        return two_norms(c, x)
-    arrange = pre_norm if c.norms == NORMS[0] else parallel
-    return arrange(x, lambda h: attention(c, h), lambda h: mlp(c, h), bias=True)
-
-
-def two_norms(c: Any, x: Data) -> Data:
-    """Attention and MLP side by side, each with its own norm."""
-    return x + attention(c, norm(x, "ln_attn", bias=True)) + mlp(c, norm(x, "ln_mlp", bias=True))
-
-
-def attention(c: Any, x: Data) -> Data:
-    shared = (c.n_kv_heads, c.d_head)
-    widths = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared}
-    q, k, v = fused(x, "self_attention.query_key_value", widths, bias=c.bias)
-    a = attend(alibi(q), k, v) if c.alibi else attend(rope(q), rope(k), v)
-    return linear(a, "self_attention.dense", "output_projection", c.d_model, bias=c.bias)
-
-
-def mlp(c: Any, x: Data) -> Data:
-    return plain_mlp(x, ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"), "mlp", c.d_ff, bias=c.bias)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.persimmon import Persimmon, layer
+from paramcount.architectures.persimmon import Persimmon
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, block, given, linear
-from paramcount.parts.decoders import decoder
+from paramcount.parts.decoders import head
 from paramcount.parts.vision import insert
 from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, d_model_per_head, derived, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import list_settings, setting
 
 
 def flat(key: str, absent: Any) -> Derivation:
@@ -34,10 +35,21 @@ def of_persimmon(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     padding_in_table(None)(section, c)
 
 
+def inner(name: str) -> Any:
+    """A setting of the language model."""
+
+    def read(js: Mapping[str, Any], c: Any) -> Any:
+        found = list_settings(Persimmon)[name]
+        return found.read(inside(js), c, found.default)
+
+    return setting(default=read)
+
+
 class Fuyu(Persimmon):
     """Source: modeling_fuyu.py of the reference."""
 
     reference: ClassVar[str] = "FuyuForCausalLM"
+    prefix: ClassVar[str] = "language_model.model."
     unused_keys: ClassVar[tuple[str, ...]] = ("image_size",)
     conditions: ClassVar[tuple[Condition, ...]] = (of_persimmon,)
 
@@ -53,20 +65,16 @@ class Fuyu(Persimmon):
     n_channels: Positive = hf("num_channels", absent=3)
     tie_word_embeddings: Flag = hf(absent=False)
 
+    activation: ClassVar = inner("activation")
+    norm_eps: ClassVar = inner("norm_eps")
+    rope: ClassVar = inner("rope")
+
     def forward(c, tokens: Data) -> Data:
         patches = given("pixels", "patches", c.patch_size * c.patch_size * c.n_channels)
         image = block(
             patches, "", lambda x: linear(x, "vision_embed_tokens", "projector", c.d_model, bias=True), part="projector"
         )
-        names = ("embed_tokens", "layers", "final_layernorm")
-        prefix = "language_model."
-        return decoder(
-            c,
-            tokens,
-            layer,
-            prefix=prefix + "model.",
-            names=names,
-            head_name=prefix + "lm_head",
-            norm_bias=True,
-            enter=lambda x: insert(x, image),
-        )
+        return c.decode(insert(c.embed(tokens), image))
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, "language_model.model.embed_tokens.weight", "language_model.lm_head")

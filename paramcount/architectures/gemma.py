@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, activate
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, rms_norm, scale_by_root
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
+from paramcount.sizes import Condition, Flag, Positive, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Gemma(Sizes):
-    """Source: arXiv:2403.08295, section 2. A norm multiplies by 1 + its weight, which counts no less."""
+def with_tanh(config: Mapping[str, Any], c: Any) -> str:
+    """The first files say "gelu" for its approximation with tanh. Source: configuration_gemma.py of the reference."""
+    name = str(config.get("hidden_act", "gelu"))
+    return "gelu_pytorch_tanh" if name == "gelu" else name
+
+
+class Gemma(Decoder):
+    """Source: arXiv:2403.08295, section 2; norms and embeddings modeling_gemma.py of the reference."""
 
     reference: ClassVar[str] = "GemmaForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
@@ -28,17 +37,24 @@ class Gemma(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, enter=enlarge)
+    activation: ClassVar = setting(default=with_tanh)
+    rope: ClassVar = rotary(positions=8192)
+
+    def embed(c, tokens: Data) -> Data:
+        return enlarge(super().embed(tokens))
+
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
+        return x + gelu_mlp(c, c.norm(x, "post_attention_layernorm"))
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps, offset=1.0)
 
 
 def enlarge(x: Data) -> Data:
-    return activate(x, "times √d_model")
+    """Token embeddings times the square root of their size."""
+    return scale_by_root(x, x.shape[-1])
 
 
 def gelu_mlp(c: Any, x: Data) -> Data:
-    return gated_mlp(x, "mlp.", "mlp", c.d_ff, activation="gelu")
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: gelu_mlp(c, h), bias=c.attention_bias)
+    return gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, sandwich, usual_layer
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, full_every, hf
+from paramcount.flow import Data, Size, rms_norm, soft_cap
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Words, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides, check_sliding_or_full
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Gemma2Layers(Sizes):
+def score_scale(config: Mapping[str, Any], c: Any) -> float:
+    return float(config.get("query_pre_attn_scalar", 256) ** -0.5)
+
+
+class Gemma2Layers(Decoder):
     """The sizes of a stack of its layers: T5Gemma has two."""
 
     rotated: ClassVar[str | None] = "d_head"
@@ -29,6 +36,18 @@ class Gemma2Layers(Sizes):
     window: Positive = hf(absent=4096)  # the reference refuses null even if no layer uses it
     attention_bias: Flag = hf(absent=False)
 
+    activation: ClassVar = setting("hidden_activation", default="gelu_pytorch_tanh")
+    rope: ClassVar = rotary(positions=8192)
+    attention_scale: ClassVar = setting(default=score_scale)
+    score_cap: ClassVar = setting("attn_logit_softcapping", default=50.0, nullable=True)
+    logit_cap: ClassVar = setting("final_logit_softcapping", default=30.0, nullable=True)
+
+    def embed(c, tokens: Data) -> Data:
+        return enlarge(super().embed(tokens))
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps, offset=1.0)
+
     def check(c) -> None:
         check_divides(c, "n_heads", "d_model")  # though d_head is given: the reference asks it
         check_sliding_or_full(c)
@@ -41,12 +60,24 @@ class Gemma2(Gemma2Layers):
 
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types], enter=enlarge)
+    def kinds(c) -> list[tuple[str, Size]]:
+        return [(kind, 1) for kind in c.layer_types]
 
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.attend(c.norm(x, "input_layernorm"), kind)
+        x = x + c.norm(h, "post_attention_layernorm")
+        h = gelu_mlp(c, c.norm(x, "pre_feedforward_layernorm"))
+        return x + c.norm(h, "post_feedforward_layernorm")
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: gelu_mlp(c, h), arrange=sandwich, bias=c.attention_bias, window=window(c, kind))
+    def attend(c, x: Data, kind: str) -> Data:
+        caps: Any = {"scale": c.attention_scale, "soft_cap": c.score_cap}
+        return attention(c, x, "self_attn.", bias=c.attention_bias, window=window(c, kind), **caps)
+
+    def head(c, x: Data) -> Data:
+        return c.cap(super().head(x))
+
+    def cap(c, logits: Data) -> Data:
+        return soft_cap(logits, c.logit_cap)
 
 
 def window(c: Any, kind: str) -> Any:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.gemma import enlarge, gelu_mlp
-from paramcount.architectures.gemma2 import Gemma2, window
-from paramcount.flow import Data, block, fused, given, norm
-from paramcount.parts.decoders import decoder, sandwich, usual_layer
+from paramcount.architectures.gemma2 import Gemma2
+from paramcount.flow import Data, block, fused, given, is_known, norm, soft_cap
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoders import head
 from paramcount.parts.siglip import SiglipVision, siglip
 from paramcount.parts.vision import insert
 from paramcount.sizes import ABSENT, Flag, Positive, Words, full_every, hf
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -31,8 +32,16 @@ class Gemma3Text(Gemma2):
 
     layer_types: Words = hf(absent=pattern, null=ABSENT)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types], enter=enlarge)
+    rope: ClassVar = rotary(1_000_000, 131072, block="full_attention")
+    local_rope: ClassVar = rotary(10_000, 131072, block="sliding_attention", key="rope_local_base_freq", scaled=False)
+    logit_cap: ClassVar = setting("final_logit_softcapping", default=None)
+
+    def attend(c, x: Data, kind: str) -> Data:
+        local: Any = {"window": c.window, "angles": c.local_rope} if kind == "sliding_attention" else {}
+        return attention(c, x, "self_attn.", bias=c.attention_bias, qk_norm=True, scale=c.attention_scale, **local)
+
+    def cap(c, logits: Data) -> Data:
+        return soft_cap(logits, c.logit_cap) if is_known(c.logit_cap) else logits  # no released model has one
 
 
 class Gemma3TextOf(Gemma3Text):
@@ -45,6 +54,7 @@ class Gemma3(Gemma3Text):
     """Source: arXiv:2503.19786, section 2; the tower arXiv:2303.15343."""
 
     reference: ClassVar[str] = "Gemma3ForConditionalGeneration"
+    prefix: ClassVar[str] = "language_model.model."
     base_model: ClassVar[str | None] = "Gemma3Model"
     section: ClassVar[str | None] = "text_config"
 
@@ -56,23 +66,10 @@ class Gemma3(Gemma3Text):
         pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
         image = block(pixels, "vision_tower.", lambda pixels: siglip(c.vision, pixels), part="vision")
         image = block(image, "multi_modal_projector.", lambda x: project(c, x), part="projector")
-        kinds = [(kind, 1) for kind in c.layer_types]
-        head = "language_model.lm_head"
-        return decoder(
-            c,
-            tokens,
-            layer,
-            kinds,
-            prefix="language_model.model.",
-            head_name=head,
-            enter=lambda x: insert(enlarge(x), image),
-        )
+        return c.decode(insert(c.embed(tokens), image))
 
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c, x, lambda h: gelu_mlp(c, h), arrange=sandwich, bias=c.attention_bias, qk_norm=True, window=window(c, kind)
-    )
+    def head(c, x: Data) -> Data:
+        return c.cap(head(c, x, "language_model.model.embed_tokens.weight", "language_model.lm_head"))
 
 
 def project(c: Any, x: Data) -> Data:

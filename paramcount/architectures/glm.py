@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoders import decoder, pre_norm, sandwich, usual_layer
+from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf, rotary_part
+from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def whole_pairs(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -19,7 +20,7 @@ def whole_pairs(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return width + width % 2
 
 
-class Glm(Sizes):
+class Glm(Decoder):
     """Source: arXiv:2406.12793, section 2."""
 
     reference: ClassVar[str] = "GlmForCausalLM"
@@ -36,8 +37,21 @@ class Glm(Sizes):
     qkv_bias: Flag = hf("attention_bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, lambda c, kind, x: layer(c, x, pre_norm))
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1.5625e-7)
+    rope: ClassVar = rotary(positions=131072)
+
+    def layer(c, x: Data) -> Data:
+        x = x + c.attend(c.norm(x, "input_layernorm"))
+        return x + c.feed_forward(c.norm(x, "post_attention_layernorm"))
+
+    def attend(c, x: Data) -> Data:
+        return attention(c, x, "self_attn.", bias=c.qkv_bias, o_bias=False, rotate=c.rotate)
+
+    def rotate(c, x: Data) -> Data:
+        return partial_rope(x, c.d_rope, c.rope, "interleaved")
+
+    def feed_forward(c, x: Data) -> Data:
+        return fused_gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
     def check(c) -> None:
         check_at_most(c, "d_rope", "d_head")
@@ -48,25 +62,6 @@ class Glm4(Glm):
 
     reference: ClassVar[str] = "Glm4ForCausalLM"
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, lambda c, kind, x: layer(c, x, four_norms))
-
-
-def layer(c: Any, x: Data, arrange: Any) -> Data:
-    def prepare(q: Data, k: Data) -> tuple[Data, Data]:
-        return partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)
-
-    return usual_layer(
-        c,
-        x,
-        lambda h: fused_gated_mlp(h, "mlp.", "mlp", c.d_ff),
-        arrange=arrange,
-        bias=c.qkv_bias,
-        o_bias=False,
-        prepare=prepare,
-    )
-
-
-def four_norms(x: Data, attention: Any, feed_forward: Any, *, bias: bool) -> Data:
-    names = ("input_layernorm", "post_self_attn_layernorm", "post_attention_layernorm", "post_mlp_layernorm")
-    return sandwich(x, attention, feed_forward, names)
+    def layer(c, x: Data) -> Data:
+        x = x + c.norm(c.attend(c.norm(x, "input_layernorm")), "post_self_attn_layernorm")
+        return x + c.norm(c.feed_forward(c.norm(x, "post_attention_layernorm")), "post_mlp_layernorm")

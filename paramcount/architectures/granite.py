@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.cwm import full_first
 from paramcount.architectures.granitemoe_swa import without_positions
-from paramcount.flow import Data
-from paramcount.parts.attentions import unrotated
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, Size, is_known, scale_by
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import (
     ABSENT,
     SLIDING,
@@ -20,7 +21,6 @@ from paramcount.sizes import (
     Flag,
     Indices,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     derived,
@@ -29,9 +29,14 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Granite(Sizes):
+def over_logits_scaling(config: Mapping[str, Any], c: Any) -> float:
+    return float(1 / config.get("logits_scaling", 1.0))
+
+
+class Granite(Decoder):
     """Source: modeling_granite.py of the reference."""
 
     reference: ClassVar[str] = "GraniteForCausalLM"
@@ -49,8 +54,27 @@ class Granite(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, lambda c, kind, x: usual_layer(c, x, bias=c.attention_bias, mlp_bias=c.mlp_bias))
+    embedding_multiplier: ClassVar = setting("embedding_multiplier", default=1.0)
+    attention_multiplier: ClassVar = setting("attention_multiplier", default=1.0)
+    residual_multiplier: ClassVar = setting("residual_multiplier", default=1.0)
+    logit_scale: ClassVar = setting(default=over_logits_scaling)
+
+    def embed(c, tokens: Data) -> Data:
+        return scale_by(super().embed(tokens), c.embedding_multiplier, "times embedding_multiplier")
+
+    def layer(c, x: Data, kind: tuple[Any, ...] = ()) -> Data:
+        x = x + c.shrink(c.attend(c.norm(x, "input_layernorm"), *kind))
+        h = c.norm(x, "post_attention_layernorm")
+        return x + c.shrink(gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias))
+
+    def attend(c, x: Data, *kind: Any) -> Data:
+        return attention(c, x, "self_attn.", bias=c.attention_bias, scale=c.attention_multiplier)
+
+    def shrink(c, x: Data) -> Data:
+        return scale_by(x, c.residual_multiplier, "times residual_multiplier")
+
+    def head(c, x: Data) -> Data:
+        return scale_by(super().head(x), c.logit_scale, "over logits_scaling")
 
 
 class GraniteSWA(Granite):
@@ -71,18 +95,23 @@ class GraniteSWA(Granite):
     unrotated_layers: Indices = derived(without_positions)
     window: Positive = hf(absent=128)
 
-    def forward(c, tokens: Data) -> Data:
-        as_they_are = set(c.unrotated_layers)
-        return decoder(
-            c, tokens, windowed_layer, [((kind, i not in as_they_are), 1) for i, kind in enumerate(c.layer_types)]
-        )
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=8192)
+    layer_rope_theta: ClassVar = setting("layer_rope_theta", default=None)
+
+    def kinds(c) -> list[tuple[tuple[Any, ...], Size]]:
+        """(attention, whether it rotates[, the rotary base if the config states one for each layer])"""
+        unrotated_layers = set(c.unrotated_layers)
+        kinds = [(kind, i not in unrotated_layers) for i, kind in enumerate(c.layer_types)]
+        bases = c.layer_rope_theta if is_known(c.layer_rope_theta) else None
+        return [((*kind, base) if bases else kind, 1) for kind, base in zip(kinds, bases or c.layer_types)]
+
+    def attend(c, x: Data, *kind: Any) -> Data:
+        word, rotates, *base = kind
+        options: Any = {"window": c.window if word == "sliding_attention" else None, "rotate": rotates, "sinks": True}
+        if base and is_known(c.rope):
+            options["angles"] = c.rope._replace(base=base[0])
+        return attention(c, x, "self_attn.", bias=c.attention_bias, scale=c.attention_multiplier, **options)
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", SLIDING)
-
-
-def windowed_layer(c: Any, kind: tuple[str, bool], x: Data) -> Data:
-    word, rotated = kind
-    window = c.window if word == "sliding_attention" else None
-    prepare = None if rotated else unrotated
-    return usual_layer(c, x, bias=c.attention_bias, mlp_bias=c.mlp_bias, sinks=True, window=window, prepare=prepare)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
+from paramcount.flow import Data, rope
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Condition, Flag, Positive, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_pairs
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Helium(Sizes):
+class Helium(Decoder):
     """Source: modeling_helium.py of the reference."""
 
     reference: ClassVar[str] = "HeliumForCausalLM"
@@ -29,13 +32,17 @@ class Helium(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-8)
+    rope: ClassVar = rotary(100_000, positions=4096)
+
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.qkv_bias, o_bias=False, rotate=c.rotate)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+
+    def rotate(c, x: Data) -> Data:
+        return rope(x, c.rope, "interleaved")
 
     def check(c) -> None:
         check_rotated_in_pairs(c, "d_head")
         check_heads_fill(c)  # the last matrix of attention is square
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, bias=c.qkv_bias, o_bias=False, mlp_bias=c.mlp_bias)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, norm, rope
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, equal_to, hf
+from paramcount.flow import Data, Rope, norm, rope
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import make_rope, setting
 
 
-class HunYuanDenseV1(Sizes):
+def rope_with_alpha(config: Mapping[str, Any], c: Any) -> Rope:
+    """Dynamic scaling with a fixed alpha is a larger base. Source: HunYuanDenseV1RotaryEmbedding of the reference."""
+    parameters = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    base = parameters.get("rope_theta") or config.get("rope_theta") or 10_000.0
+    kind, alpha = parameters.get("rope_type", parameters.get("type", "default")), parameters.get("alpha")
+    if kind == "dynamic" and alpha:
+        return Rope(base * alpha ** (c.d_head / (c.d_head - 2)))
+    return make_rope(kind, base, parameters, config, 2048)
+
+
+class HunYuanDenseV1(Decoder):
     """Source: modeling_hunyuan_v1_dense.py of the reference."""
 
     reference: ClassVar[str] = "HunYuanDenseV1ForCausalLM"
@@ -27,13 +41,19 @@ class HunYuanDenseV1(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = setting(default=rope_with_alpha)
 
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, prepare=c.prepare)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, bias=c.attention_bias, prepare=rotate_and_norm)
+    def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
+        q = c.norm(rope(q, c.rope), "self_attn.query_layernorm")
+        return q, c.norm(rope(k, c.rope), "self_attn.key_layernorm")
 
 
 def rotate_and_norm(q: Data, k: Data) -> tuple[Data, Data]:
+    """Of Hunyuan's mixture, whose settings are not declared."""
     return norm(rope(q), "self_attn.query_layernorm"), norm(rope(k), "self_attn.key_layernorm")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.llama import Llama
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, pre_norm, sandwich, usual_layer
+from paramcount.flow import Data, scale_by
+from paramcount.parts.attentions import attention
+from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, hf
+from paramcount.sizes.setting_fields import setting
+
+
+def score_scale(config: Mapping[str, Any], c: Any) -> float:
+    return float(c.d_head**-0.5)
 
 
 class HyperClovaX(Llama):
@@ -17,17 +24,24 @@ class HyperClovaX(Llama):
 
     post_norm: Flag = hf("use_post_norm", absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    embedding_multiplier: ClassVar = setting("embedding_multiplier", default=1.0)
+    residual_multiplier: ClassVar = setting("residual_multiplier", default=1.0)
+    attention_multiplier: ClassVar = setting("attention_multiplier", default=score_scale)
+    logit_scale: ClassVar = setting("logits_scaling", default=1.0)
 
+    def embed(c, tokens: Data) -> Data:
+        return scale_by(super().embed(tokens), c.embedding_multiplier, "times embedding_multiplier")
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c, x, arrange=four_norms if c.post_norm else pre_norm, bias=c.attention_bias, mlp_bias=c.mlp_bias
-    )
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        h = attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_multiplier)
+        x = x + c.shrink(c.norm(h, "post_norm1") if c.post_norm else h)
+        h = c.norm(x, "post_attention_layernorm")
+        h = gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        return x + c.shrink(c.norm(h, "post_norm2") if c.post_norm else h)
 
+    def shrink(c, x: Data) -> Data:
+        return scale_by(x, c.residual_multiplier, "times residual_multiplier")
 
-def four_norms(x: Data, attention: Any, feed_forward: Any, *, bias: bool) -> Data:
-    return sandwich(
-        x, attention, feed_forward, ("input_layernorm", "post_norm1", "post_attention_layernorm", "post_norm2")
-    )
+    def head(c, x: Data) -> Data:
+        return scale_by(super().head(x), c.logit_scale, "times logits_scaling")

@@ -9,6 +9,7 @@ from paramcount.architectures.llama import Llama
 from paramcount.errors import ParamcountError
 from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 class InternLM3(Llama):
@@ -21,6 +22,9 @@ class InternLM3(Llama):
     d_head: Positive = hf(absent=128, null=d_model_per_head)
     attention_bias: Flag = hf("qkv_bias", "attention_bias", absent=False)
     mlp_bias: Flag = hf("bias", "mlp_bias", absent=False)
+
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=32768)
 
     def check(c) -> None:
         super().check()

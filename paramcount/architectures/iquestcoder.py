@@ -9,6 +9,7 @@ from paramcount.architectures.llama import Llama
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.sizes import Condition, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def plain_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -33,3 +34,6 @@ class IQuestCoder(Llama):
 
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=128, null=d_model_per_head)
+
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=131072)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.arcee import squared_mlp
-from paramcount.architectures.llama import Llama
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.architectures.arcee import Arcee
+from paramcount.flow import Data, layer_norm
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Jais2(Llama):
+class Jais2(Arcee):
     """Source: modeling_jais2.py of the reference."""
 
     reference: ClassVar[str] = "Jais2ForCausalLM"
@@ -24,9 +23,8 @@ class Jais2(Llama):
         "mlp_bias": True,
     }
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, norm_bias=True)
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=8192)
 
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: squared_mlp(c, h), bias=c.attention_bias, norm_bias=True)
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, typed_layers, usual_layer
-from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.flow import Data, Size, route
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rules import check_sliding_or_full
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def one_mtp_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -21,7 +24,7 @@ def one_mtp_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError(f"= {n}", where="num_mtp_layers", expected="0 or 1")
 
 
-class Mellum(Sizes):
+class Mellum(Decoder):
     """Source: modeling_mellum.py of the reference."""
 
     reference: ClassVar[str] = "MellumForCausalLM"
@@ -44,21 +47,25 @@ class Mellum(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    rope: ClassVar = rotary(500_000, 131072, block="full_attention")
+    local_rope: ClassVar = rotary(10_000, 131072, block="sliding_attention", key="")
+
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        sliding = kind[0] == SLIDING[0]
+        local: Any = {"window": c.window, "angles": c.local_rope} if sliding else {}
+        h = c.norm(x, "input_layernorm")
+        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True, **local)
+        h = c.norm(x, "post_attention_layernorm")
+        if kind[1] == "moe":
+            return x + mixture(c, h, "mlp.", choose=c.choose)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
 
     def check(c) -> None:
         check_sliding_or_full(c)
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    attention, feed_forward = kind
-    window = c.window if attention == SLIDING[0] else None
-    return usual_layer(
-        c,
-        x,
-        (lambda h: mixture(c, h, "mlp.")) if feed_forward == "moe" else None,
-        bias=c.attention_bias,
-        qk_norm=True,
-        window=window,
-    )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.architectures.olmo import bare_norm, bare_pre_norm
-from paramcount.flow import Data, rope
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, plain_norm, rope, soft_cap
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import setting
 
 
-class NanoChat(Sizes):
+class NanoChat(Decoder):
     """Source: modeling_nanochat.py of the reference."""
 
     reference: ClassVar[str] = "NanoChatForCausalLM"
@@ -30,17 +31,21 @@ class NanoChat(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, enter=bare_norm, leave=bare_norm)
+    activation: ClassVar = setting("hidden_act", default="relu2")
+    logit_cap: ClassVar = setting("final_logit_softcapping", default=15.0, nullable=True)
 
+    def embed(c, tokens: Data) -> Data:
+        return c.norm(super().embed(tokens))
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: mlp(c, h), arrange=bare_pre_norm, bias=c.attention_bias, prepare=rotate_and_norm)
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x), "self_attn.", bias=c.attention_bias, prepare=c.prepare)
+        return x + plain_mlp(c.norm(x), ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation)
 
+    def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
+        return c.norm(rope(q, c.rope, "reversed halves")), c.norm(rope(k, c.rope, "reversed halves"))
 
-def rotate_and_norm(q: Data, k: Data) -> tuple[Data, Data]:
-    return bare_norm(rope(q)), bare_norm(rope(k))
+    def norm(c, x: Data, name: str = "") -> Data:
+        return plain_norm(x, "rms", c.norm_eps)
 
-
-def mlp(c: Any, x: Data) -> Data:
-    return plain_mlp(x, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation="relu²")
+    def head(c, x: Data) -> Data:
+        return soft_cap(super().head(x), c.logit_cap)

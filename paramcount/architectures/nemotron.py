@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, layer_norm
+from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rotary import rotary_width
 from paramcount.sizes.rules import check_at_most
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def rotated_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -27,7 +28,7 @@ def rotated_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     )  # it meets its pair of angles by broadcasting, so the reference runs it
 
 
-class Nemotron(Sizes):
+class Nemotron(Decoder):
     """Source: arXiv:2402.16819, section 2; modeling_nemotron.py of the reference."""
 
     reference: ClassVar[str] = "NemotronForCausalLM"
@@ -45,22 +46,20 @@ class Nemotron(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, norm_bias=True)
+    activation: ClassVar = setting("hidden_act", default="relu2")
+    norm_eps: ClassVar = setting("norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=4096)
+
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, rotate=c.rotate)
+        h, names = c.norm(x, "post_attention_layernorm"), ("mlp.up_proj", "mlp.down_proj")
+        return x + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+
+    def rotate(c, x: Data) -> Data:
+        return partial_rope(x, c.d_rope, c.rope)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps, offset=1.0)
 
     def check(c) -> None:
         check_at_most(c, "d_rope", "d_head")
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c, x, lambda h: mlp(c, h), norm_bias=True, bias=c.attention_bias, prepare=lambda q, k: rotated(c, q, k)
-    )
-
-
-def rotated(c: Any, q: Data, k: Data) -> tuple[Data, Data]:
-    return partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)
-
-
-def mlp(c: Any, x: Data) -> Data:
-    return plain_mlp(x, ("mlp.up_proj", "mlp.down_proj"), "mlp", c.d_ff, activation="relu2", bias=c.mlp_bias)

@@ -5,16 +5,18 @@ Queries, keys and values are clipped if the config sets clip_qkv.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.flow import Data, plain_norm
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import setting
 
 
-class Olmo(Sizes):
+class Olmo(Decoder):
     """Source: arXiv:2402.00838, section 2.1."""
 
     reference: ClassVar[str] = "OlmoForCausalLM"
@@ -32,20 +34,16 @@ class Olmo(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, leave=bare_norm)
+    clip_qkv: ClassVar = setting("clip_qkv", default=None)
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, clip_qkv=c.clip_qkv)
+        return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return plain_norm(x, "layer", 1e-5)
 
 
 def bare_norm(x: Data) -> Data:
     return Data("norm", (x,), x.shape)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, arrange=bare_pre_norm, bias=c.attention_bias)
-
-
-def bare_pre_norm(
-    x: Data, attention: Callable[[Data], Data], feed_forward: Callable[[Data], Data], *, bias: bool
-) -> Data:
-    x = x + attention(bare_norm(x))
-    return x + feed_forward(bare_norm(x))

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.olmo import Olmo
-from paramcount.flow import Data
-from paramcount.parts.attentions import wide_qk_norm
-from paramcount.parts.decoders import decoder, post_norm, usual_layer
+from paramcount.flow import Data, Size, rms_norm
+from paramcount.parts.attentions import attention
+from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Positive, Words, full_every, hf
 from paramcount.sizes.rules import check_sliding_or_full
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Olmo2(Olmo):
@@ -21,8 +22,18 @@ class Olmo2(Olmo):
     reference: ClassVar[str] = "Olmo2ForCausalLM"
     linear_by_component: ClassVar[bool] = True
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+
+    def layer(c, x: Data, kind: str = "full_attention") -> Data:
+        x = x + c.norm(c.attend(x, kind), "post_attention_layernorm")
+        h = gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.norm(h, "post_feedforward_layernorm")
+
+    def attend(c, x: Data, kind: str) -> Data:
+        return attention(c, x, "self_attn.", bias=c.attention_bias, qk_norm="wide")
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps)
 
 
 class Olmo3(Olmo2):
@@ -33,13 +44,15 @@ class Olmo3(Olmo2):
     layer_types: Words = hf(absent=full_every(4), null=ABSENT)
     window: Positive = hf(absent=4096)  # the reference refuses null even if no layer uses it
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
+    rope: ClassVar = rotary(500_000, block="full_attention")
+    local_rope: ClassVar = rotary(500_000, block="sliding_attention", key="", scaled=False)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return [(kind, 1) for kind in c.layer_types]
+
+    def attend(c, x: Data, kind: str) -> Data:
+        local: Any = {"window": c.window, "angles": c.local_rope} if kind == "sliding_attention" else {}
+        return attention(c, x, "self_attn.", bias=c.attention_bias, qk_norm="wide", **local)
 
     def check(c) -> None:
         check_sliding_or_full(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    window = c.window if kind == "sliding_attention" else None
-    return usual_layer(c, x, arrange=post_norm, bias=c.attention_bias, prepare=wide_qk_norm, window=window)

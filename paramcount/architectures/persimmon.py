@@ -5,22 +5,24 @@ Half of each head is rotated.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.architectures.phi import prepare
-from paramcount.flow import Data, attend, linear
+from paramcount.flow import Data, attend, layer_norm, linear
 from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, rotary_part
+from paramcount.sizes import Condition, Flag, Natural, Positive, d_model_per_head, derived, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most, check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Persimmon(Sizes):
+class Persimmon(Decoder):
     """Source: modeling_persimmon.py of the reference."""
 
     reference: ClassVar[str] = "PersimmonForCausalLM"
+    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layernorm")
     rotated: ClassVar[str | None] = "d_rope"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
@@ -34,26 +36,23 @@ class Persimmon(Sizes):
     qk_norm: Flag = hf("qk_layernorm", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, names=("embed_tokens", "layers", "final_layernorm"), norm_bias=True)
+    activation: ClassVar = setting("hidden_act", default="relu2")
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=16384)
+
+    def layer(c, x: Data) -> Data:
+        x = x + c.attend(c.norm(x, "input_layernorm"))
+        h, names = c.norm(x, "post_attention_layernorm"), ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h")
+        return x + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def attend(c, x: Data) -> Data:
+        q, k, v = fused_qkv(c, x, "self_attn.query_key_value", groups=c.n_heads)
+        q, k = prepare(c, q, k)
+        return linear(attend(q, k, v), "self_attn.dense", "output_projection", c.d_model, bias=True)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
 
     def check(c) -> None:
         check_heads_fill(c)
         check_at_most(c, "d_rope", "d_head")
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(
-        x,
-        lambda h: attention(c, h),
-        lambda h: plain_mlp(
-            h, ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"), "mlp", c.d_ff, activation="relu2", bias=True
-        ),
-        bias=True,
-    )
-
-
-def attention(c: Any, x: Data) -> Data:
-    q, k, v = fused_qkv(c, x, "self_attn.query_key_value")  # stored head by head: its q, its k, its v
-    q, k = prepare(c, q, k)
-    return linear(attend(q, k, v), "self_attn.dense", "output_projection", c.d_model, bias=True)

@@ -5,12 +5,14 @@ A part of each head is rotated.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, norm
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoders import decoder, parallel, usual_layer
+from paramcount.flow import Data, layer_norm
+from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import (
     ABSENT,
@@ -18,7 +20,6 @@ from paramcount.sizes import (
     Flag,
     Natural,
     Positive,
-    Sizes,
     d_model_per_head,
     derived,
     equal_to,
@@ -27,12 +28,14 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most
+from paramcount.sizes.setting_fields import setting
 
 
-class Phi(Sizes):
+class Phi(Decoder):
     """Source: arXiv:2309.05463, section 2.1; modeling_phi.py of the reference."""
 
     reference: ClassVar[str] = "PhiForCausalLM"
+    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layernorm")
     rotated: ClassVar[str | None] = "d_rope"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
@@ -47,10 +50,19 @@ class Phi(Sizes):
     qk_norm: Flag = hf("qk_layernorm", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c, tokens, layer, names=("embed_tokens", "layers", "final_layernorm"), norm_bias=True, head_bias=True
-        )
+    activation: ClassVar = setting("hidden_act", default="gelu_new")
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        a = attention(c, h, "self_attn.", bias=True, o_name="dense", prepare=partial(prepare, c))
+        return x + a + plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, "model.embed_tokens.weight", bias=True)
 
     def check(c) -> None:
         check_at_most(c, "d_rope", "d_head")
@@ -67,21 +79,9 @@ def heads_fill_evenly(c: Any) -> None:
         )
 
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c,
-        x,
-        lambda h: plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True),
-        arrange=parallel,
-        norm_bias=True,
-        bias=True,
-        o_name="dense",
-        prepare=lambda q, k: prepare(c, q, k),
-    )
-
-
 def prepare(c: Any, q: Data, k: Data) -> tuple[Data, Data]:
-    """LayerNorms on queries and keys where they are wanted, then the rotation: of Persimmon too."""
+    """Layer norms on queries and keys if there are any, then the rotation; Persimmon's too."""
     if c.qk_norm:
-        q, k = norm(q, "self_attn.q_layernorm", bias=True), norm(k, "self_attn.k_layernorm", bias=True)
-    return partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)
+        q = layer_norm(q, "self_attn.q_layernorm", c.norm_eps)
+        k = layer_norm(k, "self_attn.k_layernorm", c.norm_eps)
+    return partial_rope(q, c.d_rope, c.rope), partial_rope(k, c.d_rope, c.rope)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, attend, fused, linear
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.sizes import (
     ABSENT,
@@ -15,7 +15,6 @@ from paramcount.sizes import (
     Flag,
     Natural,
     Positive,
-    Sizes,
     d_model_per_head,
     derived,
     equal_to,
@@ -24,6 +23,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def whole_pairs(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -31,7 +31,7 @@ def whole_pairs(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return width if c["d_head"] == 1 else width + width % 2  # a width of 1 meets its pair of angles by broadcasting
 
 
-class Phi3(Sizes):
+class Phi3(Decoder):
     """Source: arXiv:2404.14219, section 2."""
 
     reference: ClassVar[str] = "Phi3ForCausalLM"
@@ -48,19 +48,20 @@ class Phi3(Sizes):
     window: Positive | None = hf(absent=None)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=4096)
+
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"))
+        h = c.norm(x, "post_attention_layernorm")
+        return x + fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
     def check(c) -> None:
         check_at_most(c, "d_rope", "d_head")
 
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(x, lambda h: attention(c, h), lambda h: fused_gated_mlp(h, "mlp.", "mlp", c.d_ff))
-
-
 def attention(c: Any, x: Data) -> Data:
     key = (c.n_kv_heads, c.d_head)
     q, k, v = fused(x, "self_attn.qkv_proj", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": key, "qkv.v": key})
-    a = attend(partial_rope(q, c.d_rope), partial_rope(k, c.d_rope), v, window=c.window)
-    return linear(a, "self_attn.o_proj", "output_projection", c.d_model)
+    q, k = partial_rope(q, c.d_rope, c.rope), partial_rope(k, c.d_rope, c.rope)
+    return linear(attend(q, k, v, window=c.window), "self_attn.o_proj", "output_projection", c.d_model)

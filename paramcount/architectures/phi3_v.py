@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar
 
-from paramcount.architectures.phi3 import Phi3, layer
+from paramcount.architectures.phi3 import Phi3
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, block, elementwise, given, linear
 from paramcount.parts.clip import ClipVision
-from paramcount.parts.decoders import decoder
 from paramcount.parts.vision import insert
 from paramcount.sizes import Condition
 
@@ -59,7 +58,7 @@ class Phi3V(Phi3):
 
     def forward(c, tokens: Data) -> Data:
         image = encode_image(c)
-        return decoder(c, tokens, layer, enter=lambda x: insert(x, image))
+        return c.decode(insert(c.embed(tokens), image))
 
 
 def encode_image(c: Any) -> Data:

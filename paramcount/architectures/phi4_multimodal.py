@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from math import log2
 from typing import Any, ClassVar
 
-from paramcount.architectures.phi3 import Phi3, layer
+from paramcount.architectures.phi3 import Phi3
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, block, elementwise, given, layers, linear, lookup, norm
 from paramcount.parts.attentions import relative
 from paramcount.parts.classic import multi_head
-from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.parts.siglip import SiglipVision, siglip
 from paramcount.parts.vision import insert
@@ -120,7 +119,7 @@ class Phi4Multimodal(Phi3):
             block(sound, prefix + "audio_embed.", lambda x, way=way: project_sound(c, x, way), part="projector")
             for way in ("speech", "vision_speech")
         ]
-        return decoder(c, tokens, layer, enter=lambda x: insert(x, image, Data("one of", tuple(ways), ways[0].shape)))
+        return c.decode(insert(c.embed(tokens), image, Data("one of", tuple(ways), ways[0].shape)))
 
 
 def project_image(c: Any, x: Data) -> Data:

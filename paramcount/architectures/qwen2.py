@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.flow import Data
+from paramcount.flow import Data, Size, is_known
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
-from paramcount.sizes.setting_fields import rotary
+from paramcount.sizes.layer_types import sliding_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Qwen2(Decoder):
@@ -34,7 +35,14 @@ class Qwen2(Decoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     rope: ClassVar = rotary(positions=32768)
+    layer_types: ClassVar = setting(default=sliding_types)
+    window: ClassVar = setting("sliding_window", default=4096)
 
-    def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=True, o_bias=False)
+    def kinds(c) -> list[tuple[str, Size]] | None:
+        return [(kind, 1) for kind in c.layer_types] if is_known(c.layer_types) and c.layer_types else None
+
+    def layer(c, x: Data, kind: str = "full_attention") -> Data:
+        window = c.window if kind == "sliding_attention" else None
+        h = c.norm(x, "input_layernorm")
+        x = x + attention(c, h, "self_attn.", window=window, bias=True, o_bias=False)
         return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.falcon import NAMES, NORMS, Falcon, switch, two_norms
+from paramcount.architectures.falcon import NORMS, Falcon, FalconLayers, switch
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
-from paramcount.parts.decoders import decoder
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Word, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Word, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_divides, check_heads_fill
 
 
@@ -38,7 +37,7 @@ def layout_of_7b(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError("= true", where="new_decoder_architecture", expected="false, or no such key")
 
 
-class RefinedWeb(Sizes):
+class RefinedWeb(FalconLayers):
     """Source: arXiv:2311.16867; configuration_RW.py and modelling_RW.py of tiiuae/falcon-40b."""
 
     reference: ClassVar[str] = "RWForCausalLM of tiiuae/falcon-40b"
@@ -58,16 +57,12 @@ class RefinedWeb(Sizes):
     bias: Flag = hf("bias", absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer_of_40b, prefix="transformer.", names=NAMES, norm_bias=True)
+    def layer(c, x: Data) -> Data:
+        return c.two_norms(x)
 
     def check(c) -> None:
         check_heads_fill(c)
         check_divides(c, "n_kv_heads", "n_heads")
-
-
-def layer_of_40b(c: Any, kind: str, x: Data) -> Data:
-    return two_norms(c, x)
 
 
 class RefinedWebModel(Falcon):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import rotary
 
 
-class SeedOss(Sizes):
+class SeedOss(Decoder):
     """Source: modeling_seed_oss.py of the reference."""
 
     reference: ClassVar[str] = "SeedOssForCausalLM"
@@ -29,9 +32,9 @@ class SeedOss(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    rope: ClassVar = rotary(positions=524288)
 
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, bias=c.qkv_bias, o_bias=c.o_bias, mlp_bias=c.mlp_bias)
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.qkv_bias, o_bias=c.o_bias)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data
-from paramcount.parts.attentions import unrotated
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, Size
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import (
     ABSENT,
     SLIDING,
@@ -16,7 +17,6 @@ from paramcount.sizes import (
     Flag,
     Indices,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     derived,
@@ -27,6 +27,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_sliding_or_full
+from paramcount.sizes.setting_fields import rotary
 
 
 def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -49,7 +50,7 @@ def windows(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(SLIDING[not (sliding and i in c["unrotated_layers"])] for i in per_layer(c))
 
 
-class SmolLM3(Sizes):
+class SmolLM3(Decoder):
     """Source: modeling_smollm3.py of the reference; layers without positions arXiv:2501.18795."""
 
     reference: ClassVar[str] = "SmolLM3ForCausalLM"
@@ -70,17 +71,20 @@ class SmolLM3(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        as_they_are = set(c.unrotated_layers)
-        return decoder(c, tokens, layer, [((kind, i not in as_they_are), 1) for i, kind in enumerate(c.layer_types)])
+    rope: ClassVar = rotary(2_000_000, positions=32768)
+
+    def kinds(c) -> list[tuple[tuple[str, bool], Size]]:
+        """(attention, whether it rotates)"""
+        unrotated_layers = set(c.unrotated_layers)
+        return [((kind, i not in unrotated_layers), 1) for i, kind in enumerate(c.layer_types)]
+
+    def layer(c, x: Data, kind: tuple[str, bool]) -> Data:
+        word, rotates = kind
+        window = c.window if word == "sliding_attention" else None
+        h = c.norm(x, "input_layernorm")
+        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, window=window, rotate=rotates)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 
     def check(c) -> None:
         check_sliding_or_full(c)
-
-
-def layer(c: Any, kind: tuple[str, bool], x: Data) -> Data:
-    word, rotated = kind
-    window = c.window if word == "sliding_attention" else None
-    return usual_layer(
-        c, x, bias=c.attention_bias, mlp_bias=c.mlp_bias, window=window, prepare=None if rotated else unrotated
-    )

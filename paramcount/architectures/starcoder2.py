@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, layer_norm
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Starcoder2(Sizes):
+class Starcoder2(Decoder):
     """Source: arXiv:2402.19173."""
 
     reference: ClassVar[str] = "Starcoder2ForCausalLM"
@@ -29,16 +31,14 @@ class Starcoder2(Sizes):
     bias: Flag = hf("use_bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, norm_bias=True)
+    activation: ClassVar = setting("hidden_act", default="gelu_pytorch_tanh")
+    norm_eps: ClassVar = setting("norm_epsilon", default=1e-5)
+    rope: ClassVar = rotary(positions=4096)
 
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.bias, window=c.window)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, activation=c.activation, bias=c.bias)
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c,
-        x,
-        lambda h: plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, bias=c.bias),
-        norm_bias=True,
-        bias=c.bias,
-        window=c.window,
-    )
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.architectures.gemma import enlarge, gelu_mlp
-from paramcount.architectures.gemma2 import Gemma2, window
+from paramcount.architectures.gemma import gelu_mlp
+from paramcount.architectures.gemma2 import Gemma2
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, pre_norm
 
 
 class VaultGemma(Gemma2):
@@ -16,14 +14,6 @@ class VaultGemma(Gemma2):
 
     reference: ClassVar[str] = "VaultGemmaForCausalLM"
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types], enter=enlarge)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(
-        x,
-        lambda h: attention(c, h, "self_attn.", bias=c.attention_bias, window=window(c, kind)),
-        lambda h: gelu_mlp(c, h),
-        ("input_layernorm", "pre_feedforward_layernorm"),
-    )
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + c.attend(c.norm(x, "input_layernorm"), kind)
+        return x + gelu_mlp(c, c.norm(x, "pre_feedforward_layernorm"))

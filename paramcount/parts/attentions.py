@@ -52,6 +52,7 @@ def attention(
     o_name: str = "o_proj",
     cached: bool = True,
     rotate: Callable[[Data], Data] | bool = True,
+    angles: Rope | Unknown | None = None,
     scale: float | Unknown | None = None,
     soft_cap: float | Unknown | None = None,
     chunk: Size | None = None,
@@ -64,6 +65,7 @@ def attention(
     whether later tokens look back on keys and values. `keeps_all`: also on those out of the `window`, which are masked.
     `o_name`: of the last matrix. `sinks`: whether there are any, or their name. `qk_norm`: of every head, or one over all
     heads ("wide"). `clip_qkv`: the limit of the magnitude of q, k and v. `rotate`: whether, or how.
+    `angles`: of the rotation, if they are not those of c.
     """
     source = x if memory is None else memory
     n_kv_heads = getattr(c, "n_kv_heads", c.n_heads)  # a config without it has as many as heads
@@ -80,7 +82,7 @@ def attention(
         if isinstance(clip_qkv, (int, float)):
             q, k, v = (clip(y, -clip_qkv, clip_qkv) for y in (q, k, v))
         if rotate and memory is None:
-            turn = rotate if callable(rotate) else lambda y: rope(y, get_setting(c, "rope"))
+            turn = rotate if callable(rotate) else lambda y: rope(y, angles or get_setting(c, "rope"))
             q, k = turn(q), turn(k)
     sink = Weight(prefix + (sinks if isinstance(sinks, str) else "sinks"), "other", (c.n_heads,)) if sinks else None
     a = attend(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.sizes import SLIDING, ConfigJson, Derivation, FieldValues, per_layer
@@ -93,3 +94,16 @@ def unused(js: ConfigJson, c: FieldValues) -> int:
             "= null, but some layers have experts", where="the number of experts", expected="a positive integer"
         )
     return 1
+
+
+def sliding_types(config: Mapping[str, Any], c: Any) -> tuple[str, ...] | None:
+    """The attention of each layer in Qwen 2 and 3; None if no layer has a window.
+
+    Source: configuration_qwen2.py of the reference: without layer_types, layers from max_window_layers on.
+    """
+    if not config.get("use_sliding_window") or config.get("sliding_window", 4096) is None:
+        return None
+    words = config.get("layer_types")
+    if words is None:
+        words = [SLIDING[i < config.get("max_window_layers", 28)] for i in range(c.n_layers)]
+    return tuple(words) if SLIDING[0] in words else None

@@ -21,8 +21,8 @@ Derive: TypeAlias = Callable[[Config, Any], Any]  # (section, sizes) to the valu
 class Setting:
     """A class attribute of an architecture. On a config it is the value, or an `Unknown` with its name."""
 
-    def __init__(self, names: tuple[str, ...], default: Any) -> None:
-        self.names, self.default = names, default
+    def __init__(self, names: tuple[str, ...], default: Any, nullable: bool = False) -> None:
+        self.names, self.default, self.nullable = names, default, nullable
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -35,16 +35,21 @@ class Setting:
         return values[self.name] if self.name in values else Unknown(self.name)
 
     def read(self, config: Config, sizes: Any, default: Any) -> Any:
-        """Its value in a section of a config.json: of the first key that is there and not null, else the default."""
+        """Its value in a section of a config.json: of the first key that is there, else the default.
+
+        A null stands for the default unless the setting is `nullable`.
+        """
         for name in self.names:
-            if config.get(name) is not None:
+            if config.get(name) is not None or (self.nullable and name in config):
                 return config[name]
         return default(config, sizes) if callable(default) else default
 
 
-def setting(*names: str, default: Any) -> Any:
-    """A setting and its config.json keys. `default`: of the reference, or a function of the section and the sizes."""
-    return Setting(names, default)
+def setting(*names: str, default: Any, nullable: bool = False) -> Any:
+    """A setting and its config.json keys. `default`: of the reference, or a function of the section and the sizes.
+    `nullable`: a null in config.json is None instead of the default.
+    """
+    return Setting(names, default, nullable)
 
 
 @cache
@@ -66,20 +71,26 @@ def rotary(
     kind: str = "default",
     block: str = "",
     absent: Mapping[str, Any] | None = None,
+    *,
+    key: str = "rope_theta",
+    scaled: bool = True,
 ) -> Any:
     """The setting of rotary positions. `base`, `positions`: the reference's defaults of rope_theta and
     max_position_embeddings. `block`: the layer type whose part of rope_parameters is read. `absent`: the default of
-    rope_parameters.
+    rope_parameters. `key`: of the base outside of rope_parameters. `scaled`: whether scaling that names no layer type
+    holds for this block.
 
     Source: modeling_rope_utils.py of the reference.
     """
 
     def read(config: Config, sizes: Any) -> Rope:
-        parameters = config.get("rope_parameters") or config.get("rope_scaling") or absent or {}
+        parameters = config.get("rope_scaling") or config.get("rope_parameters") or absent or {}
         if block and block in parameters:
-            parameters = parameters[block]
+            parameters = parameters[block] or {}
+        elif not scaled:
+            parameters = {}
         given = parameters.get("rope_type", parameters.get("type", kind))
-        theta = parameters.get("rope_theta", config.get("rope_theta"))
+        theta = parameters.get("rope_theta", config.get(key))
         return make_rope(given, base if theta is None else theta, parameters, config, positions)
 
     return Setting((), read)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log, pi, sqrt
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight
@@ -68,17 +68,23 @@ class Rope(NamedTuple):
         raise ParamcountError(f"rotary positions of kind {self.kind} are not described")
 
 
+# Which values form a pair: those half the axis apart, neighbours, or the former rotated the other way.
+Pairing: TypeAlias = Literal["halves", "interleaved", "reversed halves"]
+
+
 class Rotary(Operation):
     """Rotates pairs of values by angles that grow with the position. Source: arXiv:2104.09864."""
 
     name: ClassVar[str] = "rope"
     rope: Rope | Unknown
-    pairing: Literal["halves", "interleaved"] | Unknown = "halves"
+    pairing: Pairing | Unknown = "halves"
 
     def describe(self) -> str:
         if isinstance(self.rope, Unknown):
             return "rotary position embedding"
-        return self.rope.describe() + (", interleaved" if self.pairing == "interleaved" else "")
+        return self.rope.describe() + (
+            f", {self.pairing}" if self.pairing in ("interleaved", "reversed halves") else ""
+        )
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -91,6 +97,9 @@ class Rotary(Operation):
         if require(self.pairing) == "halves":
             a, b = x[..., : d // 2], x[..., d // 2 :]
             return np.concatenate((a * cos - b * sin, b * cos + a * sin), axis=-1)
+        if self.pairing == "reversed halves":
+            a, b = x[..., : d // 2], x[..., d // 2 :]
+            return np.concatenate((a * cos + b * sin, b * cos - a * sin), axis=-1)
         a, b = x[..., ::2], x[..., 1::2]
         return np.stack((a * cos - b * sin, b * cos + a * sin), axis=-1).reshape(x.shape)
 
@@ -98,7 +107,7 @@ class Rotary(Operation):
 def rope(
     x: Data,
     settings: Rope | Unknown = Unknown("rope"),  # noqa: B008 it is immutable
-    pairing: Literal["halves", "interleaved"] | Unknown = "halves",
+    pairing: Pairing | Unknown = "halves",
 ) -> Data:
     """Rotary positions on the last axis."""
     return Data(Rotary(settings, pairing), (x,), x.shape)
@@ -149,6 +158,7 @@ class Alibi(Operation):
     """A bias on the attention scores, proportional to the distance: [n, m, heads]. Source: arXiv:2108.12409 §3."""
 
     name: ClassVar[str] = "alibi"
+    over_root: Size | None = None  # divided by the square root of this size, as the scores are: Falcon
 
     def describe(self) -> str:
         return "bias on the attention scores, proportional to the distance"
@@ -159,11 +169,12 @@ class Alibi(Operation):
         whole = 2 ** int(np.log2(heads))
         slopes = [2 ** (-8 * (i + 1) / whole) for i in range(whole)]
         slopes += [2 ** (-4 * (2 * i + 1) / whole) for i in range(heads - whole)]
-        return (distances[..., None] * np.array(slopes)).astype(np.float32)
+        biases = distances[..., None] * np.array(slopes)
+        return (biases if self.over_root is None else biases / sqrt(self.over_root)).astype(np.float32)
 
 
-def alibi(q: Data, heads: Size) -> Data:
-    return Data(Alibi(), (q,), ("tokens", "tokens", heads))
+def alibi(q: Data, heads: Size, *, over_root: Size | None = None) -> Data:
+    return Data(Alibi(over_root), (q,), ("tokens", "tokens", heads))
 
 
 class Distances(Operation):

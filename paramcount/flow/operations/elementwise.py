@@ -146,6 +146,13 @@ def softplus(x: Array) -> Array:
     return np.logaddexp(x, np.float32(0))
 
 
+def xielu(x: Array, positive: Array, negative: Array, beta: Array, eps: Array) -> Array:
+    """Source: arXiv:2411.13010; XIELUActivation in activations.py of the reference."""
+    right = softplus(positive) * x * x
+    left = (np.expm1(np.minimum(x, eps)) - x) * (beta + softplus(negative))
+    return np.asarray(np.where(x > 0, right, left) + beta * x, dtype=np.float32)
+
+
 # {name in config.json: (name in words, function)}. Source: ACT2CLS in activations.py of the reference.
 FUNCTIONS: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "silu": ("SiLU", lambda x: x * sigmoid(x)),
@@ -188,12 +195,14 @@ class Activation(Operation):
     def describe(self) -> str:
         if not isinstance(self.function, str):
             return ""
-        text = FUNCTIONS[self.function][0] if self.function in FUNCTIONS else self.function
+        text = FUNCTIONS[self.function][0] if self.function in FUNCTIONS else self.function.replace("xielu", "xIELU")
         return text if not is_known(self.alpha) or self.alpha == 1 else f"{text}, α = {self.alpha:g}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
         name = require(self.function)
+        if name == "xielu":
+            return xielu(x, *weights)
         if name not in FUNCTIONS:
             raise ParamcountError(f"the activation {name} is not described")
         with np.errstate(over="ignore"):
@@ -257,9 +266,10 @@ def norm(
     offset: float = 0.0,
     groups: Size = 1,
     wide: bool = False,
+    per_head: bool = False,
 ) -> Data:
-    """A norm over the last axis, or over all axes but the first if `wide`."""
-    width = (last_size(x),) if wide else x.shape[-1:]
+    """A norm over the last axis, or over all axes but the first if `wide`. `per_head`: each head has its own weights."""
+    width = (last_size(x),) if wide else x.shape[1:] if per_head else x.shape[-1:]
     weights: tuple[Weight, ...] = (Weight(name + ".weight", "norm", width),)
     if bias:
         weights += (Weight(name + ".bias", "norm", width),)
