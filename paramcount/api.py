@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from paramcount.errors import ParamcountError
 
@@ -275,7 +275,7 @@ def run(
     watch: bool = False,
     download: bool = False,
     strict: bool = False,
-    **inputs: object,
+    **inputs: Any,
 ) -> Run:
     """The forward pass of a model on token ids, computed in NumPy, float32. Needs no PyTorch.
 

@@ -5,20 +5,38 @@ A decoder alone is never tied to its tokens.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from paramcount.architectures.bart import Seq2Seq, UntiedDecoder
 from paramcount.flow import Data
-from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
+from paramcount.parts.classic import QKVO, Stack, multi_head
+from paramcount.parts.seq2seq import Seq2Seq, Stacks, UntiedDecoder, pre_norm_layer, scale_embedding
 from paramcount.sizes import Condition, Flag, hf
 from paramcount.sizes.conditions import one_of, padding_inside
+from paramcount.sizes.setting_fields import setting
 
-LAYOUT = Layout(before=True, last_norm="layernorm_embedding")
 MATRICES = ("self.query", "self.key", "self.value", "output")  # of the encoder
 ATTENTION = one_of("attention_type", ("block_sparse", "original_full"), absent="block_sparse")
 
 
-class BigBirdPegasus(Seq2Seq):
+class BigBirdPegasusStacks(Stacks):
+    layer = pre_norm_layer
+    last_norm: ClassVar[str] = "layernorm_embedding"
+
+    activation: ClassVar = setting("activation_function", default="gelu_new")
+    embedding_scale: ClassVar = scale_embedding(default=True)
+
+    if TYPE_CHECKING:  # a field of the subclasses
+        attention_bias: Flag
+
+    def self_attention(c, s: Stack, x: Data, *, cached: bool) -> Data:
+        names = QKVO if cached else MATRICES
+        return multi_head(s, x, "self_attn.", names, cached=cached, bias=c.attention_bias)
+
+    def cross_attention(c, s: Stack, x: Data, memory: Data) -> Data:
+        return multi_head(s, x, "encoder_attn.", memory=memory, bias=c.attention_bias)
+
+
+class BigBirdPegasus(BigBirdPegasusStacks, Seq2Seq):
     """Source: arXiv:2007.14062, section 4; modeling_bigbird_pegasus.py of the reference."""
 
     reference: ClassVar[str] = "BigBirdPegasusForConditionalGeneration"
@@ -28,11 +46,8 @@ class BigBirdPegasus(Seq2Seq):
 
     attention_bias: Flag = hf("use_bias", absent=False)
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return seq2seq(c, tokens, LAYOUT, head=head, names=MATRICES, bias=c.attention_bias)
 
-
-class BigBirdPegasusDecoder(UntiedDecoder):
+class BigBirdPegasusDecoder(BigBirdPegasusStacks, UntiedDecoder):
     """Source: arXiv:2007.14062, section 4."""
 
     reference: ClassVar[str] = "BigBirdPegasusForCausalLM"
@@ -40,6 +55,3 @@ class BigBirdPegasusDecoder(UntiedDecoder):
     defaults: ClassVar = {"vocab_size": 96103, "n_layers": 16, "n_positions": 4096}
 
     attention_bias: Flag = hf("use_bias", absent=False)
-
-    def forward(c, tokens: Data) -> Data:
-        return decoder_alone(c, tokens, LAYOUT, bias=c.attention_bias)

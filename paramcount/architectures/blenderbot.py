@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.architectures.bart import Decoder, Seq2Seq
-from paramcount.flow import Data
-from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
+from paramcount.parts.seq2seq import Seq2Seq, Stacks, TiedDecoder, pre_norm_layer
 from paramcount.sizes import Condition
 from paramcount.sizes.conditions import padding_inside
 
-LAYOUT = Layout(before=True, last_norm="layer_norm")
+
+class BlenderbotStacks(Stacks):
+    layer = pre_norm_layer
+    last_norm: ClassVar[str] = "layer_norm"
 
 
-class Blenderbot(Seq2Seq):
-    """Source: arXiv:2004.13637, section 2.2."""
+class Blenderbot(BlenderbotStacks, Seq2Seq):
+    """Source: arXiv:2004.13637, section 2.2; order of operations: BlenderbotModel."""
 
     reference: ClassVar[str] = "BlenderbotForConditionalGeneration"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
@@ -30,12 +31,9 @@ class Blenderbot(Seq2Seq):
         "n_positions": 128,
     }
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return seq2seq(c, tokens, LAYOUT, head=head)
 
-
-class BlenderbotDecoder(Decoder):
-    """Source: arXiv:2004.13637, section 2.2."""
+class BlenderbotDecoder(BlenderbotStacks, TiedDecoder):
+    """Source: arXiv:2004.13637, section 2.2; order of operations: BlenderbotModel."""
 
     reference: ClassVar[str] = "BlenderbotForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
@@ -47,6 +45,3 @@ class BlenderbotDecoder(Decoder):
         "d_ff": 10240,
         "n_positions": 128,
     }
-
-    def forward(c, tokens: Data) -> Data:
-        return decoder_alone(c, tokens, LAYOUT)

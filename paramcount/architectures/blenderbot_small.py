@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.architectures.bart import Decoder, Seq2Seq
 from paramcount.flow import Data
-from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
+from paramcount.parts.seq2seq import Seq2Seq, Stacks, TiedDecoder, post_norm_layer
 from paramcount.sizes import Condition
 from paramcount.sizes.conditions import padding_inside
 
-LAYOUT = Layout(tables_normed=True)
+
+class BlenderbotSmallStacks(Stacks):
+    layer = post_norm_layer
+    norms_embedding: ClassVar[bool] = True
+
+    def embed(c, x: Data, tokens: Data, prefix: str) -> Data:
+        """The decoder does not scale, and adds positions behind the norm; the encoder does so before it."""
+        if not prefix:
+            return super().embed(x, tokens, prefix)
+        return c.norm(x, prefix + "layernorm_embedding") + c.positions(tokens, prefix)
 
 
-class BlenderbotSmall(Seq2Seq):
-    """Source: arXiv:2004.13637, section 2.2."""
+class BlenderbotSmall(BlenderbotSmallStacks, Seq2Seq):
+    """Source: arXiv:2004.13637, section 2.2; order of operations: BlenderbotSmallModel."""
 
     reference: ClassVar[str] = "BlenderbotSmallForConditionalGeneration"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
@@ -27,16 +35,10 @@ class BlenderbotSmall(Seq2Seq):
         "n_positions": 512,
     }
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return seq2seq(c, tokens, LAYOUT, head=head)
 
-
-class BlenderbotSmallDecoder(Decoder):
-    """Source: arXiv:2004.13637, section 2.2."""
+class BlenderbotSmallDecoder(BlenderbotSmallStacks, TiedDecoder):
+    """Source: arXiv:2004.13637, section 2.2; order of operations: BlenderbotSmallModel."""
 
     reference: ClassVar[str] = "BlenderbotSmallForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
     defaults: ClassVar = {"d_model": 512, "n_layers": 8, "d_ff": 2048, "n_positions": 512}
-
-    def forward(c, tokens: Data) -> Data:
-        return decoder_alone(c, tokens, LAYOUT)

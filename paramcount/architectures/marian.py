@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.bart import Decoder, Seq2Seq
-from paramcount.flow import Data, Unreachable
-from paramcount.parts.seq2seq import Layout, Tables, decoder_alone, seq2seq
+from paramcount.flow import Data, Size, Unreachable
+from paramcount.parts.seq2seq import DECODER, Seq2Seq, Tables, TiedDecoder, post_norm_layer
 from paramcount.sizes import Condition, Flag, Positive, derived, hf
 from paramcount.sizes.conditions import padding_inside
-
-LAYOUT = Layout()
 
 
 def target_vocabulary(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
@@ -32,14 +29,20 @@ class Marian(Seq2Seq):
     target_vocab_size: Positive = derived(target_vocabulary)
     languages_share: Flag = hf("share_encoder_decoder_embeddings", absent=True)
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return seq2seq(c, tokens, LAYOUT, head=head, tables=tables(c))
+    layer = post_norm_layer
+
+    def tables(c) -> Tables:
+        shared = "model.shared.weight" if c.languages_share and c.tie_word_embeddings else None
+        if c.languages_share:
+            return Tables(c.vocab_size, c.target_vocab_size, c.vocab_size, shared, shared)
+        own = DECODER + "embed_tokens.weight" if c.tie_word_embeddings else None
+        return Tables(c.vocab_size, c.target_vocab_size, c.target_vocab_size, None, own)
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         return super().unreachable(tokens) if c.languages_share else ()
 
 
-class MarianDecoder(Decoder):
+class MarianDecoder(TiedDecoder):
     """Source: arXiv:1804.00344; modeling_marian.py of the reference."""
 
     reference: ClassVar[str] = "MarianForCausalLM"
@@ -48,16 +51,7 @@ class MarianDecoder(Decoder):
 
     target_vocab_size: Positive = derived(target_vocabulary)
 
-    def forward(c, tokens: Data) -> Data:
-        tied = c.tie_word_embeddings
-        return decoder_alone(
-            c, tokens, LAYOUT, vocabulary=(c.target_vocab_size, c.target_vocab_size if tied else c.vocab_size)
-        )
+    layer = post_norm_layer
 
-
-def tables(c: Any) -> Tables:
-    shared = "model.shared.weight" if c.languages_share and c.tie_word_embeddings else None
-    if c.languages_share:
-        return Tables(c.vocab_size, c.target_vocab_size, c.vocab_size, shared, shared)
-    own = "model.decoder.embed_tokens.weight" if c.tie_word_embeddings else None
-    return Tables(c.vocab_size, c.target_vocab_size, c.target_vocab_size, None, own)
+    def vocabulary(c) -> tuple[Size, Size]:
+        return c.target_vocab_size, c.target_vocab_size if c.tie_word_embeddings else c.vocab_size

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.architectures.bart import Decoder, Seq2Seq
-from paramcount.flow import Data
-from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
-
-LAYOUT = Layout(before=True, extra_places=2, tables_normed=True, last_norm="layer_norm")
+from paramcount.parts.seq2seq import Seq2Seq, Stacks, TiedDecoder, pre_norm_layer
 
 
-class MBart(Seq2Seq):
-    """Source: arXiv:2001.08210, section 2.2."""
+class MBartStacks(Stacks):
+    layer = pre_norm_layer
+    position_offset: ClassVar[int] = 2
+    norms_embedding: ClassVar[bool] = True
+    last_norm: ClassVar[str] = "layer_norm"
+
+
+class MBart(MBartStacks, Seq2Seq):
+    """Source: arXiv:2001.08210, section 2.2; order of operations: MBartModel."""
 
     reference: ClassVar[str] = "MBartForConditionalGeneration"
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return seq2seq(c, tokens, LAYOUT, head=head)
 
-
-class MBartDecoder(Decoder):
-    """Source: arXiv:2001.08210, section 2.2."""
+class MBartDecoder(MBartStacks, TiedDecoder):
+    """Source: arXiv:2001.08210, section 2.2; order of operations: MBartModel."""
 
     reference: ClassVar[str] = "MBartForCausalLM"
-
-    def forward(c, tokens: Data) -> Data:
-        return decoder_alone(c, tokens, LAYOUT)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.bart import share
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Unreachable, block, given, layers, linear, lookup, norm
 from paramcount.parts.classic import (
@@ -23,6 +22,7 @@ from paramcount.parts.classic import (
     unread_table,
 )
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.seq2seq import share
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill, check_stack_heads

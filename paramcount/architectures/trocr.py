@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.bart import Decoder
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data
-from paramcount.parts.seq2seq import Layout, decoder_alone
+from paramcount.flow import Data, Unknown, scale_by, sinusoids
+from paramcount.parts.classic import source_states
+from paramcount.parts.seq2seq import TiedDecoder, post_norm_layer
 from paramcount.sizes import Flag, Positive, equal_to, hf
+from paramcount.sizes.setting_fields import setting
 
 
 def sines_need_padding(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -18,11 +19,11 @@ def sines_need_padding(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError("= null without learned positions", where="pad_token_id", expected="a token")
 
 
-class TrOCR(Decoder):
+class TrOCR(TiedDecoder):
     """Source: arXiv:2109.10282, section 2; modeling_trocr.py of the reference."""
 
     reference: ClassVar[str] = "TrOCRForCausalLM"
-    conditions: ClassVar = (*Decoder.conditions, sines_need_padding)
+    conditions: ClassVar = (*TiedDecoder.conditions, sines_need_padding)
     defaults: ClassVar = {"n_positions": 512}
 
     n_layers: Positive = hf("num_hidden_layers", "decoder_layers", absent=12)
@@ -31,8 +32,22 @@ class TrOCR(Decoder):
     learned_places: Flag = hf("use_learned_position_embeddings", absent=True)
     tables_normed: Flag = hf("layernorm_embedding", absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        layout = Layout(extra_places=2, tables_normed=c.tables_normed)
-        return decoder_alone(
-            c, tokens, layout, head_name="output_projection", places=c.learned_places, d_memory=c.d_memory
-        )
+    layer = post_norm_layer
+    head_name: ClassVar[str] = "output_projection"
+    position_offset: ClassVar[int] = 2
+
+    padding: ClassVar = setting("pad_token_id", default=1)
+
+    def embed(c, x: Data, tokens: Data, prefix: str) -> Data:
+        x = scale_by(x, c.embedding_scale, "times √d_model")
+        x = x + (c.positions(tokens, prefix) if c.learned_places else fixed_positions(x, c.padding))
+        return c.norm(x, prefix + "layernorm_embedding") if c.tables_normed else x
+
+    def source(c) -> Data:
+        return source_states(c.d_memory)
+
+
+def fixed_positions(x: Data, padding: int | Unknown) -> Data:
+    """Sines and cosines, counted from behind the padding token."""
+    first = padding + 1 if isinstance(padding, int) else padding
+    return sinusoids(x, slowest="base", offset=first)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.bart import Decoder, share
-from paramcount.flow import Data, Weight, activate, block, elementwise, given, linear, lookup
+from paramcount.flow import Data, block, given, linear, lookup
 from paramcount.parts.classic import decoder_stack, encoder_stack
-from paramcount.parts.seq2seq import Layout, bart_layers, decoder_alone, placed
-from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.parts.seq2seq import DECODER, TiedDecoder, share
+from paramcount.parts.whisper_encoder import WhisperStacks, encode_audio
+from paramcount.sizes import Condition, Flag, Positive, derived, hf
 from paramcount.sizes.conditions import not_null, padding_inside
 from paramcount.sizes.rules import check_stack_heads
 
-LAYOUT = Layout(before=True, last_norm="layer_norm")
 ASKED = (padding_inside(50256), not_null("encoder_attention_heads"))
 
 
@@ -26,7 +25,7 @@ def encoder_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
     return heads
 
 
-class Whisper(Sizes):
+class Whisper(WhisperStacks):
     """Source: arXiv:2212.04356, section 2.2."""
 
     reference: ClassVar[str] = "WhisperForConditionalGeneration"
@@ -50,46 +49,28 @@ class Whisper(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         memory = listen(c, "model.encoder.")
-        table = "model.decoder.embed_tokens.weight"
-        x = placed(c, lookup(tokens, table, "embedding", c.vocab_size, c.d_model), tokens, "model.decoder.", LAYOUT)
-        x = bart_layers(decoder_stack(c), x, "model.decoder.", LAYOUT, memory, k_bias=False)
+        table = DECODER + "embed_tokens.weight"
+        x = c.embed(lookup(tokens, table, "embedding", c.vocab_size, c.d_model), tokens, DECODER)
+        x = c.stack(decoder_stack(c), x, DECODER, memory)
         return linear(x, "proj_out", "lm_head", c.vocab_size, tied_to=table if c.tie_word_embeddings else None)
 
     def check(c) -> None:
         check_stack_heads(c)
 
 
-class WhisperDecoder(Decoder):
+class WhisperDecoder(WhisperStacks, TiedDecoder):
     """The decoder alone, which drafts for a larger one. Source: arXiv:2212.04356, section 2.2."""
 
     reference: ClassVar[str] = "WhisperForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = ASKED
     defaults: ClassVar = {"vocab_size": 51865, "d_model": 384, "n_layers": 4, "n_heads": 6, "d_ff": 1536}
 
-    n_positions: Positive = hf("max_target_positions", absent=448)
+    head_name: ClassVar[str] = "proj_out"
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder_alone(c, tokens, LAYOUT, head_name="proj_out", k_bias=False)
+    n_positions: Positive = hf("max_target_positions", absent=448)
 
 
 def listen(c: Any, prefix: str) -> Data:
     """The encoder's states."""
     frames = given("log-mel frames", "frames", c.n_mels)
-    return block(frames, prefix, lambda frames: encoder(c, frames), part="encoder")
-
-
-def encoder(c: Any, frames: Data) -> Data:
-    x = heard(c, frames)
-    x = elementwise(x, "positions", "embed_positions.weight", "position", c.n_frames, c.d_model)  # sines, frozen
-    return bart_layers(encoder_stack(c), x, "", LAYOUT, cached=False, k_bias=False)
-
-
-def heard(c: Any, x: Data) -> Data:
-    """Frames through two convolutions of three frames each, the second of which takes every other one."""
-    for name, width in (("conv1", c.n_mels), ("conv2", c.d_model)):
-        kernel = Weight(name + ".weight", "mixer", (c.d_model, width, 3))
-        x = activate(
-            Data("convolve", (x,), ("frames", c.d_model), (kernel, Weight(name + ".bias", "mixer", (c.d_model,)))),
-            "gelu",
-        )
-    return x
+    return block(frames, prefix, lambda frames: encode_audio(c, encoder_stack(c), frames), part="encoder")

@@ -5,32 +5,54 @@ Decoder layers have cross-attention to the encoder's output.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from math import sqrt
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from paramcount.flow import Data, Size, activate, block, elementwise, given, layers, linear, lookup, norm
+from paramcount.flow import (
+    Data,
+    Size,
+    Unreachable,
+    add_vector,
+    block,
+    given,
+    layer_norm,
+    layers,
+    linear,
+    lookup,
+    scale_by,
+)
 from paramcount.parts.classic import (
-    QKVO,
     Stack,
     crossing,
     decoder_stack,
     encoder_stack,
     multi_head,
-    norm_before,
-    norm_behind,
-    positions,
     source_states,
+    unread_table,
 )
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import Condition, Derivation, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import padding_inside
+from paramcount.sizes.rules import check_heads_fill, check_stack_heads
+from paramcount.sizes.setting_fields import setting
+
+DECODER = "model.decoder."
 
 
-class Layout(NamedTuple):
-    """What BART's relatives differ in."""
+def share(heads: str) -> Derivation:
+    """The size of a head of the stack that has so many."""
 
-    before: bool = False  # norms stand before what they belong to
-    extra_places: int = 0  # positions that no text reaches
-    tables_normed: bool = False  # a norm behind the tables
-    last_norm: str = ""  # one behind the last layer
+    def per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+        n: int = c["d_model"] // c[heads]
+        return n
+
+    return per_head
+
+
+def scale_embedding(default: bool) -> Any:
+    """The setting of what token embeddings are multiplied by: √d_model, or 1. `default`: of scale_embedding."""
+    return setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", default) else 1.0)
 
 
 class Tables(NamedTuple):
@@ -43,123 +65,169 @@ class Tables(NamedTuple):
     head_tied_to: str | None
 
 
-def usual_tables(c: Any) -> Tables:
-    shared = "model.shared.weight" if c.tie_word_embeddings else None
-    return Tables(c.vocab_size, c.vocab_size, c.vocab_size, shared, shared)
+class Stacks(Sizes):
+    """What stacks of layers of this kind share. A subclass states the order of a layer, `layer`."""
+
+    layer: ClassVar[Callable[..., Data]]  # (stack, x, *memory) to x
+    position_offset: ClassVar[int] = 0  # rows of the position embedding before that of the first token
+    norms_embedding: ClassVar[bool] = False  # a norm behind the embeddings
+    last_norm: ClassVar[str] = ""  # name of the norm behind the last layer
+    k_bias: ClassVar[bool] = True
+
+    activation: ClassVar = setting("activation_function", default="gelu")
+    embedding_scale: ClassVar = scale_embedding(default=False)
+    if TYPE_CHECKING:  # fields of the subclasses
+        d_model: Positive
+        n_positions: Positive
+
+    norm_eps: ClassVar[float] = 1e-5  # of torch.nn.LayerNorm: no config.json states it
+
+    def embed(c, x: Data, tokens: Data, prefix: str) -> Data:
+        """Looked-up tokens to what the first layer reads."""
+        x = scale_by(x, c.embedding_scale, "times √d_model") + c.positions(tokens, prefix)
+        return c.norm(x, prefix + "layernorm_embedding") if c.norms_embedding else x
+
+    def positions(c, tokens: Data, prefix: str) -> Data:
+        rows, name = c.n_positions, prefix + "embed_positions.weight"
+        rows = rows + c.position_offset if c.position_offset else rows
+        return lookup(tokens, name, "position", rows, c.d_model, index="positions", offset=c.position_offset)
+
+    def stack(c, s: Stack, x: Data, prefix: str, *memory: Data) -> Data:
+        """The layers of one stack, and the norm behind them."""
+        kinds = [("layer", s.n_layers)]
+        x = layers(x, prefix + "layers.{layer}.", kinds, lambda kind, x, *m: c.layer(s, x, *m), reads=memory)
+        return c.norm(x, prefix + c.last_norm) if c.last_norm else x
+
+    def self_attention(c, s: Stack, x: Data, *, cached: bool) -> Data:
+        return multi_head(s, x, "self_attn.", cached=cached, k_bias=c.k_bias)
+
+    def cross_attention(c, s: Stack, x: Data, memory: Data) -> Data:
+        return multi_head(s, x, "encoder_attn.", memory=memory, k_bias=c.k_bias)
+
+    def feed_forward(c, s: Stack, x: Data) -> Data:
+        return plain_mlp(x, ("fc1", "fc2"), "mlp", s.d_ff, activation=c.activation, bias=True)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
 
 
-def seq2seq(
-    c: Any,
-    tokens: Data,
-    layout: Layout,
-    *,
-    head: bool = True,
-    tables: Tables | None = None,
-    names: Sequence[str] = QKVO,
-    **options: Any,
-) -> Data:
-    """Token ids to logits, or without `head` to the decoder's hidden states.
+def post_norm_layer(c: Stacks, s: Stack, x: Data, *memory: Data) -> Data:
+    """Attention, cross-attention and MLP, each with a norm behind its residual.
 
-    `names`: of the matrices of the encoder's attention. `options`: of every attention.
+    Source: arXiv:1706.03762, section 3.1; BartEncoderLayer and BartDecoderLayer.
     """
-    t = tables or usual_tables(c)
-    memory = encoder_output(c, layout, t, names=names, **options)
-    x = target_tokens(c, tokens, layout, t)
-    x = bart_layers(decoder_stack(c), x, "model.decoder.", layout, memory, **options)
-    return biased_logits(x, t) if head else x
+    x = c.norm(x + c.self_attention(s, x, cached=bool(memory)), "self_attn_layer_norm")
+    for m in memory:
+        x = crossing(x, "", lambda x, m: c.norm(x + c.cross_attention(s, x, m), "encoder_attn_layer_norm"), m)
+    return c.norm(x + c.feed_forward(s, x), "final_layer_norm")
 
 
-def encoder_output(c: Any, layout: Layout, t: Tables, **options: Any) -> Data:
-    """Another text's token ids to what the decoder looks at. `options`: of bart_layer."""
+def pre_norm_layer(c: Stacks, s: Stack, x: Data, *memory: Data) -> Data:
+    """The same with each norm before what it belongs to.
 
-    def encoder(tokens: Data) -> Data:
-        x = lookup(tokens, f"/{t.shared}" if t.shared else "embed_tokens.weight", "embedding", t.source, c.d_model)
-        return bart_layers(encoder_stack(c), placed(c, x, tokens, "", layout), "", layout, cached=False, **options)
-
-    return block(given("source tokens", "source"), "model.encoder.", encoder, part="encoder")
-
-
-def target_tokens(c: Any, tokens: Data, layout: Layout, t: Tables) -> Data:
-    """What the decoder's layers start from."""
-    name, component = "model.decoder.embed_tokens.weight", "embedding" if t.shared else "other_embedding"
-    x = lookup(tokens, name, component, t.source if t.shared else t.target, c.d_model, tied_to=t.shared)
-    return placed(c, x, tokens, "model.decoder.", layout)
-
-
-def biased_logits(x: Data, t: Tables) -> Data:
-    """Hidden states to logits, and a bias that is kept but not learned."""
-    logits = linear(x, "lm_head", "lm_head", t.head, tied_to=t.head_tied_to)
-    return elementwise(logits, "add bias", "final_logits_bias", "lm_head", 1, t.head, role="buffer")
-
-
-def decoder_alone(
-    c: Any,
-    tokens: Data,
-    layout: Layout,
-    *,
-    head_name: str = "lm_head",
-    vocabulary: tuple[Size, Size] | None = None,
-    places: bool = True,
-    d_memory: Size | None = None,
-    **options: Any,
-) -> Data:
-    """The decoder without its encoder, whose output it still looks at.
-
-    `vocabulary`: rows of the token embedding and of the LM head, unless vocab_size. `places`: there is a table of them.
-    `d_memory`: the width of the encoder's output, unless d_model.
+    Source: arXiv:2001.08210, section 2.2; MBartEncoderLayer and MBartDecoderLayer.
     """
-    prefix = "model.decoder."
-    rows, classes = vocabulary or (c.vocab_size, c.vocab_size)
-    x = lookup(tokens, prefix + "embed_tokens.weight", "embedding", rows, c.d_model)
-    x = placed(c, x, tokens, prefix, layout, places=places)
-    memory = source_states(c.d_model if d_memory is None else d_memory)
-    x = bart_layers(Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, prefix, layout, memory, **options)
-    tied = getattr(c, "tie_word_embeddings", False)
-    return linear(x, head_name, "lm_head", classes, tied_to=prefix + "embed_tokens.weight" if tied else None)
+    x = x + c.self_attention(s, c.norm(x, "self_attn_layer_norm"), cached=bool(memory))
+    for m in memory:
+        x = crossing(x, "", lambda x, m: x + c.cross_attention(s, c.norm(x, "encoder_attn_layer_norm"), m), m)
+    return x + c.feed_forward(s, c.norm(x, "final_layer_norm"))
 
 
-def placed(c: Any, x: Data, tokens: Data, prefix: str, layout: Layout, *, places: bool = True) -> Data:
-    """Looked-up tokens with their places.
+class Seq2Seq(Stacks):
+    """An encoder and a decoder."""
 
-    `places`: there is a table of them; else they are worked out and not stored.
-    """
-    if places:
-        rows = c.n_positions + layout.extra_places if layout.extra_places else c.n_positions
-        x = positions(x, tokens, prefix + "embed_positions", rows)
-    else:
-        x = activate(x, "sines of places")
-    return norm(x, prefix + "layernorm_embedding", bias=True) if layout.tables_normed else x
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
+
+    vocab_size: Positive = hf(absent=50265)
+    d_model: Positive = hf("hidden_size", "d_model", absent=1024)
+    n_encoder_layers: Positive = hf("num_hidden_layers", "encoder_layers", absent=12)
+    n_decoder_layers: Positive = hf(absent=12)
+    n_encoder_heads: Positive = hf("num_attention_heads", "encoder_attention_heads", absent=16)
+    n_decoder_heads: Positive = hf(absent=16)
+    d_encoder_head: Positive = derived(share("n_encoder_heads"))
+    d_decoder_head: Positive = derived(share("n_decoder_heads"))
+    d_encoder_ff: Positive = hf(absent=4096)
+    d_decoder_ff: Positive = hf(absent=4096)
+    n_positions: Positive = hf("max_position_embeddings", absent=1024)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        x = c.decode(tokens, c.encode(given("source tokens", "source")))
+        return c.logits(x) if head else x
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def encode(c, tokens: Data) -> Data:
+        t = c.tables()
+
+        def encoder(tokens: Data) -> Data:
+            table = f"/{t.shared}" if t.shared else "embed_tokens.weight"
+            x = lookup(tokens, table, "embedding", t.source, c.d_model)
+            return c.stack(encoder_stack(c), c.embed(x, tokens, ""), "")
+
+        return block(tokens, "model.encoder.", encoder, part="encoder")
+
+    def decode(c, tokens: Data, memory: Data) -> Data:
+        return c.stack(decoder_stack(c), c.embed_target(tokens), DECODER, memory)
+
+    def embed_target(c, tokens: Data) -> Data:
+        """What the decoder's layers start from."""
+        t = c.tables()
+        rows, component = (t.source, "embedding") if t.shared else (t.target, "other_embedding")
+        x = lookup(tokens, DECODER + "embed_tokens.weight", component, rows, c.d_model, tied_to=t.shared)
+        return c.embed(x, tokens, DECODER)
+
+    def logits(c, x: Data) -> Data:
+        """With a bias that is kept but not learned."""
+        t = c.tables()
+        x = linear(x, "lm_head", "lm_head", t.head, tied_to=t.head_tied_to)
+        return add_vector(x, "final_logits_bias", "lm_head", 1, t.head, role="buffer")
+
+    def tables(c) -> Tables:
+        shared = "model.shared.weight" if c.tie_word_embeddings else None
+        return Tables(c.vocab_size, c.vocab_size, c.vocab_size, shared, shared)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return () if c.tie_word_embeddings else unread_table(c, tokens, "model.shared.weight", c.vocab_size)
+
+    def check(c) -> None:
+        check_stack_heads(c)
 
 
-def bart_layers(c: Stack, x: Data, prefix: str, layout: Layout, *memory: Data, **options: Any) -> Data:
-    """The layers of one stack, and the norm behind them. `options`: of bart_layer."""
-    body = bart_layer
-    x = layers(
-        x,
-        prefix + "layers.{layer}.",
-        [("layer", c.n_layers)],
-        lambda kind, x, *m: body(c, x, layout, *m, **options),
-        reads=memory,
-    )
-    return norm(x, prefix + layout.last_norm, bias=True) if layout.last_norm else x
+class UntiedDecoder(Stacks):
+    """A decoder without its encoder, whose output it still reads."""
+
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
+    head_name: ClassVar[str] = "lm_head"
+
+    vocab_size: Positive = hf(absent=50265)
+    d_model: Positive = hf("hidden_size", "d_model", absent=1024)
+    n_layers: Positive = hf("decoder_layers", absent=12)
+    n_heads: Positive = hf("decoder_attention_heads", absent=16)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf("decoder_ffn_dim", absent=4096)
+    n_positions: Positive = hf("max_position_embeddings", absent=1024)
+
+    def forward(c, tokens: Data) -> Data:
+        n_rows, n_classes = c.vocabulary()
+        table = DECODER + "embed_tokens.weight"
+        x = c.embed(lookup(tokens, table, "embedding", n_rows, c.d_model), tokens, DECODER)
+        x = c.stack(Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, DECODER, c.source())
+        tied = getattr(c, "tie_word_embeddings", False)
+        return linear(x, c.head_name, "lm_head", n_classes, tied_to=table if tied else None)
+
+    def source(c) -> Data:
+        """The encoder's output."""
+        return source_states(c.d_model)
+
+    def vocabulary(c) -> tuple[Size, Size]:
+        """Rows of the token embedding and of the LM head."""
+        return c.vocab_size, c.vocab_size
+
+    def check(c) -> None:
+        check_heads_fill(c)
 
 
-def bart_layer(
-    c: Stack, x: Data, layout: Layout, *memory: Data, names: Sequence[str] = QKVO, cached: bool = True, **options: Any
-) -> Data:
-    """Self-attention, a look at the encoder's output where there is one, a plain MLP.
-
-    `names`: of the self-attention's matrices. `options`: of both attentions.
-    """
-    arrange = norm_before if layout.before else norm_behind
-    x = arrange(x, lambda h: multi_head(c, h, "self_attn.", names, cached=cached, **options), "self_attn_layer_norm")
-    for source in memory:
-        x = crossing(
-            x,
-            "",
-            lambda x, m: arrange(
-                x, lambda h: multi_head(c, h, "encoder_attn.", memory=m, **options), "encoder_attn_layer_norm"
-            ),
-            source,
-        )
-    return arrange(x, lambda h: plain_mlp(h, ("fc1", "fc2"), "mlp", c.d_ff, bias=True), "final_layer_norm")
+class TiedDecoder(UntiedDecoder):
+    tie_word_embeddings: Flag = hf(absent=True)

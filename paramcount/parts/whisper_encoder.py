@@ -7,14 +7,23 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Weight, activate, elementwise
+from paramcount.flow import Data, activate, convolve_frames, position_table
 from paramcount.parts.classic import Stack
-from paramcount.parts.seq2seq import Layout, bart_layers
-from paramcount.sizes import Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.parts.seq2seq import Stacks, pre_norm_layer
+from paramcount.sizes import Positive, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 
 
-class Ears(Sizes):
+class WhisperStacks(Stacks):
+    """Keys have no bias. Order of operations: WhisperEncoderLayer and WhisperDecoderLayer."""
+
+    layer = pre_norm_layer
+    last_norm: ClassVar[str] = "layer_norm"
+    k_bias: ClassVar[bool] = False
+    embedding_scale: ClassVar[float] = 1.0  # the reference reads scale_embedding and does not use it
+
+
+class Ears(WhisperStacks):
     """The sizes of the encoder."""
 
     section: ClassVar[str | None] = "audio_config"
@@ -32,17 +41,15 @@ class Ears(Sizes):
         check_heads_fill(c)
 
 
-def listen(c: Any, x: Data) -> Data:
-    """Log-mel frames through two convolutions of three frames each, the second of which takes every other one.
+def listen(c: Ears, x: Data) -> Data:
+    """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
+    return encode_audio(c, Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x)
 
-    Sines, frozen; layers without a bias on keys.
-    """
-    for name, width in (("conv1", c.n_mels), ("conv2", c.d_model)):
-        kernel = Weight(name + ".weight", "mixer", (c.d_model, width, 3))
-        x = activate(
-            Data("convolve", (x,), ("frames", c.d_model), (kernel, Weight(name + ".bias", "mixer", (c.d_model,)))),
-            "gelu",
-        )
-    x = elementwise(x, "positions", "embed_positions.weight", "position", c.n_frames, c.d_model)
-    layout, stack = Layout(before=True, last_norm="layer_norm"), Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff)
-    return bart_layers(stack, x, "", layout, cached=False, k_bias=False)
+
+def encode_audio(c: Any, s: Stack, x: Data) -> Data:
+    """Two convolutions over three frames each, the second of which takes every other one; fixed positions; layers."""
+    x = activate(convolve_frames(x, "conv1", c.d_model, 3), "gelu")
+    x = activate(convolve_frames(x, "conv2", c.d_model, 3, stride=2), "gelu")
+    x = x + position_table(x, "embed_positions.weight", c.n_frames)
+    states: Data = c.stack(s, x, "")
+    return states

@@ -17,6 +17,7 @@ from paramcount.api import load
 from paramcount.counting.sum_weights import list_flows
 from paramcount.execution import run_model
 from paramcount.flow import Input, list_steps
+from paramcount.parts.whisper_encoder import WhisperStacks
 from tests.oracle import passes
 
 TOLERANCE = 2e-4  # relative to the largest logit
@@ -60,6 +61,16 @@ def save_weights(model: Any) -> dict[str, Any]:
         }
 
 
+def add_unsaved(weights: dict[str, Any], model: Any, cls: type) -> dict[str, Any]:
+    """The weights and the tables that the reference does not save, such as fixed positions."""
+    unsaved = {
+        name: value.detach().numpy()
+        for name, value in model.state_dict().items()
+        if name.endswith(getattr(cls, "not_saved", ()))
+    }
+    return {**unsaved, **weights}
+
+
 def strip_prefix(weights: Mapping[str, Any], declared: set[str], prefix: str) -> dict[str, Any]:
     """The weights under declared names: some checkpoints have the name of the base model in front.
 
@@ -84,7 +95,12 @@ def make_inputs(sizes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
             return {"input_ids": ids}, {"source_tokens": ids[0].numpy()}
         if "encoder output" in shapes:
             states = torch.randn(1, SOURCE, int(shapes["encoder output"][1]))
+            if isinstance(sizes, WhisperStacks):
+                return {"encoder_outputs": (states,)}, {"encoder_output": states[0].numpy()}
             return {"encoder_hidden_states": states}, {"encoder_output": states[0].numpy()}
+        if "log-mel frames" in shapes:
+            frames = torch.randn(1, sizes.n_mels, 2 * sizes.n_frames)
+            return {"input_features": frames}, {"log_mel_frames": frames[0].T.numpy()}
     return {}, {}
 
 
@@ -99,7 +115,7 @@ def compare_logits(document: dict[str, Any], cls_name: str) -> Difference:
     from paramcount.counting.tensors import list_tensors
 
     declared = {re.sub(r"\d+|{\w+}", "#", tensor.name) for tensor in list_tensors(sizes)}
-    weights = strip_prefix(save_weights(model), declared, model.base_model_prefix)
+    weights = strip_prefix(add_unsaved(save_weights(model), model, type(sizes)), declared, model.base_model_prefix)
     ids = passes.make_token_ids(TOKENS, 1)
     given, inputs = make_inputs(sizes)
     with torch.no_grad():

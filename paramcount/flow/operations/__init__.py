@@ -50,14 +50,17 @@ from paramcount.flow.operations.linear import (
     linear,
     lookup,
     multiply_vector,
+    position_table,
 )
 from paramcount.flow.operations.recurrence import (
     Convolve,
+    ConvolveFrames,
     DeltaRule,
     LinearAttention,
     SelectiveScan,
     StateSpaceDual,
     convolve,
+    convolve_frames,
 )
 from paramcount.flow.operations.routing import Route, route
 from paramcount.flow.operations.shapes import (
@@ -86,6 +89,7 @@ __all__ = [
     "ChooseTokens",
     "Clip",
     "Convolve",
+    "ConvolveFrames",
     "DeltaRule",
     "Distances",
     "Expand",
@@ -124,6 +128,7 @@ __all__ = [
     "choose_tokens",
     "clip",
     "convolve",
+    "convolve_frames",
     "experts",
     "fused",
     "given",
@@ -135,6 +140,7 @@ __all__ = [
     "multiply_vector",
     "norm",
     "plain_norm",
+    "position_table",
     "rms_norm",
     "rope",
     "route",

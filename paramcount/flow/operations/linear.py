@@ -47,6 +47,11 @@ def lookup(
     return Data(Lookup(index, offset), (x,), (*x.shape, width), (weight,))
 
 
+def position_table(x: Data, name: str, rows: Size) -> Data:
+    """The row of each position of x, [n, d]."""
+    return Data(Lookup("positions"), (x,), x.shape, (Weight(name, "position", (rows, x.shape[-1])),))
+
+
 class Linear(Operation):
     """x · W + b over all axes but the first. W is stored [out, in], or [in, out] if `transposed`."""
 

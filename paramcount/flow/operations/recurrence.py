@@ -51,6 +51,35 @@ def convolve(x: Data, name: str, d_conv: Size, *, bias: bool = True, component: 
     return Data(Convolve(channels, d_conv), (x,), x.shape, weights)
 
 
+class ConvolveFrames(Operation):
+    """All channels over neighbouring frames, [n, in] to [n / stride, out], stored [out, in, width]. Padded with zeros."""
+
+    name: ClassVar[str] = "convolve"
+    width: Size
+    stride: int = 1
+
+    def describe(self) -> str:
+        return f"over {self.width} neighbouring frames" + (f", every {self.stride}nd" if self.stride == 2 else "")
+
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        return out[0] * weights[0][0] * weights[0][1] * weights[0][2]
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,), kernel = inputs, weights[0]
+        width = kernel.shape[2]
+        padded = np.pad(x, (((width - 1) // 2, (width - 1) // 2), (0, 0)))
+        n = (len(padded) - width) // self.stride + 1
+        y = sum(padded[i : i + (n - 1) * self.stride + 1 : self.stride] @ kernel[:, :, i].T for i in range(width))
+        return y + weights[1]
+
+
+def convolve_frames(x: Data, name: str, channels: Size, width: Size, *, stride: int = 1) -> Data:
+    """All channels over `width` neighbouring frames; with a stride only of every other one."""
+    kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1], width))
+    bias = Weight(name + ".bias", "mixer", (channels,))
+    return Data(ConvolveFrames(width, stride), (x,), (x.shape[0], channels), (kernel, bias))
+
+
 class SelectiveScan(Operation):
     """Mamba 1: a state [channels, d_state] per token, h = exp(dt·A)·h + dt·B·u, y = C·h + D·u, dt = softplus(step).
 
