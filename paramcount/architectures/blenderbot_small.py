@@ -17,7 +17,7 @@ class BlenderbotSmallStacks(Stacks):
     def embed(c, x: Data, tokens: Data, prefix: str) -> Data:
         """The decoder does not scale, and adds positions behind the norm; the encoder does so before it."""
         if not prefix:
-            return super().embed(x, tokens, prefix)
+            return Stacks.embed(c, x, tokens, prefix)
         return c.norm(x, prefix + "layernorm_embedding") + c.positions(tokens, prefix)
 
 

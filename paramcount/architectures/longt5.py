@@ -25,7 +25,7 @@ class LongT5(T5):
 
     def self_attention(c, x: Data, bias: Data, *, causal: bool) -> Data:
         if causal:
-            return super().self_attention(x, bias, causal=True)
+            return T5.self_attention(c, x, bias, causal=True)
         if c.encoder_attention == ATTENTIONS[0]:
             return attend_nearby(c, x, x, bias, "layer.0.LocalSelfAttention.")
         prefix = "layer.0.TransientGlobalSelfAttention."
@@ -34,7 +34,7 @@ class LongT5(T5):
 
     def relative_bias(c, x: Data, *, causal: bool) -> Data:
         if causal:
-            return super().relative_bias(x, causal=True)
+            return T5.relative_bias(c, x, causal=True)
         if c.encoder_attention == ATTENTIONS[0]:
             return relative_bias(c, x, "LocalSelfAttention.relative_attention_bias", causal=False)
         prefix = "TransientGlobalSelfAttention."

@@ -24,7 +24,7 @@ class Mvp(Bart):
     def decode(c, tokens: Data, memory: Data) -> Data:
         """With prompts in the decoder only: the reference builds none for the encoder."""
         if not c.prompted:
-            return super().decode(tokens, memory)
+            return Bart.decode(c, tokens, memory)
         x, places = c.embed_target(tokens), given("prompt", "prompt")
         keys = prompt(c, places, DECODER + "self_attn_prompt.")
         sources = block(places, DECODER + "cross_attn_prompt.", lambda p: prompt(c, p, ""), part="cross_attention")
