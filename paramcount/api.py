@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from paramcount.errors import ParamcountError
 
@@ -275,7 +275,7 @@ def run(
     watch: bool = False,
     download: bool = False,
     strict: bool = False,
-    **inputs: Any,
+    **inputs: object,
 ) -> Run:
     """The forward pass of a model on token ids, computed in NumPy, float32. Needs no PyTorch.
 
@@ -306,7 +306,7 @@ def run(
     """
     from paramcount.execution import run_loaded
 
-    return run_loaded(load(model, download=download, strict=strict), weights, tokens, watch=watch, **inputs)
+    return run_loaded(load(model, download=download, strict=strict), weights, tokens, watch=watch, inputs=inputs)
 
 
 def draw(

@@ -141,11 +141,13 @@ def run_loaded(
     *,
     watch: bool = False,
     report: Callable[[int, int], object] | None = None,
-    **inputs: Any,
+    inputs: Mapping[str, Any] | None = None,
 ) -> Run:
     """The forward pass of a model. `inputs`: as of `run_model`. `report` is called with (layers done, number of layers)."""
     sizes, where = settle_sizes(model, weights), make_printable(model.id)
-    return run_model(sizes, weights, tokens, head=model.reading.head, where=where, watch=watch, report=report, **inputs)
+    return run_model(
+        sizes, weights, tokens, head=model.reading.head, where=where, watch=watch, report=report, **(inputs or {})
+    )
 
 
 def settle_sizes(model: Model, weights: object) -> Sizes:
