@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Unreachable, block, given, layers, linear
-from paramcount.parts.classic import first_pooled, multi_head, norm_behind, second_bias
-from paramcount.parts.encoders import embeddings, masked_head, whole
+from paramcount.flow import Data, Unreachable, block, given, layer_norm, layers, linear
+from paramcount.parts.classic import first_pooled, multi_head, second_bias
+from paramcount.parts.encoders import embed_tokens, masked_head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import (
     Condition,
@@ -25,6 +25,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 MATRICES = ("query", "key", "value", "dense")
 HEAD = ("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions.bias")
@@ -51,7 +52,7 @@ def layers_of_a_group(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int,
 
 
 class Albert(Sizes):
-    """Source: arXiv:1909.11942, section 3."""
+    """Source: arXiv:1909.11942, section 3; AlbertLayer of the reference."""
 
     reference: ClassVar[str] = "AlbertForMaskedLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
@@ -71,17 +72,30 @@ class Albert(Sizes):
     pooled: Flag = derived(class_ends("Model", "ForMultipleChoice", "ForPreTraining", "ForSequenceClassification"))
     tie_word_embeddings: Flag = hf(absent=True)
 
+    prefix: ClassVar[str] = "albert."
+    activation: ClassVar = setting("hidden_act", default="gelu_new")
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
+    first_position: ClassVar = 0
+
     def forward(c, tokens: Data, head: bool = True) -> Data:
         def build(tokens: Data, segments: Data) -> Data:
-            x = embeddings(c, tokens, segments, "albert.", c.d_embedding)
+            x = c.norm(embed_tokens(c, tokens, segments, c.d_embedding), "albert.embeddings.LayerNorm")
             x = linear(x, "albert.encoder.embedding_hidden_mapping_in", "other", c.d_model, bias=True)
             for index, places in groupby(c.layer_groups):
                 x = group(c, x, index, len(tuple(places)))
             if c.pooled:
                 x = first_pooled(x, "albert.pooler")
-            return masked_head(c, x, "albert.embeddings.word_embeddings", HEAD, c.d_embedding) if head else x
+            return masked_head(c, x, HEAD, c.d_embedding, c.activation) if head else x
 
-        return whole(c, tokens, build)
+        return block(tokens, "", build, reads=(given("segments", "tokens", default=0),), part="encoder")
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data) -> Data:
+        x = c.norm(x + multi_head(c, x, "attention.", MATRICES, cached=False), "attention.LayerNorm")
+        mlp = plain_mlp(x, ("ffn", "ffn_output"), "mlp", c.d_ff, activation=c.activation, bias=True)
+        return c.norm(x + mlp, "full_layer_layer_norm")
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
@@ -110,18 +124,11 @@ def group(c: Any, x: Data, index: int, uses: int) -> Data:
     """A group of layers, used so many times in a row."""
     names = [f"albert.encoder.albert_layer_groups.{index}.albert_layers.{i}." for i in c.inner_layers]
     for name in names:
-        x = block(x, name, lambda x: layer(c, x))
+        x = block(x, name, lambda x: c.layer(x))
     return x if uses == 1 else layers(x, "", [("again", uses - 1)], lambda kind, x: again(c, x, names))
 
 
 def again(c: Any, x: Data, names: list[str]) -> Data:
     for name in names:
-        x = block(x, name, lambda x: layer(c, x), tied_to=name)
+        x = block(x, name, lambda x: c.layer(x), tied_to=name)
     return x
-
-
-def layer(c: Any, x: Data) -> Data:
-    x = norm_behind(x, lambda h: multi_head(c, h, "attention.", MATRICES, cached=False), "attention.LayerNorm")
-    return norm_behind(
-        x, lambda h: plain_mlp(h, ("ffn", "ffn_output"), "mlp", c.d_ff, bias=True), "full_layer_layer_norm"
-    )

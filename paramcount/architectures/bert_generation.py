@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.architectures.bert import Encoder
-from paramcount.flow import Data, Unreachable
+from paramcount.flow import Data, Unknown, Unreachable
 from paramcount.parts.classic import biased_head, second_bias
-from paramcount.parts.encoders import bert_body, embeddings, whole
+from paramcount.parts.encoders import Encoder, embed_tokens, post_norm_layer
 from paramcount.sizes import Flag, hf
 
 
 class BertGeneration(Encoder):
-    """Source: arXiv:1907.12461, section 2."""
+    """Source: arXiv:1907.12461, section 2; BertGenerationLayer of the reference."""
 
     reference: ClassVar[str] = "BertGenerationDecoder"
     base_model: ClassVar[str | None] = "BertGenerationEncoder"
@@ -23,10 +22,15 @@ class BertGeneration(Encoder):
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         return second_bias(c, tokens, "lm_head.bias")
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        def build(tokens: Data, *memory: Data) -> Data:
-            x = bert_body(c, embeddings(c, tokens, None, "bert.", c.d_model), memory, "bert.")
-            table = "bert.embeddings.word_embeddings.weight" if c.tie_word_embeddings else None
-            return biased_head(x, c.vocab_size, "lm_head.decoder", "lm_head.bias", table) if head else x
+    def inputs(c) -> dict[str, int | Unknown | None]:
+        return {}
 
-        return whole(c, tokens, build, inputs=())
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        return c.norm(embed_tokens(c, tokens, None, c.d_model), "bert.embeddings.LayerNorm")
+
+    def layer(c, x: Data, *memory: Data) -> Data:
+        return post_norm_layer(c, x, *memory)
+
+    def head(c, x: Data) -> Data:
+        table = "bert.embeddings.word_embeddings.weight" if c.tie_word_embeddings else None
+        return biased_head(x, c.vocab_size, "lm_head.decoder", "lm_head.bias", table)

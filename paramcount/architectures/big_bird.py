@@ -6,13 +6,15 @@ Its pooler is there for every head.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import sqrt
 from typing import Any, ClassVar
 
 from paramcount.architectures.bert import Bert
-from paramcount.flow import Data
-from paramcount.parts.encoders import masked_lm
+from paramcount.flow import Data, lookup, scale_by
+from paramcount.parts.encoders import post_norm_layer
 from paramcount.sizes import Condition, Flag, class_ends, derived, hf
 from paramcount.sizes.conditions import memory_needs_a_decoder, one_of, padding_inside
+from paramcount.sizes.setting_fields import setting
 
 
 def pooled(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
@@ -20,7 +22,9 @@ def pooled(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
 
 
 class BigBird(Bert):
-    """Source: arXiv:2007.14062, section 2."""
+    """Source: arXiv:2007.14062, section 2; BigBirdLayer of the reference: full attention in texts of at most
+    (5 + 2 · num_random_blocks) · block_size tokens.
+    """
 
     reference: ClassVar[str] = "BigBirdForMaskedLM"
     unused_keys: ClassVar[tuple[str, ...]] = ("block_size", "num_random_blocks")
@@ -30,10 +34,25 @@ class BigBird(Bert):
         padding_inside(0),
         one_of("attention_type", ("block_sparse", "original_full"), absent="block_sparse"),
     )
+    pooler: ClassVar[str] = "pooler"
     defaults: ClassVar = {"vocab_size": 50358, "n_positions": 4096}
 
     qkv_bias: Flag = hf("use_bias", absent=True)
     pooled: Flag = derived(pooled)
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return masked_lm(c, tokens, head, "bert.", qkv_bias=c.qkv_bias, pooler="pooler")
+    activation: ClassVar = setting("hidden_act", default="gelu_new")
+    embedding_scale: ClassVar = setting(
+        default=lambda js, c: sqrt(c.d_model) if js.get("rescale_embeddings", False) else 1.0
+    )
+
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        names, (segments,) = "bert.embeddings.", reads
+        x = lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
+        x = scale_by(x, c.embedding_scale)
+        x = x + lookup(segments, names + "token_type_embeddings.weight", "other_embedding", c.n_token_types, c.d_model)
+        name = names + "position_embeddings.weight"
+        x = x + lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
+        return c.norm(x, names + "LayerNorm")
+
+    def layer(c, x: Data, *memory: Data) -> Data:
+        return post_norm_layer(c, x, *memory, bias=c.qkv_bias)

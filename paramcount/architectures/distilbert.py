@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data, layers
-from paramcount.parts.classic import multi_head, norm_behind
-from paramcount.parts.encoders import embeddings, masked_head, whole
+from paramcount.flow import Data, block, layer_norm, layers
+from paramcount.parts.classic import multi_head
+from paramcount.parts.encoders import embed_tokens, masked_head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 MATRICES = ("q_lin", "k_lin", "v_lin", "out_lin")
 HEAD = ("vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector.bias")
 
 
 class DistilBert(Sizes):
-    """Source: arXiv:1910.01108, section 3."""
+    """Source: arXiv:1910.01108, section 3; TransformerBlock in modeling_distilbert.py of the reference."""
 
     reference: ClassVar[str] = "DistilBertForMaskedLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
@@ -31,23 +32,30 @@ class DistilBert(Sizes):
     n_positions: Positive = hf("max_position_embeddings", absent=512)
     tie_word_embeddings: Flag = hf(absent=True)
 
+    prefix: ClassVar[str] = "distilbert."
+    activation: ClassVar = setting("activation", default="gelu")
+    norm_eps: ClassVar = 1e-12
+    first_position: ClassVar = 0
+
     def forward(c, tokens: Data, head: bool = True) -> Data:
         def build(tokens: Data) -> Data:
-            x = embeddings(c, tokens, None, "distilbert.", c.d_model)
-            x = layers(x, "distilbert.transformer.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
-            return masked_head(c, x, "distilbert.embeddings.word_embeddings", HEAD) if head else x
+            x = c.norm(embed_tokens(c, tokens, None, c.d_model), "distilbert.embeddings.LayerNorm")
+            name, kinds = "distilbert.transformer.layer.{layer}.", [("layer", c.n_layers)]
+            x = layers(x, name, kinds, lambda kind, x: c.layer(x))
+            return masked_head(c, x, HEAD, c.d_model, c.activation) if head else x
 
-        return whole(c, tokens, build, inputs=())
+        return block(tokens, "", build, part="encoder")
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data) -> Data:
+        x = c.norm(x + multi_head(c, x, "attention.", MATRICES, cached=False), "sa_layer_norm")
+        mlp = plain_mlp(x, ("ffn.lin1", "ffn.lin2"), "mlp", c.d_ff, activation=c.activation, bias=True)
+        return c.norm(x + mlp, "output_layer_norm")
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def layer(c: Any, x: Data) -> Data:
-    x = norm_behind(x, lambda h: multi_head(c, h, "attention.", MATRICES, cached=False), "sa_layer_norm")
-    return norm_behind(
-        x, lambda h: plain_mlp(h, ("ffn.lin1", "ffn.lin2"), "mlp", c.d_ff, bias=True), "output_layer_norm"
-    )

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.architectures.bert import Encoder
 from paramcount.flow import Data, linear
-from paramcount.parts.encoders import embeddings, masked_lm
+from paramcount.parts.encoders import Encoder, embed_tokens, masked_head, post_norm_layer
 from paramcount.sizes import Flag, Positive, derived, hf
 from paramcount.sizes.rules import check_projection
 
@@ -17,10 +16,11 @@ HEAD = ("generator_predictions.dense", "generator_predictions.LayerNorm", "gener
 
 
 class Electra(Encoder):
-    """Source: arXiv:2003.10555, section 2."""
+    """Source: arXiv:2003.10555, section 2; ElectraLayer of the reference."""
 
     reference: ClassVar[str] = "ElectraForMaskedLM"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("ElectraForCausalLM",)
+    prefix: ClassVar[str] = "electra."
     defaults: ClassVar = {"d_model": 256, "n_heads": 4, "d_ff": 1024}
 
     d_embedding: Positive = hf(absent=128)
@@ -28,14 +28,15 @@ class Electra(Encoder):
     n_token_types: Positive = hf(absent=2)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        def embed(tokens: Data, segments: Data) -> Data:
-            x = embeddings(c, tokens, segments, "electra.", c.d_embedding)
-            return (
-                linear(x, "electra.embeddings_project", "other", c.d_model, bias=True) if c.embeddings_projected else x
-            )
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        x = c.norm(embed_tokens(c, tokens, reads[0], c.d_embedding), "electra.embeddings.LayerNorm")
+        return linear(x, "electra.embeddings_project", "other", c.d_model, bias=True) if c.embeddings_projected else x
 
-        return masked_lm(c, tokens, head, "electra.", HEAD, embed=embed, width=c.d_embedding)
+    def layer(c, x: Data, *memory: Data) -> Data:
+        return post_norm_layer(c, x, *memory)
+
+    def head(c, x: Data) -> Data:
+        return masked_head(c, x, HEAD, c.d_embedding, "gelu")
 
     def check(c) -> None:
         super().check()

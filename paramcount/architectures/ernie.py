@@ -5,29 +5,27 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.bert import Bert
-from paramcount.flow import Data, lookup, norm
-from paramcount.parts.encoders import embeddings, masked_lm
+from paramcount.flow import Data, Unknown, lookup
+from paramcount.parts.encoders import embed_tokens
 from paramcount.sizes import Flag, Positive, hf
 
 
 class Ernie(Bert):
-    """Source: modeling_ernie.py of the reference."""
+    """Source: modeling_ernie.py of the reference, ErnieEmbeddings."""
 
     reference: ClassVar[str] = "ErnieForMaskedLM"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("ErnieForCausalLM",)
+    prefix: ClassVar[str] = "ernie."
 
     n_task_types: Positive = hf("task_type_vocab_size", absent=3)
     task_ids: Flag = hf("use_task_id", absent=False)
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        def embed(tokens: Data, segments: Data, *tasks: Data) -> Data:
-            x = embeddings(c, tokens, segments, "ernie.", c.d_model, normed=False)
-            for task in tasks:
-                x = x + lookup(
-                    task, "ernie.embeddings.task_type_embeddings.weight", "other_embedding", c.n_task_types, c.d_model
-                )
-            return norm(x, "ernie.embeddings.LayerNorm", bias=True)
+    def inputs(c) -> dict[str, int | Unknown | None]:
+        return {"segments": 0, "tasks": 0} if c.task_ids else {"segments": 0}
 
-        return masked_lm(
-            c, tokens, head, "ernie.", embed=embed, inputs=("segments", "tasks") if c.task_ids else ("segments",)
-        )
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        x = embed_tokens(c, tokens, reads[0], c.d_model)
+        for tasks in reads[1:]:
+            name = "ernie.embeddings.task_type_embeddings.weight"
+            x = x + lookup(tasks, name, "other_embedding", c.n_task_types, c.d_model)
+        return c.norm(x, "ernie.embeddings.LayerNorm")

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, block, elementwise, given, layers, linear, norm
+from paramcount.flow import Data, block, elementwise, given, layer_norm, layers, linear, norm
 from paramcount.parts.classic import biased_head
-from paramcount.parts.encoders import bert_body, embeddings
+from paramcount.parts.encoders import embed_tokens, post_norm_layer
 from paramcount.parts.vision import cut_into_patches, insert, vision_layer
 from paramcount.sizes import (
     MOST_NAMED,
@@ -27,6 +27,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
 def patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -83,6 +84,11 @@ class Git(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
     vision: GitVision
 
+    prefix: ClassVar[str] = "git."
+    activation: ClassVar = setting("hidden_act", default="gelu")
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
+    first_position: ClassVar = 0
+
     def forward(c, tokens: Data, head: bool = True) -> Data:
         pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
         image = block(pixels, "git.image_encoder.vision_model.", lambda pixels: tower(c.vision, pixels), part="vision")
@@ -91,9 +97,14 @@ class Git(Sizes):
         image = block(
             image, "git.visual_projection.visual_projection.", lambda image: projected(c, image), part="projector"
         )
-        x = bert_body(c, insert(embeddings(c, tokens, None, "git.", c.d_model), image), (), "git.")
+        x = c.norm(embed_tokens(c, tokens, None, c.d_model), "git.embeddings.LayerNorm")
+        name, kinds = "git.encoder.layer.{layer}.", [("layer", c.n_layers)]
+        x = layers(insert(x, image), name, kinds, lambda kind, x: post_norm_layer(c, x))
         table = "git.embeddings.word_embeddings.weight" if c.tie_word_embeddings else None
         return biased_head(x, c.vocab_size, "output", "output.bias", table) if head else x
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)

@@ -6,24 +6,19 @@ from typing import ClassVar
 
 from paramcount.architectures.bert import Bert
 from paramcount.flow import Data
-from paramcount.parts.encoders import embeddings, masked_lm
+from paramcount.parts.encoders import embed_tokens, pre_norm_layer
 
 
 class MegatronBert(Bert):
-    """Source: arXiv:1909.08053, section 5.3."""
+    """Source: arXiv:1909.08053, section 5.3; MegatronBertLayer of the reference."""
 
     reference: ClassVar[str] = "MegatronBertForMaskedLM"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("MegatronBertForCausalLM",)
+    last_norm: ClassVar[str] = "encoder.ln"
     defaults: ClassVar = {"vocab_size": 29056, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return masked_lm(
-            c,
-            tokens,
-            head,
-            "bert.",
-            embed=lambda tokens, segments: embeddings(c, tokens, segments, "bert.", c.d_model, normed=False),
-            norms=("ln", "ln"),
-            before=True,
-            last_norm="encoder.ln",
-        )
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        return embed_tokens(c, tokens, reads[0], c.d_model)
+
+    def layer(c, x: Data, *memory: Data) -> Data:
+        return pre_norm_layer(c, x, memory, ("ln", "ln"))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.architectures.bert import Encoder
 from paramcount.flow import Data, linear
-from paramcount.parts.encoders import embeddings, masked_lm
+from paramcount.parts.encoders import Encoder, embed_tokens, masked_head, post_norm_layer
 from paramcount.sizes import Flag, Positive, class_ends, derived, hf
 
 HEAD = ("cls.predictions.dense", "cls.predictions.LayerNorm", "cls.predictions.decoder", "")
 
 
 class RemBert(Encoder):
-    """Source: arXiv:2010.12821; modeling_rembert.py of the reference."""
+    """Source: arXiv:2010.12821; modeling_rembert.py of the reference, RemBertLayer."""
 
     reference: ClassVar[str] = "RemBertForMaskedLM"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("RemBertForCausalLM",)
+    prefix: ClassVar[str] = "rembert."
     defaults: ClassVar = {"vocab_size": 250300, "d_model": 1152, "n_layers": 32, "n_heads": 18, "d_ff": 4608}
 
     d_embedding: Positive = hf("input_embedding_size", absent=256)
@@ -24,9 +24,12 @@ class RemBert(Encoder):
     n_token_types: Positive = hf(absent=2)
     pooled: Flag = derived(class_ends("Model", "ForMultipleChoice", "ForSequenceClassification"))
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        def embed(tokens: Data, segments: Data) -> Data:
-            x = embeddings(c, tokens, segments, "rembert.", c.d_embedding)
-            return linear(x, "rembert.encoder.embedding_hidden_mapping_in", "other", c.d_model, bias=True)
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        x = c.norm(embed_tokens(c, tokens, reads[0], c.d_embedding), "rembert.embeddings.LayerNorm")
+        return linear(x, "rembert.encoder.embedding_hidden_mapping_in", "other", c.d_model, bias=True)
 
-        return masked_lm(c, tokens, head, "rembert.", HEAD, embed=embed, width=c.d_output)
+    def layer(c, x: Data, *memory: Data) -> Data:
+        return post_norm_layer(c, x, *memory)
+
+    def head(c, x: Data) -> Data:
+        return masked_head(c, x, HEAD, c.d_output, c.activation)

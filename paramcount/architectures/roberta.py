@@ -1,4 +1,4 @@
-"""RoBERTa, XLM-RoBERTa, CamemBERT, data2vec: BERT with places counted from behind the padding token."""
+"""RoBERTa, XLM-RoBERTa, CamemBERT, data2vec: BERT with positions counted from the padding token's id + 1."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import ClassVar
 from paramcount.architectures.bert import Bert
 from paramcount.flow import Data, Unreachable
 from paramcount.parts.classic import second_bias
-from paramcount.parts.encoders import ROBERTA_HEAD, masked_lm
+from paramcount.parts.encoders import ROBERTA_HEAD, masked_head
 from paramcount.sizes import Condition, Flag, class_ends, derived
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
+from paramcount.sizes.setting_fields import setting
 
 
 class Roberta(Bert):
@@ -18,15 +19,17 @@ class Roberta(Bert):
     reference: ClassVar[str] = "RobertaForMaskedLM"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("RobertaForCausalLM",)
     conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(1, places=2))
+    prefix: ClassVar[str] = "roberta."
     defaults: ClassVar = {"vocab_size": 50265}
 
     pooled: Flag = derived(class_ends("Model", "ForMultipleChoice"))
+    first_position: ClassVar = setting(default=lambda js, c: js.get("pad_token_id", 1) + 1)
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         return second_bias(c, tokens, "lm_head.bias")
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return masked_lm(c, tokens, head, "roberta.", ROBERTA_HEAD)
+    def head(c, x: Data) -> Data:
+        return masked_head(c, x, ROBERTA_HEAD, c.d_model, "gelu")
 
 
 class XLMRoberta(Roberta):
@@ -50,7 +53,5 @@ class Data2VecText(Roberta):
 
     reference: ClassVar[str] = "Data2VecTextForMaskedLM"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("Data2VecTextForCausalLM",)
+    prefix: ClassVar[str] = "data2vec_text."
     defaults: ClassVar = {}
-
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return masked_lm(c, tokens, head, "data2vec_text.", ROBERTA_HEAD)

@@ -6,17 +6,17 @@ from typing import ClassVar
 
 from paramcount.architectures.roberta import Roberta
 from paramcount.flow import Data
-from paramcount.parts.encoders import ROBERTA_HEAD, masked_lm
+from paramcount.parts.encoders import pre_norm_layer
 
 
 class RobertaPreLayerNorm(Roberta):
-    """Source: modeling_roberta_prelayernorm.py of the reference."""
+    """Source: modeling_roberta_prelayernorm.py of the reference, RobertaPreLayerNormLayer."""
 
     reference: ClassVar[str] = "RobertaPreLayerNormForMaskedLM"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("RobertaPreLayerNormForCausalLM",)
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        norms = ("LayerNorm", "intermediate.LayerNorm")
-        return masked_lm(
-            c, tokens, head, "roberta_prelayernorm.", ROBERTA_HEAD, norms=norms, before=True, last_norm="LayerNorm"
-        )
+    prefix: ClassVar[str] = "roberta_prelayernorm."
+    last_norm: ClassVar[str] = "LayerNorm"
+
+    def layer(c, x: Data, *memory: Data) -> Data:
+        return pre_norm_layer(c, x, memory, ("LayerNorm", "intermediate.LayerNorm"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from paramcount.architectures.bert import Bert
-from paramcount.flow import Data, Unreachable, activate, join, linear, lookup, norm
-from paramcount.parts.classic import positions
-from paramcount.parts.encoders import embeddings, masked_lm
+from paramcount.flow import Data, Unknown, Unreachable, join, linear, lookup, scale_by
+from paramcount.parts.encoders import embed_tokens
 from paramcount.sizes import Condition, Derivation, Flag, Positive, derived, flag, hf
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
 
@@ -20,10 +20,11 @@ def looked_up(key: str, width: str) -> Derivation:
 
 
 class RoCBert(Bert):
-    """Source: modeling_roc_bert.py of the reference."""
+    """Source: modeling_roc_bert.py of the reference, RoCBertEmbeddings."""
 
     reference: ClassVar[str] = "RoCBertForMaskedLM"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("RoCBertForCausalLM", "RoCBertForPreTraining")
+    prefix: ClassVar[str] = "roc_bert."
     conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(0, "n_sounds", "n_shapes"))
 
     n_sounds: Positive = hf("pronunciation_vocab_size", absent=910)
@@ -44,40 +45,33 @@ class RoCBert(Bert):
             *(Unreachable(table, "shapes or sounds are switched off") for table in tables),
         )
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return masked_lm(
-            c,
-            tokens,
-            head,
-            "roc_bert.",
-            embed=lambda tokens, segments, *seen: (
-                joined(c, tokens, segments, seen) if c.inputs_joined else averaged(c, tokens, segments, seen)
-            ),
-            inputs=("segments", *(("shapes",) if c.shapes else ()), *(("sounds",) if c.sounds else ())),
-        )
+    def inputs(c) -> dict[str, int | Unknown | None]:
+        names = ["shapes"] * c.shapes + ["sounds"] * c.sounds
+        return {"segments": 0, **dict.fromkeys(names, 0 if c.inputs_joined else None)}
 
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        """Tokens, shapes and sounds side by side through a matrix, or the mean of all."""
+        segments, *seen = reads
+        if not c.inputs_joined:
+            x = c.norm(embed_tokens(c, tokens, segments, c.d_model), PREFIX + "LayerNorm")
+            for table in c.look_up(seen):
+                x = x + table
+            return scale_by(x, 1 / (1 + len(seen)), "mean")
+        x = lookup(tokens, PREFIX + "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
+        for table in c.look_up(seen):
+            x = join(x, table)
+        x = linear(x, PREFIX + "map_inputs_layer", "other", c.d_model, bias=True)
+        x = x + lookup(segments, PREFIX + "token_type_embeddings.weight", "other_embedding", c.n_token_types, c.d_model)
+        name = PREFIX + "position_embeddings.weight"
+        x = x + lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
+        return c.norm(x, PREFIX + "LayerNorm")
 
-def tables(c: Any, seen: tuple[Data, ...]) -> list[Data]:
-    """Shapes and sounds looked up, as far as they are switched on."""
-    found = []
-    if c.shapes:
-        found.append(lookup(seen[0], PREFIX + "shape_embed.weight", "other_embedding", c.n_shapes, c.d_shape))
-    if c.sounds:
-        found.append(lookup(seen[-1], PREFIX + "pronunciation_embed.weight", "other_embedding", c.n_sounds, c.d_sound))
-    return found
-
-
-def joined(c: Any, tokens: Data, segments: Data, seen: tuple[Data, ...]) -> Data:
-    x = lookup(tokens, PREFIX + "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
-    for table in tables(c, seen):
-        x = join(x, table)
-    x = linear(x, PREFIX + "map_inputs_layer", "other", c.d_model, bias=True)
-    x = x + lookup(segments, PREFIX + "token_type_embeddings.weight", "other_embedding", c.n_token_types, c.d_model)
-    return norm(positions(x, tokens, PREFIX + "position_embeddings", c.n_positions), PREFIX + "LayerNorm", bias=True)
-
-
-def averaged(c: Any, tokens: Data, segments: Data, seen: tuple[Data, ...]) -> Data:
-    x = embeddings(c, tokens, segments, "roc_bert.", c.d_model)
-    for table in tables(c, seen):
-        x = x + table
-    return activate(x, "mean")
+    def look_up(c, seen: Sequence[Data]) -> list[Data]:
+        """The embeddings of shapes and sounds, if they are switched on."""
+        found = []
+        if c.shapes:
+            found.append(lookup(seen[0], PREFIX + "shape_embed.weight", "other_embedding", c.n_shapes, c.d_shape))
+        if c.sounds:
+            name = PREFIX + "pronunciation_embed.weight"
+            found.append(lookup(seen[-1], name, "other_embedding", c.n_sounds, c.d_sound))
+        return found

@@ -5,21 +5,21 @@ Their sines are a frozen table that all layers read.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.architectures.bert import Encoder
-from paramcount.flow import Data, Unreachable, layers, linear, lookup
+from paramcount.flow import Data, Unreachable, layers, linear, lookup, rope_from
 from paramcount.parts.classic import second_bias
-from paramcount.parts.encoders import bert_layer, embeddings, masked_head, whole
+from paramcount.parts.encoders import BERT_HEAD, Encoder, embed_tokens, masked_head, post_norm_layer
 from paramcount.sizes import Flag, Positive, derived, equal_to, hf
 from paramcount.sizes.rules import check_projection, check_rotated_in_pairs
 
 
 class RoFormer(Encoder):
-    """Source: arXiv:2104.09864, section 3."""
+    """Source: arXiv:2104.09864, section 3; RoFormerLayer of the reference."""
 
     reference: ClassVar[str] = "RoFormerForMaskedLM"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("RoFormerForCausalLM",)
+    prefix: ClassVar[str] = "roformer."
     rotated: ClassVar[str | None] = "d_head"
     defaults: ClassVar = {"vocab_size": 50000, "n_positions": 1536}
 
@@ -32,28 +32,28 @@ class RoFormer(Encoder):
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         return second_bias(c, tokens, "cls.predictions.bias")
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        def build(tokens: Data, segments: Data, *memory: Data) -> Data:
-            x = embeddings(c, tokens, segments, "roformer.", c.d_embedding, placed=False)
-            if c.embeddings_projected:
-                x = linear(x, "roformer.embeddings_project", "other", c.d_model, bias=True)
-            angles = lookup(tokens, "roformer.encoder.embed_positions.weight", "position", c.n_positions, c.d_head)
-            kinds, reads = [("layer", c.n_layers)], (angles, *memory)
-            x = layers(
-                x, "roformer.encoder.layer.{layer}.", kinds, lambda kind, *inputs: layer(c, *inputs), reads=reads
-            )
-            return masked_head(c, x, "roformer.embeddings.word_embeddings", width=c.d_embedding) if head else x
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        x = embed_tokens(c, tokens, reads[0], c.d_embedding, has_positions=False)
+        x = c.norm(x, "roformer.embeddings.LayerNorm")
+        return linear(x, "roformer.embeddings_project", "other", c.d_model, bias=True) if c.embeddings_projected else x
 
-        return whole(c, tokens, build)
+    def encode(c, x: Data, *memory: Data) -> Data:
+        name, d = "roformer.encoder.embed_positions.weight", c.d_head
+        sinusoids = lookup(x, name, "position", c.n_positions, d, index="positions")
+        kinds, reads = [("layer", c.n_layers)], (sinusoids, *memory)
+        return layers(x, "roformer.encoder.layer.{layer}.", kinds, lambda kind, *x: c.layer(*x), reads=reads)
+
+    def layer(c, x: Data, sinusoids: Data, *memory: Data) -> Data:
+        def turn(q: Data, k: Data, v: Data) -> tuple[Data, Data, Data]:
+            q, k = rope_from(q, sinusoids), rope_from(k, sinusoids)
+            return q, k, rope_from(v, sinusoids) if c.values_rotated else v
+
+        return post_norm_layer(c, x, *memory, turn=turn)
+
+    def head(c, x: Data) -> Data:
+        return masked_head(c, x, BERT_HEAD, c.d_embedding, c.activation)
 
     def check(c) -> None:
         super().check()
         check_rotated_in_pairs(c, "d_head")
         check_projection(c)
-
-
-def layer(c: Any, x: Data, angles: Data, *memory: Data) -> Data:
-    def turned(y: Data) -> Data:
-        return Data("rope", (y, angles), y.shape)
-
-    return bert_layer(c, x, *memory, turn=lambda q, k, v: (turned(q), turned(k), turned(v) if c.values_rotated else v))

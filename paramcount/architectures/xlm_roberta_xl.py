@@ -6,14 +6,16 @@ from typing import ClassVar
 
 from paramcount.architectures.roberta import Roberta
 from paramcount.flow import Data
-from paramcount.parts.encoders import ROBERTA_HEAD, embeddings, masked_lm
+from paramcount.parts.encoders import embed_tokens, pre_norm_layer
+from paramcount.sizes.setting_fields import setting
 
 
 class XLMRobertaXL(Roberta):
-    """Source: arXiv:2105.00572, section 2."""
+    """Source: arXiv:2105.00572, section 2; XLMRobertaXLLayer of the reference."""
 
     reference: ClassVar[str] = "XLMRobertaXLForMaskedLM"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("XLMRobertaXLForCausalLM",)
+    last_norm: ClassVar[str] = "encoder.LayerNorm"
     defaults: ClassVar = {
         "vocab_size": 250880,
         "d_model": 2560,
@@ -24,15 +26,10 @@ class XLMRobertaXL(Roberta):
         "n_token_types": 1,
     }
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return masked_lm(
-            c,
-            tokens,
-            head,
-            "roberta.",
-            ROBERTA_HEAD,
-            embed=lambda tokens, segments: embeddings(c, tokens, segments, "roberta.", c.d_model, normed=False),
-            norms=("self_attn_layer_norm", "LayerNorm"),
-            before=True,
-            last_norm="encoder.LayerNorm",
-        )
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        return embed_tokens(c, tokens, reads[0], c.d_model)
+
+    def layer(c, x: Data, *memory: Data) -> Data:
+        return pre_norm_layer(c, x, memory, ("self_attn_layer_norm", "LayerNorm"))

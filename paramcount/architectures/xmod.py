@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.roberta import Roberta
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Weight, block, layers, norm
-from paramcount.parts.classic import first_pooled
-from paramcount.parts.encoders import ROBERTA_HEAD, bert_attention, embeddings, masked_head, whole
+from paramcount.flow import Data, Norm, Unknown, Weight, block, layers, select
+from paramcount.parts.classic import crossing, first_pooled
+from paramcount.parts.encoders import bert_attention, bert_mlp
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Natural, Words, derived, hf
+from paramcount.sizes.setting_fields import setting
 
 PREFIX = "roberta.encoder.layer.{layer}."
 
@@ -24,12 +25,20 @@ def languages(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def find_default(js: Mapping[str, Any], c: Any) -> int | None:
+    """The index of the language of texts of which nothing says it; None if it has to be given."""
+    name = js.get("default_language")
+    return None if name is None else list(c.languages).index(name)
+
+
 class Xmod(Roberta):
-    """Source: arXiv:2205.06266, section 3."""
+    """Source: arXiv:2205.06266, section 3; XmodLayer of the reference."""
 
     reference: ClassVar[str] = "XmodForMaskedLM"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("XmodForCausalLM",)
     defaults: ClassVar = {}
+
+    layer_inputs: ClassVar[int] = 1
 
     languages: Words = derived(languages)
     d_adapter: Natural = derived(lambda js, c: c["d_model"] // js.get("adapter_reduction_factor", 2))
@@ -38,50 +47,53 @@ class Xmod(Roberta):
     norm_reused: Flag = hf("adapter_reuse_layer_norm", absent=True)
     norm_in_residual: Flag = hf("ln_before_adapter", absent=True)
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        def build(tokens: Data, segments: Data, language: Data, *memory: Data) -> Data:
-            x = embeddings(c, tokens, segments, "roberta.", c.d_model)
-            x = layers(
-                x, PREFIX, [("layer", c.n_layers)], lambda kind, *inputs: layer(c, *inputs), reads=(language, *memory)
-            )
-            if c.norms_before:
-                x = norm(x, "roberta.encoder.LayerNorm", bias=True)
-            if c.pooled:
-                x = first_pooled(x, "roberta.pooler.dense")
-            return masked_head(c, x, "roberta.embeddings.word_embeddings", ROBERTA_HEAD) if head else x
+    default_language: ClassVar = setting(default=find_default)
 
-        return whole(c, tokens, build, inputs=("segments", "language"))
+    def inputs(c) -> dict[str, int | Unknown | None]:
+        return {"segments": 0, "language": c.default_language}
 
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        return super().embed(tokens, reads[0])
 
-def layer(c: Any, x: Data, language: Data, *memory: Data) -> Data:
-    x = bert_attention(c, x, *memory, before=c.norms_before)
-    again = c.norm_reused and not c.adapter_norm  # one norm in two places
-    h = norm(x, "output.LayerNorm", bias=True) if c.norms_before else x
-    x = x + plain_mlp(h, ("intermediate.dense", "output.dense"), "mlp", c.d_ff, bias=True)
-    normed = x
-    if c.adapter_norm:
-        normed = norm(x, "output.adapter_layer_norm", bias=True)
-    elif again:
-        normed = renorm(x) if c.norms_before else norm(x, "output.LayerNorm", bias=True)
-    x = adapters(c, normed, language) + (normed if c.norm_in_residual else x)
-    if c.norms_before:
-        return x
-    return renorm(x) if again else norm(x, "output.LayerNorm", bias=True)
+    def encode(c, x: Data, *reads: Data) -> Data:
+        x = layers(x, PREFIX, [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=reads)
+        if c.norms_before:
+            x = c.norm(x, "roberta.encoder.LayerNorm")
+        return first_pooled(x, "roberta.pooler.dense") if c.pooled else x
 
+    def layer(c, x: Data, *reads: Data) -> Data:
+        language, *memory = reads
+        x = c.attend(x, "attention.")
+        for source in memory:
+            x = crossing(x, "", lambda x, source: c.attend(x, "crossattention.", source), source)
+        reuses = c.norm_reused and not c.adapter_norm  # one norm in two places
+        x = x + bert_mlp(c, c.norm(x, "output.LayerNorm") if c.norms_before else x)
+        normed = x
+        if c.adapter_norm:
+            normed = c.norm(x, "output.adapter_layer_norm")
+        elif reuses:
+            normed = c.norm_again(x) if c.norms_before else c.norm(x, "output.LayerNorm")
+        x = c.adapt(normed, language) + (normed if c.norm_in_residual else x)
+        if c.norms_before:
+            return x
+        return c.norm_again(x) if reuses else c.norm(x, "output.LayerNorm")
 
-def renorm(x: Data) -> Data:
-    """The layer's last norm a second time."""
-    names = ("output.LayerNorm.weight", "output.LayerNorm.bias")
-    return Data(
-        "norm", (x,), x.shape, tuple(Weight(name, "norm", x.shape[-1:], tied_to=PREFIX + name) for name in names)
-    )
+    def attend(c, x: Data, prefix: str, memory: Data | None = None) -> Data:
+        name = prefix + "output.LayerNorm"
+        if c.norms_before:
+            return x + bert_attention(c, c.norm(x, name), prefix, memory)
+        return c.norm(x + bert_attention(c, x, prefix, memory), name)
 
+    def norm_again(c, x: Data) -> Data:
+        """The layer's last norm a second time."""
+        names = ("output.LayerNorm.weight", "output.LayerNorm.bias")
+        weights = tuple(Weight(name, "norm", x.shape[-1:], tied_to=PREFIX + name) for name in names)
+        return Data(Norm("layer", c.norm_eps), (x,), x.shape, weights)
 
-def adapters(c: Any, x: Data, language: Data) -> Data:
-    """x through each language's adapter, and of these what its own language gives."""
+    def adapt(c, x: Data, language: Data) -> Data:
+        """x through the adapter of the language of each token."""
 
-    def adapted(x: Data) -> Data:
-        return plain_mlp(x, ("dense1", "dense2"), "mlp", c.d_adapter, bias=True)
+        def adapter(x: Data) -> Data:
+            return plain_mlp(x, ("dense1", "dense2"), "mlp", c.d_adapter, activation=c.activation, bias=True)
 
-    each = tuple(block(x, f"output.adapter_modules.{name}.", adapted) for name in c.languages)
-    return Data("choose", (language, *each), x.shape)
+        return select(language, *(block(x, f"output.adapter_modules.{name}.", adapter) for name in c.languages))

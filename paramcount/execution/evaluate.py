@@ -11,7 +11,7 @@ import numpy as np
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Attention, Body, Data, Experts, Input, Layers, Repeat, Tuple, Weight
-from paramcount.flow.operation import Array
+from paramcount.flow.operation import Array, require
 from paramcount.flow.walk import list_steps, locate_weight
 
 
@@ -131,6 +131,8 @@ class Evaluation:
             return inputs[0]
         if isinstance(operation, Input):
             name = name_input(operation.what)
+            if name not in self.inputs and operation.default is not None:
+                return np.full(len(self.positions), require(operation.default))
             if name not in self.inputs:
                 raise ParamcountError(f"the input {name} is missing", expected=f"{name}=…")
             return self.inputs[name]

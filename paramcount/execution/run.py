@@ -15,7 +15,7 @@ from paramcount.errors import ParamcountError, join_words, make_printable
 from paramcount.execution.evaluate import Evaluation, Observer, Value, Weights
 from paramcount.execution.memory import check_memory, estimate_memory
 from paramcount.execution.weights import StoredWeights, open_weights
-from paramcount.flow import Data
+from paramcount.flow import Attention, Data
 from paramcount.flow.operation import Array, Unknown
 from paramcount.flow.walk import list_steps, list_weights
 from paramcount.formats.files import expand_home, read_text
@@ -65,12 +65,25 @@ class Run:
 
         Raises: ParamcountError as `paramcount.run` does; if this run has already been continued.
         """
+        if sees_later_tokens(self._evaluation.out):
+            found = "its tokens see later ones, so that a further token changes all of them"
+            raise ParamcountError(found, where=self._limits.where, expected="a run of the whole text")
         if self._n_tokens != self._evaluation.n_past:
             raise ParamcountError("this run has been continued already", expected="the last run of the sequence")
         return Run(self._evaluation, tokens, self._inputs, self._limits, self._watch)
 
     def __repr__(self) -> str:
         return f"<Run of {self._n_tokens} tokens: logits {list(self.logits.shape)}>"
+
+
+def sees_later_tokens(out: Data) -> bool:
+    """Whether tokens attend to later ones, as in an encoder: there is no cache."""
+    return any(
+        isinstance(data.operation, Attention)
+        and not data.operation.causal
+        and data.inputs[0].shape[0] == data.inputs[1].shape[0] == "tokens"
+        for data, *_ in list_steps(out)
+    )
 
 
 class Limits:

@@ -8,7 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, Unreachable, activate, attend, block, elementwise, given, linear, lookup, norm
+from paramcount.flow import (
+    Data,
+    Size,
+    Unreachable,
+    activate,
+    add_vector,
+    attend,
+    block,
+    bundle,
+    first_token,
+    given,
+    linear,
+    lookup,
+    norm,
+)
 
 QKVO = ("q_proj", "k_proj", "v_proj", "out_proj")
 Sublayer = Callable[[Data], Data]
@@ -91,7 +105,7 @@ def biased_head(h: Data, vocab_size: Size, name: str, bias: str, tied_to: str | 
     """Hidden states to logits. A tied head's bias stands under a name of its own."""
     if tied_to is None:
         return linear(h, name, "lm_head", vocab_size, bias=True)
-    return elementwise(linear(h, name, "lm_head", vocab_size, tied_to=tied_to), "add bias", bias, "lm_head", vocab_size)
+    return add_vector(linear(h, name, "lm_head", vocab_size, tied_to=tied_to), bias, "lm_head", vocab_size)
 
 
 def second_bias(c: Any, tokens: Data, name: str) -> tuple[Unreachable, ...]:
@@ -100,7 +114,7 @@ def second_bias(c: Any, tokens: Data, name: str) -> tuple[Unreachable, ...]:
         return ()
     return (
         Unreachable(
-            elementwise(tokens, "add bias", name, "lm_head", c.vocab_size),
+            add_vector(tokens, name, "lm_head", c.vocab_size),
             "an untied LM head reads a bias of its own",
             of_lm_head=True,
         ),
@@ -115,6 +129,4 @@ def unread_table(c: Any, tokens: Data, name: str, rows: Size) -> tuple[Unreachab
 
 def first_pooled(x: Data, name: str) -> Data:
     """The first token's vector through a matrix and tanh, beside x: what classifiers stand on."""
-    first = Data("first token", (x,), ("text", *x.shape[1:]))
-    pooled = activate(linear(first, name, "other", x.shape[-1], bias=True), "tanh")
-    return Data("tuple", (x, pooled), x.shape)
+    return bundle(x, activate(linear(first_token(x), name, "other", x.shape[-1], bias=True), "tanh"))

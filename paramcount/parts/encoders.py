@@ -1,4 +1,4 @@
-"""Encoders of the BERT kind: three tables summed, layers, a pooler for classifiers, the masked language model's head.
+"""Encoders of the BERT kind: summed embeddings, layers, the masked language model's head, a pooler for classifiers.
 
 Source: arXiv:1810.04805, section 3.
 """
@@ -6,23 +6,17 @@ Source: arXiv:1810.04805, section 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from paramcount.flow import Data, Size, activate, block, given, layers, linear, lookup, norm
-from paramcount.parts.classic import (
-    biased_head,
-    crossing,
-    first_pooled,
-    multi_head,
-    norm_before,
-    norm_behind,
-    positions,
-    source_states,
-)
+from paramcount.flow import Data, Size, Unknown, activate, block, given, layer_norm, layers, linear, lookup
+from paramcount.parts.classic import biased_head, crossing, first_pooled, multi_head, source_states
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
+from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 BERT = ("self.query", "self.key", "self.value", "output.dense")  # matrices of an attention
-BEHIND = ("output.LayerNorm", "output.LayerNorm")  # norms of attention and MLP
 BERT_HEAD = (
     "cls.predictions.transform.dense",
     "cls.predictions.transform.LayerNorm",
@@ -31,138 +25,136 @@ BERT_HEAD = (
 )
 ROBERTA_HEAD = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias")
 
+Turn = Callable[[Data, Data, Data], tuple[Data, Data, Data]]
 
-def whole(c: Any, tokens: Data, build: Callable[..., Data], *, inputs: Sequence[str] = ("segments",)) -> Data:
-    """The model as one part: an encoder, or a decoder where the config makes it one.
 
-    `inputs`: what it looks up beside tokens; `build` takes tokens, these, and where there is cross-attention an
-    encoder's output.
+class Encoder(Sizes):
+    """An encoder with the head of a masked language model. With is_decoder its tokens see no later ones, and it may
+    attend to another encoder's output. A subclass adds its prefix, fields and `layer`.
     """
-    reads = [given(name, "tokens") for name in inputs]
-    if getattr(c, "cross_attention", False):
-        reads.append(source_states(c.d_model))
-    return block(tokens, "", build, reads=reads, part="decoder" if getattr(c, "is_decoder", False) else "encoder")
+
+    conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(0))
+    prefix: ClassVar[str] = "bert."
+    pooler: ClassVar[str] = "pooler.dense"
+    last_norm: ClassVar[str] = ""  # after the last layer, if norms come first
+    layer_inputs: ClassVar[int] = 0  # how many of the last `inputs` every layer reads
+    layer: ClassVar[Callable[..., Data]]  # (x, *memory) to x, [n, d_model]: one layer
+
+    vocab_size: Positive = hf(absent=30522)
+    d_model: Positive = hf(absent=768)
+    n_layers: Positive = hf(absent=12)
+    n_heads: Positive = hf(absent=12)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=3072)
+    n_positions: Positive = hf("max_position_embeddings", absent=512)
+    is_decoder: Flag = hf(absent=False)
+    cross_attention: Flag = hf(absent=False)
+
+    activation: ClassVar = setting("hidden_act", default="gelu")
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
+    first_position: ClassVar = 0
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        """Token ids to logits, or without `head` to hidden states."""
+        inputs = c.inputs()
+
+        def build(tokens: Data, *reads: Data) -> Data:
+            x = c.embed(tokens, *reads[: len(inputs)])
+            x = c.encode(x, *reads[len(inputs) - c.layer_inputs :])
+            return c.head(x) if head else x
+
+        reads = [given(name, "tokens", default=default) for name, default in inputs.items()]
+        if c.cross_attention:
+            reads.append(source_states(c.d_model))
+        return block(tokens, "", build, reads=reads, part="decoder" if c.is_decoder else "encoder")
+
+    def inputs(c) -> dict[str, int | Unknown | None]:
+        """{what is looked up besides the tokens: its value if it is not given}."""
+        return {"segments": 0}
+
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        """Token ids and further inputs to vectors [n, d_model]."""
+        return c.norm(embed_tokens(c, tokens, reads[0], c.d_model), c.prefix + "embeddings.LayerNorm")
+
+    def encode(c, x: Data, *memory: Data) -> Data:
+        """Embedded tokens to hidden states, pooled ones beside them if a class needs them."""
+        name = c.prefix + "encoder.layer.{layer}."
+        x = layers(x, name, [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=memory)
+        if c.last_norm:
+            x = c.norm(x, c.prefix + c.last_norm)
+        return first_pooled(x, c.prefix + c.pooler) if getattr(c, "pooled", False) else x
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def head(c, x: Data) -> Data:
+        return masked_head(c, x, BERT_HEAD, c.d_model, c.activation)
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def check(c) -> None:
+        check_heads_fill(c)
 
 
-def embeddings(
-    c: Any, tokens: Data, segments: Data | None, prefix: str, width: Size, *, placed: bool = True, normed: bool = True
-) -> Data:
-    """Tokens, their segments and their places looked up and summed.
-
-    `placed`: with a table of places. `normed`: with a norm behind.
-    """
-    names = prefix + "embeddings."
+def embed_tokens(c: Any, tokens: Data, segments: Data | None, width: Size, *, has_positions: bool = True) -> Data:
+    """The sum of the embeddings of tokens, their segments and their positions."""
+    names = c.prefix + "embeddings."
     x = lookup(tokens, names + "word_embeddings.weight", "embedding", c.vocab_size, width)
     if segments is not None:
         x = x + lookup(segments, names + "token_type_embeddings.weight", "other_embedding", c.n_token_types, width)
-    if placed:
-        x = positions(x, tokens, names + "position_embeddings", c.n_positions)
-    return norm(x, names + "LayerNorm", bias=True) if normed else x
+    if has_positions:
+        name, first = names + "position_embeddings.weight", c.first_position
+        x = x + lookup(tokens, name, "position", c.n_positions, width, index="positions", offset=first)
+    return x
 
 
 def bert_attention(
     c: Any,
     x: Data,
-    *memory: Data,
-    name: str = BEHIND[0],
-    before: bool = False,
-    qkv_bias: bool = True,
-    turn: Callable[[Data, Data, Data], tuple[Data, Data, Data]] | None = None,
+    prefix: str = "attention.",
+    memory: Data | None = None,
+    *,
+    bias: bool = True,
+    turn: Turn | None = None,
 ) -> Data:
-    """The first half of a layer: attention over heads, and cross-attention where there is a memory.
+    """Multi-head attention; an encoder has no later tokens to cache keys and values for.
 
-    `name`: of the norm, inside the attention. `before`: it stands before what it belongs to.
+    `bias`: of q, k and v. `turn`: what they go through before they meet.
     """
-    arrange = norm_before if before else norm_behind
+    cached = getattr(c, "is_decoder", True) or memory is not None
+    return multi_head(c, x, prefix, BERT, memory=memory, cached=cached, bias=bias, o_bias=True, turn=turn)
 
-    def look(h: Data, prefix: str, memory: Data | None = None) -> Data:
-        turned = turn if memory is None else None
-        cached = getattr(c, "is_decoder", True) or memory is not None  # an encoder has no later tokens to keep them for
-        return multi_head(c, h, prefix, BERT, memory=memory, cached=cached, bias=qkv_bias, o_bias=True, turn=turned)
 
-    x = arrange(x, lambda h: look(h, "attention."), "attention." + name)
+def bert_mlp(c: Any, x: Data) -> Data:
+    return plain_mlp(x, ("intermediate.dense", "output.dense"), "mlp", c.d_ff, activation=c.activation, bias=True)
+
+
+def post_norm_layer(c: Any, x: Data, *memory: Data, bias: bool = True, turn: Turn | None = None) -> Data:
+    """Norms after attention and MLP. `memory`: another encoder's output. `bias`, `turn`: see `bert_attention`."""
+    x = c.norm(x + bert_attention(c, x, bias=bias, turn=turn), "attention.output.LayerNorm")
+
+    def look(x: Data, memory: Data) -> Data:
+        return layer_norm(x + bert_attention(c, x, "", memory, bias=bias), "output.LayerNorm", c.norm_eps)
+
     for source in memory:
-        x = crossing(x, "crossattention.", lambda x, source: arrange(x, lambda h: look(h, "", source), name), source)
-    return x
+        x = crossing(x, "crossattention.", look, source)
+    return layer_norm(x + bert_mlp(c, x), "output.LayerNorm", c.norm_eps)
 
 
-def bert_layer(
-    c: Any, x: Data, *memory: Data, norms: tuple[str, str] = BEHIND, before: bool = False, **options: Any
-) -> Data:
-    """Attention, then a plain MLP of width d_ff.
+def pre_norm_layer(c: Any, x: Data, memory: Sequence[Data], norms: tuple[str, str]) -> Data:
+    """Norms of these names before attention and MLP."""
+    x = x + bert_attention(c, c.norm(x, "attention." + norms[0]))
+    for source in memory:
+        x = crossing(x, "crossattention.", lambda x, m: x + bert_attention(c, c.norm(x, norms[0]), "", m), source)
+    return x + bert_mlp(c, c.norm(x, norms[1]))
 
-    `norms`: their names, `before`: they stand before. `options`: of the attention.
+
+def masked_head(c: Any, x: Data, names: tuple[str, str, str, str], width: Size, activation: str | Unknown) -> Data:
+    """Hidden states to logits: matrix, activation, norm, then the token embedding or an LM head of its own.
+
+    `names`: of matrix, norm, LM head and the bias of a tied one. `width`: of the vectors that the LM head reads.
     """
-    x = bert_attention(c, x, *memory, name=norms[0], before=before, **options)
-    arrange = norm_before if before else norm_behind
-    return arrange(
-        x, lambda h: plain_mlp(h, ("intermediate.dense", "output.dense"), "mlp", c.d_ff, bias=True), norms[1]
-    )
-
-
-def bert_body(
-    c: Any,
-    x: Data,
-    memory: Sequence[Data],
-    prefix: str,
-    *,
-    last_norm: str = "",
-    pooler: str = "pooler.dense",
-    **options: Any,
-) -> Data:
-    """Summed embeddings to hidden states, pooled ones beside them where c.pooled.
-
-    `last_norm`: of a model whose norms stand before. `options`: of bert_layer.
-    """
-    x = layers(
-        x,
-        prefix + "encoder.layer.{layer}.",
-        [("layer", c.n_layers)],
-        lambda kind, x, *m: bert_layer(c, x, *m, **options),
-        reads=memory,
-    )
-    if last_norm:
-        x = norm(x, prefix + last_norm, bias=True)
-    return first_pooled(x, prefix + pooler) if getattr(c, "pooled", False) else x
-
-
-def masked_head(
-    c: Any, x: Data, table: str, names: tuple[str, str, str, str] = BERT_HEAD, width: Size | None = None
-) -> Data:
-    """Hidden states to logits: matrix, activation, norm, then the token embedding or a head of its own.
-
-    `names`: of matrix, norm, head and the bias of a tied head. `width`: of the vectors that the head reads, unless
-    d_model.
-    """
-    h = activate(linear(x, names[0], "other", c.d_model if width is None else width, bias=True), "gelu")
-    tied = getattr(c, "tie_word_embeddings", False)
-    return biased_head(
-        norm(h, names[1], bias=True), c.vocab_size, names[2], names[3], table + ".weight" if tied else None
-    )
-
-
-def masked_lm(
-    c: Any,
-    tokens: Data,
-    head: bool,
-    prefix: str,
-    names: tuple[str, str, str, str] = BERT_HEAD,
-    *,
-    embed: Callable[..., Data] | None = None,
-    inputs: Sequence[str] = ("segments",),
-    width: Size | None = None,
-    **options: Any,
-) -> Data:
-    """Token ids to logits, or without `head` to hidden states.
-
-    `embed`: tokens and `inputs` to the first layer's vectors, where that is not the three tables. `names`, `width`: of
-    the head. `options`: of the body.
-    """
-
-    def build(tokens: Data, *reads: Data) -> Data:
-        looked_up, memory = reads[: len(inputs)], reads[len(inputs) :]
-        x = embed(tokens, *looked_up) if embed else embeddings(c, tokens, looked_up[0], prefix, c.d_model)
-        x = bert_body(c, x, memory, prefix, **options)
-        return masked_head(c, x, prefix + "embeddings.word_embeddings", names, width) if head else x
-
-    return whole(c, tokens, build, inputs=inputs)
+    h = c.norm(activate(linear(x, names[0], "other", width, bias=True), activation), names[1])
+    table = c.prefix + "embeddings.word_embeddings.weight" if getattr(c, "tie_word_embeddings", False) else None
+    return biased_head(h, c.vocab_size, names[2], names[3], table)

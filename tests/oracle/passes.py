@@ -51,6 +51,14 @@ VARIED_DENSE = {
 }  # fmt: skip
 INDEX = {"index_n_heads": 16, "index_head_dim": 18, "index_topk": 4}
 MAMBA = {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 6, "conv_kernel": 4, "expand": 2}
+BERT = {
+    "vocab_size": 96,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 44,
+    "max_position_embeddings": 64,
+}
 CODEGEN = {"vocab_size": 96, "n_embd": 64, "n_layer": 2, "n_head": 8, "n_positions": 64, "n_inner": 44}
 OPT = {
     "vocab_size": 96,
@@ -482,15 +490,37 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "laurel_rank": 7, "layer_types": ["sliding_attention", "full_attention"] * 3,
     },
     "deepseek_v32": {**LATENT, "index_n_heads": 2, "index_head_dim": 18, "index_topk": 16},
-    "bert": {
-        "vocab_size": 96,
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 44,
-        "max_position_embeddings": 64,
-    },
+    "bert": BERT,
+    "bert, other settings": {**BERT, "hidden_act": "relu", "layer_norm_eps": 1e-2, "tie_word_embeddings": False},
+    "bert, decoder": {**BERT, "is_decoder": True, "architectures": ["BertLMHeadModel"]},
+    "roberta": {**BERT, "pad_token_id": 1, "architectures": ["RobertaForMaskedLM"]},
+    "roberta, other settings": {**BERT, "pad_token_id": 2, "hidden_act": "relu", "layer_norm_eps": 1e-2},
+    "roberta, decoder": {**BERT, "is_decoder": True, "architectures": ["RobertaForCausalLM"]},
+    "camembert": {**BERT, "layer_norm_eps": 1e-2},
+    "xlm-roberta": {**BERT, "layer_norm_eps": 1e-2},
+    "data2vec-text": {**BERT, "layer_norm_eps": 1e-2},
+    "roberta-prelayernorm": {**BERT, "layer_norm_eps": 1e-2},
+    "xlm-roberta-xl": {**BERT, "layer_norm_eps": 1e-2},
+    "megatron-bert": {**BERT, "layer_norm_eps": 1e-2, "hidden_act": "silu"},
+    "ernie": BERT,
+    "ernie, tasks": {**BERT, "use_task_id": True, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
+    "electra": {**BERT, "embedding_size": 20, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
+    "rembert": {**BERT, "input_embedding_size": 20, "output_embedding_size": 26, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
+    "bert-generation": {**BERT, "is_decoder": True, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
+    "big_bird": {**BERT, "rescale_embeddings": True},
+    "big_bird, other settings": {**BERT, "attention_type": "original_full", "use_bias": False, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
+    "roformer": {**BERT, "embedding_size": 20, "rotary_value": True},
+    "roformer, other settings": {**BERT, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
+    "distilbert": {"vocab_size": 96, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 44, "max_position_embeddings": 64, "activation": "relu"},
+    "albert": {**BERT, "embedding_size": 20, "num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
+    "albert, other settings": {**BERT, "embedding_size": 20, "hidden_act": "relu", "layer_norm_eps": 1e-2},
+    "roc_bert": {**BERT, "pronunciation_vocab_size": 20, "pronunciation_embed_dim": 12, "shape_vocab_size": 22, "shape_embed_dim": 14},
+    "xmod": {**BERT, "languages": ["en_XX"], "default_language": "en_XX"},
+    "xmod, pre-norm": {**BERT, "languages": ["en_XX"], "default_language": "en_XX", "pre_norm": True, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
+    "xmod, adapter norm": {**BERT, "languages": ["en_XX"], "default_language": "en_XX", "adapter_layer_norm": True, "ln_before_adapter": False},
 }  # fmt: skip
+# Compared in their logits alone: of the adapters the reference runs only those of the languages that occur.
+LOGITS_ONLY = {"xmod, two languages": {**BERT, "languages": ["en_XX", "de_DE"], "default_language": "de_DE"}}
 
 CASES = cases.load_cases()
 # Of an architecture that is no key of CONFIGS, a config without these keys is taken: the declaration does not know of
@@ -514,9 +544,13 @@ def make_document(name: str) -> dict[str, Any]:
     """A config.json: one of CONFIGS, whose names have the model type before a comma, or else one that is known to
     run.
     """
-    if name in CONFIGS:
+    if name in CONFIGS or name in LOGITS_ONLY:
         model_type = re.split("[.,]", name)[0]
-        return {"model_type": model_type, "architectures": [MODEL_TYPES[name.partition(",")[0]].cls], **CONFIGS[name]}
+        return {
+            "model_type": model_type,
+            "architectures": [MODEL_TYPES[name.partition(",")[0]].cls],
+            **(CONFIGS | LOGITS_ONLY)[name],
+        }
     known = [
         case
         for case in CASES[name]

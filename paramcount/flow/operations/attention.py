@@ -76,24 +76,28 @@ class Rotary(Operation):
     """Rotates pairs of values by angles that grow with the position. Source: arXiv:2104.09864."""
 
     name: ClassVar[str] = "rope"
-    rope: Rope | Unknown
+    rope: Rope | Unknown | None  # None: its second input holds the sines, then the cosines
     pairing: Pairing | Unknown = "halves"
 
     def describe(self) -> str:
         if isinstance(self.rope, Unknown):
             return "rotary position embedding"
+        if self.rope is None:
+            return "rotary position embedding, sines and cosines from a table"
         return self.rope.describe() + (
             f", {self.pairing}" if self.pairing in ("interleaved", "reversed halves") else ""
         )
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x,) = inputs
-        rope: Rope = require(self.rope)
-        d = x.shape[-1]
-        angles = np.outer(run.positions, rope.frequencies(d, int(run.positions[-1]) + 1))
-        angles = angles.reshape(len(x), *(1,) * (x.ndim - 2), d // 2)
-        cos = (np.cos(angles) * rope.attention_factor).astype(np.float32)
-        sin = (np.sin(angles) * rope.attention_factor).astype(np.float32)
+        x, *table = inputs
+        rope: Rope | None = require(self.rope)
+        d, rows = x.shape[-1], (len(x), *(1,) * (x.ndim - 2), x.shape[-1] // 2)
+        if rope is None:
+            sin, cos = (half.reshape(rows) for half in np.split(table[0], 2, axis=-1))
+        else:
+            angles = np.outer(run.positions, rope.frequencies(d, int(run.positions[-1]) + 1)).reshape(rows)
+            cos = (np.cos(angles) * rope.attention_factor).astype(np.float32)
+            sin = (np.sin(angles) * rope.attention_factor).astype(np.float32)
         if require(self.pairing) == "halves":
             a, b = x[..., : d // 2], x[..., d // 2 :]
             return np.concatenate((a * cos - b * sin, b * cos + a * sin), axis=-1)
@@ -111,6 +115,11 @@ def rope(
 ) -> Data:
     """Rotary positions on the last axis."""
     return Data(Rotary(settings, pairing), (x,), x.shape)
+
+
+def rope_from(x: Data, sinusoids: Data) -> Data:
+    """Rotary positions on the last axis, whose sines and cosines are an input: [n, d]."""
+    return Data(Rotary(None, "interleaved"), (x, sinusoids), x.shape)
 
 
 class Sinusoids(Operation):

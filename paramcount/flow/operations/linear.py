@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight, Width, as_axes, last_size, multiply
-from paramcount.flow.operation import Array, Operation, Pass, Shape, np
+from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
 from paramcount.flow.operations.shapes import Split
 
 
@@ -16,13 +16,13 @@ class Lookup(Operation):
 
     name: ClassVar[str] = "lookup"
     index: Literal["ids", "positions"] = "ids"  # the values of the input, or the position of each token in the text
-    offset: int = 0  # added to a position
+    offset: int | Unknown = 0  # added to a position
 
     def describe(self) -> str:
         return "position lookup" if self.index == "positions" else "row lookup"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        rows = run.positions + self.offset if self.index == "positions" else inputs[0]
+        rows = run.positions + require(self.offset) if self.index == "positions" else inputs[0]
         table = weights[0]
         if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < len(table):
             worst = int(rows.max()) if int(rows.max()) >= len(table) else int(rows.min())
@@ -40,7 +40,7 @@ def lookup(
     *,
     tied_to: str | None = None,
     index: Literal["ids", "positions"] = "ids",
-    offset: int = 0,
+    offset: int | Unknown = 0,
 ) -> Data:
     """One row of a table per token: [n] to [n, width]."""
     weight = Weight(name, component, (rows, width), tied_to=tied_to)

@@ -7,22 +7,23 @@ from math import prod
 from typing import ClassVar, Literal
 
 from paramcount.flow.graph import Data, Size
-from paramcount.flow.operation import Array, Operation, Pass, Shape, np
+from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np
 
 
 class Input(Operation):
     """An input of the model or of a repeated block: token ids, hidden states, pixels."""
 
     what: str = "input"
+    default: int | Unknown | None = None  # of every token, if it is not given
 
     @property
     def label(self) -> str:
         return self.what
 
 
-def given(name: str, *shape: Size) -> Data:
-    """An input of the model: token ids, pixels or audio frames."""
-    return Data(Input(name), (), shape)
+def given(name: str, *shape: Size, default: int | Unknown | None = None) -> Data:
+    """An input of the model: token ids, pixels or audio frames. `default`: of every token, if it is not given."""
+    return Data(Input(name, default), (), shape)
 
 
 class Split(Operation):
@@ -96,6 +97,34 @@ class Expand(Operation):
 
 def to_every_head(x: Data, heads: Size) -> Data:
     return Data(Expand(), (x,), (*x.shape[:1], heads, x.shape[-1]))
+
+
+class Select(Operation):
+    """For each token one of several values. Its first input: which of the others, [n]."""
+
+    name: ClassVar[str] = "one of"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        index, *values = inputs
+        return np.stack(values)[index, np.arange(len(index))]
+
+
+def select(index: Data, *values: Data) -> Data:
+    """One of the values for each token, by its index [n]."""
+    return Data(Select(), (index, *values), values[0].shape)
+
+
+class FirstToken(Operation):
+    """The vector of the first token, which stands for the whole text."""
+
+    name: ClassVar[str] = "first token"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return inputs[0][:1]
+
+
+def first_token(x: Data) -> Data:
+    return Data(FirstToken(), (x,), ("text", *x.shape[1:]))
 
 
 class Tuple(Operation):
