@@ -85,6 +85,8 @@ class Undescribed(Operation):
 
 
 class Add(Operation):
+    """The sum of two values: a residual connection."""
+
     name: ClassVar[str] = "add"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -92,6 +94,8 @@ class Add(Operation):
 
 
 class Multiply(Operation):
+    """The element-wise product of two values."""
+
     name: ClassVar[str] = "multiply"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:

@@ -1,0 +1,226 @@
+"""The closed vocabulary of operations: every class has its facets, and computes what its words say.
+
+The expected values are worked out by hand from the formulas in the docstrings; the reference's logits check the
+operations together (tests/oracle/test_logits.py).
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from math import e, sqrt
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paramcount
+from paramcount.errors import ParamcountError
+from paramcount.flow import Data, Undescribed, operations
+from paramcount.flow.graph import ADD, MULTIPLY
+from paramcount.flow.operation import Array, Operation, Unknown
+from paramcount.flow.operations.attention import Alibi, Attention, Rope, Rotary
+from paramcount.flow.operations.elementwise import Activation, Norm
+from paramcount.flow.operations.linear import Linear, Lookup
+from paramcount.flow.operations.recurrence import Convolve
+from paramcount.flow.operations.routing import Route
+from paramcount.flow.operations.shapes import Join, Split
+
+MOST = 40
+CONTAINERS = {"Input", "Tuple", "Block", "Layers", "Experts"}  # the evaluation itself computes them
+
+
+def list_classes(base: type[Operation] = Operation) -> Iterator[type[Operation]]:
+    for info in pkgutil.walk_packages(operations.__path__, f"{operations.__name__}."):
+        importlib.import_module(info.name)
+    for cls in base.__subclasses__():
+        yield cls
+        yield from list_classes(cls)
+
+
+CLASSES = sorted(set(list_classes()) - {Undescribed}, key=lambda cls: cls.__name__)
+
+
+def make_operation(cls: type[Operation], *, unknown: bool) -> Operation:
+    """An operation with some value for each parameter. `unknown`: those that may be unknown are."""
+    values: dict[str, Any] = {}
+    for name in cls.fields:
+        annotation = str(next(c.__annotations__[name] for c in cls.__mro__ if name in c.__annotations__))
+        if "Unknown" in annotation and unknown:
+            values[name] = Unknown(name)
+        elif not hasattr(cls, name):
+            values[name] = "rms" if name == "kind" else make_value(annotation)
+    return cls(**values)
+
+
+def make_value(annotation: str) -> Any:
+    if choices := re.findall(r'"([^"]+)"', annotation):
+        return choices[0]
+    if annotation.startswith("tuple"):
+        return (2, 2)
+    if annotation.startswith("Rope"):
+        return Rope(10_000.0)
+    return 2 if re.match("Size|int", annotation) else 0.5 if annotation.startswith("float") else "silu"
+
+
+def test_there_are_at_most_forty_operations_and_all_are_in_flow() -> None:
+    for info in pkgutil.walk_packages(paramcount.__path__, "paramcount."):
+        if ".architectures." in info.name or ".parts." in info.name:
+            importlib.import_module(info.name)
+    assert len(CLASSES) <= MOST
+    assert {cls.__module__.rpartition(".")[0] for cls in CLASSES} <= {"paramcount.flow", "paramcount.flow.operations"}
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_an_operation_has_all_facets(cls: type[Operation]) -> None:
+    assert cls.__doc__
+    assert ("compute" in vars(cls)) == (cls.runs and cls.__name__ not in CONTAINERS)
+    for unknown in (False, True):
+        operation = make_operation(cls, unknown=unknown)
+        assert operation.label
+        assert "nknown" not in operation.label + operation.describe()
+
+
+def test_only_steps_without_a_description_cannot_run() -> None:
+    assert [cls for cls in CLASSES if not cls.runs] == []
+    assert not Undescribed("a step").runs
+
+
+# ---- values
+
+
+def compute(operation: Operation, *inputs: Any, weights: tuple[Any, ...] = (), past: int = 0, **state: Array) -> Array:
+    arrays = [np.asarray(x, np.int64 if np.asarray(x).dtype.kind == "i" else np.float32) for x in inputs]
+    n = len(arrays[0]) if arrays else 1
+    run: Any = SimpleNamespace(positions=np.arange(past, past + n), state=state, watch=None)
+    return operation.compute(run, arrays, [np.asarray(w, np.float32) for w in weights], arrays[0].shape)
+
+
+def test_element_wise_operations() -> None:
+    assert compute(ADD, [[1.0, 2.0]], [[3.0, 5.0]]).tolist() == [[4, 7]]
+    assert compute(MULTIPLY, [[1.0, 2.0]], [[3.0, 5.0]]).tolist() == [[3, 10]]
+    assert compute(Activation("relu"), [[-1.0, 2.0]]).tolist() == [[0, 2]]
+    assert compute(Activation("silu"), [[1.0]])[0, 0] == pytest.approx(1 / (1 + 1 / e))
+    assert compute(Activation("gelu"), [[1.0]])[0, 0] == pytest.approx(0.8413447)  # Φ(1)
+
+
+def test_norms_divide_by_the_root_mean_square_or_the_deviation() -> None:
+    x, weight = [[3.0, 4.0]], [2.0, 1.0]
+    root = sqrt((9 + 16) / 2 + 0.5)
+    assert compute(Norm("rms", 0.5), x, weights=(weight,))[0] == pytest.approx([6 / root, 4 / root])
+    deviation = sqrt(0.25 + 0.5)
+    found = compute(Norm("layer", 0.5), x, weights=(weight, [1.0, 1.0]))[0]
+    assert found == pytest.approx([1 - 2 * 0.5 / deviation, 1 + 0.5 / deviation])
+
+
+def test_a_linear_layer_multiplies_by_its_matrix_in_the_stored_orientation() -> None:
+    matrix = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]  # [out, in]
+    assert linear(False, [[1.0, 10.0]], matrix, [0.0, 0.0, 1.0]) == [[21, 43, 66]]
+    assert linear(True, [[1.0, 10.0, 100.0]], matrix) == [[531, 642]]
+
+
+def linear(transposed: bool, x: Any, *weights: Any) -> Any:
+    arrays = [np.asarray(w, np.float32) for w in weights]
+    shape = (1, arrays[0].shape[1 if transposed else 0])
+    return Linear(transposed).compute(None, [np.asarray(x, np.float32)], arrays, shape).tolist()  # type: ignore[arg-type]
+
+
+def test_a_lookup_reads_rows_by_id_or_by_position() -> None:
+    table = [[0.0], [10.0], [20.0], [30.0]]
+    assert compute(Lookup(), [2, 1], weights=(table,)).tolist() == [[20], [10]]
+    assert compute(Lookup("positions", 1), [2, 1], weights=(table,), past=1).tolist() == [[20], [30]]
+    with pytest.raises(ParamcountError, match=r"unknown token id 4 \(expected 0 to 3\)"):
+        compute(Lookup(), [4], weights=(table,))
+
+
+@pytest.mark.parametrize(("pairing", "expected"), [("halves", [0, 2, 1, 2]), ("interleaved", [0, 1, 2, 2])])
+def test_rotary_positions_turn_pairs_by_an_angle_per_position(pairing: Any, expected: list[int]) -> None:
+    """With base 1, every pair turns by one radian per position: (1, 0) to (cos 1, sin 1), then (cos 2, sin 2)."""
+    x = [1.0, 1, 0, 0] if pairing == "halves" else [1.0, 0, 1, 0]
+    found = compute(Rotary(Rope(1.0), pairing), [[x], [x]], past=1)
+    for i, angle in enumerate((1, 2)):
+        cos, sin = np.cos(angle), np.sin(angle)
+        turned = [cos, cos, sin, sin] if pairing == "halves" else [cos, sin, cos, sin]
+        assert found[i, 0] == pytest.approx(turned, abs=1e-6)
+
+
+def make_attention(**parameters: Any) -> Array:
+    """Attention of three tokens with equal scores to values 1, 2 and 4."""
+    q = k = np.zeros((3, 1, 2), np.float32)
+    return attend(Attention(**parameters), q, k, np.array([[[1.0]], [[2.0]], [[4.0]]]))
+
+
+def attend(attention: Attention, *inputs: Any, weights: tuple[Any, ...] = ()) -> Array:
+    run: Any = SimpleNamespace(positions=np.arange(3), state={}, watch=None)
+    arrays = [np.asarray(x, np.float32) for x in inputs]
+    return attention.compute(run, arrays, [np.asarray(w, np.float32) for w in weights], (3, 1, 1)).ravel()
+
+
+def test_attention_with_equal_scores_is_the_mean_of_the_visible_values() -> None:
+    assert make_attention() == pytest.approx([1, 3 / 2, 7 / 3])
+    assert make_attention(window=2) == pytest.approx([1, 3 / 2, 3])
+    assert make_attention(causal=False) == pytest.approx([7 / 3] * 3)
+    assert make_attention(chunk=2) == pytest.approx([1, 3 / 2, 4])
+
+
+def test_attention_scales_and_caps_its_scores() -> None:
+    q = k = np.ones((3, 1, 4))
+    k = k * np.array([0.0, 0.0, 1.0])[:, None, None]
+    v = np.array([[[1.0]], [[1.0]], [[0.0]]])
+    for parameters, score in (({}, 2.0), ({"scale": 0.25}, 1.0), ({"soft_cap": 1.0}, np.tanh(2.0))):
+        last = attend(Attention(**parameters), q, k, v)[-1]  # type: ignore[arg-type]
+        assert last == pytest.approx(2 / (2 + np.exp(score)), rel=1e-5)
+    last = attend(Attention(has_sinks=True), 0 * q, k, v, weights=([0.0],))[-1]
+    assert last == pytest.approx(2 / 4)
+
+
+def test_alibi_grows_with_the_distance() -> None:
+    run: Any = SimpleNamespace(positions=np.array([2]), state={}, watch=None)
+    found = Alibi().compute(run, [], [], (1, 3, 2))
+    assert found[0].T.ravel() == pytest.approx([-2 / 16, -1 / 16, 0, -2 / 256, -1 / 256, 0])
+
+
+def test_splits_are_contiguous_or_per_group() -> None:
+    x = [[1.0, 2, 3, 4, 5, 6]]
+    run: Any = SimpleNamespace(positions=np.arange(1), state={}, watch=None)
+    for groups, expected in ((1, [[5, 6]]), (2, [[3, 6]])):
+        split = Split((2, 2, 2), 2, groups)
+        assert split.compute(run, [np.asarray(x, np.float32)], [], (1, 2)).tolist() == expected
+    assert compute(Join(), [[1.0]], [[2.0]]).tolist() == [[1, 2]]
+
+
+def test_a_router_weighs_the_chosen_experts() -> None:
+    logits = np.log([[1.0, 2.0, 5.0]])
+    shares = np.array([0, 2, 5]) / 8
+    assert compute(Route(2, "softmax"), logits)[0] == pytest.approx(shares)
+    assert compute(Route(2, "softmax", normalise=True), logits)[0] == pytest.approx(shares * 8 / 7)
+    assert compute(Route(2, "softmax over chosen"), logits)[0] == pytest.approx(shares * 8 / 7)
+    odds = np.array([0, 2 / 3, 5 / 6])
+    assert compute(Route(2, "sigmoid", factor=2.0), logits)[0] == pytest.approx(2 * odds)
+    chosen = compute(Route(1, "sigmoid", has_bias=True), logits, weights=([9.0, 0, 0],))[0]
+    assert chosen == pytest.approx([1 / 2, 0, 0])
+
+
+def test_a_convolution_sees_the_last_tokens_of_the_text_so_far() -> None:
+    weights = ([[[1.0, 10.0]]], [0.5])
+    operation = Convolve(1, 2)
+    state: dict[str, Array] = {}
+    run: Any = SimpleNamespace(positions=np.arange(2), state=state, watch=None)
+    arrays = [np.asarray(w, np.float32) for w in weights]
+    first = operation.compute(run, [np.array([[1.0], [2.0]], np.float32)], arrays, (2, 1))
+    assert first.ravel().tolist() == [10.5, 21.5]
+    assert operation.compute(run, [np.array([[3.0]], np.float32)], arrays, (1, 1)).ravel().tolist() == [32.5]
+
+
+def test_a_setting_that_is_unknown_cannot_be_computed() -> None:
+    with pytest.raises(ParamcountError, match="the setting norm_eps is unknown"):
+        compute(Norm("rms", Unknown("norm_eps")), [[1.0]], weights=([1.0],))
+
+
+def test_data_holds_its_operation() -> None:
+    x = Data("input", (), ("tokens", 2))
+    assert (x + x).operation is ADD
+    assert (x * x).op == "multiply"
