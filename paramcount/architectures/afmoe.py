@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.architectures.gemma import enlarge
-from paramcount.flow import Data
-from paramcount.parts.attentions import normed, sigmoid_gate
-from paramcount.parts.decoders import decoder, sandwich, typed_layers, usual_layer
-from paramcount.parts.feed_forward import corrected_mixture
+from paramcount.flow import (
+    Data,
+    Size,
+    route,
+    scale_by_root,
+)
+from paramcount.parts.attentions import attention, sigmoid_gate
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import (
+    gated_mlp,
+    routing_bias,
+    shared_mixture,
+)
 from paramcount.sizes import (
     ABSENT,
     SLIDING,
@@ -20,7 +29,6 @@ from paramcount.sizes import (
     Indices,
     Natural,
     Positive,
-    Sizes,
     Words,
     derived,
     equal_to,
@@ -29,12 +37,11 @@ from paramcount.sizes import (
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
 from paramcount.sizes.layer_types import first_dense, full_every_key, needed
 from paramcount.sizes.rules import check_experts_exist, check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
-NORMS = ("input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm")
 
-
-class Afmoe(Sizes):
-    """Source: arXiv:2602.17004. `scaled_embedding`: a token's row is multiplied by the root of d_model."""
+class Afmoe(Decoder):
+    """Source: arXiv:2602.17004; AfmoeDecoderLayer and AfmoeTokenChoiceRouter of the reference. `scaled_embedding`: a token's row is multiplied by the root of d_model."""
 
     reference: ClassVar[str] = "AfmoeForCausalLM"
     linear_routers: ClassVar[tuple[str, ...]] = (".router.gate.weight",)
@@ -71,31 +78,38 @@ class Afmoe(Sizes):
     scaled_embedding: Flag = hf("mup_enabled", absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        kinds = typed_layers(c.layer_types, c.dense_layers)
-        return decoder(c, tokens, layer, kinds, enter=enlarge if c.scaled_embedding else None)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=16384)
+    routed_scale: ClassVar = setting("route_scale", default=1.0)
+
+    def embed(c, tokens: Data) -> Data:
+        x = Decoder.embed(c, tokens)
+        return scale_by_root(x, c.d_model) if c.scaled_embedding else x
+
+    def kinds(c) -> list[tuple[Any, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, mlp = kind
+        sliding = word == "sliding_attention"
+        window, gate = c.window if sliding else None, sigmoid_gate("self_attn.gate_proj")
+        a = attention(
+            c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, qk_norm=True, rotate=sliding,
+            window=window, gate=gate,
+        )  # fmt: skip
+        x = x + c.norm(a, "post_attention_layernorm")
+        h = c.norm(x, "pre_mlp_layernorm")
+        if mlp == "moe":
+            h = shared_mixture(c, h, "mlp.", router="router.gate", choose=c.choose)
+        else:
+            h = gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.norm(h, "post_mlp_layernorm")
+
+    def choose(c, logits: Data) -> Data:
+        bias = routing_bias(c, "mlp.expert_bias", role="parameter")
+        rules = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-20}
+        return route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", SLIDING)
         check_experts_exist(c)
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, mlp = kind
-    sliding = word == "sliding_attention"
-    options: dict[str, Any] = {
-        "prepare": normed(rotate=sliding),
-        "window": c.window if sliding else None,
-        "gate": sigmoid_gate("self_attn.gate_proj"),
-    }
-    return usual_layer(
-        c, x, (lambda h: moe(c, h)) if mlp == "moe" else None, arrange=arrange, bias=c.attention_bias, **options
-    )
-
-
-def moe(c: Any, x: Data) -> Data:
-    return corrected_mixture(c, x, "mlp.", router="router.gate", name="expert_bias", role="parameter")
-
-
-def arrange(x: Data, attention: Any, feed_forward: Any, *, bias: bool = False) -> Data:
-    return sandwich(x, attention, feed_forward, NORMS, bias=bias)

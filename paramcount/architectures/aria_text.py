@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data, activate, experts, fused, linear
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.parts.feed_forward import shared_experts
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.flow import (
+    Data,
+    activate,
+    experts,
+    fused,
+    linear,
+    route,
+)
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import (
+    shared_experts,
+)
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides
+from paramcount.sizes.setting_fields import rotary
 
 
-class AriaText(Sizes):
-    """Source: arXiv:2410.05993."""
+class AriaText(Decoder):
+    """Source: arXiv:2410.05993; AriaTextDecoderLayer and AriaTextMoELayer of the reference."""
 
     reference: ClassVar[str] = "AriaTextForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
@@ -33,25 +44,22 @@ class AriaText(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    rope: ClassVar = rotary(positions=2048)
+
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + (c.moe(h) + shared_experts(c, h, "mlp.", bias=c.mlp_bias))
+
+    def moe(c, x: Data) -> Data:
+        """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
+        scores = route(linear(x, "mlp.router", "router", c.n_routed_experts), c.n_active_experts, "softmax over chosen")
+        return experts(x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, c.expert, stacked=True)
+
+    def expert(c, x: Data) -> Data:
+        """Always with SiLU; the shared experts follow hidden_act."""
+        gate, up = fused(x, "fc1", {"experts.gate": c.d_expert, "experts.up": c.d_expert}, transposed=True)
+        return fused(activate(gate, "silu") * up, "fc2", {"experts.down": c.d_model}, transposed=True)[0]
 
     def check(c) -> None:
         check_divides(c, "n_heads", "d_model")  # also where d_head is given: the reference asks it
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: moe(c, h) + shared_experts(c, h, "mlp.", bias=c.mlp_bias), bias=c.attention_bias)
-
-
-def moe(c: Any, x: Data) -> Data:
-    """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
-    scores = linear(x, "mlp.router", "router", c.n_routed_experts)
-    return experts(
-        x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), stacked=True
-    )
-
-
-def expert(c: Any, x: Data) -> Data:
-    gate, up = fused(x, "fc1", {"experts.gate": c.d_expert, "experts.up": c.d_expert}, transposed=True)
-    return fused(activate(gate, "silu") * up, "fc2", {"experts.down": c.d_model}, transposed=True)[0]

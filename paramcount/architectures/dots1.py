@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, typed_layers, usual_layer
-from paramcount.parts.feed_forward import corrected_mixture
+from paramcount.flow import (
+    Data,
+    Size,
+)
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import (
+    choose_in_groups,
+    gated_mlp,
+    routing_bias,
+    shared_mixture,
+)
 from paramcount.sizes import (
     ABSENT,
     SLIDING,
@@ -16,7 +26,6 @@ from paramcount.sizes import (
     Indices,
     Natural,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     derived,
@@ -27,6 +36,7 @@ from paramcount.sizes import (
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, first_dense, needed
 from paramcount.sizes.rules import check_experts_exist, check_sliding_or_full
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def late_sliding(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -35,8 +45,8 @@ def late_sliding(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]
     return tuple(SLIDING[i < first] for i in per_layer(c))
 
 
-class Dots1(Sizes):
-    """Source: modeling_dots1.py of the reference."""
+class Dots1(Decoder):
+    """Source: Dots1DecoderLayer and Dots1TopkRouter of the reference, modeling_dots1.py."""
 
     reference: ClassVar[str] = "Dots1ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
@@ -61,16 +71,28 @@ class Dots1(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+    rope: ClassVar = rotary(positions=2048)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
+    n_groups: ClassVar = setting("n_group", default=1)
+    n_active_groups: ClassVar = setting("topk_group", default=1)
+
+    def kinds(c) -> list[tuple[Any, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, mlp = kind
+        window = c.window if word == "sliding_attention" else None
+        h = c.norm(x, "input_layernorm")
+        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True, window=window)
+        h = c.norm(x, "post_attention_layernorm")
+        if mlp == "moe":
+            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def choose(c, logits: Data) -> Data:
+        return choose_in_groups(c, logits, routing_bias(c, "mlp.gate.e_score_correction_bias"))
 
     def check(c) -> None:
         check_sliding_or_full(c)
         check_experts_exist(c)
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, mlp = kind
-    mixture = (lambda h: corrected_mixture(c, h, "mlp.")) if mlp == "moe" else None
-    window = c.window if word == "sliding_attention" else None
-    return usual_layer(c, x, mixture, bias=c.attention_bias, qk_norm=True, window=window)

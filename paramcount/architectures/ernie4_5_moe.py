@@ -6,16 +6,27 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, elementwise
-from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
-from paramcount.parts.feed_forward import mixture, shared_experts
+from paramcount.flow import (
+    Data,
+    Size,
+    Weight,
+    rope,
+    route,
+)
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import dense_or_moe, head
+from paramcount.parts.feed_forward import (
+    gated_mlp,
+    mixture,
+    shared_experts,
+)
 from paramcount.sizes import (
     Condition,
     Flag,
     Indices,
     Natural,
     Positive,
-    Sizes,
     d_model_per_head,
     derived,
     hf,
@@ -24,6 +35,7 @@ from paramcount.sizes import (
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import needed
 from paramcount.sizes.rules import check_experts_exist, check_rotated_in_pairs
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def outside(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -40,8 +52,8 @@ def outside(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(i for i in per_layer(c) if (i + 1) % step or not first <= i <= last)
 
 
-class Ernie45Moe(Sizes):
-    """Source: modeling_ernie4_5_moe.py of the reference."""
+class Ernie45Moe(Decoder):
+    """Source: Ernie4_5_MoeDecoderLayer and Ernie4_5_MoeTopKRouter of the reference, modeling_ernie4_5_moe.py."""
 
     reference: ClassVar[str] = "Ernie4_5_MoeForCausalLM"
     float32: ClassVar[tuple[str, ...]] = ("gate.weight", "moe_statics")
@@ -64,22 +76,30 @@ class Ernie45Moe(Sizes):
     bias: Flag = hf("use_bias", absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers), head_bias=c.bias)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(500_000, positions=131072)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_or_moe(c.dense_layers, c.n_layers)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.bias, rotate=c.rotate)
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "moe":
+            y = mixture(c, h, "mlp.", choose=c.choose)
+            return x + (y + shared_experts(c, h, "mlp.", bias=c.bias) if c.shared else y)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.bias)
+
+    def rotate(c, x: Data) -> Data:
+        return rope(x, c.rope, "interleaved")
+
+    def choose(c, logits: Data) -> Data:
+        bias = Weight("mlp.moe_statics.e_score_correction_bias", "router", (1, c.n_routed_experts))
+        return route(logits, c.n_active_experts, "softmax", bias=bias, normalise=True)
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, "model.embed_tokens.weight", bias=c.bias)
 
     def check(c) -> None:
         check_rotated_in_pairs(c, "d_head")
         check_experts_exist(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, (lambda h: moe(c, h)) if kind == "moe" else None, bias=c.bias, mlp_bias=c.bias)
-
-
-def moe(c: Any, x: Data) -> Data:
-    y = mixture(c, x, "mlp.", choose=lambda scores: correct(c, scores))
-    return y + shared_experts(c, x, "mlp.", bias=c.bias) if c.shared else y
-
-
-def correct(c: Any, scores: Data) -> Data:
-    return elementwise(scores, "correct", "mlp.moe_statics.e_score_correction_bias", "router", 1, c.n_routed_experts)

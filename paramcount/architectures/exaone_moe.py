@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.attentions import normed
-from paramcount.parts.decoders import decoder, typed_layers, usual_layer
-from paramcount.parts.feed_forward import corrected_mixture
+from paramcount.flow import (
+    Data,
+    Size,
+)
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import (
+    choose_in_groups,
+    gated_mlp,
+    routing_bias,
+    shared_mixture,
+)
 from paramcount.sizes import (
     ABSENT,
     Condition,
@@ -15,7 +24,6 @@ from paramcount.sizes import (
     Indices,
     Natural,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     derived,
@@ -24,10 +32,11 @@ from paramcount.sizes import (
 from paramcount.sizes.conditions import even_where_rotated, grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, first_dense, full_every_key
 from paramcount.sizes.rules import check_sliding_or_full
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class ExaoneMoe(Sizes):
-    """Source: modeling_exaone_moe.py of the reference."""
+class ExaoneMoe(Decoder):
+    """Source: ExaoneMoeAttention and ExaoneMoeTopkRouter of the reference, modeling_exaone_moe.py."""
 
     reference: ClassVar[str] = "ExaoneMoeForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (
@@ -53,15 +62,28 @@ class ExaoneMoe(Sizes):
     n_shared_experts: Natural = hf("num_shared_experts", absent=1)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=2048)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.5)
+    n_groups: ClassVar = setting("n_group", default=1)
+    n_active_groups: ClassVar = setting("topk_group", default=1)
+
+    def kinds(c) -> list[tuple[Any, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, mlp = kind
+        sliding = word == "sliding_attention"
+        window = c.window if sliding else None
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", qk_norm=True, rotate=sliding, window=window)
+        h = c.norm(x, "post_attention_layernorm")
+        if mlp == "moe":
+            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def choose(c, logits: Data) -> Data:
+        return choose_in_groups(c, logits, routing_bias(c, "mlp.e_score_correction_bias"))
 
     def check(c) -> None:
         check_sliding_or_full(c)
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, mlp = kind
-    sliding = word == "sliding_attention"
-    mixture = (lambda h: corrected_mixture(c, h, "mlp.", name="e_score_correction_bias")) if mlp == "moe" else None
-    return usual_layer(c, x, mixture, prepare=normed(rotate=sliding), window=c.window if sliding else None)

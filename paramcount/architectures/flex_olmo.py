@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.attentions import wide_qk_norm
-from paramcount.parts.decoders import decoder, post_norm, usual_layer
-from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.flow import (
+    Data,
+    route,
+)
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import (
+    mixture,
+)
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class FlexOlmo(Sizes):
-    """Source: arXiv:2507.07024."""
+class FlexOlmo(Decoder):
+    """Source: arXiv:2507.07024; FlexOlmoDecoderLayer of the reference."""
 
     reference: ClassVar[str] = "FlexOlmoForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
@@ -31,11 +37,13 @@ class FlexOlmo(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    rope: ClassVar = rotary(500_000, positions=4096)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
 
+    def layer(c, x: Data) -> Data:
+        a = attention(c, x, "self_attn.", bias=c.attention_bias, qk_norm="wide")
+        x = x + c.norm(a, "post_attention_layernorm")
+        return x + c.norm(mixture(c, x, "mlp.", choose=c.choose), "post_feedforward_layernorm")
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c, x, lambda h: mixture(c, h, "mlp."), arrange=post_norm, bias=c.attention_bias, prepare=wide_qk_norm
-    )
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)

@@ -8,14 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.attentions import normed
-from paramcount.parts.decoders import decoder, typed_layers, usual_layer
-from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.flow import (
+    Data,
+    Size,
+    route,
+)
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import (
+    gated_mlp,
+    mixture,
+)
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def full_every_fourth(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -30,8 +39,8 @@ def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, .
     return tuple(i for i in per_layer(c) if i in only or (i + 1) % step)
 
 
-class Flint(Sizes):
-    """Source: modeling_flint.py of the reference."""
+class Flint(Decoder):
+    """Source: FlintDecoderLayer and FlintTopKRouter of the reference, modeling_flint.py."""
 
     reference: ClassVar[str] = "FlintForCausalLM"
     float32: ClassVar[tuple[str, ...]] = ("gate.weight", "sinks")
@@ -57,25 +66,27 @@ class Flint(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+    rope: ClassVar = rotary(positions=262144)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+
+    def kinds(c) -> list[tuple[Any, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, mlp = kind
+        sliding = word == "sliding_attention"
+        x = x + attention(
+            c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, qk_norm=True, rotate=sliding,
+            sinks="softmax_offset", window=c.window if sliding else None,
+        )  # fmt: skip
+        h = c.norm(x, "post_attention_layernorm")
+        if mlp == "dense":
+            return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        shared = gated_mlp(h, "mlp.shared_expert.", "shared_experts", c.d_shared_expert, activation=c.activation)
+        return x + (mixture(c, h, "mlp.", choose=c.choose) + shared)
+
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "sigmoid", normalise=c.norm_topk_prob)
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", SLIDING)
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, mlp = kind
-    sliding = word == "sliding_attention"
-    window = c.window if sliding else None
-    options: dict[str, Any] = {
-        "bias": c.attention_bias,
-        "prepare": normed(rotate=sliding),
-        "sinks": "softmax_offset",
-        "window": window,
-    }
-    return usual_layer(c, x, (lambda h: moe(c, h)) if mlp == "moe" else None, **options)
-
-
-def moe(c: Any, x: Data) -> Data:
-    return mixture(c, x, "mlp.") + gated_mlp(x, "mlp.shared_expert.", "shared_experts", c.d_shared_expert)

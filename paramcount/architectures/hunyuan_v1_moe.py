@@ -8,13 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.hunyuan_v1_dense import rotate_and_norm
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, derived, equal_to, hf, per_layer
+from paramcount.flow import (
+    Data,
+    Rope,
+    Size,
+    rope,
+    route,
+)
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import (
+    gated_mlp,
+    mixture,
+)
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import make_rope, setting
 
 
 def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -34,8 +44,18 @@ def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(found[i] for i in per_layer(c))
 
 
-class HunYuanMoEV1(Sizes):
-    """Source: modeling_hunyuan_v1_moe.py of the reference."""
+def stretched_rope(config: Mapping[str, Any], c: Any) -> Rope:
+    """Rotary positions; "dynamic" scaling with an alpha stretches the base once and for all."""
+    parameters = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    base = parameters.get("rope_theta", config.get("rope_theta", 10_000.0))
+    kind = parameters.get("rope_type", parameters.get("type", "default"))
+    if kind == "dynamic" and parameters.get("alpha"):
+        return Rope(base * parameters["alpha"] ** (c.d_head / (c.d_head - 2)))
+    return make_rope(kind, base, parameters, config, 2048)
+
+
+class HunYuanMoEV1(Decoder):
+    """Source: HunYuanMoEV1Attention and HunYuanMoEV1Gate of the reference, modeling_hunyuan_v1_moe.py."""
 
     reference: ClassVar[str] = "HunYuanMoEV1ForCausalLM"
     linear_routers: ClassVar[tuple[str, ...]] = (".gate.wg.weight",)
@@ -55,21 +75,29 @@ class HunYuanMoEV1(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(n, 1) for n in c.active_by_layer] or None)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = setting(default=stretched_rope)
+
+    def kinds(c) -> list[tuple[int, Size]] | None:
+        return [(n, 1) for n in c.active_by_layer] or None
+
+    def layer(c, x: Data, n_active: Size | None = None) -> Data:
+        """`n_active`: active experts of this layer, if layers differ in it."""
+        n_active = c.n_active_experts if n_active is None else n_active
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, prepare=c.prepare)
+        h = c.norm(x, "post_attention_layernorm")
+
+        def choose(logits: Data) -> Data:
+            return route(logits, n_active, "softmax", normalise=True)
+
+        shared = gated_mlp(h, "mlp.shared_mlp.", "shared_experts", c.d_expert, activation=c.activation)
+        return x + (mixture(c, h, "mlp.", router="gate.wg", n_active=n_active, choose=choose) + shared)
+
+    def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
+        q, k = rope(q, c.rope), rope(k, c.rope)
+        return c.norm(q, "self_attn.query_layernorm"), c.norm(k, "self_attn.key_layernorm")
 
     def check(c) -> None:
         if c.active_by_layer and (len(c.active_by_layer) != c.n_layers or max(c.active_by_layer) != c.n_active_experts):
             expected = f"one number a layer, n_active_experts = {c.n_active_experts} the most"
             raise ParamcountError(f"names {len(c.active_by_layer)} layers", where="active_by_layer", expected=expected)
-
-
-def layer(c: Any, kind: Any, x: Data) -> Data:
-    return usual_layer(
-        c, x, lambda h: moe(c, h, None if kind == "layer" else kind), bias=c.attention_bias, prepare=rotate_and_norm
-    )
-
-
-def moe(c: Any, x: Data, n_active: Any) -> Data:
-    routed = mixture(c, x, "mlp.", router="gate.wg", n_active=n_active)
-    return routed + gated_mlp(x, "mlp.shared_mlp.", "shared_experts", c.d_expert)

@@ -8,12 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
-from paramcount.parts.feed_forward import correction, gated_mlp, mixture
-from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, derived, hf
+from paramcount.flow import (
+    Data,
+    Size,
+    route,
+)
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import dense_or_moe
+from paramcount.parts.feed_forward import (
+    gated_mlp,
+    mixture,
+    routing_bias,
+)
+from paramcount.sizes import Condition, Flag, Indices, Positive, derived, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, unused
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def shared_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -23,8 +34,8 @@ def shared_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return width
 
 
-class HYV3(Sizes):
-    """Source: modeling_hy_v3.py of the reference."""
+class HYV3(Decoder):
+    """Source: HYV3DecoderLayer and HYV3TopKRouter of the reference, modeling_hy_v3.py."""
 
     reference: ClassVar[str] = "HYV3ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
@@ -46,16 +57,22 @@ class HYV3(Sizes):
     mlp_bias: Flag = hf(absent=False)  # of the dense layers and the shared experts
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(11_158_840, positions=131072)
+    routed_scale: ClassVar = setting("router_scaling_factor", default=2.826)
 
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_or_moe(c.dense_layers, c.n_layers)
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c, x, (lambda h: moe(c, h)) if kind == "moe" else None, bias=c.attention_bias, mlp_bias=c.mlp_bias, qk_norm=True
-    )
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, qk_norm=True)
+        h = c.norm(x, "post_attention_layernorm")
+        options = {"activation": c.activation, "bias": c.mlp_bias}
+        if kind == "dense":
+            return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, **options)
+        shared = gated_mlp(h, "mlp.shared_mlp.", "shared_experts", c.d_shared_expert, **options)
+        return x + (mixture(c, h, "mlp.", router="router.gate", choose=c.choose) + shared)
 
-
-def moe(c: Any, x: Data) -> Data:
-    routed = mixture(c, x, "mlp.", router="router.gate", choose=correction(c, "mlp.expert_bias"))
-    return routed + gated_mlp(x, "mlp.shared_mlp.", "shared_experts", c.d_shared_expert, bias=c.mlp_bias)
+    def choose(c, logits: Data) -> Data:
+        rules = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-20}
+        return route(logits, c.n_active_experts, "sigmoid", bias=routing_bias(c, "mlp.expert_bias"), **rules)

@@ -5,21 +5,28 @@ Four of five layers attend to a sliding window; the others have no positions.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.attentions import normed
-from paramcount.parts.decoders import decoder, sandwich, usual_layer
-from paramcount.parts.feed_forward import correction, gated_mlp, mixture
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, full_every, hf
+from paramcount.flow import (
+    Data,
+    Size,
+    route,
+)
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import (
+    gated_mlp,
+    mixture,
+    routing_bias,
+)
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Words, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_sliding_or_full
+from paramcount.sizes.setting_fields import rotary, setting
 
-NORMS = ("input_layernorm", "post_attn_norm", "post_attention_layernorm", "post_ffn_norm")
 
-
-class Kolibri1(Sizes):
-    """Source: modeling_kolibri1.py of the reference."""
+class Kolibri1(Decoder):
+    """Source: Kolibri1DecoderLayer and Kolibri1TopKRouter of the reference, modeling_kolibri1.py."""
 
     reference: ClassVar[str] = "Kolibri1ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
@@ -39,26 +46,24 @@ class Kolibri1(Sizes):
     d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types])
+    rope: ClassVar = rotary(positions=262144)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return [(word, 1) for word in c.layer_types]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        sliding = kind == SLIDING[0]
+        window = c.window if sliding else None
+        h = c.norm(x, "input_layernorm")
+        x = x + c.norm(attention(c, h, "self_attn.", qk_norm=True, rotate=sliding, window=window), "post_attn_norm")
+        h = c.norm(x, "post_attention_layernorm")
+        shared = gated_mlp(h, "mlp.shared_experts.", "shared_experts", c.d_shared_expert, activation=c.activation)
+        return x + c.norm(mixture(c, h, "mlp.", choose=c.choose) + shared, "post_ffn_norm")
+
+    def choose(c, logits: Data) -> Data:
+        bias = routing_bias(c, "moe.router.expert_bias")
+        return route(logits, c.n_active_experts, "sigmoid", bias=bias, biased="logits", normalise=c.norm_topk_prob)
 
     def check(c) -> None:
         check_sliding_or_full(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    slides = kind == SLIDING[0]
-    return usual_layer(
-        c,
-        x,
-        lambda h: moe(c, h),
-        arrange=lambda x, attention, feed_forward, bias: sandwich(x, attention, feed_forward, NORMS, bias=bias),
-        prepare=normed(rotate=slides),
-        window=c.window if slides else None,
-    )
-
-
-def moe(c: Any, x: Data) -> Data:
-    return mixture(c, x, "mlp.", choose=correction(c, "moe.router.expert_bias")) + gated_mlp(
-        x, "mlp.shared_experts.", "shared_experts", c.d_shared_expert
-    )

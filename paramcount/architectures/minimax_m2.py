@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.attentions import partial_rope, wide_norm
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.parts.feed_forward import correction, mixture
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf
+from paramcount.flow import (
+    Data,
+    route,
+)
+from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import (
+    mixture,
+    routing_bias,
+)
+from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rotary import rotary_width
 from paramcount.sizes.rules import check_at_most
+from paramcount.sizes.setting_fields import rotary
 
 
 def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -22,8 +29,8 @@ def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return turned
 
 
-class MiniMaxM2(Sizes):
-    """Source: modeling_minimax_m2.py of the reference. In the released files w1 is the gate, w3 up and w2 down."""
+class MiniMaxM2(Decoder):
+    """Source: MiniMaxM2Attention and MiniMaxM2TopKRouter of the reference, modeling_minimax_m2.py. In the released files w1 is the gate, w3 up and w2 down."""
 
     reference: ClassVar[str] = "MiniMaxM2ForCausalLM"
     unused_keys: ClassVar[tuple[str, ...]] = ("num_mtp_modules",)
@@ -41,28 +48,19 @@ class MiniMaxM2(Sizes):
     n_active_experts: Positive = hf(absent=8)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    rope: ClassVar = rotary(5_000_000, positions=196608)
+
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", qk_norm="wide", rotate=c.rotate)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
+
+    def rotate(c, x: Data) -> Data:
+        return partial_rope(x, c.d_rope, c.rope)
+
+    def choose(c, logits: Data) -> Data:
+        bias = routing_bias(c, "block_sparse_moe.e_score_correction_bias")
+        return route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True)
 
     def check(c) -> None:
         check_at_most(c, "d_rope", "d_head")
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: moe(c, h), prepare=lambda q, k: prepare(c, q, k))
-
-
-def prepare(c: Any, q: Data, k: Data) -> tuple[Data, Data]:
-    return partial_rope(wide_norm(q, "self_attn.q_norm"), c.d_rope), partial_rope(
-        wide_norm(k, "self_attn.k_norm"), c.d_rope
-    )
-
-
-def moe(c: Any, x: Data) -> Data:
-    return mixture(
-        c,
-        x,
-        "block_sparse_moe.",
-        names=("w1", "w3", "w2"),
-        choose=correction(c, "block_sparse_moe.e_score_correction_bias"),
-    )

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.parts.feed_forward import corrected_mixture
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, hf
+from paramcount.flow import (
+    Data,
+)
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import (
+    choose_in_groups,
+    routing_bias,
+    shared_mixture,
+)
+from paramcount.sizes import Condition, Flag, Natural, Positive, hf
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class SolarOpen(Sizes):
-    """Source: modeling_solar_open.py of the reference."""
+class SolarOpen(Decoder):
+    """Source: SolarOpenDecoderLayer and SolarOpenTopkRouter of the reference, modeling_solar_open.py."""
 
     reference: ClassVar[str] = "SolarOpenForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
@@ -31,9 +39,16 @@ class SolarOpen(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(1_000_000, positions=131072)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
+    n_groups: ClassVar = setting("n_group", default=1)
+    n_active_groups: ClassVar = setting("topk_group", default=1)
 
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, o_bias=False)
+        return x + shared_mixture(c, c.norm(x, "post_attention_layernorm"), "mlp.", choose=c.choose)
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: corrected_mixture(c, h, "mlp."), bias=c.attention_bias, o_bias=False)
+    def choose(c, logits: Data) -> Data:
+        return choose_in_groups(c, logits, routing_bias(c, "mlp.gate.e_score_correction_bias"))

@@ -263,6 +263,92 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **NO_WIDTH, "num_local_experts": 8, "num_experts_per_tok": 3, "shared_intermediate_size": 18,
         "residual_multiplier": 0.6, "hidden_act": "gelu", "rms_norm_eps": 1e-3,
     },
+    "dots1": {
+        **SLIDING, "moe_intermediate_size": 14, "n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 2,
+        "first_k_dense_replace": 1, "max_window_layers": 1, "norm_topk_prob": True, "rope_theta": 700.0,
+    },
+    "dots1, grouped": {
+        **SLIDING, "moe_intermediate_size": 14, "n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 1,
+        "n_group": 4, "topk_group": 2, "routed_scaling_factor": 1.7, "attention_bias": True, "rms_norm_eps": 1e-3,
+    },
+    "ernie4_5_moe": {
+        **USUAL, "moe_intermediate_size": 14, "moe_num_experts": 8, "moe_k": 3, "moe_num_shared_experts": 2,
+        "use_bias": True, "tie_word_embeddings": False,
+    },
+    "ernie4_5_moe, unshared": {
+        **USUAL, "moe_intermediate_size": 14, "moe_num_experts": 8, "moe_k": 2, "moe_num_shared_experts": 0,
+        "moe_layer_start_index": 0, "rope_theta": 300.0, "rms_norm_eps": 1e-3, "hidden_act": "gelu",
+    },
+    "hunyuan_v1_moe": {**USUAL, "num_experts": 8, "moe_topk": 3, "attention_bias": True},
+    "hunyuan_v1_moe, stretched": {
+        **USUAL, "num_experts": 8, "moe_topk": [1, 3],
+        "rope_parameters": {"rope_type": "dynamic", "rope_theta": 700.0, "alpha": 50.0, "factor": 1.0},
+    },
+    "minimax_m2": {**USUAL, "num_local_experts": 8, "num_experts_per_tok": 3, "rotary_dim": 4},
+    "minimax_m2, all rotated": {
+        **USUAL, "num_local_experts": 8, "num_experts_per_tok": 2, "rope_theta": 300.0, "rms_norm_eps": 1e-3,
+    },
+    "exaone_moe": {
+        **SLIDING, "num_hidden_layers": 4, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3,
+        "num_shared_experts": 2,
+    },
+    "exaone_moe, grouped": {
+        **SLIDING, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3, "num_shared_experts": 1,
+        "n_group": 4, "topk_group": 2, "norm_topk_prob": False, "routed_scaling_factor": 0.7, "rope_theta": 300.0,
+        "sliding_window_pattern": 2, "first_k_dense_replace": 0,
+    },
+    "flex_olmo": {**NO_WIDTH, "num_experts": 8, "num_experts_per_tok": 3, "pad_token_id": 0},
+    "flex_olmo, normalised": {
+        **NO_WIDTH, "num_experts": 8, "num_experts_per_tok": 3, "pad_token_id": 0, "norm_topk_prob": True,
+        "attention_bias": True, "rope_theta": 300.0, "rms_norm_eps": 1e-3,
+    },
+    "hy_v3": {
+        **USUAL, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3, "num_shared_experts": 2,
+    },
+    "hy_v3, biased": {
+        **USUAL, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 2, "num_shared_experts": 1,
+        "attention_bias": True, "mlp_bias": True, "router_scaling_factor": 0.6, "rope_theta": 300.0,
+    },
+    "solar_open": {
+        **USUAL, "moe_intermediate_size": 14, "n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 2,
+    },
+    "solar_open, grouped": {
+        **USUAL, "moe_intermediate_size": 14, "n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 1,
+        "n_group": 4, "topk_group": 2, "norm_topk_prob": False, "routed_scaling_factor": 0.7, "rope_theta": 300.0,
+        "attention_bias": True,
+    },
+    "kolibri1": {
+        **SLIDING, "num_hidden_layers": 5, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3,
+        "shared_expert_intermediate_size": 18,
+    },
+    "kolibri1, normalised": {
+        **SLIDING, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3, "norm_topk_prob": True,
+        "shared_expert_intermediate_size": 18, "layer_types": ["full_attention", "sliding_attention"],
+        "rope_theta": 300.0, "rms_norm_eps": 1e-3,
+    },
+    "afmoe": {
+        **SLIDING, "num_hidden_layers": 4, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3,
+        "num_shared_experts": 2,
+    },
+    "afmoe, enlarged": {
+        **SLIDING, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3, "num_shared_experts": 1,
+        "mup_enabled": True, "route_scale": 1.7, "attention_bias": True, "global_attn_every_n_layers": 2,
+        "num_dense_layers": 0, "rope_theta": 300.0, "rms_norm_eps": 1e-3,
+    },
+    "aria_text": {**NO_WIDTH, "moe_num_experts": 8, "moe_topk": 3, "moe_num_shared_experts": 2},
+    "aria_text, biased": {
+        **NO_WIDTH, "moe_num_experts": 8, "moe_topk": 2, "moe_num_shared_experts": 1, "attention_bias": True,
+        "mlp_bias": True, "hidden_act": "gelu", "rope_theta": 300.0,
+    },
+    "flint": {
+        **SLIDING, "num_hidden_layers": 4, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3,
+        "shared_expert_intermediate_size": 18,
+    },
+    "flint, biased": {
+        **SLIDING, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3, "norm_topk_prob": False,
+        "shared_expert_intermediate_size": 18, "layer_types": ["sliding_attention", "full_attention"],
+        "attention_bias": True, "mlp_only_layers": [], "rope_theta": 300.0, "rms_norm_eps": 1e-3,
+    },
     "granitemoe_swa": {
         **NO_WIDTH, "num_hidden_layers": 4, "num_local_experts": 8, "num_experts_per_tok": 3,
         "shared_intermediate_size": 18, "sliding_window": 5, "layer_rope_theta": [0, 500.0, 10000.0, 10000.0],

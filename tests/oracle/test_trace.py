@@ -82,8 +82,8 @@ CHUNKED = ("llama4",)  # where it sees those of its own chunk only
 KEPT_TIMES = {"falcon, grouped": 2}
 
 # Weights that the reference reads without calling their module: a state-space mixer's own products, a convolution of
-# one token.
-UNCALLED = re.compile(r"\.(dt_proj|conv1d|conv_1d|conv)$")
+# one token. ERNIE's router calls a module of its own, which is watched in its place.
+UNCALLED = re.compile(r"\.(dt_proj|conv1d|conv_1d|conv|mlp\.gate)$")
 
 
 def list_copies(step: Step) -> Iterator[tuple[tuple[int, ...], str]]:

@@ -36,6 +36,7 @@ class Route(Operation):
     group_score: Literal["max", "top 2"] = "max"  # what makes a group good
     has_bias: bool = False  # the choice sees scores + bias, the weights do not
     excluded: float = float("-inf")  # score, for the choice, of experts in other groups
+    biased: Literal["scores", "logits"] = "scores"  # what the bias is added to
     least_sum: float = 0.0  # added to the sum that weights are divided by
     capacity: int | Unknown | None = None  # tokens of a text that an expert takes at most, the first ones
     tolerance: float | Unknown = 0.0  # sparse mixer: which logits are near enough to the largest, half of the share
@@ -60,7 +61,8 @@ class Route(Operation):
         if scoring == "sparse mixer":
             return self.mix(logits, n_active, run)
         scores = softmax(logits) if scoring == "softmax" else sigmoid(logits) if scoring == "sigmoid" else logits
-        merit = scores + weights[0] if self.has_bias else scores
+        merit = logits if self.biased == "logits" else scores
+        merit = merit + weights[0] if self.has_bias else merit
         n_groups = int(require(self.n_groups))
         if n_groups > 1:
             grouped = merit.reshape(len(merit), n_groups, -1)
