@@ -6,17 +6,10 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.architectures.gemma2 import Gemma2Layers, window
-from paramcount.flow import Data, block, given, layers, lookup, norm
+from paramcount.flow import Data, block, given, layers, lookup, soft_cap
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import head, sandwich
+from paramcount.parts.decoders import head
 from paramcount.sizes import Flag, hf
-
-NORMS = (
-    "pre_self_attn_layernorm",
-    "post_self_attn_layernorm",
-    "pre_feedforward_layernorm",
-    "post_feedforward_layernorm",
-)
 
 
 class T5GemmaEncoder(Gemma2Layers):
@@ -26,7 +19,7 @@ class T5GemmaEncoder(Gemma2Layers):
 
 
 class T5Gemma(Gemma2Layers):
-    """Source: arXiv:2504.06225. The decoder's sizes, and those of the encoder."""
+    """Source: arXiv:2504.06225; order of operations: T5GemmaDecoderLayer. The decoder's sizes, and the encoder's."""
 
     reference: ClassVar[str] = "T5GemmaForConditionalGeneration"
     section: ClassVar[str | None] = "decoder"
@@ -36,51 +29,48 @@ class T5Gemma(Gemma2Layers):
     encoder: T5GemmaEncoder
 
     def forward(c, tokens: Data) -> Data:
-        memory = block(
-            given("source tokens", "source"),
-            "model.encoder.",
-            lambda tokens: encoder(c.encoder, tokens),
-            part="encoder",
-        )
+        source = given("source tokens", "source")
+        memory = block(source, "model.encoder.", lambda tokens: encode(c.encoder, tokens), part="encoder")
         table = "model.decoder.embed_tokens.weight"
         x = enlarge(lookup(tokens, table, "other_embedding", c.vocab_size, c.d_model))
         kinds = [(kind, 1) for kind in c.layer_types]
         x = layers(
-            x,
-            "model.decoder.layers.{layer}.",
-            kinds,
-            lambda kind, x, memory: decoder_layer(c, kind, x, memory),
-            reads=(memory,),
+            x, "model.decoder.layers.{layer}.", kinds, lambda kind, x, m: decoder_layer(c, x, kind, m), reads=(memory,)
         )
-        return head(c, norm(x, "model.decoder.norm"), table, "lm_head.out_proj")
+        return soft_cap(head(c, c.norm(x, "model.decoder.norm"), table, "lm_head.out_proj"), c.logit_cap)
 
 
-def encoder(c: Any, tokens: Data) -> Data:
+def encode(c: T5GemmaEncoder, tokens: Data) -> Data:
     x = enlarge(lookup(tokens, "embed_tokens.weight", "embedding", c.vocab_size, c.d_model))
     kinds = [(kind, 1) for kind in c.layer_types]
-    return norm(layers(x, "layers.{layer}.", kinds, lambda kind, x: encoder_layer(c, kind, x)), "norm")
+    return c.norm(layers(x, "layers.{layer}.", kinds, lambda kind, x: encoder_layer(c, x, kind)), "norm")
 
 
-def encoder_layer(c: Any, kind: str, x: Data) -> Data:
-    return sandwich(x, lambda h: self_attention(c, kind, h, cached=False), lambda h: gelu_mlp(c, h), NORMS)
+def encoder_layer(c: Gemma2Layers, x: Data, kind: str) -> Data:
+    """A window of a layer of the encoder reaches as far to either side."""
+    a = self_attention(c, c.norm(x, "pre_self_attn_layernorm"), kind, cached=False)
+    x = x + c.norm(a, "post_self_attn_layernorm")
+    return x + c.norm(gelu_mlp(c, c.norm(x, "pre_feedforward_layernorm")), "post_feedforward_layernorm")
 
 
-def self_attention(c: Any, kind: str, x: Data, *, cached: bool) -> Data:
-    return attention(c, x, "self_attn.", bias=c.attention_bias, window=window(c, kind), cached=cached)
+def decoder_layer(c: Gemma2Layers, x: Data, kind: str, memory: Data) -> Data:
+    a = self_attention(c, c.norm(x, "pre_self_attn_layernorm"), kind, cached=True)
+    x = x + c.norm(a, "post_self_attn_layernorm")
+    a = cross_attention(c, c.norm(x, "pre_cross_attn_layernorm"), memory)
+    x = x + c.norm(a, "post_cross_attn_layernorm")
+    return x + c.norm(gelu_mlp(c, c.norm(x, "pre_feedforward_layernorm")), "post_feedforward_layernorm")
 
 
-def decoder_layer(c: Any, kind: str, x: Data, memory: Data) -> Data:
-    x = x + norm(self_attention(c, kind, norm(x, NORMS[0]), cached=True), NORMS[1])
-    x = x + norm(look(c, norm(x, "pre_cross_attn_layernorm"), memory), "post_cross_attn_layernorm")
-    return x + norm(gelu_mlp(c, norm(x, NORMS[2])), NORMS[3])
+def self_attention(c: Gemma2Layers, x: Data, kind: str, *, cached: bool) -> Data:
+    scores: Any = {"scale": c.attention_scale, "soft_cap": c.score_cap}
+    return attention(c, x, "self_attn.", bias=c.attention_bias, window=window(c, kind), cached=cached, **scores)
 
 
-def look(c: Any, x: Data, memory: Data) -> Data:
-    """At the encoder's output, whose width is its own."""
-    return block(
-        x,
-        "cross_attn.",
-        lambda x, memory: attention(c, x, "", bias=c.attention_bias, memory=memory),
-        reads=(memory,),
-        part="cross_attention",
-    )
+def cross_attention(c: Gemma2Layers, x: Data, memory: Data) -> Data:
+    """To the encoder's output, whose size is its own. Nothing is rotated."""
+    options: Any = {"bias": c.attention_bias, "scale": c.attention_scale, "soft_cap": c.score_cap}
+
+    def attend(x: Data, memory: Data) -> Data:
+        return attention(c, x, "", memory=memory, **options)
+
+    return block(x, "cross_attn.", attend, reads=(memory,), part="cross_attention")

@@ -86,6 +86,7 @@ T5 = {
     "num_heads": 4,
     "relative_attention_num_buckets": 8,
 }
+T5GEMMA = {**USUAL, "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"]}
 BART = {
     "vocab_size": 96,
     "d_model": 32,
@@ -464,6 +465,22 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **MOE, "num_hidden_layers": 4, "shared_expert_intermediate_size": 18, "linear_num_key_heads": 2,
         "linear_key_head_dim": 12,
         "linear_num_value_heads": 4, "linear_value_head_dim": 8, "linear_conv_kernel_dim": 4,
+    },
+    "t5gemma, small": {"encoder": T5GEMMA, "decoder": {**T5GEMMA, "sliding_window": 5}},
+    "t5gemma, other settings": {
+        "encoder": {**T5GEMMA, "hidden_size": 40, "rms_norm_eps": 1e-2, "attn_logit_softcapping": 2.0},
+        "decoder": {
+            **T5GEMMA,
+            "cross_attention_hidden_size": 40,
+            "rms_norm_eps": 1e-3,
+            "query_pre_attn_scalar": 7,
+            "attn_logit_softcapping": 0.5,
+            "final_logit_softcapping": 2.0,
+            "hidden_activation": "silu",
+            "attention_bias": True,
+            "rope_theta": 500,
+        },
+        "tie_word_embeddings": False,
     },
     "bart": BART,
     "bart, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
