@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, norm, rope
+from paramcount.flow import Data, Size, rope, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, pre_norm, typed_layers
-from paramcount.parts.feed_forward import correction, gated_mlp, mixture
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
 from paramcount.parts.state_space import short_convolution
 from paramcount.sizes import (
     ABSENT,
@@ -17,7 +18,6 @@ from paramcount.sizes import (
     Flag,
     Indices,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     derived,
@@ -28,6 +28,7 @@ from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import if_no_attention
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("conv", "full_attention", "attention")  # the last is the older word for the second
 NAMES = ("w1", "w3", "w2")
@@ -56,10 +57,12 @@ def adjusted(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return width
 
 
-class Lfm2(Sizes):
-    """Source: modeling_lfm2.py of the reference."""
+class Lfm2(Decoder):
+    """Source: Lfm2DecoderLayer of the reference."""
 
     reference: ClassVar[str] = "Lfm2ForCausalLM"
+    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "embedding_norm")
+    choose: ClassVar[Callable[..., Data]]  # router logits to the weights of the experts, if there are any
     unused_keys: ClassVar[tuple[str, ...]] = ("block_dim", "conv_dim", "conv_dim_out")
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
@@ -76,10 +79,28 @@ class Lfm2(Sizes):
     d_ff: Positive = derived(adjusted)
     tie_word_embeddings: Flag = hf("tie_embedding", "tie_word_embeddings", absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c, tokens, layer, [(word, 1) for word in c.layer_types], names=("embed_tokens", "layers", "embedding_norm")
-        )
+    activation: ClassVar[str] = "silu"
+    norm_eps: ClassVar = setting("norm_eps", default=1e-5)
+    rope: ClassVar = rotary(1_000_000, positions=128_000)
+
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return [((word, "dense"), 1) for word in c.layer_types]
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, density = kind
+        h = c.norm(x, "operator_norm")
+        if word == "conv":
+            x = x + short_convolution(h, "conv.", c.d_conv, bias=c.mixer_bias)
+        else:
+            x = x + attention(c, h, "self_attn.", o_name="out_proj", prepare=c.prepare)
+        h = c.norm(x, "ffn_norm")
+        if density == "moe":
+            return x + mixture(c, h, "feed_forward.", names=NAMES, choose=c.choose)
+        return x + gated_mlp(h, "feed_forward.", "mlp", c.d_ff, names=NAMES, activation=c.activation)
+
+    def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
+        q, k = c.norm(q, "self_attn.q_layernorm"), c.norm(k, "self_attn.k_layernorm")
+        return rope(q, c.rope), rope(k, c.rope)
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")
@@ -89,7 +110,7 @@ class Lfm2(Sizes):
 
 
 class Lfm2MoE(Lfm2):
-    """Source: modeling_lfm2_moe.py of the reference. There is no default for the kinds of layers."""
+    """Source: Lfm2MoeDecoderLayer of the reference. There is no default for the kinds of layers."""
 
     reference: ClassVar[str] = "Lfm2MoeForCausalLM"
 
@@ -104,42 +125,17 @@ class Lfm2MoE(Lfm2):
     n_active_experts: Positive = hf(absent=4)
     expert_bias: Flag = hf("use_expert_bias", absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c,
-            tokens,
-            moe_layer,
-            typed_layers(c.layer_types, c.dense_layers),
-            names=("embed_tokens", "layers", "embedding_norm"),
-        )
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
+
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def choose(c, logits: Data) -> Data:
+        bias = routing_bias(c, "feed_forward.expert_bias") if c.expert_bias else None
+        rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-6}
+        return route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
 
     def unused_fields(c) -> tuple[str, ...]:
         attention = () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")
         return (*attention, *(("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()))
-
-
-def layer(c: Any, word: str, x: Data) -> Data:
-    return pre_norm(x, lambda h: mixer(c, word, h), lambda h: mlp(c, h), ("operator_norm", "ffn_norm"))
-
-
-def moe_layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, density = kind
-    correct = correction(c, "feed_forward.expert_bias") if c.expert_bias else None
-    moe = lambda h: mixture(c, h, "feed_forward.", names=NAMES, choose=correct)  # noqa: E731
-    return pre_norm(
-        x, lambda h: mixer(c, word, h), moe if density == "moe" else lambda h: mlp(c, h), ("operator_norm", "ffn_norm")
-    )
-
-
-def mixer(c: Any, word: str, x: Data) -> Data:
-    if word == "conv":
-        return short_convolution(x, "conv.", c.d_conv, bias=c.mixer_bias)
-    return attention(c, x, "self_attn.", o_name="out_proj", prepare=normed)
-
-
-def normed(q: Data, k: Data) -> tuple[Data, Data]:
-    return rope(norm(q, "self_attn.q_layernorm")), rope(norm(k, "self_attn.k_layernorm"))
-
-
-def mlp(c: Any, x: Data) -> Data:
-    return gated_mlp(x, "feed_forward.", "mlp", c.d_ff, names=NAMES)

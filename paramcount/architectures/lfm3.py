@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.lfm2 import mlp
+from paramcount.architectures.lfm2 import NAMES
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, activate, linear
+from paramcount.flow import Data, Rope, activate, linear, rms_norm, rope, scale
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, pre_norm, sandwich
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import short_convolution
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, hf, per_layer
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Words, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import make_rope, setting
 
+ROPE = {
+    "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
+    "full_attention": {"rope_type": "proportional", "rope_theta": 1_000_000.0, "partial_rotary_factor": 0.5},
+}
 KINDS = ("conv", "full_attention", "sliding_attention", "attention")  # the last is the older word for the second
 
 
@@ -24,10 +30,17 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-class Lfm3(Sizes):
-    """Source: modeling_lfm3.py of the reference."""
+def read_rope(config: Mapping[str, Any], word: str) -> Rope:
+    """The rotary positions of a kind of layer."""
+    parameters = (config.get("rope_parameters") or ROPE)[word]
+    return make_rope(parameters.get("rope_type", "default"), parameters["rope_theta"], parameters, config, 128_000)
+
+
+class Lfm3(Decoder):
+    """Source: Lfm3DecoderLayer of the reference."""
 
     reference: ClassVar[str] = "Lfm3ForCausalLM"
+    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "embedding_norm")
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(124893),)
 
@@ -47,10 +60,38 @@ class Lfm3(Sizes):
     d_ff: Positive = hf(absent=7680)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c, tokens, layer, [(word, 1) for word in c.layer_types], names=("embed_tokens", "layers", "embedding_norm")
-        )
+    norm_eps: ClassVar = setting("norm_eps", default=1e-5)
+
+    rope: ClassVar = setting(default=lambda config, c: read_rope(config, "full_attention"))
+    sliding_rope: ClassVar = setting(default=lambda config, c: read_rope(config, "sliding_attention"))
+
+    def kinds(c) -> list[tuple[str, int]]:
+        return [(word, 1) for word in c.layer_types]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "operator_norm")
+        if kind == "conv":
+            h = short_convolution(h, "conv.", c.d_conv, bias=c.mixer_bias)
+        else:
+            h = c.attention(h, "self_attn.", is_sliding=kind == "sliding_attention")
+        x = x + (c.norm(h, "post_operator_norm") if c.norms_behind else h)
+        h = gated_mlp(c.norm(x, "ffn_norm"), "feed_forward.", "mlp", c.d_ff, names=NAMES, activation="silu")
+        return x + (c.norm(h, "post_ffn_norm") if c.norms_behind else h)
+
+    def attention(c, x: Data, prefix: str, *, is_sliding: bool) -> Data:
+        """Queries and keys with norms; each head may have a gate."""
+        positions = c.sliding_rope if is_sliding else c.rope
+
+        def prepare(q: Data, k: Data) -> tuple[Data, Data]:
+            q = rms_norm(q, prefix + "q_norm", c.norm_eps)
+            k = rms_norm(k, prefix + "k_norm", c.norm_eps)
+            return rope(q, positions), rope(k, positions)
+
+        def gate(x: Data, a: Data) -> Data:
+            return scale(a, activate(linear(x, prefix + "gate_proj", "qkv.gate", (c.n_heads, 1)), "sigmoid"))
+
+        window, gated = c.window if is_sliding else None, gate if c.attention_gate else None
+        return attention(c, x, prefix, bias=c.attention_bias, prepare=prepare, window=window, gate=gated)
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")
@@ -61,31 +102,3 @@ class Lfm3(Sizes):
             raise ParamcountError(
                 "= null, but layers look back over one", where="window", expected="a positive integer"
             )
-
-
-def layer(c: Any, word: str, x: Data) -> Data:
-    def mixer(h: Data) -> Data:
-        if word == "conv":
-            return short_convolution(h, "conv.", c.d_conv, bias=c.mixer_bias)
-        window = c.window if word == "sliding_attention" else None
-        return attention(
-            c,
-            h,
-            "self_attn.",
-            bias=c.attention_bias,
-            qk_norm=True,
-            window=window,
-            gate=gate if c.attention_gate else None,
-        )
-
-    if c.norms_behind:
-        return sandwich(
-            x, mixer, lambda h: mlp(c, h), ("operator_norm", "post_operator_norm", "ffn_norm", "post_ffn_norm")
-        )
-    return pre_norm(x, mixer, lambda h: mlp(c, h), ("operator_norm", "ffn_norm"))
-
-
-def gate(x: Data, a: Data) -> Data:
-    """One number for each head."""
-    open_ = activate(linear(x, "self_attn.gate_proj", "qkv.gate", a.shape[1]), "sigmoid")
-    return Data("scale heads", (a, open_), a.shape)

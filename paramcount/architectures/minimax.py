@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Weight, norm
+from paramcount.flow import Data, Weight, route, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import mixture
 from paramcount.parts.linear_attention import lightning_attention
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, hf, per_layer
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Words, d_model_per_head, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.mixers import list_unused_fields
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("full_attention", "linear_attention", "attention", "mamba")  # the last two are the older words
 
@@ -25,8 +26,8 @@ def in_turn(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(KINDS[i % 2] for i in per_layer(c))
 
 
-class MiniMax(Sizes):
-    """Source: arXiv:2501.08313, section 2."""
+class MiniMax(Decoder):
+    """Source: arXiv:2501.08313, section 2; MiniMaxDecoderLayer of the reference."""
 
     reference: ClassVar[str] = "MiniMaxForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
@@ -48,32 +49,46 @@ class MiniMax(Sizes):
     )  # tokens that lightning attention takes together; its decays are stored for them
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types])
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(1_000_000, positions=131072)
+    attention_alpha: ClassVar = setting("full_attn_alpha_factor", default=1)  # alpha: of the residual
+    attention_beta: ClassVar = setting("full_attn_beta_factor", default=1)  # beta: of what is added to it
+    linear_attention_alpha: ClassVar = setting("linear_attn_alpha_factor", default=1)
+    linear_attention_beta: ClassVar = setting("linear_attn_beta_factor", default=1)
+    mlp_alpha: ClassVar = setting("mlp_alpha_factor", default=1)
+    mlp_beta: ClassVar = setting("mlp_beta_factor", default=1)
+
+    def kinds(c) -> list[tuple[str, int]]:
+        return [(word, 1) for word in c.layer_types]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        """The residual starts after the norm."""
+        h = c.norm(x, "input_layernorm")
+        if kind in ("linear_attention", "mamba"):
+            a = lightning_attention(c, h, "self_attn.", *c.decays("self_attn."))
+            x = scale_by(h, c.linear_attention_alpha) + scale_by(a, c.linear_attention_beta)
+        else:
+            a = attention(c, h, "self_attn.", window=c.window, keeps_all=True)
+            x = scale_by(h, c.attention_alpha) + scale_by(a, c.attention_beta)
+        h = c.norm(x, "post_attention_layernorm")
+        y = mixture(c, h, "block_sparse_moe.", names=("w1", "w3", "w2"), choose=c.choose)
+        return scale_by(h, c.mlp_alpha) + scale_by(y, c.mlp_beta)
+
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax", normalise=True)
+
+    def decays(c, prefix: str) -> tuple[Weight, ...]:
+        """The decay of each head per token, and those derived from it for the tokens of a block."""
+        shapes = {
+            "slope_rate": (c.n_heads, 1, 1),
+            "query_decay": (c.n_heads, c.block_size, 1),
+            "key_decay": (c.n_heads, c.block_size, 1),
+            "diagonal_decay": (1, c.n_heads, c.block_size, c.block_size),
+        }
+        return tuple(Weight(prefix + name, "mixer.state", shape, role="buffer") for name, shape in shapes.items())
 
     def unused_fields(c) -> tuple[str, ...]:
         return list_unused_fields(c.layer_types)
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
-
-
-def layer(c: Any, word: str, x: Data) -> Data:
-    """The residual starts behind the norm."""
-    h = norm(x, "input_layernorm")
-    if word in ("linear_attention", "mamba"):
-        x = h + lightning_attention(c, h, "self_attn.", *decays(c, "self_attn."))
-    else:
-        x = h + attention(c, h, "self_attn.", window=c.window, keeps_all=True)
-    h = norm(x, "post_attention_layernorm")
-    return h + mixture(c, h, "block_sparse_moe.", names=("w1", "w3", "w2"))
-
-
-def decays(c: Any, prefix: str) -> tuple[Weight, ...]:
-    shapes = {
-        "slope_rate": (c.n_heads, 1, 1),
-        "query_decay": (c.n_heads, c.block_size, 1),
-        "key_decay": (c.n_heads, c.block_size, 1),
-        "diagonal_decay": (1, c.n_heads, c.block_size, c.block_size),
-    }
-    return tuple(Weight(prefix + name, "mixer.state", shape, role="buffer") for name, shape in shapes.items())

@@ -9,15 +9,16 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, experts, linear, norm
+from paramcount.flow import Data, Size, experts, linear, route
 from paramcount.parts.attentions import attention, unrotated
-from paramcount.parts.decoders import decoder
-from paramcount.parts.feed_forward import correction, plain_mlp
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import plain_mlp, routing_bias
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Words, derived, hf
 from paramcount.sizes.conditions import grouped_routing
-from paramcount.sizes.mixers import list_unused_fields, null_counts
+from paramcount.sizes.mixers import least_time_step, list_unused_fields, null_counts
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import setting
 
 LETTERS = {"M": "linear_attention", "E": "moe", "*": "full_attention", "-": "mlp"}
 KINDS = (*LETTERS.values(), "mamba", "attention")  # the last two are the older words for the first and the third
@@ -34,6 +35,11 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(LETTERS[letter] for letter in pattern)
 
 
+def count_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    words = next((js[key] for key in ("layer_types", "layers_block_type") if js.get(key) is not None), None)
+    return len(kinds(js, c)) if words is None else len(words)
+
+
 def pattern_is_known(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """It is read wherever layers_block_type has no value, also where the other name of that key counts in the end."""
     if js.get("layers_block_type") is None:
@@ -45,10 +51,12 @@ def routing(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         grouped_routing(1, 1)(js, c)
 
 
-class NemotronH(Sizes):
-    """Source: arXiv:2504.03624, section 2."""
+class NemotronH(Decoder):
+    """Source: arXiv:2504.03624, section 2; NemotronHBlock of the reference."""
 
     reference: ClassVar[str] = "NemotronHForCausalLM"
+    prefix: ClassVar[str] = "backbone."
+    names: ClassVar[tuple[str, str, str]] = ("embeddings", "layers", "norm_f")
     unused_keys: ClassVar[tuple[str, ...]] = ("num_hidden_layers", "time_step_rank")
     own_layer_types: ClassVar[bool] = True  # it has words of its own
     conditions: ClassVar[tuple[Condition, ...]] = (
@@ -62,7 +70,7 @@ class NemotronH(Sizes):
     vocab_size: Positive = hf(absent=131072)
     d_model: Positive = hf(absent=4096)
     layer_types: Words = hf("layer_types", "layers_block_type", absent=kinds, null=ABSENT)
-    n_layers: Natural = derived(lambda js, c: len(c["layer_types"]))
+    n_layers: Natural = derived(count_layers)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = hf(absent=128)
@@ -83,9 +91,49 @@ class NemotronH(Sizes):
         "moe_latent_size", absent=None
     )  # what the routed experts read and write instead of d_model
 
-    def forward(c, tokens: Data) -> Data:
-        kinds = [(kind, 1) for kind in c.layer_types]
-        return decoder(c, tokens, layer, kinds, prefix="backbone.", names=("embeddings", "layers", "norm_f"))
+    activation: ClassVar = setting("mlp_hidden_act", default="relu2")
+    mixer_activation: ClassVar = setting("mamba_hidden_act", default="silu")
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    time_step_limit: ClassVar = setting(default=least_time_step("mamba_dt_min", "time_step_min"))
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
+    n_expert_groups: ClassVar = setting("n_group", default=1)
+    n_active_groups: ClassVar = setting("topk_group", default=1)
+
+    def kinds(c) -> list[tuple[str, int]]:
+        return [(word, 1) for word in c.layer_types]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "norm")
+        if kind in ("linear_attention", "mamba"):
+            return x + mamba2(c, h, "mixer.", groups=c.n_groups, activation=c.mixer_activation)
+        if kind in ("full_attention", "attention"):
+            return x + attention(c, h, "mixer.", prepare=unrotated)
+        return x + (c.mlp(h, "mixer.", "mlp", c.d_ff) if kind == "mlp" else c.experts(h, "mixer."))
+
+    def mlp(c, x: Data, prefix: str, component: str, d_ff: Size) -> Data:
+        names = (prefix + "up_proj", prefix + "down_proj")
+        return plain_mlp(x, names, component, d_ff, activation=c.activation, bias=c.mlp_bias)
+
+    def experts(c, x: Data, prefix: str) -> Data:
+        """Experts without gates, which may work in a latent that all of them share, plus one for every token."""
+        scores = c.choose(linear(x, prefix + "gate", "router", c.n_routed_experts))
+        h, latent = x, c.d_expert_latent
+        if latent is not None:
+            h = linear(x, prefix + "fc1_latent_proj", "other", latent, bias=c.mlp_bias)
+        y = experts(h, scores, prefix + "experts.{expert}.", c.n_routed_experts, c.n_active_experts, c.expert)
+        if latent is not None:
+            y = linear(y, prefix + "fc2_latent_proj", "other", x.shape[-1], bias=c.mlp_bias)
+        return y + c.mlp(x, prefix + "shared_experts.", "shared_experts", c.d_shared_expert)
+
+    def expert(c, x: Data) -> Data:
+        return plain_mlp(x, ("up_proj", "down_proj"), "experts", c.d_expert, activation=c.activation)
+
+    def choose(c, logits: Data) -> Data:
+        bias = routing_bias(c, "mixer.gate.e_score_correction_bias")
+        groups = {"n_groups": c.n_expert_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2"}
+        rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
+        return route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
 
     def unused_fields(c) -> tuple[str, ...]:
         return (
@@ -99,38 +147,3 @@ class NemotronH(Sizes):
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    h = norm(x, "norm")
-    if kind in ("linear_attention", "mamba"):
-        return x + mamba2(c, h, "mixer.")
-    if kind in ("full_attention", "attention"):
-        return x + attention(c, h, "mixer.", prepare=unrotated)
-    return x + (plain(c, h, "mixer.", "mlp", c.d_ff) if kind == "mlp" else moe(c, h))
-
-
-def plain(c: Any, x: Data, prefix: str, component: str, width: Any) -> Data:
-    return plain_mlp(
-        x, (prefix + "up_proj", prefix + "down_proj"), component, width, activation="relu²", bias=c.mlp_bias
-    )
-
-
-def moe(c: Any, x: Data) -> Data:
-    """Experts without gates, which may work in a latent that all of them share, beside one of every token."""
-    scores = correction(c, "mixer.gate.e_score_correction_bias")(linear(x, "mixer.gate", "router", c.n_routed_experts))
-    latent = (
-        x
-        if c.d_expert_latent is None
-        else linear(x, "mixer.fc1_latent_proj", "other", c.d_expert_latent, bias=c.mlp_bias)
-    )
-    y = experts(
-        latent, scores, "mixer.experts.{expert}.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x)
-    )
-    if c.d_expert_latent is not None:
-        y = linear(y, "mixer.fc2_latent_proj", "other", x.shape[-1], bias=c.mlp_bias)
-    return y + plain(c, x, "mixer.shared_experts.", "shared_experts", c.d_shared_expert)
-
-
-def expert(c: Any, x: Data) -> Data:
-    return plain_mlp(x, ("up_proj", "down_proj"), "experts", c.d_expert, activation="relu²")

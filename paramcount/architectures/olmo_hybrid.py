@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, activate, linear, to_heads
-from paramcount.parts.attentions import attention, wide_norm, wide_qk_norm
-from paramcount.parts.decoders import decoder, post_norm, pre_norm
+from paramcount.flow import Data, Unknown, activate, linear, rms_norm, rope, scale_by, to_heads
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import decay, delta_rule, gated_output, streams_apart
 from paramcount.sizes import (
@@ -16,7 +16,6 @@ from paramcount.sizes import (
     Condition,
     Flag,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     derived,
@@ -27,6 +26,7 @@ from paramcount.sizes import (
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.mixers import list_unused_fields
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 
@@ -48,7 +48,7 @@ def d_linear_k(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return int(0.75 * c["d_model"] / c["n_linear_k_heads"])
 
 
-class OlmoHybrid(Sizes):
+class OlmoHybrid(Decoder):
     """Source: modeling_olmo_hybrid.py of the reference; for the delta net arXiv:2412.06464."""
 
     reference: ClassVar[str] = "OlmoHybridForCausalLM"
@@ -72,8 +72,43 @@ class OlmoHybrid(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types])
+    rope: ClassVar = rotary(positions=65536)
+    allow_negative: ClassVar = setting("linear_allow_neg_eigval", default=True)  # eigenvalues of the state's update
+
+    def kinds(c) -> list[tuple[str, int]]:
+        return [(word, 1) for word in c.layer_types]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        """One layer.
+
+        The checkpoint calls the norm before the MLP in linear-attention layers and the one after the attention in the
+        others `feedforward_layer_norm`.
+        """
+        if kind in ("linear_attention", "mamba"):
+            x = x + c.delta_net(c.norm(x, "attention_layer_norm"), "linear_attn.")
+            return x + c.mlp(c.norm(x, "feedforward_layer_norm"))
+        a = attention(c, x, "self_attn.", bias=c.attention_bias, prepare=c.prepare)
+        x = x + c.norm(a, "feedforward_layer_norm")
+        return x + c.norm(c.mlp(x), "post_feedforward_layernorm")
+
+    def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
+        """Norms over all heads together, then the rotation, unless rope_theta is null."""
+        q, k = (rms_norm(y, f"self_attn.{name}_norm", c.norm_eps, wide=True) for y, name in ((q, "q"), (k, "k")))
+        return (rope(q, c.rope), rope(k, c.rope)) if c.positions else (q, k)
+
+    def mlp(c, x: Data) -> Data:
+        return gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def delta_net(c, x: Data, prefix: str) -> Data:
+        n_v, d_v = c.n_linear_v_heads, c.d_linear_v
+        q, k, v = streams_apart(c, x, prefix, (c.n_linear_k_heads, c.d_linear_k), (n_v, d_v))
+        step = linear(x, prefix + "a_proj", "mixer.step", n_v)
+        beta = activate(linear(x, prefix + "b_proj", "mixer.beta", n_v), "sigmoid")
+        if c.allow_negative is not False:
+            beta = scale_by(beta, 2.0 if c.allow_negative is True else Unknown("allow_negative"))
+        y = delta_rule(q, k, v, step, beta, *decay(prefix, n_v))
+        z = to_heads(linear(x, prefix + "g_proj", "mixer.gate", n_v * d_v), n_v, d_v)
+        return gated_output(y, z, prefix + "o_norm", prefix + "o_proj", c.d_model, eps=1e-5)
 
     def unused_fields(c) -> tuple[str, ...]:
         return (*list_unused_fields(c.layer_types), *(() if c.positions else ("d_head",)))
@@ -86,42 +121,3 @@ class OlmoHybrid(Sizes):
                 where="layer_types",
                 expected="some of linear_attention and some of full_attention",
             )
-
-
-def layer(c: Any, word: str, x: Data) -> Data:
-    """One layer.
-
-    `feedforward_layer_norm` is the pre-norm of the MLP in linear-attention layers and the post-norm of attention in the
-    others.
-    """
-    if word in ("linear_attention", "mamba"):
-        return pre_norm(
-            x,
-            lambda h: delta_net(c, h, "linear_attn."),
-            lambda h: mlp(c, h),
-            ("attention_layer_norm", "feedforward_layer_norm"),
-        )
-    prepare = wide_qk_norm if c.positions else unrotated
-    names = ("feedforward_layer_norm", "post_feedforward_layernorm")
-    return post_norm(
-        x, lambda h: attention(c, h, "self_attn.", bias=c.attention_bias, prepare=prepare), lambda h: mlp(c, h), names
-    )
-
-
-def unrotated(q: Data, k: Data) -> tuple[Data, Data]:
-    return wide_norm(q, "self_attn.q_norm"), wide_norm(k, "self_attn.k_norm")
-
-
-def mlp(c: Any, x: Data) -> Data:
-    return gated_mlp(x, "mlp.", "mlp", c.d_ff)
-
-
-def delta_net(c: Any, x: Data, prefix: str) -> Data:
-    q, k, v = streams_apart(c, x, prefix, (c.n_linear_k_heads, c.d_linear_k), (c.n_linear_v_heads, c.d_linear_v))
-    step = linear(x, prefix + "a_proj", "mixer.step", c.n_linear_v_heads)
-    beta = activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_v_heads), "sigmoid")
-    y = delta_rule(q, k, v, step, beta, *decay(prefix, c.n_linear_v_heads))
-    z = to_heads(
-        linear(x, prefix + "g_proj", "mixer.gate", c.n_linear_v_heads * c.d_linear_v), c.n_linear_v_heads, c.d_linear_v
-    )
-    return gated_output(y, z, prefix + "o_norm", prefix + "o_proj", c.d_model)

@@ -6,9 +6,21 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Weight, activate, convolve, linear, to_heads
+from paramcount.flow import (
+    Data,
+    GatedRecurrence,
+    Weight,
+    activate,
+    convolve,
+    linear,
+    linear_by_head,
+    rms_norm,
+    scale_by_root,
+    soft_cap,
+    to_heads,
+)
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import (
     ABSENT,
@@ -16,7 +28,6 @@ from paramcount.sizes import (
     Flag,
     Natural,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     derived,
@@ -28,6 +39,7 @@ from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import if_no_attention, no_key, rotated_share
 from paramcount.sizes.rules import check_at_most, check_divides
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -46,10 +58,11 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple("recurrent" if words[i % len(words)] == "recurrent" else "attention" for i in per_layer(c))
 
 
-class RecurrentGemma(Sizes):
+class RecurrentGemma(Decoder):
     """Source: arXiv:2404.07839, section 2; arXiv:2402.19427, section 2."""
 
     reference: ClassVar[str] = "RecurrentGemmaForCausalLM"
+    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_norm")
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), no_key("layer_types", "layers_block_type"))
 
     vocab_size: Positive = hf(absent=256000)
@@ -68,16 +81,57 @@ class RecurrentGemma(Sizes):
     d_ff: Positive = derived(lambda js, c: check_no_types(js, "intermediate_size", 7680) // 2)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        kinds = [(word, 1) for word in c.layer_types]
-        return decoder(
-            c,
-            tokens,
-            layer,
-            kinds,
-            names=("embed_tokens", "layers", "final_norm"),
-            enter=lambda x: activate(x, "times √d_model"),
-        )
+    activation: ClassVar = setting("hidden_activation", default="gelu_pytorch_tanh")
+    rope: ClassVar = rotary()
+    logits_cap: ClassVar = setting("logits_soft_cap", default=30.0)
+
+    def embed(c, tokens: Data) -> Data:
+        return scale_by_root(Decoder.embed(c, tokens), c.d_model, rounded=True)
+
+    def kinds(c) -> list[tuple[str, int]]:
+        return [(word, 1) for word in c.layer_types]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "temporal_pre_norm")
+        if kind == "recurrent":
+            x = x + c.recurrence(h, "temporal_block.")
+        else:
+            options = {"bias": c.attention_bias, "o_bias": True, "window": c.window}
+            x = x + attention(c, h, "temporal_block.", rotate=c.rotate, **options)
+        h = c.norm(x, "channel_pre_norm")
+        return x + gated_mlp(h, "mlp_block.", "mlp", c.d_ff, bias=True, activation=c.activation)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps, offset=1.0)
+
+    def rotate(c, x: Data) -> Data:
+        return partial_rope(x, c.d_rope, c.rope)
+
+    def recurrence(c, x: Data, prefix: str) -> Data:
+        """A convolution and a linear recurrence in one branch, a GELU in the other.
+
+        Source: arXiv:2402.19427, sections 2.2 to 2.4.
+        """
+        gate = activate(linear(x, prefix + "linear_y", "mixer.gate", c.d_inner, bias=True), c.activation)
+        u = convolve(linear(x, prefix + "linear_x", "mixer.x", c.d_inner, bias=True), prefix + "conv_1d", c.d_conv)
+        y = c.gated_unit(u, prefix + "rg_lru.") * gate
+        return linear(y, prefix + "linear_out", "mixer.out", x.shape[-1], bias=True)
+
+    def gated_unit(c, u: Data, prefix: str) -> Data:
+        """The real-gated linear recurrent unit: every channel decays by itself; its gates are computed per block."""
+        blocks = to_heads(u, c.n_heads, c.d_gate)
+
+        def gate(name: str) -> Data:
+            weight = Weight(f"{prefix}{name}_weight", "mixer." + name, (c.n_heads, c.d_gate, c.d_gate))
+            bias = Weight(f"{prefix}{name}_bias", "mixer." + name, (c.n_heads, c.d_gate))
+            return activate(linear_by_head(blocks, c.d_gate, weight, bias, transposed=True), "sigmoid")
+
+        decay = Weight(prefix + "recurrent_param", "mixer.state", (c.d_inner,))
+        inputs = (u, gate("input_gate"), gate("recurrent_gate"))
+        return Data(GatedRecurrence(c.d_inner), inputs, u.shape, (decay,))
+
+    def head(c, x: Data) -> Data:
+        return soft_cap(Decoder.head(c, x), c.logits_cap)
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if "attention" in c.layer_types else ("n_kv_heads",)
@@ -86,46 +140,3 @@ class RecurrentGemma(Sizes):
         check_at_most(c, "n_kv_heads", "n_heads")
         if "recurrent" in c.layer_types:
             check_divides(c, "n_heads", "d_inner")
-
-
-def layer(c: Any, word: str, x: Data) -> Data:
-    def mixer(h: Data) -> Data:
-        if word == "recurrent":
-            return recurrence(c, h, "temporal_block.")
-        options = {"bias": c.attention_bias, "o_bias": True, "window": c.window}
-        return attention(
-            c,
-            h,
-            "temporal_block.",
-            prepare=lambda q, k: (partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)),
-            **options,
-        )
-
-    names = ("temporal_pre_norm", "channel_pre_norm")
-    return pre_norm(x, mixer, lambda h: gated_mlp(h, "mlp_block.", "mlp", c.d_ff, bias=True, activation="gelu"), names)
-
-
-def recurrence(c: Any, x: Data, prefix: str) -> Data:
-    """A convolution and a linear recurrence in one branch, a GELU in the other.
-
-    Source: arXiv:2402.19427, sections 2.2 to 2.4.
-    """
-    gate = activate(linear(x, prefix + "linear_y", "mixer.gate", c.d_inner, bias=True), "gelu")
-    u = convolve(linear(x, prefix + "linear_x", "mixer.x", c.d_inner, bias=True), prefix + "conv_1d", c.d_conv)
-    return linear(rg_lru(c, u, prefix + "rg_lru.") * gate, prefix + "linear_out", "mixer.out", x.shape[-1], bias=True)
-
-
-def rg_lru(c: Any, u: Data, prefix: str) -> Data:
-    """The real-gated linear recurrent unit: every channel decays by itself.
-
-    What enters and how fast it decays is gated block by block.
-    """
-    heads = to_heads(u, c.n_heads, c.d_gate)
-
-    def gate(name: str) -> Data:
-        weight = Weight(f"{prefix}{name}_weight", "mixer." + name, (c.n_heads, c.d_gate, c.d_gate))
-        bias = Weight(f"{prefix}{name}_bias", "mixer." + name, (c.n_heads, c.d_gate))
-        return activate(Data("linear by head", (heads,), heads.shape, (weight, bias)), "sigmoid")
-
-    decay = Weight(prefix + "recurrent_param", "mixer.state", (c.d_inner,))
-    return Data("scan", (u, gate("input_gate"), gate("recurrent_gate")), u.shape, (decay,), states=((c.d_inner,),))

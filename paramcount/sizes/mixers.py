@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
@@ -48,6 +48,15 @@ def time_step_limit(config: ConfigJson, c: Any) -> tuple[float, float]:
     """The setting of the least and the largest time step of Mamba 2."""
     least, most = config.get("time_step_limit") or (0.0, inf)
     return float(least), float(most)
+
+
+def least_time_step(*keys: str) -> Callable[[ConfigJson, Any], tuple[float, float]]:
+    """The setting of the time steps of a Mamba 2 that has no largest one; the least is the first of `keys`."""
+
+    def derive(config: ConfigJson, c: Any) -> tuple[float, float]:
+        return next((float(config[key]) for key in keys if key in config), 0.001), inf
+
+    return derive
 
 
 def mamba_head(js: ConfigJson, c: FieldValues) -> Any:

@@ -425,6 +425,56 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **USUAL, "mamba_d_ssm": 48, "mamba_n_heads": 6, "mamba_n_groups": 2, "mamba_d_state": 6, "mamba_rms_norm": True,
         "mamba_norm_before_gate": False,
     },
+    "nemotron_h": {
+        **USUAL, "layer_types": ["linear_attention", "full_attention", "mlp", "moe"], "num_hidden_layers": 4,
+        "mamba_num_heads": 8, "mamba_head_dim": 6, "n_groups": 2, "ssm_state_size": 6, "n_routed_experts": 8,
+        "num_experts_per_tok": 3, "moe_intermediate_size": 14, "moe_shared_expert_intermediate_size": 18,
+    },
+    "nemotron_h, grouped": {
+        **USUAL, "layer_types": ["linear_attention", "moe", "full_attention", "mlp", "moe"], "num_hidden_layers": 5,
+        "mamba_num_heads": 8, "mamba_head_dim": 6, "n_groups": 2, "ssm_state_size": 6, "time_step_min": 0.6,
+        "mlp_hidden_act": "gelu", "mamba_hidden_act": "gelu", "layer_norm_epsilon": 0.02, "n_routed_experts": 8,
+        "num_experts_per_tok": 3, "moe_intermediate_size": 14, "moe_shared_expert_intermediate_size": 18, "n_group": 4,
+        "topk_group": 2, "norm_topk_prob": False, "routed_scaling_factor": 1.7, "moe_latent_size": 12, "mlp_bias": True,
+    },
+    "minimax, weighted": {
+        **USUAL, "num_hidden_layers": 4, "num_local_experts": 8, "num_experts_per_tok": 3, "block_size": 4,
+        "rms_norm_eps": 0.02, "hidden_act": "gelu", "full_attn_alpha_factor": 1.2, "full_attn_beta_factor": 0.7,
+        "linear_attn_alpha_factor": 0.8, "linear_attn_beta_factor": 1.4, "mlp_alpha_factor": 1.1,
+        "mlp_beta_factor": 0.6, "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+    },
+    "olmo_hybrid": {
+        **NO_WIDTH, "num_hidden_layers": 4, "pad_token_id": 1, "linear_num_key_heads": 4, "linear_key_head_dim": 6,
+        "linear_num_value_heads": 4, "linear_value_head_dim": 6,  # unequal ones the reference splits wrongly if it saves
+    },
+    "olmo_hybrid, positive": {
+        **NO_WIDTH, "num_hidden_layers": 4, "pad_token_id": 1, "linear_allow_neg_eigval": False, "rms_norm_eps": 0.02,
+        "linear_num_key_heads": 4, "linear_key_head_dim": 6, "linear_num_value_heads": 4, "linear_value_head_dim": 6,
+        "hidden_act": "gelu", "rope_parameters": {"rope_type": "linear", "factor": 3.0, "rope_theta": 500.0},
+    },
+    "lfm2, scaled": {
+        **NO_WIDTH, "num_hidden_layers": 3, "full_attn_idxs": [1], "norm_eps": 0.02, "conv_bias": True,
+        "block_multiple_of": 16, "rope_parameters": {"rope_type": "linear", "factor": 3.0, "rope_theta": 500.0},
+    },
+    "lfm2_moe, unnormalised": {
+        **NO_WIDTH, "num_hidden_layers": 4, "layer_types": ["conv", "full_attention", "conv", "full_attention"],
+        "norm_eps": 0.02, "num_dense_layers": 1, "moe_intermediate_size": 14, "num_experts": 8,
+        "num_experts_per_tok": 3, "norm_topk_prob": False, "routed_scaling_factor": 1.7,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+    },
+    "lfm3, plain": {
+        **SLIDING, "num_hidden_layers": 4, "pad_token_id": 1, "norm_eps": 0.02, "use_sandwich_norm": False,
+        "layer_types": ["conv", "sliding_attention", "full_attention", "conv"], "use_attention_gate": False,
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 200.0},
+            "full_attention": {"rope_type": "proportional", "rope_theta": 500.0, "partial_rotary_factor": 0.4},
+        },
+    },
+    "recurrent_gemma, capped": {
+        **USUAL, "num_hidden_layers": 4, "hidden_size": 40, "head_dim": 10, "attention_window_size": 5,
+        "lru_width": 40, "hidden_activation": "silu", "rms_norm_eps": 0.02, "logits_soft_cap": 3.0,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.4},
+    },
     "qwen3_next, dense": {
         **MOE, "num_hidden_layers": 5, "shared_expert_intermediate_size": 18, "linear_num_key_heads": 2,
         "linear_key_head_dim": 12, "linear_num_value_heads": 4, "linear_value_head_dim": 8, "norm_topk_prob": False,

@@ -67,6 +67,7 @@ class ScaleByRoot(Operation):
     inverse: bool = False
     text: str = "times √d_model"
     over: Size = 1
+    rounded: bool = False  # the root, to bfloat16
 
     @property
     def label(self) -> str:
@@ -74,11 +75,22 @@ class ScaleByRoot(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         root = np.float32(sqrt(self.size / self.over))
+        if self.rounded:  # the nearest float32 with 16 zero bits; ties to even
+            bits = int(root.view(np.uint32))
+            root = np.uint32((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16).view(np.float32)
         return inputs[0] / root if self.inverse else inputs[0] * root
 
 
-def scale_by_root(x: Data, size: Size, text: str = "times √d_model", *, inverse: bool = False, over: Size = 1) -> Data:
-    return Data(ScaleByRoot(size, inverse, text, over), (x,), x.shape)
+def scale_by_root(
+    x: Data,
+    size: Size,
+    text: str = "times √d_model",
+    *,
+    inverse: bool = False,
+    over: Size = 1,
+    rounded: bool = False,
+) -> Data:
+    return Data(ScaleByRoot(size, inverse, text, over, rounded), (x,), x.shape)
 
 
 class Clip(Operation):

@@ -120,6 +120,28 @@ def fused(
     )
 
 
+class HeadLinear(Operation):
+    """One matrix per head: [n, heads, d_in] to [n, heads, d_out]. Stored [heads, out, in], or [heads, in, out]."""
+
+    name: ClassVar[str] = "linear by head"
+    transposed: bool = False
+
+    def describe(self) -> str:
+        return "one matrix per head"
+
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        return out[0] * int(multiply(weights[0]))
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        matrices = weights[0] if self.transposed else weights[0].transpose(0, 2, 1)
+        y = (inputs[0].transpose(1, 0, 2) @ matrices).transpose(1, 0, 2)
+        return y + weights[1] if len(weights) > 1 else y
+
+
+def linear_by_head(x: Data, d_out: Size, weight: Weight, *bias: Weight, transposed: bool = False) -> Data:
+    return Data(HeadLinear(transposed), (x,), (*x.shape[:2], d_out), (weight, *bias))
+
+
 class AddVector(Operation):
     """x plus a learned vector, or a learned value per head."""
 

@@ -218,3 +218,31 @@ class LinearAttention(Operation):
             y[t] = (q[t, :, None, :] @ state)[:, 0]
         run.state["state"] = state.astype(np.float32)
         return y
+
+
+class GatedRecurrence(Operation):
+    """RG-LRU: h = a·h + √(1 − a²)·(i·u) per channel, a = exp(−8·r·softplus(Λ)); the first token enters whole.
+
+    Inputs: u [n, channels], the input gate i and the recurrence gate r, as long. Weight: Λ.
+    Source: arXiv:2402.19427 §2.4.
+    """
+
+    name: ClassVar[str] = "scan"
+    channels: Size
+
+    @property
+    def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
+        return ((self.channels,),)
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        u, enters, stays = (x.reshape(len(x), -1) for x in inputs)
+        log_decay = -8 * stays * softplus(weights[0])
+        first = (run.positions == 0)[:, None]
+        share = np.where(first, 1, np.sqrt(1 - np.exp(2 * log_decay)))
+        decay = np.where(first, 0, np.exp(log_decay))
+        y = (u * enters * share).astype(np.float32)
+        state = run.state.get("state", np.zeros(u.shape[1], np.float32))
+        for t in range(len(u)):
+            y[t] = state = decay[t] * state + y[t]
+        run.state["state"] = state.astype(np.float32)
+        return y
