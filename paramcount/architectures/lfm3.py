@@ -17,7 +17,7 @@ from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
 from paramcount.sizes.setting_fields import make_rope, setting
 
-ROPE = {
+ROPE: Mapping[str, Mapping[str, Any]] = {
     "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
     "full_attention": {"rope_type": "proportional", "rope_theta": 1_000_000.0, "partial_rotary_factor": 0.5},
 }

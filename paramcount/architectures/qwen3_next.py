@@ -95,16 +95,16 @@ class GatedDeltaHybrid(Decoder):
         a = attend(q, k, v) * activate(gate, "sigmoid")
         return linear(a, prefix + "o_proj", "output_projection", x.shape[-1], bias=bias)
 
-    def mlp(c, x: Data, prefix: str) -> Data:
+    def mlp(c: Any, x: Data, prefix: str) -> Data:
         return gated_mlp(x, prefix, "mlp", c.d_ff, activation=c.activation)
 
-    def experts(c, x: Data, prefix: str) -> Data:
+    def experts(c: Any, x: Data, prefix: str) -> Data:
         """Many small experts, and one behind a gate of its own."""
         shared = gated_mlp(x, prefix + "shared_expert.", "shared_experts", c.d_shared_expert, activation=c.activation)
         gate = activate(linear(x, prefix + "shared_expert_gate", "router", 1), "sigmoid")
         return mixture(c, x, prefix, choose=c.choose) + scale(shared, gate)
 
-    def choose(c, logits: Data) -> Data:
+    def choose(c: Any, logits: Data) -> Data:
         return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
 
     def unused_fields(c) -> tuple[str, ...]:

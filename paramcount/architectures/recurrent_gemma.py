@@ -96,8 +96,9 @@ class RecurrentGemma(Decoder):
         if kind == "recurrent":
             x = x + c.recurrence(h, "temporal_block.")
         else:
-            options = {"bias": c.attention_bias, "o_bias": True, "window": c.window}
-            x = x + attention(c, h, "temporal_block.", rotate=c.rotate, **options)
+            x = x + attention(
+                c, h, "temporal_block.", bias=c.attention_bias, o_bias=True, window=c.window, rotate=c.rotate
+            )
         h = c.norm(x, "channel_pre_norm")
         return x + gated_mlp(h, "mlp_block.", "mlp", c.d_ff, bias=True, activation=c.activation)
 

@@ -82,8 +82,11 @@ CHUNKED = ("llama4",)  # where it sees those of its own chunk only
 KEPT_TIMES = {"falcon, grouped": 2}
 
 # Weights that the reference reads without calling their module: a state-space mixer's own products, a convolution of
-# one token. ERNIE's router calls a module of its own, which is watched in its place.
-UNCALLED = re.compile(r"\.(dt_proj|conv1d|conv_1d|conv|mlp\.gate)$")
+# one token. ERNIE's router calls a module of its own, which is watched in its place; modules of OLMo Hybrid have other
+# names than the tensors of a checkpoint.
+UNCALLED = re.compile(
+    r"\.(dt_proj|([qkv]_)?conv1d|conv_1d|conv|mlp\.gate|attention_layer_norm|feedforward_layer_norm)$"
+)
 
 
 def list_copies(step: Step) -> Iterator[tuple[tuple[int, ...], str]]:
