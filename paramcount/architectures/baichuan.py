@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, attend, linear, rope
-from paramcount.parts.attentions import alibi, fused_qkv
+from paramcount.flow import Data, alibi, attend, linear, rope
+from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_even, check_heads_fill
@@ -48,5 +48,5 @@ class Baichuan(Sizes):
 
 def attention(c: Any, x: Data, prefix: str) -> Data:
     q, k, v = fused_qkv(c, x, prefix + "W_pack", bias=False)
-    a = attend(rope(q), rope(k), v) if c.rotary else attend(alibi(q), k, v)
+    a = attend(rope(q), rope(k), v) if c.rotary else attend(q, k, v, alibi(q, c.n_heads))
     return linear(a, prefix + "o_proj", "output_projection", c.d_model)

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, block, given, layers, lookup, norm
-from paramcount.parts.classic import multi_head, norm_behind, positions
+from paramcount.flow import Data, block, given, layer_norm, layers, lookup
+from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
 def plain_encoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -27,7 +28,7 @@ def plain_encoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class XLM(Sizes):
-    """Source: arXiv:1901.07291, section 3."""
+    """Source: arXiv:1901.07291, section 3; XLMModel of the reference."""
 
     reference: ClassVar[str] = "XLMWithLMHeadModel"
     conditions: ClassVar[tuple[Condition, ...]] = (plain_encoder, padding_in_table(2, "pad_index"))
@@ -45,43 +46,39 @@ class XLM(Sizes):
     causal: Flag = hf("causal", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
+    activation: ClassVar = setting(default=lambda js, c: "gelu" if js.get("gelu_activation", True) else "relu")
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
+
     def forward(c, tokens: Data, to_logits: bool = True) -> Data:
-        def build(tokens: Data, languages: Data) -> Data:
-            x = states(c, tokens, languages)
+        def build(tokens: Data, *languages: Data) -> Data:
+            x = c.embed(tokens, *languages)
+            x = layers(x, "transformer.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
             return head(c, x, "transformer.embeddings.weight", "pred_layer.proj", bias=True) if to_logits else x
 
-        return block(
-            tokens, "", build, reads=(given("languages", "tokens"),), part="decoder" if c.causal else "encoder"
-        )
+        reads = (given("languages", "tokens"),) if c.has_languages else ()
+        return block(tokens, "", build, reads=reads, part="decoder" if c.causal else "encoder")
+
+    def embed(c, tokens: Data, *languages: Data) -> Data:
+        x = lookup(tokens, "transformer.embeddings.weight", "embedding", c.vocab_size, c.d_model)
+        name = "transformer.position_embeddings.weight"
+        x = x + lookup(tokens, name, "position", c.n_positions, c.d_model, index="positions")
+        for ids in languages:
+            x = x + lookup(ids, "transformer.lang_embeddings.weight", "other_embedding", c.n_langs, c.d_model)
+        return c.norm(x, "transformer.layer_norm_emb")
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data) -> Data:
+        """What belongs to a layer is stored in four lists side by side."""
+        names = ("q_lin", "k_lin", "v_lin", "out_lin")
+        x = c.norm(x + multi_head(c, x, "attentions.{layer}.", names, cached=c.causal), "layer_norm1.{layer}")
+        names = ("ffns.{layer}.lin1", "ffns.{layer}.lin2")
+        mlp = plain_mlp(x, names, "mlp", c.d_ff, activation=c.activation, bias=True)
+        return c.norm(x + mlp, "layer_norm2.{layer}")
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, to_logits=False)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def states(c: Any, tokens: Data, languages: Data) -> Data:
-    x = lookup(tokens, "transformer.embeddings.weight", "embedding", c.vocab_size, c.d_model)
-    x = positions(x, tokens, "transformer.position_embeddings", c.n_positions)
-    if c.has_languages:
-        x = x + lookup(languages, "transformer.lang_embeddings.weight", "other_embedding", c.n_langs, c.d_model)
-    return layers(
-        norm(x, "transformer.layer_norm_emb", bias=True),
-        "transformer.",
-        [("layer", c.n_layers)],
-        lambda kind, x: layer(c, x),
-    )
-
-
-def layer(c: Any, x: Data) -> Data:
-    """What belongs to a layer is stored in four lists side by side."""
-    ffn = "ffns.{layer}."
-    x = norm_behind(
-        x,
-        lambda h: multi_head(c, h, "attentions.{layer}.", ("q_lin", "k_lin", "v_lin", "out_lin"), cached=c.causal),
-        "layer_norm1.{layer}",
-    )
-    return norm_behind(
-        x, lambda h: plain_mlp(h, (ffn + "lin1", ffn + "lin2"), "mlp", c.d_ff, bias=True), "layer_norm2.{layer}"
-    )

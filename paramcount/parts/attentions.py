@@ -117,14 +117,6 @@ def unrotated(q: Data, k: Data) -> tuple[Data, Data]:
     return q, k
 
 
-def alibi(q: Data) -> Data:
-    """A penalty on the scores that grows with the distance, head by head: nothing is learned.
-
-    Source: arXiv:2108.12409, section 3.
-    """
-    return activate(q, "alibi")
-
-
 def relative(q: Data, bias: Data) -> Data:
     """Scores with a bias that was looked up for each distance, one for each head."""
     return Data("relative bias", (q, bias), q.shape)

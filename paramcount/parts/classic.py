@@ -82,10 +82,6 @@ def norm_behind(x: Data, sublayer: Sublayer, name: str) -> Data:
     return norm(x + sublayer(x), name, bias=True)
 
 
-def norm_before(x: Data, sublayer: Sublayer, name: str) -> Data:
-    return x + sublayer(norm(x, name, bias=True))
-
-
 def crossing(x: Data, prefix: str, body: Callable[..., Data], *reads: Data) -> Data:
     """A decoder's look at an encoder's output, with its residual and its norm. `reads`: what `body` takes beside x."""
     return block(x, prefix, body, reads=reads, part="cross_attention")

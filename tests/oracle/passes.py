@@ -59,6 +59,7 @@ BERT = {
     "intermediate_size": 44,
     "max_position_embeddings": 64,
 }
+XLM = {"vocab_size": 96, "emb_dim": 32, "n_layers": 2, "n_heads": 4, "max_position_embeddings": 64}
 CODEGEN = {"vocab_size": 96, "n_embd": 64, "n_layer": 2, "n_head": 8, "n_positions": 64, "n_inner": 44}
 OPT = {
     "vocab_size": 96,
@@ -668,12 +669,19 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "albert": {**BERT, "embedding_size": 20, "num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
     "albert, other settings": {**BERT, "embedding_size": 20, "hidden_act": "relu", "layer_norm_eps": 1e-2},
     "roc_bert": {**BERT, "pronunciation_vocab_size": 20, "pronunciation_embed_dim": 12, "shape_vocab_size": 22, "shape_embed_dim": 14},
+    "xlm": XLM,
     "xmod": {**BERT, "languages": ["en_XX"], "default_language": "en_XX"},
     "xmod, pre-norm": {**BERT, "languages": ["en_XX"], "default_language": "en_XX", "pre_norm": True, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
     "xmod, adapter norm": {**BERT, "languages": ["en_XX"], "default_language": "en_XX", "adapter_layer_norm": True, "ln_before_adapter": False},
 }  # fmt: skip
-# Compared in their logits alone: of the adapters the reference runs only those of the languages that occur.
-LOGITS_ONLY = {"xmod, two languages": {**BERT, "languages": ["en_XX", "de_DE"], "default_language": "de_DE"}}
+# Compared in their logits alone: the reference runs only the adapters of the languages that occur, looks up no language
+# unless it is given, and keeps no cache of a causal XLM.
+LOGITS_ONLY: dict[str, dict[str, Any]] = {
+    "xmod, two languages": {**BERT, "languages": ["en_XX", "de_DE"], "default_language": "de_DE"},
+    "xlm, languages": {**XLM, "n_langs": 3, "gelu_activation": False, "layer_norm_eps": 1e-2, "sinusoidal_embeddings": True},
+    "xlm, causal": {**XLM, "causal": True},
+}  # fmt: skip
+
 
 CASES = cases.load_cases()
 # Of an architecture that is no key of CONFIGS, a config without these keys is taken: the declaration does not know of
