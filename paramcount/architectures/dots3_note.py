@@ -5,15 +5,16 @@ Three of four layers attend to a sliding window and have sizes of their own; the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.bailing_hybrid import head_gate
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate
-from paramcount.parts.decoders import decoder, pre_norm, typed_layers
-from paramcount.parts.feed_forward import correction, gated_mlp, mixture
-from paramcount.parts.mla import Latent, index_tokens, latent_attention, query_latent
+from paramcount.flow import Data, Rope, Size, Unknown, is_known, rope
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.mla import Latent, index_tokens, latent_attention, query_latent, rescale
 from paramcount.sizes import (
     ABSENT,
     Condition,
@@ -22,7 +23,6 @@ from paramcount.sizes import (
     Indices,
     Natural,
     Positive,
-    Sizes,
     Words,
     derived,
     hf,
@@ -31,6 +31,7 @@ from paramcount.sizes import (
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type
 from paramcount.sizes.rules import check_at_most, check_even, check_layer_types, check_rotated_in_pairs
+from paramcount.sizes.setting_fields import make_rope, setting
 from paramcount.sizes.single_layers import NOTHING, PER_LAYER, Own, of_single_layers
 
 KINDS = ("sliding_attention", "indexed_attention", "full_attention")
@@ -114,8 +115,22 @@ def query_rank_of_no_layer(key: str) -> Derivation:
     return derivation
 
 
-class Dots3Note(Sizes):
-    """Source: modeling_dots3_note.py of the reference. Sizes with `sliding` in their names are those of the layers with
+def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, Rope]:
+    """The rotary positions of each kind of layer."""
+    given = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    ropes = {}
+    for word in set(c.layer_types):
+        block = given.get(word, given)
+        theta = config.get("rope_theta", 80_000_000.0)
+        if word == "sliding_attention" and not given:
+            theta = config.get("swa_rope_theta", 50_000.0)
+        kind = block.get("rope_type", block.get("type", "default"))
+        ropes[word] = make_rope(kind, block.get("rope_theta", theta), block, config, 524288)
+    return ropes
+
+
+class Dots3Note(LatentDecoder):
+    """Source: modeling_dots3_note.py of the reference, Dots3NoteTextDecoderLayer. Sizes with `sliding` in their names are those of the layers with
     a window, which a config.json gives in keys that begin with swa_, or in per_layer_config, beside which those
     count for nothing.
     """
@@ -169,8 +184,42 @@ class Dots3Note(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    ropes: ClassVar = setting(default=read_ropes)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
+
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, density = kind
+        x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.", word)
+        h = c.norm(x, "post_attention_layernorm")
+        if density == "dense":
+            return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        d_shared = c.n_shared_experts * c.d_shared_expert
+        shared = gated_mlp(h, "mlp.shared_experts.", "shared_experts", d_shared, activation=c.activation)
+        return x + (mixture(c, h, "mlp.", choose=c.choose) + shared)
+
+    def attention(c, x: Data, prefix: str, word: str) -> Data:
+        """Latent attention with a gate for each head, its latents rescaled before they are read."""
+        turned = c.ropes[word] if is_known(c.ropes) else Unknown("rope")
+        options: dict[str, Any] = {
+            "bias": c.attention_bias, "eps": c.norm_eps, "rope_norm": True, "rescaled": True,
+            "turn": lambda y: rope(y, turned, "interleaved"),
+        }  # fmt: skip
+        if word == "sliding_attention":
+            ranks = (c.d_sliding_q_lora, c.d_sliding_kv_lora)
+            sizes = Latent(c.n_sliding_heads, *ranks, c.d_sliding_nope, c.d_sliding_rope, c.d_sliding_v)
+            options["window"] = c.window
+        else:
+            sizes = Latent(c.n_heads, c.d_q_lora, c.d_kv_lora, c.d_nope, c.d_rope, c.d_v)
+        latent = rescale(query_latent(sizes, x, prefix, bias=c.attention_bias, eps=c.norm_eps), c.d_model)
+        if word == "indexed_attention":
+            options["chosen"], key = index_tokens(c, x, latent, prefix + "indexer.", turn=options["turn"])
+            options["index"] = (key,)
+        gate = lambda x, a: head_gate(sizes.n_heads, x, a, prefix + "g_proj")  # noqa: E731
+        return latent_attention(sizes, x, prefix, q_latent=latent, gate=gate, **options)
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
@@ -184,47 +233,3 @@ class Dots3Note(Sizes):
                 check_rotated_in_pairs(c, width)
         if "indexed_attention" in words:
             check_at_most(c, "d_rope", "d_index")
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, mlp = kind
-    feed_forward = (lambda h: moe(c, h, "mlp.")) if mlp == "moe" else (lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff))
-    return pre_norm(x, lambda h: attention(c, h, "self_attn.", word), feed_forward)
-
-
-def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
-    """Latent attention with a gate for each head, its latents rescaled before they are read."""
-    sizes, window = c, None
-    if word == "sliding_attention":
-        sizes, window = (
-            Latent(
-                c.n_sliding_heads,
-                c.d_sliding_q_lora,
-                c.d_sliding_kv_lora,
-                c.d_sliding_nope,
-                c.d_sliding_rope,
-                c.d_sliding_v,
-            ),
-            c.window,
-        )
-    latent = activate(query_latent(sizes, x, prefix, bias=c.attention_bias), "times a number")
-    chosen, *index = index_tokens(c, x, latent, prefix + "indexer.") if word == "indexed_attention" else (None,)
-    return latent_attention(
-        sizes,
-        x,
-        prefix,
-        bias=c.attention_bias,
-        q_latent=latent,
-        rope_norm=True,
-        rescaled=True,
-        chosen=chosen,
-        index=tuple(index),
-        window=window,
-        gate=lambda x, a: head_gate(sizes.n_heads, x, a, prefix + "g_proj"),
-    )
-
-
-def moe(c: Any, x: Data, prefix: str) -> Data:
-    """The shared experts have a width of their own."""
-    routed = mixture(c, x, prefix, choose=correction(c, prefix + "gate.e_score_correction_bias"))
-    return routed + gated_mlp(x, prefix + "shared_experts.", "shared_experts", c.n_shared_experts * c.d_shared_expert)

@@ -10,7 +10,7 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Size, layers
 from paramcount.parts.decoders import dense_or_moe, typed_layers
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
-from paramcount.parts.mla import index_tokens, latent_attention, query_latent
+from paramcount.parts.mla import index_tokens, latent_attention, query_latent, rotate_pairs
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Condition, Indices, derived, per_layer
 from paramcount.sizes.conditions import (
@@ -81,7 +81,7 @@ class GlmMoeDsa(DeepseekV32):
         index: list[Data] = []
         latent = query_latent(c, h, "self_attn.", bias=c.attention_bias)
         if indexer == "full":
-            chosen, *index = index_tokens(c, h, latent, "self_attn.indexer.", pairing="interleaved")
+            chosen, *index = index_tokens(c, h, latent, "self_attn.indexer.", turn=rotate_pairs(c))
         x = x + latent_attention(
             c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale, q_latent=latent, chosen=chosen,
             index=tuple(index),

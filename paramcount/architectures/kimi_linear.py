@@ -5,20 +5,22 @@ Experts as in DeepSeek-V3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Weight, activate, linear, to_heads
-from paramcount.parts.decoders import decoder, pre_norm, typed_layers
-from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
+from paramcount.flow import Data, Size, Weight, activate, linear, to_heads
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, first_dense, needed, unused
 from paramcount.sizes.mixers import if_no_attention
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import setting
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 LISTS = {"full_attn_layers": "full_attention", "kda_layers": "linear_attention"}
@@ -47,8 +49,8 @@ def latent_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         latent_heads_stay_whole(32)(js, c)
 
 
-class KimiLinear(Sizes):
-    """Source: arXiv:2510.26692, section 4. The released names of the MLP in the first layer differ from those the
+class KimiLinear(LatentDecoder):
+    """Source: arXiv:2510.26692, section 4; KimiLinearDecoderLayer. The released names of the MLP in the first layer differ from those the
     reference saves.
     """
 
@@ -82,52 +84,48 @@ class KimiLinear(Sizes):
     )
     attention_bias: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+    routing_bias: ClassVar[str] = "block_sparse_moe.gate.e_score_correction_bias"
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    norm_topk_prob: ClassVar = setting("moe_renormalize", "norm_topk_prob", default=True)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.446)
+    n_groups: ClassVar = setting("num_expert_group", "n_group", default=1)
+
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, density = kind
+        h = c.norm(x, "input_layernorm")
+        if word in ("full_attention", "attention"):
+            x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, turn=lambda y: y)
+        else:
+            x = x + c.delta_attention(h, "self_attn.")
+        h = c.norm(x, "post_attention_layernorm")
+        if density == "moe":
+            return x + shared_mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
+        # the reference saves the MLP under this name too
+        return x + gated_mlp(h, "block_sparse_moe.", "mlp", c.d_ff, activation=c.activation)
+
+    def delta_attention(c, x: Data, prefix: str) -> Data:
+        """The delta rule with a decay for each channel of the keys, out of a narrow matrix; so is the gate.
+
+        Source: arXiv:2510.26692, section 3.
+        """
+        heads = (c.n_linear_heads, c.d_linear_head)
+        width = c.n_linear_heads * c.d_linear_head
+        q, k, v = streams_apart(c, x, prefix, heads, heads)
+        step = linear(x, prefix + "f_a_proj", "mixer.step", c.d_linear_head)
+        step = to_heads(linear(step, prefix + "f_b_proj", "mixer.step", width), *heads)
+        beta = activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
+        base = Weight(prefix + "A_log", "mixer.state", (1, 1, c.n_linear_heads, 1))
+        y = delta_rule(q, k, v, step, beta, base, Weight(prefix + "dt_bias", "mixer.state", (width,)))
+        z = linear(x, prefix + "g_a_proj", "mixer.gate", c.d_linear_head)
+        z = to_heads(linear(z, prefix + "g_b_proj", "mixer.gate", width), *heads)
+        names = (prefix + "o_norm", prefix + "o_proj")
+        return gated_output(y, z, *names, c.d_model, eps=c.norm_eps, activation="sigmoid")
 
     def unused_fields(c) -> tuple[str, ...]:
         return ("n_routed_experts", "n_active_experts") if len(c.dense_layers) == len(c.layer_types) else ()
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, density = kind
-    if word in ("full_attention", "attention"):
-        mixer = lambda h: latent_attention(c, h, "self_attn.", bias=c.attention_bias, turn=lambda y: y)  # noqa: E731
-    else:
-        mixer = lambda h: delta_attention(c, h, "self_attn.")  # noqa: E731
-    return pre_norm(x, mixer, lambda h: feed_forward(c, density, h))
-
-
-def feed_forward(c: Any, density: str, x: Data) -> Data:
-    prefix = "block_sparse_moe."  # of the MLP too, as the reference saves it
-    if density == "dense":
-        return gated_mlp(x, prefix, "mlp", c.d_ff)
-    return corrected_mixture(c, x, prefix, names=("w1", "w3", "w2"))
-
-
-def delta_attention(c: Any, x: Data, prefix: str) -> Data:
-    """The delta rule with a decay for each channel of the keys, out of a narrow matrix; so is the gate.
-
-    Source: arXiv:2510.26692, section 3.
-    """
-    heads, width = (c.n_linear_heads, c.d_linear_head), c.n_linear_heads * c.d_linear_head
-    q, k, v = streams_apart(c, x, prefix, heads, heads)
-    step = to_heads(
-        linear(linear(x, prefix + "f_a_proj", "mixer.step", c.d_linear_head), prefix + "f_b_proj", "mixer.step", width),
-        *heads,
-    )
-    beta = activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
-    held = (
-        Weight(prefix + "A_log", "mixer.state", (1, 1, c.n_linear_heads, 1)),
-        Weight(prefix + "dt_bias", "mixer.state", (width,)),
-    )
-    z = to_heads(
-        linear(linear(x, prefix + "g_a_proj", "mixer.gate", c.d_linear_head), prefix + "g_b_proj", "mixer.gate", width),
-        *heads,
-    )
-    return gated_output(
-        delta_rule(q, k, v, step, beta, *held), z, prefix + "o_norm", prefix + "o_proj", c.d_model, activation="sigmoid"
-    )

@@ -139,19 +139,18 @@ def index_tokens(
     q_latent: Data,
     prefix: str,
     *,
-    pairing: Literal["halves", "interleaved"] = "halves",
+    turn: Rotate | None = None,
     rotates_end: bool = False,
     eps: float | Unknown = LATENT_EPS,
 ) -> tuple[Data, Data]:
     """The lightning indexer of sparse attention, with n_index_heads, d_index, d_rope and n_chosen of c.
 
-    Returns the n_chosen tokens that each token attends to and the index keys, which are cached. `pairing`: of its
-    rotary positions, which differs from that of the attention. `rotates_end`: they turn the last d_rope of a head, not
-    the first.
+    Returns the n_chosen tokens that each token attends to and the index keys, which are cached. `turn`: the rotation
+    (default: in halves, whatever that of the attention is). `rotates_end`: of the last d_rope of a head, not the first.
 
     Source: DeepSeek-V3.2, arXiv:2512.02556, section 2.1.
     """
-    turn = rotate_pairs(c, pairing)
+    turn = turn or rotate_pairs(c, "halves")
 
     def rotate(y: Data) -> Data:
         if rotates_end:

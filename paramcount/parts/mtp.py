@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paramcount.flow import Data, given, join, layers, linear, lookup, norm
+from paramcount.flow import Data, bundle, given, join, layers, linear, lookup
+from paramcount.parts.settings import normalise
 
 
 def next_token_layers(c: Any, tokens: Data, layer: Callable[[Data], Data]) -> Data:
@@ -30,6 +31,7 @@ def next_token_layer(c: Any, x: Data, tokens: Data, layer: Callable[[Data], Data
     next_token = lookup(
         tokens, "embed_tokens.weight", "embedding", c.vocab_size, c.d_model, tied_to="model.embed_tokens.weight"
     )
-    x = layer(linear(join(norm(next_token, "enorm"), norm(x, "hnorm")), "eh_proj", "other", c.d_model))
-    logits = linear(norm(x, "shared_head.norm"), "shared_head.head", "lm_head", c.vocab_size, tied_to="lm_head.weight")
-    return Data("tuple", (x, logits), x.shape)
+    both = join(normalise(c, next_token, "enorm"), normalise(c, x, "hnorm"))
+    x = layer(linear(both, "eh_proj", "other", c.d_model))
+    h = normalise(c, x, "shared_head.norm")
+    return bundle(x, linear(h, "shared_head.head", "lm_head", c.vocab_size, tied_to="lm_head.weight"))

@@ -50,6 +50,19 @@ VARIED_DENSE = {
     **LATENT_DENSE, "rms_norm_eps": 1e-2, "hidden_act": "gelu", "attention_bias": True, "rope_parameters": YARN,
 }  # fmt: skip
 INDEX = {"index_n_heads": 16, "index_head_dim": 18, "index_topk": 4}
+KIMI = {
+    **LATENT_DENSE, "num_hidden_layers": 3, "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+    "linear_num_heads": 3, "linear_head_dim": 8, "linear_conv_kernel_dim": 4, "num_experts": 8, "q_lora_rank": None,
+    "num_experts_per_token": 3, "num_shared_experts": 2, "moe_intermediate_size": 14, "first_k_dense_replace": 1,
+    "pad_token_id": 0,
+}  # fmt: skip
+DOTS3 = {
+    **LATENT, **INDEX, "num_hidden_layers": 3,
+    "layer_types": ["indexed_attention", "sliding_attention", "indexed_attention"], "sliding_window": 5, "swa_num_attention_heads": 2, "swa_num_key_value_heads": 2, "swa_q_lora_rank": 22,
+    "swa_kv_lora_rank": 26, "swa_qk_nope_head_dim": 8, "swa_qk_rope_head_dim": 4, "swa_head_dim": 12,
+    "swa_v_head_dim": 9, "shared_experts_intermediate_size": 15, "n_group": 1, "topk_group": 1, "head_dim": 18,
+    "pad_token_id": 0,
+}  # fmt: skip
 MAMBA = {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 6, "conv_kernel": 4, "expand": 2}
 BERT = {
     "vocab_size": 96,
@@ -211,6 +224,19 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "axk2": {**LATENT, **INDEX, "n_group": None, "topk_group": None, "gated_norm_rank": 7},
     "axk2, varied": {**VARIED, **INDEX, "gated_norm_rank": 7},
+    "dots3_note_text": DOTS3,
+    "dots3_note_text, varied": {
+        **DOTS3, "rms_norm_eps": 1e-2, "hidden_act": "gelu", "attention_bias": True, "n_group": 4, "topk_group": 2,
+        "norm_topk_prob": False, "routed_scaling_factor": 1.7,
+        "rope_parameters": {
+            "sliding_attention": YARN, "indexed_attention": {"rope_type": "default", "rope_theta": 300.0},
+        },
+    },
+    "kimi_linear": KIMI,
+    "kimi_linear, varied": {
+        **KIMI, "rms_norm_eps": 1e-2, "hidden_act": "gelu", "attention_bias": True, "q_lora_rank": 20,
+        "num_expert_group": 4, "topk_group": 2, "moe_renormalize": False, "routed_scaling_factor": 1.7,
+    },
     "longcat_flash": {
         **LATENT_DENSE, "num_layers": 2, "ffn_hidden_size": 44, "expert_ffn_hidden_size": 14, "n_routed_experts": 6,
         "zero_expert_num": 4, "moe_topk": 3,

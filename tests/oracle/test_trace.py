@@ -85,7 +85,8 @@ KEPT_TIMES = {"falcon, grouped": 2}
 # one token. ERNIE's router calls a module of its own, which is watched in its place; modules of OLMo Hybrid have other
 # names than the tensors of a checkpoint.
 UNCALLED = re.compile(
-    r"\.(dt_proj|([qkv]_)?conv1d|conv_1d|conv|mlp\.gate|attention_layer_norm|feedforward_layer_norm)$"
+    r"\.(dt_proj|([qkv]_)?conv1d|conv_1d|conv|mlp\.gate|router\.classifier|attention_layer_norm|"
+    r"feedforward_layer_norm)$"
 )
 
 
