@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import product
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
@@ -64,6 +66,8 @@ class Step(NamedTuple):
     note: str
     mask: Mask | None = None  # if it applies one
     state: tuple[Shape, ...] = ()  # recurrent state, whose size does not depend on the number of tokens
+    # Of its matrix products in one layer, for the rows of all experts together; None if a size depends on the input.
+    multiply_adds: int | None = 0
 
     @property
     def under(self) -> tuple[Scope, ...]:
@@ -105,6 +109,15 @@ class CacheEntry(NamedTuple):
         return self._asdict() | {"elements": self.elements}
 
 
+def count_layers(step: Step) -> int:
+    """The layers that contain a step."""
+    return prod(scope.copies for scope in step.layers)
+
+
+def list_indices(scope: Scope) -> list[int]:
+    return [first + i for first, n in scope.runs for i in range(n)]
+
+
 class Trace(NamedTuple):
     """The forward pass of one model in shapes."""
 
@@ -132,6 +145,40 @@ class Trace(NamedTuple):
         return (*self.warnings, *self.notes)
 
     @property
+    def flops(self) -> int | None:
+        """FLOPs of all matrix products and convolutions: 2 per multiply-add. None if a size depends on the input.
+
+        Every expert runs for the tokens routed to it; attention runs over all pairs of a query and a visible or masked
+        key, as the reference computes it. The LM head runs for the last position.
+        """
+        counts = [step.multiply_adds for step in self.steps]
+        if None in counts:
+            return None
+        return sum(2 * (step.multiply_adds or 0) * count_layers(step) for step in self.steps)
+
+    @property
+    def flops_by_component(self) -> dict[str, int]:
+        """FLOPs per component of the weights, such as "qkv.q"; products of activations alone are "attention"."""
+        sums: dict[str, int] = {}
+        for step in self.steps:
+            if step.multiply_adds:
+                component = step.component or "attention"
+                sums[component] = sums.get(component, 0) + 2 * step.multiply_adds * count_layers(step)
+        return sums
+
+    @property
+    def flops_by_layer(self) -> dict[str, int]:
+        """FLOPs of each layer by its module name: "model.layers.0"."""
+        sums: dict[str, int] = {}
+        for step in self.steps:
+            for indices in product(*(list_indices(scope) for scope in step.layers)) if step.layers else ():
+                name = step.layers[-1].name.rstrip(".")
+                for index in indices:
+                    name = name.replace("{layer}", str(index), 1)
+                sums[name] = sums.get(name, 0) + 2 * (step.multiply_adds or 0)
+        return dict(sorted(sums.items(), key=lambda item: [int(n) for n in re.findall("[0-9]+", item[0])]))
+
+    @property
     def cached_elements(self) -> int | None:
         """Elements in the KV cache and the recurrent states of all layers, per sequence."""
         sizes = [entry.elements for entry in self.cache]
@@ -140,6 +187,7 @@ class Trace(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """All fields and `cached_elements` as plain data for JSON."""
         plain = self._asdict() | {"cached_elements": self.cached_elements, "remarks": self.remarks}
+        plain |= {"flops": self.flops, "flops_by_component": self.flops_by_component}
         plain["pattern"] = plain.pop("attention_scores")
         return plain | {
             "steps": [step.to_dict() for step in self.steps],

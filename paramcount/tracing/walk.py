@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from paramcount.flow import Alibi, Attention, Body, Data, Repeat, Size, Split, Weight, last_size, list_steps
 from paramcount.flow import multiply as product_of
+from paramcount.flow.operation import Operation
 from paramcount.flow.walk import locate_weight
 from paramcount.tracing.phrases import describe_data, describe_operation, name_operation, name_step
 from paramcount.tracing.trace import ROUTED, CacheEntry, Mask, Product, Scope, Shape, Step, WeightUse
@@ -264,7 +265,29 @@ class Walk:
             component=uses[0].component if uses else "",
             note=f"tied to {uses[0].tied_to}" if uses and uses[0].tied_to else describe_data(data),
             state=state,
+            multiply_adds=self.count_multiply_adds(data, place),
         )
+
+    def count_multiply_adds(self, data: Data, place: Place) -> int | None:
+        """Multiply-adds of an operation's matrix products in one layer; None if a size depends on the input."""
+        shapes = [self.full_shape(x, place) for x in (*data.inputs, data)]
+        if id(data) in self.cached_rows and data.shape[0] == "tokens":
+            shapes[-1] = (self.options.tokens if self.options.past is not None else self.n_rows, *shapes[-1][1:])
+        weights = [weight.shape for weight in data.weights]
+        if type(data.operation).multiply_adds is Operation.multiply_adds:
+            return 0
+        if any(not isinstance(n, int) for shape in (*shapes, *weights) for n in shape):
+            return None
+        return (self.options.batch or 1) * data.operation.multiply_adds(shapes[:-1], weights, shapes[-1])
+
+    def full_shape(self, data: Data, place: Place) -> tuple[Any, ...]:
+        """The shape of one sequence with its rows on the first axis; those of all experts together."""
+        if not data.shape or not isinstance(data.shape[0], str):
+            return data.shape
+        rows = 1 if self.is_after_selection else self.count_rows(data)
+        if place.is_expert and isinstance(rows, int):
+            rows *= product_of(repeat.active for repeat in place.repeats if repeat.axis == "expert")
+        return (rows, *(self.resolve_size(n) for n in data.shape[1:]))
 
     def use_weight(self, weight: Weight, data: Data, place: Place) -> WeightUse:
         """A weight as it is multiplied: [in, out] for a matrix, however it is stored."""
@@ -308,6 +331,7 @@ class Walk:
             product=product,
             note=f"attention scores{grouping}",
             reads=self.find_sources((q, k)),
+            multiply_adds=self.count_scores(heads, n, m, q.shape[-1]),
             **fields,
         )
         terms = [(bias.op, bias.inputs[1:]) for bias in reversed(biases)]
@@ -333,7 +357,16 @@ class Walk:
             **fields,
         )
         product = Product((n, m), (m, v.shape[-1]), (n, v.shape[-1]))
-        self.add_next(data, place, "· V", inputs=(scores, self.shape_of(v)), others=(v,), product=product, heads=heads)
+        self.add_next(
+            data,
+            place,
+            "· V",
+            inputs=(scores, self.shape_of(v)),
+            others=(v,),
+            product=product,
+            heads=heads,
+            multiply_adds=self.count_scores(heads, n, m, v.shape[-1]),
+        )
         self.score_counts.append(place.layers * heads * n * m if isinstance(n, int) and isinstance(m, int) else None)
         if attention.cached:
             name = "keys and values" if attention.cached == (k, v) else "compressed KV latent"
@@ -343,6 +376,12 @@ class Walk:
             )
             grows = attention.cached[0].shape[0] == "tokens" and attention.trimmed_to is None
             self.cache.append(CacheEntry(name, shapes, place.layers, grows=grows))
+
+    def count_scores(self, heads: int, n: int | str, m: int | str, size: int) -> int | None:
+        """Multiply-adds of a product with the attention scores; None if a size depends on the input."""
+        if not isinstance(n, int) or not isinstance(m, int):
+            return None
+        return (self.options.batch or 1) * heads * n * m * size
 
     def add_next(self, data: Data, place: Place, op: str, *, others: tuple[Data, ...] = (), **fields: Any) -> None:
         """Append another step of the same operation. It reads the previous step, and `others`."""
