@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import paramcount as pc
-from paramcount.execution import memory
+from paramcount.execution import memory, run_model
 from paramcount.flow.operation import Array
 from tests.gpt2_files import write_weights
 from tests.small_models import GPT2, LLAMA, MIXTRAL, TOKENS, make_arrays, write_model
@@ -260,3 +260,41 @@ def test_an_unknown_setting_of_an_entry_is_an_error_with_the_nearest_key(
     with pytest.raises(pc.ParamcountError) as caught:
         pc.load(entry)
     assert message in str(caught.value)
+
+
+# ---- encoders
+
+T5 = {"model_type": "t5", "vocab_size": 23, "d_model": 8, "d_kv": 4, "d_ff": 12, "num_layers": 2, "num_heads": 2}
+
+
+class CountedWeights:
+    """Weights that count how often each of them is read."""
+
+    def __init__(self, arrays: dict[str, Array]) -> None:
+        self.arrays, self.reads = arrays, dict.fromkeys(arrays, 0)
+
+    def read(self, name: str, shape: tuple[int, ...], index: int | None) -> Array:
+        self.reads[name] += 1
+        return self.arrays[name]
+
+
+def test_what_depends_on_the_encoder_alone_is_computed_once() -> None:
+    weights = CountedWeights(make_arrays(T5))
+    run = run_model(pc.load(T5).settled_sizes, weights, [3, 1], source_tokens=[5, 9, 2])
+    for token in (4, 1, 5):
+        run = run.append([token])
+    name = "decoder.block.1.layer.1.EncDecAttention."
+    assert {key: weights.reads[f"{name}{key}.weight"] for key in "qkvo"} == {"q": 4, "k": 1, "v": 1, "o": 4}
+    assert {n for key, n in weights.reads.items() if key.startswith("encoder.")} == {1}
+
+
+def test_decoding_behind_an_encoder_gives_the_logits_of_the_whole_text() -> None:
+    whole = pc.run(T5, make_arrays(T5), TOKENS, source_tokens=[5, 9, 2]).logits
+    first = pc.run(T5, make_arrays(T5), TOKENS[:2], source_tokens=[5, 9, 2])
+    assert np.allclose(first.append(TOKENS[2:]).logits, whole[2:], atol=CLOSE)
+    assert not np.allclose(pc.run(T5, make_arrays(T5), TOKENS, source_tokens=[5, 9]).logits, whole, atol=1e-2)
+
+
+def test_an_encoder_without_input_says_which_is_missing() -> None:
+    with pytest.raises(pc.ParamcountError, match="source_tokens"):
+        pc.run(T5, make_arrays(T5), TOKENS)

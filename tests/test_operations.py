@@ -22,10 +22,10 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Undescribed, operations
 from paramcount.flow.graph import ADD, MULTIPLY
 from paramcount.flow.operation import Array, Operation, Unknown
-from paramcount.flow.operations.attention import Alibi, Attention, Rope, Rotary
+from paramcount.flow.operations.attention import Alibi, Attention, Distances, Rope, Rotary
 from paramcount.flow.operations.elementwise import Activation, Norm
 from paramcount.flow.operations.linear import Linear, Lookup
-from paramcount.flow.operations.recurrence import Convolve
+from paramcount.flow.operations.recurrence import Convolve, ConvolveFrames
 from paramcount.flow.operations.routing import Route
 from paramcount.flow.operations.shapes import Join, Split
 
@@ -213,6 +213,25 @@ def test_a_convolution_sees_the_last_tokens_of_the_text_so_far() -> None:
     first = operation.compute(run, [np.array([[1.0], [2.0]], np.float32)], arrays, (2, 1))
     assert first.ravel().tolist() == [10.5, 21.5]
     assert operation.compute(run, [np.array([[3.0]], np.float32)], arrays, (1, 1)).ravel().tolist() == [32.5]
+
+
+def test_a_convolution_of_frames_sees_both_neighbours() -> None:
+    kernel = [[[1.0, 10.0, 100.0]]]
+    frames = [[1.0], [2.0], [3.0], [4.0]]
+    assert compute(ConvolveFrames(3), frames, weights=(kernel, [0.5])).ravel().tolist() == [210.5, 321.5, 432.5, 43.5]
+    assert compute(ConvolveFrames(3, 2), frames, weights=(kernel, [0.5])).ravel().tolist() == [210.5, 432.5]
+
+
+def test_near_distances_have_buckets_of_their_own_and_far_ones_share_them() -> None:
+    rows = compute(Distances(8, 16, causal=True), [[0.0]], past=17)  # the log of the distance: 4, 8 and 16 in 4 steps
+    assert rows[0, ::-1].tolist() == [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 7, 7]
+    both = compute(Distances(8, 4, causal=False), [[0.0]] * 4)
+    assert both.tolist() == [[0, 5, 6, 7], [1, 0, 5, 6], [2, 1, 0, 5], [3, 2, 1, 0]]
+
+
+def test_a_full_expert_takes_no_more_tokens() -> None:
+    found = compute(Route(1, "softmax", capacity=1), np.log([[3.0, 1.0], [3.0, 1.0], [1.0, 3.0]]))
+    assert found == pytest.approx(np.array([[0.75, 0], [0, 0], [0, 0.75]]))
 
 
 def test_a_setting_that_is_unknown_cannot_be_computed() -> None:
