@@ -98,6 +98,23 @@ def test_a_plot_is_written(ending: str, folder: Path, run: Runner, tmp_path: Pat
         assert "layer 2, mean of 4 heads" in path.read_text(encoding="utf-8")
 
 
+def test_an_encoder_reads_the_text_and_the_decoder_begins(tmp_path: Path, run: Runner) -> None:
+    config = {
+        "model_type": "t5", "vocab_size": 23, "d_model": 16, "d_kv": 4, "d_ff": 20, "num_layers": 2, "num_heads": 4,
+        "decoder_start_token_id": 2,
+    }  # fmt: skip
+    write_words(tmp_path / "tokenizer.json")
+    result = trace(run, write_model(tmp_path, config), "--watch", "--top", "1")["run"]
+    logits = pc.run(config, make_arrays(config), [2], source_tokens=IDS).logits[-1]
+    assert result["next_words"][0]["id"] == logits.argmax()
+    assert [token["id"] for token in result["tokens"]] == IDS
+    assert len(result["layers"]) == 2
+    assert result["layers"][-1]["lens"]["id"] == logits.argmax()
+    (tmp_path / "config.json").write_text(json.dumps(config | {"decoder_start_token_id": None}), encoding="utf-8")
+    done = run("trace", str(tmp_path), "--weights", str(tmp_path), "--text", TEXT)
+    assert "no decoder_start_token_id is known (expected one in config.json)" in done.err
+
+
 def test_the_settings_of_a_zoo_entry_come_from_the_config_beside_the_weights(
     folder: Path, run: Runner, tmp_path: Path
 ) -> None:

@@ -119,7 +119,7 @@ def draw_map(axes: Any, maps: Any, title: str, run: TextRun, *, has_labels: bool
     """The attention weights of a layer, the mean over its heads: a row per query, a column per key."""
     axes.imshow(maps.mean(0), cmap="Blues", vmin=0, interpolation="nearest")
     axes.set_title(f"{title}, mean of {len(maps)} heads")
-    labels = [escape_missing_letters(shorten(format_token(token))) for token in run.tokens]
+    labels = [escape_missing_letters(shorten(format_token(token))) for token in run.decoded]
     if len(labels) <= MOST_LABELS:
         axes.set_xticks(range(len(labels)), labels=labels, rotation=90)
         axes.set_yticks(range(len(labels)), labels=labels if has_labels else [])

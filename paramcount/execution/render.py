@@ -76,7 +76,7 @@ def list_attention(run: TextRun) -> Iterator[str]:
         layer = format_layer(view)
         for head in view.heads:
             tokens = (
-                f"{shorten(format_token(run.tokens[j])):<{WIDEST_TOKEN}} {format_share(share):>5}"
+                f"{shorten(format_token(run.decoded[j])):<{WIDEST_TOKEN}} {format_share(share):>5}"
                 for j, share in head.attended
             )
             yield f"{layer:>5} {head.head:>4}  {'  '.join(tokens)}"

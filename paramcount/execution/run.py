@@ -167,14 +167,23 @@ def settle_sizes(model: Model, weights: object) -> Sizes:
     """The sizes of a model with its settings; of a zoo entry without settings, with those of a config.json beside the
     weights.
     """
-    if model.entry is None or model.entry.settings is not None or not isinstance(weights, (str, Path)):
-        return model.settled_sizes
+    if model.entry is not None and model.entry.settings is None:
+        document = read_config_beside(weights)
+        if document is not None:
+            return add_settings(model.sizes, document)
+    return model.settled_sizes
+
+
+def read_config_beside(weights: object) -> Mapping[str, Any] | None:
+    """The config.json in the directory of the weights; None if there is none, or if they are a mapping."""
+    if not isinstance(weights, (str, Path)):
+        return None
     path = expand_home(str(weights))
     config = (path if path.is_dir() else path.parent) / "config.json"
     if not config.is_file():
-        return model.settled_sizes
+        return None
     try:
-        return add_settings(model.sizes, parse_json(read_text(config, "a config.json", LARGEST_CONFIG)))
+        return parse_json(read_text(config, "a config.json", LARGEST_CONFIG))
     except ParamcountError as error:
         raise error.add_location(make_printable(config)) from None
 

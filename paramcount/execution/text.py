@@ -10,12 +10,13 @@ import numpy as np
 
 from paramcount.checkpoints.folding import strip_indices
 from paramcount.errors import ParamcountError, describe_value, join_words, make_printable
-from paramcount.execution.evaluate import Value
-from paramcount.execution.run import Limits, Run, prepare, settle_sizes
+from paramcount.execution.evaluate import Value, name_input
+from paramcount.execution.run import Limits, Run, prepare, read_config_beside, settle_sizes
 from paramcount.execution.watching import LayerView, Watcher, to_dict
 from paramcount.execution.weights import CheckpointWeights
-from paramcount.flow import Data
+from paramcount.flow import Data, Input
 from paramcount.flow.operations.routing import softmax
+from paramcount.flow.walk import list_steps
 from paramcount.formats.files import expand_home
 from paramcount.formats.tokenizer import Tokenized, tokenize_text
 from paramcount.zoo import Model
@@ -41,6 +42,7 @@ class TextRun(NamedTuple):
     next_words: tuple[NextToken, ...]  # likeliest first
     notes: tuple[str, ...]  # on storage and unused tensors
     layers: tuple[LayerView, ...]
+    decoded: tuple[str, ...]  # what the decoder reads: `tokens`, unless an encoder reads them
     vocabulary: Mapping[int, str]
 
     def to_dict(self, *, watch: bool = False) -> dict[str, Any]:
@@ -105,15 +107,39 @@ def run_text(
     check_vocabulary(tokens, limits.vocab_size)
     watcher = TextWatcher(evaluation.out, keeps_maps=keeps_maps)
     evaluation.observer, evaluation.report = watcher, report
-    logits = Run(evaluation, tokens.ids, {}, limits, watch=False).logits[-1]
+    ids, inputs = place_tokens(model, weights, evaluation.out, tokens.ids)
+    logits = Run(evaluation, ids, inputs, limits, watch=False).logits[-1]
     probabilities = softmax(logits.astype(np.float64))
     likeliest = np.argsort(-probabilities, kind="stable")[:top].tolist()
     words = [NextToken(tokens.vocabulary.get(id), id, float(probabilities[id])) for id in likeliest]
     notes = describe_storage(source) if isinstance(source, CheckpointWeights) else ()
     layers = tuple(watcher.add_lens(evaluation))
     return TextRun(
-        tokens.tokens, tokens.ids, tuple(watcher.shapes), tuple(words), tuple(notes), layers, tokens.vocabulary
+        tokens=tokens.tokens,
+        ids=tokens.ids,
+        shapes=tuple(watcher.shapes),
+        next_words=tuple(words),
+        notes=tuple(notes),
+        layers=layers,
+        decoded=tokens.tokens if ids == tokens.ids else tuple(tokens.vocabulary.get(id, str(id)) for id in ids),
+        vocabulary=tokens.vocabulary,
     )
+
+
+def place_tokens(
+    model: Model, weights: str, out: Data, ids: tuple[int, ...]
+) -> tuple[tuple[int, ...], dict[str, tuple[int, ...]]]:
+    """(ids that the decoder reads, further inputs). If there is an encoder, it reads the text, and the decoder the token
+    that starts an output.
+    """
+    if all(name_input(data.op) != "source_tokens" for data, *_ in list_steps(out) if isinstance(data.operation, Input)):
+        return ids, {}
+    document = model.reading.document or read_config_beside(weights) or {}
+    start = document.get("decoder_start_token_id")
+    if type(start) is not int:
+        found = "has an encoder, and no decoder_start_token_id is known"
+        raise ParamcountError(found, where=make_printable(model.id), expected="one in config.json")
+    return (start,), {"source_tokens": ids}
 
 
 def find_tokenizer(weights: str) -> Path:
