@@ -9,10 +9,22 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, make_choice_error
-from paramcount.flow import Data, activate
-from paramcount.parts.attentions import unrotated
-from paramcount.parts.decoders import decoder, parallel, typed_layers, usual_layer
-from paramcount.parts.feed_forward import mixture, shared_experts
+from paramcount.flow import (
+    Data,
+    Size,
+    norm,
+    rope,
+    route,
+    scale_by,
+)
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import head, typed_layers
+from paramcount.parts.feed_forward import (
+    gated_mlp,
+    mixture,
+    shared_experts,
+)
 from paramcount.sizes import (
     ABSENT,
     SLIDING,
@@ -21,7 +33,6 @@ from paramcount.sizes import (
     Indices,
     Natural,
     Positive,
-    Sizes,
     Word,
     Words,
     derived,
@@ -32,6 +43,7 @@ from paramcount.sizes import (
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 COMBINED = ("average", "sum")
 
@@ -60,8 +72,8 @@ def words_are_known(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise make_choice_error(word, known, where="expert_selection_fn")
 
 
-class Cohere2Moe(Sizes):
-    """Source: modeling_cohere2_moe.py of the reference. `rotated_prefix`: dense layers are rotated whether they have a
+class Cohere2Moe(Decoder):
+    """Source: Cohere2MoeDecoderLayer and Cohere2MoeTopKRouter of the reference, modeling_cohere2_moe.py. `rotated_prefix`: dense layers are rotated whether they have a
     window or not.
     """
 
@@ -88,8 +100,45 @@ class Cohere2Moe(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+    rope: ClassVar = rotary(positions=8192)
+    norm_kind: ClassVar = setting(default=lambda config, c: "layer" if config.get("rms_norm_eps") is None else "rms")
+    norm_eps: ClassVar = setting("rms_norm_eps", "layer_norm_eps", default=1e-5)
+    scoring: ClassVar = setting("expert_selection_fn", default="softmax")
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    logit_scale: ClassVar = setting("logit_scale", default=0.0625)
+
+    def kinds(c) -> list[tuple[Any, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, mlp = kind
+        h = c.norm(x, "input_layernorm")
+        window = c.window if word == "sliding_attention" else None
+        rotate = rotates(c, kind) and c.rotate
+        y = x + attention(c, h, "self_attn.", bias=c.attention_bias, rotate=rotate, window=window)
+        return y + (c.moe(h) if mlp == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation))
+
+    def moe(c, x: Data) -> Data:
+        y = mixture(c, x, "mlp.", choose=c.choose)
+        if not c.shared:
+            return y
+        y = y + shared_experts(c, x, "mlp.")
+        return scale_by(y, 0.5, "half") if c.combined == "average" else y
+
+    def choose(c, logits: Data) -> Data:
+        if c.scoring == "sigmoid":
+            return route(logits, c.n_active_experts, "sigmoid", normalise=c.norm_topk_prob)
+        scoring = "softmax over chosen" if c.scoring == "softmax" else c.scoring
+        return route(logits, c.n_active_experts, scoring)
+
+    def rotate(c, x: Data) -> Data:
+        return rope(x, c.rope, "interleaved")
+
+    def norm(c, x: Data, name: str) -> Data:
+        return norm(x, name, kind=c.norm_kind, eps=c.norm_eps)
+
+    def head(c, x: Data) -> Data:
+        return scale_by(head(c, x, "model.embed_tokens.weight"), c.logit_scale)
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", SLIDING)
@@ -103,24 +152,3 @@ class Cohere2Moe(Sizes):
 def rotates(c: Any, kind: Any) -> bool:
     word, mlp = kind
     return word == "sliding_attention" or bool(mlp == "dense" and c.rotated_prefix)
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, mlp = kind
-    return usual_layer(
-        c,
-        x,
-        (lambda h: moe(c, h)) if mlp == "moe" else None,
-        arrange=parallel,
-        bias=c.attention_bias,
-        prepare=None if rotates(c, kind) else unrotated,
-        window=c.window if word == "sliding_attention" else None,
-    )
-
-
-def moe(c: Any, x: Data) -> Data:
-    y = mixture(c, x, "mlp.")
-    if not c.shared:
-        return y
-    y = y + shared_experts(c, x, "mlp.")
-    return activate(y, "half") if c.combined == "average" else y

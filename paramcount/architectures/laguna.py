@@ -9,10 +9,22 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, linear, norm
+from paramcount.flow import (
+    Data,
+    Unknown,
+    activate,
+    linear,
+    route,
+    scale,
+    soft_cap,
+)
 from paramcount.parts.attentions import Heads, attention, partial_rope
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.parts.feed_forward import correction, gated_mlp, mixture
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import (
+    gated_mlp,
+    mixture,
+    routing_bias,
+)
 from paramcount.sizes import (
     ABSENT,
     SLIDING,
@@ -21,7 +33,6 @@ from paramcount.sizes import (
     Indices,
     Natural,
     Positive,
-    Sizes,
     Words,
     derived,
     hf,
@@ -31,6 +42,7 @@ from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import dense_by_type
 from paramcount.sizes.rotary import rotary_width_of
 from paramcount.sizes.rules import check_at_most, check_sliding_or_full
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def heads_by_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -64,8 +76,8 @@ def weighs_outputs(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError("= true", where="moe_apply_router_weight_on_input", expected="false")
 
 
-class Laguna(Sizes):
-    """Source: modeling_laguna.py of the reference."""
+class Laguna(Decoder):
+    """Source: LagunaAttention and LagunaTopKRouter of the reference, modeling_laguna.py."""
 
     reference: ClassVar[str] = "LagunaForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (weighs_outputs, padding_in_table(None))
@@ -91,10 +103,44 @@ class Laguna(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
+    rope: ClassVar = rotary(500_000, positions=131072, block=SLIDING[1])
+    rope_sliding: ClassVar = rotary(10_000, positions=131072, block=SLIDING[0])
+    routed_scale: ClassVar = setting("moe_routed_scaling_factor", default=1.0)
+    router_cap: ClassVar = setting(default=lambda config, c: config.get("moe_router_logit_softcapping") or None)
+
+    def kinds(c) -> list[tuple[Any, int]]:
         dense, heads = set(c.dense_layers), c.heads_by_layer or [None] * c.n_layers
-        kinds = [((word, "dense" if i in dense else "moe", heads[i]), 1) for i, word in enumerate(c.layer_types)]
-        return decoder(c, tokens, layer, kinds)
+        return [((word, "dense" if i in dense else "moe", heads[i]), 1) for i, word in enumerate(c.layer_types)]
+
+    def layer(c, x: Data, kind: tuple[str, str, Any]) -> Data:
+        word, mlp, n_heads = kind
+        heads = Heads(c.n_heads if n_heads is None else n_heads, c.n_kv_heads, c.d_head)
+        x = x + c.attention(heads, c.norm(x, "input_layernorm"), sliding=word == SLIDING[0])
+        h = c.norm(x, "post_attention_layernorm")
+        if mlp == "dense":
+            return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        shared = gated_mlp(h, "mlp.shared_expert.", "shared_experts", c.d_shared_expert, activation=c.activation)
+        return x + (mixture(c, h, "mlp.", choose=c.choose) + shared)
+
+    def attention(c, heads: Heads, x: Data, *, sliding: bool) -> Data:
+        d_rope, settings = (c.d_rope_sliding, c.rope_sliding) if sliding else (c.d_rope, c.rope)
+
+        def prepare(q: Data, k: Data) -> tuple[Data, Data]:
+            q, k = c.norm(q, "self_attn.q_norm"), c.norm(k, "self_attn.k_norm")
+            return partial_rope(q, d_rope, settings), partial_rope(k, d_rope, settings)
+
+        def gate(x: Data, a: Data) -> Data:
+            width = (heads.n_heads, 1) if c.gate_per_head else (heads.n_heads, heads.d_head)
+            g = activate(linear(x, "self_attn.g_proj", "qkv.gate", width), "softplus")
+            return scale(a, g) if c.gate_per_head else a * g
+
+        window = c.window if sliding else None
+        return attention(heads, x, "self_attn.", bias=c.attention_bias, prepare=prepare, gate=gate, window=window)
+
+    def choose(c, logits: Data) -> Data:
+        bias = routing_bias(c, "mlp.experts.e_score_correction_bias", role="parameter")
+        logits = soft_cap(logits, None if isinstance(c.router_cap, Unknown) else c.router_cap)
+        return route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True, factor=c.routed_scale)
 
     def check(c) -> None:
         check_sliding_or_full(c)
@@ -117,34 +163,3 @@ class Laguna(Sizes):
 
     def unused_fields(c) -> tuple[str, ...]:
         return ("n_kv_heads",) if c.heads_by_layer else ()  # n_heads is of no layer then
-
-
-def layer(c: Any, kind: tuple[str, str, Any], x: Data) -> Data:
-    word, feed_forward, n_heads = kind
-    heads = Heads(c.n_heads if n_heads is None else n_heads, c.n_kv_heads, c.d_head)
-    moe_or_none = (lambda h: moe(c, h)) if feed_forward == "moe" else None
-    return usual_layer(
-        c, x, moe_or_none, attend=lambda c, h, prefix: look(c, heads, h, prefix, slides=word == SLIDING[0])
-    )
-
-
-def look(c: Any, heads: Heads, x: Data, prefix: str, *, slides: bool) -> Data:
-    d_rope = c.d_rope_sliding if slides else c.d_rope
-
-    def prepare(q: Data, k: Data) -> tuple[Data, Data]:
-        return partial_rope(norm(q, prefix + "q_norm"), d_rope), partial_rope(norm(k, prefix + "k_norm"), d_rope)
-
-    def gate(x: Data, a: Data) -> Data:
-        width = heads.n_heads if c.gate_per_head else (heads.n_heads, heads.d_head)
-        open_ = activate(linear(x, prefix + "g_proj", "qkv.gate", width), "softplus")
-        return Data("scale", (a, open_), a.shape) if c.gate_per_head else a * open_
-
-    return attention(
-        heads, x, prefix, bias=c.attention_bias, prepare=prepare, gate=gate, window=c.window if slides else None
-    )
-
-
-def moe(c: Any, x: Data) -> Data:
-    return mixture(
-        c, x, "mlp.", choose=correction(c, "mlp.experts.e_score_correction_bias", role="parameter")
-    ) + gated_mlp(x, "mlp.shared_expert.", "shared_experts", c.d_shared_expert)

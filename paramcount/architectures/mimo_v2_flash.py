@@ -9,10 +9,19 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data
+from paramcount.flow import (
+    Data,
+    Size,
+)
 from paramcount.parts.attentions import Heads, attention, partial_rope
-from paramcount.parts.decoders import decoder, typed_layers, usual_layer
-from paramcount.parts.feed_forward import correction, mixture
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import (
+    choose_in_groups,
+    gated_mlp,
+    mixture,
+    routing_bias,
+)
 from paramcount.sizes import (
     ABSENT,
     SLIDING,
@@ -21,7 +30,6 @@ from paramcount.sizes import (
     Indices,
     Natural,
     Positive,
-    Sizes,
     Words,
     derived,
     hf,
@@ -31,6 +39,7 @@ from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_ta
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
 from paramcount.sizes.rotary import rotary_width_of
 from paramcount.sizes.rules import check_at_most, check_sliding_or_full
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def looks_back(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -40,8 +49,13 @@ def looks_back(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return check_no_types(js, "sliding_window", 129)
 
 
-class MiMoV2Flash(Sizes):
-    """Source: arXiv:2601.02780, section 2."""
+def value_scale(config: Mapping[str, Any], c: Any) -> float:
+    """Null stands for 1."""
+    return 1.0 if "attention_value_scale" in config else 0.707
+
+
+class MiMoV2Flash(Decoder):
+    """Source: arXiv:2601.02780, section 2; MiMoV2FlashAttention and MiMoV2FlashTopkRouter of the reference."""
 
     reference: ClassVar[str] = "MiMoV2FlashForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (
@@ -71,8 +85,37 @@ class MiMoV2Flash(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(5_000_000, positions=131072, block=SLIDING[1])
+    rope_sliding: ClassVar = rotary(10_000, positions=131072, block=SLIDING[0])
+    value_scale: ClassVar = setting("attention_value_scale", default=value_scale)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
+    n_groups: ClassVar = setting("n_group", default=1)
+    n_active_groups: ClassVar = setting("topk_group", default=1)
+
+    def kinds(c) -> list[tuple[Any, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, mlp = kind
+        x = x + c.attention(c.norm(x, "input_layernorm"), sliding=word == SLIDING[0])
+        h = c.norm(x, "post_attention_layernorm")
+        if mlp == "moe":
+            return x + mixture(c, h, "mlp.", choose=c.choose)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def attention(c, x: Data, *, sliding: bool) -> Data:
+        heads = Heads(c.n_heads, 2 * c.n_kv_heads if sliding else c.n_kv_heads, c.d_head)
+        d_rope, settings = (c.d_rope_sliding, c.rope_sliding) if sliding else (c.d_rope, c.rope)
+        return attention(
+            heads, x, "self_attn.", bias=c.attention_bias, o_bias=False, d_v=c.d_v, value_scale=c.value_scale,
+            rotate=lambda y: partial_rope(y, d_rope, settings), window=c.window if sliding else None,
+            sinks="attention_sink_bias" if sliding else False,
+        )  # fmt: skip
+
+    def choose(c, logits: Data) -> Data:
+        return choose_in_groups(c, logits, routing_bias(c, "mlp.gate.e_score_correction_bias"))
 
     def check(c) -> None:
         check_sliding_or_full(c)
@@ -83,30 +126,3 @@ class MiMoV2Flash(Sizes):
             )
         check_at_most(c, "d_rope", "d_head")
         check_at_most(c, "d_rope_sliding", "d_head")
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, feed_forward = kind
-    return usual_layer(
-        c, x, (lambda h: moe(c, h)) if feed_forward == "moe" else None, attend=look, slides=word == SLIDING[0]
-    )
-
-
-def look(c: Any, x: Data, prefix: str, *, slides: bool) -> Data:
-    heads = Heads(c.n_heads, 2 * c.n_kv_heads if slides else c.n_kv_heads, c.d_head)
-    d_rope = c.d_rope_sliding if slides else c.d_rope
-    return attention(
-        heads,
-        x,
-        prefix,
-        bias=c.attention_bias,
-        o_bias=False,
-        prepare=lambda q, k: (partial_rope(q, d_rope), partial_rope(k, d_rope)),
-        d_v=c.d_v,
-        window=c.window if slides else None,
-        sinks="attention_sink_bias" if slides else False,
-    )
-
-
-def moe(c: Any, x: Data) -> Data:
-    return mixture(c, x, "mlp.", choose=correction(c, "mlp.gate.e_score_correction_bias"))

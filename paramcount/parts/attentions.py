@@ -20,6 +20,7 @@ from paramcount.flow import (
     norm,
     rms_norm,
     rope,
+    scale_by,
     split,
 )  # fmt: skip
 from paramcount.parts.settings import get_setting, normalise
@@ -49,6 +50,7 @@ def attention(
     prepare: Callable[[Data, Data], tuple[Data, Data]] | None = None,
     gate: Callable[[Data, Data], Data] | None = None,
     d_v: Size | None = None,
+    value_scale: float | Unknown = 1.0,
     o_name: str = "o_proj",
     cached: bool = True,
     rotate: Callable[[Data], Data] | bool = True,
@@ -72,6 +74,7 @@ def attention(
     q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)
     k = linear(source, prefix + "k_proj", "qkv.k", (n_kv_heads, c.d_head), bias=bias)
     v = linear(source, prefix + "v_proj", "qkv.v", (n_kv_heads, c.d_head if d_v is None else d_v), bias=bias)
+    v = scale_by(v, value_scale)
     if prepare:
         q, k = prepare(q, k)
     else:

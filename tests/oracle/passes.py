@@ -377,6 +377,53 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "shared_expert_intermediate_size": 18, "layer_types": ["sliding_attention", "full_attention"],
         "attention_bias": True, "mlp_only_layers": [], "rope_theta": 300.0, "rms_norm_eps": 1e-3,
     },
+    "mimo_v2_flash": {
+        **SLIDING, "num_attention_heads": 8, "head_dim": 12, "v_head_dim": 6, "num_hidden_layers": 3,
+        "moe_intermediate_size": 14, "n_routed_experts": 8, "num_experts_per_tok": 3,
+        "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+    },
+    "mimo_v2_flash, grouped": {
+        **SLIDING, "num_attention_heads": 8, "head_dim": 12, "v_head_dim": 6, "moe_intermediate_size": 14,
+        "n_routed_experts": 8, "num_experts_per_tok": 3, "n_group": 4, "topk_group": 2, "norm_topk_prob": False,
+        "routed_scaling_factor": 0.7, "attention_value_scale": 1.3, "attention_bias": True,
+        "layer_types": ["sliding_attention", "full_attention"], "mlp_layer_types": ["sparse", "dense"],
+        "rope_parameters": {
+            "full_attention": {"rope_type": "default", "rope_theta": 300.0, "partial_rotary_factor": 0.5},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 900.0, "partial_rotary_factor": 1.0},
+        },
+    },
+    "cohere2_moe": {
+        **SLIDING, "num_hidden_layers": 4, "num_experts": 8, "num_experts_per_tok": 3, "num_shared_experts": 2,
+    },
+    "cohere2_moe, sigmoid": {
+        **SLIDING, "num_hidden_layers": 3, "num_experts": 8, "num_experts_per_tok": 3, "num_shared_experts": 1,
+        "expert_selection_fn": "sigmoid", "shared_expert_combination_strategy": "sum", "logit_scale": 0.3,
+        "first_k_dense_replace": 1, "sliding_window_pattern": 2, "attention_bias": True, "rms_norm_eps": 1e-3,
+        "prefix_dense_intermediate_size": 22, "rope_theta": 300.0,
+    },
+    "cohere2_moe, unshared": {
+        **SLIDING, "num_experts": 8, "num_experts_per_tok": 2, "expert_selection_fn": "sigmoid",
+        "norm_topk_prob": False, "layer_norm_eps": 1e-3,
+    },
+    "laguna": {
+        **SLIDING, "num_hidden_layers": 3, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3,
+        "shared_expert_intermediate_size": 18, "head_dim": 12,
+        "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+    },
+    "laguna, capped": {
+        **SLIDING, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3, "attention_bias": True,
+        "shared_expert_intermediate_size": 18, "head_dim": 12, "num_attention_heads_per_layer": [4, 2],
+        "layer_types": ["sliding_attention", "full_attention"], "mlp_layer_types": ["sparse", "sparse"],
+        "moe_routed_scaling_factor": 1.7, "moe_router_logit_softcapping": 0.3, "gating": "per-element",
+        "rms_norm_eps": 1e-3,
+        "rope_parameters": {
+            "full_attention": {
+                "rope_type": "yarn", "rope_theta": 300.0, "partial_rotary_factor": 1.0, "factor": 4.0,
+                "original_max_position_embeddings": 16,
+            },
+            "sliding_attention": {"rope_type": "default", "rope_theta": 900.0, "partial_rotary_factor": 0.5},
+        },
+    },
     "granitemoe_swa": {
         **NO_WIDTH, "num_hidden_layers": 4, "num_local_experts": 8, "num_experts_per_tok": 3,
         "shared_intermediate_size": 18, "sliding_window": 5, "layer_rope_theta": [0, 500.0, 10000.0, 10000.0],
