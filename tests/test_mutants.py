@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from paramcount import flow, zoo
-from paramcount.architectures import architecture, phi3, qwen3_next, t5
+from paramcount.architectures import architecture, gemma2, phi3, qwen3_next, t5
 from paramcount.counting.count import count_sizes
 from paramcount.flow import Data, Weight
 from paramcount.parts import attentions, decoders, feed_forward, state_space
@@ -148,7 +148,7 @@ def head_width_guessed_from_the_models(patch: Patch) -> None:
 
 def attention_without_qk_norm(patch: Patch) -> None:
     def forget_norms(original: Operation) -> Operation:
-        return lambda x, name, **k: x if name.endswith(("q_norm", "k_norm")) else original(x, name, **k)
+        return lambda x, name, *a, **k: x if name.endswith(("q_norm", "k_norm")) else original(x, name, *a, **k)
 
     for original in (flow.norm, attentions.wide_norm):
         replace_everywhere(patch, original, forget_norms(original))
@@ -300,11 +300,8 @@ def cross_attention_left_out(patch: Patch) -> None:
 
 
 def norms_behind_left_out(patch: Patch) -> None:
-    replace_everywhere(
-        patch,
-        decoders.sandwich,
-        lambda x, a, f, *, bias=False: decoders.pre_norm(x, a, f, decoders.SANDWICH[::2], bias=bias),
-    )
+    original, behind = gemma2.Gemma2Layers.norm, ("post_attention_layernorm", "post_feedforward_layernorm")
+    patch.setattr(gemma2.Gemma2Layers, "norm", lambda c, x, name: x if name in behind else original(c, x, name))
 
 
 def queries_without_latent(patch: Patch) -> None:

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
 def heads_share_d_model(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -24,13 +25,15 @@ def heads_share_d_model(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         )
 
 
-class Exaone(Sizes):
+class Exaone(Decoder):
     """Source: arXiv:2408.03541.
 
     configuration_exaone.py and modeling_exaone.py of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct.
     """
 
     reference: ClassVar[str] = "ExaoneForCausalLM of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct"
+    prefix: ClassVar[str] = "transformer."
+    names: ClassVar[tuple[str, str, str]] = ("wte", "h", "ln_f")
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (heads_share_d_model,)
 
@@ -43,17 +46,13 @@ class Exaone(Sizes):
     d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"))
+    activation: ClassVar = setting("activation_function", default="silu")
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "ln_1"), "attn.attention.", o_name="out_proj")
+        h, names = c.norm(x, "ln_2"), ("c_fc_0", "c_fc_1", "c_proj")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, names=names)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(
-        x,
-        lambda h: attention(c, h, "attn.attention.", o_name="out_proj"),
-        lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff, names=("c_fc_0", "c_fc_1", "c_proj")),
-        ("ln_1", "ln_2"),
-    )

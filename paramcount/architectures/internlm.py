@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.flow import Data, Rope
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
-class InternLM(Sizes):
+def dynamic_rope(config: Mapping[str, Any], c: Any) -> Rope:
+    """Source: configuration_internlm.py and InternLMDynamicNTKScalingRotaryEmbedding of internlm/internlm-7b."""
+    parameters = config.get("rotary") or {}
+    kind, base = parameters.get("type", "dynamic"), parameters.get("base", 10_000)
+    if kind == "origin":
+        return Rope(base)
+    return Rope(base, kind, parameters.get("scaling_factor", 1.0), 1.0, config.get("max_position_embeddings", 2048))
+
+
+class InternLM(Decoder):
     """Source: modeling_internlm.py of internlm/internlm-7b."""
 
     reference: ClassVar[str] = "InternLMForCausalLM of internlm/internlm-7b"
@@ -25,12 +38,12 @@ class InternLM(Sizes):
     attention_bias: Flag = hf("bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    rope: ClassVar = setting(default=dynamic_rope)
+
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, bias=c.attention_bias)

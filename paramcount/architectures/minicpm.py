@@ -6,14 +6,17 @@ A tied LM head by default.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import sqrt
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, experts, linear
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, experts, linear, route, scale_by
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
 def n_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
@@ -26,9 +29,16 @@ def n_active(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError("is missing", where="num_experts_per_tok", expected="a positive integer")
 
 
-class MiniCPM(Sizes):
-    """Source: modeling_minicpm.py of openbmb/MiniCPM-2B-sft-bf16 and openbmb/MiniCPM-MoE-8x2B. The factors on the token
-    rows, the residuals and the logits are numbers of the config, not weights."""
+def residual_scale(config: Mapping[str, Any], c: Any) -> float:
+    return float(config.get("scale_depth", 1) / sqrt(c.n_layers))
+
+
+def output_scale(config: Mapping[str, Any], c: Any) -> float:
+    return float(config.get("dim_model_base", 1) / c.d_model)
+
+
+class MiniCPM(Decoder):
+    """Source: modeling_minicpm.py of openbmb/MiniCPM-2B-sft-bf16 and openbmb/MiniCPM-MoE-8x2B."""
 
     reference: ClassVar[str] = "MiniCPMForCausalLM of openbmb/MiniCPM-2B-sft-bf16"
     rotated: ClassVar[str | None] = "d_head"
@@ -45,31 +55,40 @@ class MiniCPM(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    embedding_scale: ClassVar = setting("scale_emb", default=1)
+    residual_scale: ClassVar = setting(default=residual_scale)
+    output_scale: ClassVar = setting(default=output_scale)
+
+    def embed(c, tokens: Data) -> Data:
+        return scale_by(super().embed(tokens), c.embedding_scale, "times scale_emb")
+
+    def layer(c, x: Data) -> Data:
+        h = attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
+        x = x + scale_by(h, c.residual_scale, "times scale_depth / √n_layers")
+        h = c.feed_forward(c.norm(x, "post_attention_layernorm"))
+        return x + scale_by(h, c.residual_scale, "times scale_depth / √n_layers")
+
+    def feed_forward(c, x: Data) -> Data:
+        """A gated MLP, or experts of the same size."""
+        if c.n_routed_experts is None:
+            return gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        names, activation = ("w1", "w3", "w2"), c.activation
+        logits = linear(x, "mlp.gate", "router", c.n_routed_experts)
+        scores = route(logits, c.n_active_experts, "softmax", normalise=True)
+        prefix, counts = "mlp.experts.{expert}.", (c.n_routed_experts, c.n_active_experts)
+        return experts(
+            x,
+            scores,
+            prefix,
+            *counts,
+            lambda x: gated_mlp(x, "", "experts", c.d_ff, names=names, activation=activation),
+        )
+
+    def head(c, x: Data) -> Data:
+        return super().head(scale_by(x, c.output_scale, "times dim_model_base / d_model"))
 
     def unused_fields(c) -> tuple[str, ...]:
         return ("n_active_experts",) if c.n_routed_experts is None else ()
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c, x, (lambda h: mixture(c, h)) if c.n_routed_experts is not None else None, bias=c.attention_bias
-    )
-
-
-def mixture(c: Any, x: Data) -> Data:
-    """Experts of the size of the MLP in whose place they stand."""
-    scores = linear(x, "mlp.gate", "router", c.n_routed_experts)
-    names = ("w1", "w3", "w2")
-    return experts(
-        x,
-        scores,
-        "mlp.experts.{expert}.",
-        c.n_routed_experts,
-        c.n_active_experts,
-        lambda x: gated_mlp(x, "", "experts", c.d_ff, names=names),
-    )

@@ -6,10 +6,24 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.mistral import Mistral
-from paramcount.flow import Data, activate, rope
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, rope, scale_by_position
+from paramcount.parts.attentions import attention
+from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Condition, Positive, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import rotary, setting
+
+SCALED = {  # the reference's default of rope_parameters
+    "rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 16384, "beta_fast": 32.0, "beta_slow": 1.0,
+    "mscale_all_dim": 1.0, "mscale": 1.0, "llama_4_scaling_beta": 0.1,
+}  # fmt: skip
+
+
+def read_rope_parameter(name: str) -> Any:
+    def read(config: Mapping[str, Any], c: Any) -> Any:
+        return (config.get("rope_scaling") or config.get("rope_parameters") or SCALED)[name]
+
+    return setting(default=read)
 
 
 class Ministral3(Mistral):
@@ -21,11 +35,16 @@ class Ministral3(Mistral):
 
     d_head: Positive = hf(absent=128)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(1_000_000, positions=262144, absent=SCALED)
+    beta: ClassVar = read_rope_parameter("llama_4_scaling_beta")
+    original_length: ClassVar = read_rope_parameter("original_max_position_embeddings")
 
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=c.window, prepare=c.prepare)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c, x, window=c.window, prepare=lambda q, k: (activate(rope(q), "times a number for each position"), rope(k))
-    )
+    def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
+        """Queries grow with the logarithm of the position, in steps."""
+        return scale_by_position(rope(q, c.rope), "steps", c.original_length, c.beta), rope(k, c.rope)

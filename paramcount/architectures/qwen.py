@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, attend, linear, rope
+from paramcount.flow import Data, Rope, attend, linear, rope, scale_by_position
 from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Flag, Positive, Sizes, derived, hf
+from paramcount.sizes import Flag, Positive, derived, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
-class Qwen(Sizes):
-    """Source: modeling_qwen.py of Qwen/Qwen-7B. `d_ff` is the width of one matrix: half of config.json's
+def ntk_rope(config: Mapping[str, Any], c: Any) -> Rope:
+    """Beyond the length of training the base grows step by step."""
+    base, kind = (
+        config.get("rotary_emb_base", 10_000),
+        "ntk steps" if config.get("use_dynamic_ntk", True) else "default",
+    )
+    return Rope(base, kind, original_positions=config.get("seq_length", 2048))
+
+
+def logn_length(config: Mapping[str, Any], c: Any) -> int | None:
+    """The length beyond which queries grow with the logarithm of their position."""
+    return config.get("seq_length", 2048) if config.get("use_logn_attn", True) else None
+
+
+class Qwen(Decoder):
+    """Source: modeling_qwen.py of Qwen/Qwen-7B (arXiv:2309.16609 §2.3, 2.4). `d_ff` is the width of one matrix: half of config.json's
     `intermediate_size`.
     """
 
     reference: ClassVar[str] = "QWenLMHeadModel of Qwen/Qwen-7B"
+    prefix: ClassVar[str] = "transformer."
+    names: ClassVar[tuple[str, str, str]] = ("wte", "h", "ln_f")
     rotated: ClassVar[str | None] = "d_head"
 
     vocab_size: Positive = hf(absent=151936)
@@ -28,22 +46,20 @@ class Qwen(Sizes):
     d_ff: Positive = derived(lambda js, c: js.get("intermediate_size", 22016) // 2)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"))
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-6)
+    activation: ClassVar = setting(default="silu")
+    rope: ClassVar = setting(default=ntk_rope)
+    logn_length: ClassVar = setting(default=logn_length)
+
+    def layer(c, x: Data) -> Data:
+        x = x + c.attend(c.norm(x, "ln_1"))
+        h, names = c.norm(x, "ln_2"), ("w2", "w1", "c_proj")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, names=names)
+
+    def attend(c, x: Data) -> Data:
+        q, k, v = fused_qkv(c, x, "attn.c_attn")
+        q = scale_by_position(rope(q, c.rope), "logarithm", c.logn_length)
+        return linear(attend(q, rope(k, c.rope), v), "attn.c_proj", "output_projection", c.d_model)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(
-        x,
-        lambda h: attention(c, h),
-        lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff, names=("w2", "w1", "c_proj")),
-        ("ln_1", "ln_2"),
-    )
-
-
-def attention(c: Any, x: Data) -> Data:
-    q, k, v = fused_qkv(c, x, "attn.c_attn")
-    return linear(attend(rope(q), rope(k), v), "attn.c_proj", "output_projection", c.d_model)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_heads_fill
 
 
-class Skywork(Sizes):
+class Skywork(Decoder):
     """Source: arXiv:2310.19341; modeling_skywork.py of Skywork/Skywork-13B-base."""
 
     reference: ClassVar[str] = "SkyworkForCausalLM of Skywork/Skywork-13B-base"
@@ -25,8 +27,10 @@ class Skywork(Sizes):
     d_ff: Positive = hf(absent=11008)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, lambda c, kind, x: usual_layer(c, x))
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.")
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
     def check(c) -> None:
         check_heads_fill(c)

@@ -5,17 +5,19 @@ The 12B norms every head by itself and runs attention and MLP side by side.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Body, Data, Repeat, norm
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoders import decoder, parallel, pre_norm, usual_layer
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, rotary_part
+from paramcount.flow import Data, for_each_head, layer_norm
+from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Condition, Flag, Natural, Positive, d_model_per_head, derived, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most, check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class StableLm(Sizes):
+class StableLm(Decoder):
     """Source: arXiv:2402.17834; for the 12B modeling_stablelm.py of the reference."""
 
     reference: ClassVar[str] = "StableLmForCausalLM"
@@ -35,30 +37,28 @@ class StableLm(Sizes):
     parallel_residual: Flag = hf("use_parallel_residual", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, norm_bias=True)
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=4096)
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        a = attention(c, h, "self_attn.", bias=c.qkv_bias, o_bias=False, prepare=c.prepare)
+        h = h if c.parallel_residual else c.norm(x + a, "post_attention_layernorm")
+        return x + a + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
+        """A layer norm of its own for each head if there is any, then the rotation."""
+        if c.qk_norm:
+            q = for_each_head(q, "self_attn.q_layernorm.norms.{head}.", c.normalise_head)
+            k = for_each_head(k, "self_attn.k_layernorm.norms.{head}.", c.normalise_head)
+        return partial_rope(q, c.d_rope, c.rope), partial_rope(k, c.d_rope, c.rope)
+
+    def normalise_head(c, x: Data) -> Data:
+        return layer_norm(x, "", c.norm_eps, bias=False)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
 
     def check(c) -> None:
         check_heads_fill(c)
         check_at_most(c, "d_rope", "d_head")
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    arrange = parallel if c.parallel_residual else pre_norm
-    return usual_layer(
-        c, x, arrange=arrange, norm_bias=True, bias=c.qkv_bias, o_bias=False, prepare=lambda q, k: prepare(c, q, k)
-    )
-
-
-def prepare(c: Any, q: Data, k: Data) -> tuple[Data, Data]:
-    if c.qk_norm:
-        q, k = norm_by_head(q, "self_attn.q_layernorm"), norm_by_head(k, "self_attn.k_layernorm")
-    return partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)
-
-
-def norm_by_head(x: Data, name: str) -> Data:
-    """A norm of its own for each head, stored one by one."""
-    n = x.shape[1]
-    inner = Data("input", (), (x.shape[0], x.shape[2]))
-    body = Body(Repeat("head", n, n, runs=((0, n),)), (inner,), norm(inner, ""))
-    return Data("heads", (x,), x.shape, prefix=name + ".norms.{head}", bodies=(body,))

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, part_of
+from paramcount.flow import Data, layer_norm
+from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Condition, Flag, Natural, Positive, d_model_per_head, derived, hf, part_of
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most, check_even, check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def rotary_part(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return part_of(c["d_head"], js.get("rope_pct", 0.25))
 
 
-class StableLMEpoch(Sizes):
+class StableLMEpoch(Decoder):
     """Source: configuration_stablelm_epoch.py and modeling_stablelm_epoch.py of stabilityai/stable-code-3b, and of
     stabilityai/stablelm-2-1_6b for use_qkv_bias."""
 
@@ -36,18 +38,21 @@ class StableLMEpoch(Sizes):
     qkv_bias: Flag = hf("use_qkv_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, norm_bias=True)
+    norm_eps: ClassVar = setting("norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=4096)
+
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.qkv_bias, o_bias=False, rotate=c.rotate)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def rotate(c, x: Data) -> Data:
+        return partial_rope(x, c.d_rope, c.rope)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
 
     def check(c) -> None:
         check_heads_fill(c)
         check_at_most(c, "d_rope", "d_head")
         check_even(c, "d_rope")
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, norm_bias=True, bias=c.qkv_bias, o_bias=False, prepare=lambda q, k: prepare(c, q, k))
-
-
-def prepare(c: Any, q: Data, k: Data) -> tuple[Data, Data]:
-    return partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)

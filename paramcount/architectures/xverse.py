@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import without_experts
 from paramcount.sizes.rules import check_heads_fill
 
 
-class Xverse(Sizes):
+class Xverse(Decoder):
     """Source: modeling_xverse.py of xverse/XVERSE-13B."""
 
     reference: ClassVar[str] = "XverseForCausalLM of xverse/XVERSE-13B"
@@ -26,8 +28,10 @@ class Xverse(Sizes):
     d_ff: Positive = hf(absent=13824)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, lambda c, kind, x: usual_layer(c, x))
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.")
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
     def check(c) -> None:
         check_heads_fill(c)

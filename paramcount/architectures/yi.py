@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Yi(Sizes):
+class Yi(Decoder):
     """Source: arXiv:2403.04652; configuration_yi.py and modeling_yi.py of 01-ai/Yi-34B."""
 
     reference: ClassVar[str] = "YiForCausalLM of 01-ai/Yi-34B"
@@ -29,13 +30,13 @@ class Yi(Sizes):
     d_ff: Positive = hf(absent=11008)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(5_000_000, positions=4096)
+
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "ln1"), "self_attn.")
+        h = c.norm(x, "ln2")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    names = ("ln1", "ln2")
-    return pre_norm(x, lambda h: attention(c, h, "self_attn."), lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff), names)

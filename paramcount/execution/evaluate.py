@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Attention, Body, Data, Experts, Input, Layers, Repeat, Tuple, Weight
+from paramcount.flow import Attention, Body, Data, Experts, ForEachHead, Input, Layers, Repeat, Tuple, Weight
 from paramcount.flow.operation import Array, require
 from paramcount.flow.walk import list_steps, locate_weight
 
@@ -124,6 +124,10 @@ class Evaluation:
             return self.run_layers(data, scope, inputs)
         if isinstance(operation, Experts):
             return self.run_experts(data, operation, scope, inputs)
+        if isinstance(operation, ForEachHead):
+            (body,), (x,) = data.bodies, inputs
+            heads = [self.run_body(body, scope.enter(data, body.repeat, i), [x[:, i]]) for i in range(x.shape[1])]
+            return np.stack(heads, axis=1)
         if data.bodies:
             (body,) = data.bodies
             return self.run_body(body, scope.enter(data, body.repeat, None), inputs)
@@ -251,10 +255,8 @@ def locate(weight: Weight, scope: Scope) -> tuple[str, int | None, bool]:
     for repeat, index in indices:
         if repeat is stacked:
             expert = index - int(repeat.runs[0][0])
-        elif repeat.axis == "layer":
-            name = name.replace("{layer}", str(index), 1)
         else:
-            name = name.replace("{expert}", str(index), 1)
+            name = name.replace(f"{{{repeat.axis}}}", str(index), 1)
     return name, expert, bool(stacked and stacked.merged)
 
 

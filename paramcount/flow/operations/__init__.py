@@ -27,6 +27,7 @@ from paramcount.flow.operations.elementwise import (
     Clip,
     Norm,
     Scale,
+    ScaleByPosition,
     ScaleByRoot,
     ScaleRows,
     SoftCap,
@@ -38,6 +39,7 @@ from paramcount.flow.operations.elementwise import (
     rms_norm,
     scale,
     scale_by,
+    scale_by_position,
     scale_by_root,
     soft_cap,
 )
@@ -85,7 +87,16 @@ from paramcount.flow.operations.shapes import (
     to_every_head,
     to_heads,
 )
-from paramcount.flow.operations.structure import Block, Experts, Layers, block, experts, layers
+from paramcount.flow.operations.structure import (
+    Block,
+    Experts,
+    ForEachHead,
+    Layers,
+    block,
+    experts,
+    for_each_head,
+    layers,
+)
 
 __all__ = [
     "Activation",
@@ -105,6 +116,7 @@ __all__ = [
     "FirstToken",
     "GatedRecurrence",
     "HeadLinear",
+    "ForEachHead",
     "Input",
     "Join",
     "Layers",
@@ -120,6 +132,7 @@ __all__ = [
     "Rotary",
     "Route",
     "Scale",
+    "ScaleByPosition",
     "ScaleByRoot",
     "ScaleRows",
     "Select",
@@ -143,6 +156,7 @@ __all__ = [
     "convolve_frames",
     "experts",
     "first_token",
+    "for_each_head",
     "fused",
     "given",
     "join",
@@ -161,6 +175,7 @@ __all__ = [
     "route",
     "scale",
     "scale_by",
+    "scale_by_position",
     "scale_by_root",
     "select",
     "sinusoids",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log, pi, sqrt
+from math import ceil, log, log2, pi, sqrt
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
@@ -15,7 +15,7 @@ class Rope(NamedTuple):
     """How positions become angles. Source: modeling_rope_utils.py of the reference."""
 
     base: float
-    kind: str = "default"  # default | linear | dynamic | yarn | longrope | llama3 | proportional
+    kind: str = "default"  # default | linear | dynamic | ntk steps | yarn | longrope | llama3 | proportional
     factor: float = 1.0
     attention_factor: float = 1.0  # times cos and sin
     original_positions: int = 0  # context length before scaling
@@ -28,7 +28,7 @@ class Rope(NamedTuple):
 
     def describe(self) -> str:
         names = {
-            "linear": "linear scaling", "dynamic": "dynamic NTK scaling", "yarn": "YaRN scaling",
+            "linear": "linear scaling", "dynamic": "dynamic NTK scaling", "ntk steps": "dynamic NTK scaling in steps", "yarn": "YaRN scaling",
             "longrope": "LongRoPE scaling", "llama3": "Llama 3 scaling", "proportional": "proportional",
         }  # fmt: skip
         text = f"rotary, base {self.base:,.10g}"
@@ -40,8 +40,11 @@ class Rope(NamedTuple):
         if self.kind == "dynamic":
             n_tokens = max(n_tokens, self.original_positions)
             base *= (self.factor * n_tokens / self.original_positions - (self.factor - 1)) ** (d / (d - 2))
+        if self.kind == "ntk steps":
+            steps = ceil(log2(max(n_tokens, self.original_positions) / self.original_positions) + 1)
+            base *= (2**steps - 1) ** (d / (d - 2))
         plain: Array = 1 / base**exponents
-        if self.kind in ("default", "dynamic"):
+        if self.kind in ("default", "dynamic", "ntk steps"):
             return plain
         if self.kind == "linear":
             return plain / self.factor

@@ -84,6 +84,20 @@ def experts(
     )
 
 
+class ForEachHead(Operation):
+    """The same block for each head, each with its own weights: [n, heads, d] to [n, heads, d]."""
+
+    name: ClassVar[str] = "heads"
+
+
+def for_each_head(x: Data, prefix: str, body: Callable[[Data], Data]) -> Data:
+    """`prefix`: of the weights of one head, with {head} for its index."""
+    heads = x.shape[1]
+    inner = Data(INPUT, (), (x.shape[0], x.shape[2]))
+    repeat = Repeat("head", heads, heads, runs=((0, heads),))
+    return Data(ForEachHead(), (x,), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), body(inner)),))
+
+
 class Layers(Operation):
     """A stack of layers of one or several kinds."""
 
