@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Rope, attend, linear, rope, scale_by_position
+from paramcount.flow import Data, Rope, attend, is_known, linear, rope, scale_by_position
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
@@ -58,7 +58,8 @@ class Qwen(Decoder):
 
     def attend(c, x: Data) -> Data:
         q, k, v = fused_qkv(c, x, "attn.c_attn")
-        q = scale_by_position(rope(q, c.rope), "logarithm", c.logn_length)
+        length = c.logn_length if is_known(c.logn_length) else None
+        q = scale_by_position(rope(q, c.rope), "logarithm", length)
         return linear(attend(q, rope(k, c.rope), v), "attn.c_proj", "output_projection", c.d_model)
 
     def check(c) -> None:

@@ -49,8 +49,8 @@ class StableLm(Decoder):
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         """A layer norm of its own for each head if there is any, then the rotation."""
         if c.qk_norm:
-            q = for_each_head(q, "self_attn.q_layernorm.norms.{head}.", c.normalise_head)
-            k = for_each_head(k, "self_attn.k_layernorm.norms.{head}.", c.normalise_head)
+            q = for_each_head(q, "self_attn.q_layernorm.norms.{head}", c.normalise_head)
+            k = for_each_head(k, "self_attn.k_layernorm.norms.{head}", c.normalise_head)
         return partial_rope(q, c.d_rope, c.rope), partial_rope(k, c.d_rope, c.rope)
 
     def normalise_head(c, x: Data) -> Data:

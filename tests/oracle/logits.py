@@ -20,6 +20,7 @@ from paramcount.execution.run import sees_later_tokens
 from paramcount.flow import Input, list_steps
 from paramcount.parts.whisper_encoder import WhisperStacks
 from tests.oracle import passes
+from tests.oracle.renamed import STAND_INS, StandIn, rename_weights
 
 TOLERANCE = 2e-4  # relative to the largest logit
 TOKENS, PROMPT, SOURCE = 11, 5, 13  # more than the windows of the small configs
@@ -118,18 +119,21 @@ def make_inputs(sizes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         }
 
 
-def compare_logits(document: dict[str, Any], cls_name: str) -> Difference:
-    """How far the declared flow is from the reference."""
+def compare_logits(document: dict[str, Any], cls_name: str, stand_in: StandIn | None = None) -> Difference:
+    """How far the declared flow is from the reference. `stand_in`: what computes the same in the reference."""
     import numpy as np
     import torch
 
-    model = build_reference(document, cls_name)
+    model = build_reference(stand_in.reference if stand_in else document, cls_name)
     loaded = load(document)
     sizes = loaded.settled_sizes
     from paramcount.counting.tensors import list_tensors
 
     declared = {re.sub(r"\d+|{\w+}", "#", tensor.name) for tensor in list_tensors(sizes)}
-    weights = strip_prefix(add_unsaved(save_weights(model), model, type(sizes)), declared, model.base_model_prefix)
+    saved = add_unsaved(save_weights(model), model, type(sizes))
+    if stand_in:
+        saved = rename_weights(saved, stand_in)
+    weights = strip_prefix(saved, declared, model.base_model_prefix)
     ids = passes.make_token_ids(TOKENS, 1)
     given, inputs = make_inputs(sizes)
     with torch.no_grad():
@@ -165,9 +169,11 @@ def decode_reference(model: Any, ids: Any) -> Any:
 
 
 def compare(name: str) -> Difference:
-    """The difference for a model type, or another name of `passes.CONFIGS`."""
+    """The difference for a model type, or another name of `passes.CONFIGS` or `renamed.STAND_INS`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        if name in STAND_INS:
+            return compare_logits(STAND_INS[name].document, STAND_INS[name].cls, STAND_INS[name])
         return compare_logits(passes.make_document(name), passes.find_class(name))
 
 

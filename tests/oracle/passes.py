@@ -137,28 +137,53 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "qwen2_moe": {**MOE, "shared_expert_intermediate_size": 18, "decoder_sparse_step": 1, "mlp_only_layers": [0]},
     "qwen3": USUAL,
     "qwen3_moe": {**MOE, "mlp_only_layers": [1]},
-    "qwen2, sliding": {**USUAL, "num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1, "hidden_act": "gelu", "rms_norm_eps": 0.01, "rope_theta": 300.0},
-    "qwen3, sliding": {**USUAL, "use_sliding_window": True, "sliding_window": 5, "layer_types": ["sliding_attention", "full_attention"], "attention_bias": True, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}},
+    "qwen2, sliding": {
+        **USUAL, "num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1,
+        "hidden_act": "gelu", "rms_norm_eps": 0.01, "rope_theta": 300.0,
+    },
+    "qwen3, sliding": {
+        **USUAL, "use_sliding_window": True, "sliding_window": 5,
+        "layer_types": ["sliding_attention", "full_attention"], "attention_bias": True,
+        "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16},
+    },
     "gemma": {**USUAL, "hidden_act": "gelu", "rms_norm_eps": 0.01, "rope_theta": 300.0},
-    "gemma2": {**SLIDING, "num_hidden_layers": 3, "query_pre_attn_scalar": 20, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0, "rms_norm_eps": 0.01},
-    "gemma2, no caps": {**SLIDING, "attn_logit_softcapping": None, "final_logit_softcapping": None, "hidden_activation": "silu"},
+    "gemma2": {
+        **SLIDING, "num_hidden_layers": 3, "query_pre_attn_scalar": 20, "attn_logit_softcapping": 2.0,
+        "final_logit_softcapping": 3.0, "rms_norm_eps": 0.01,
+    },
+    "gemma2, no caps": {
+        **SLIDING, "attn_logit_softcapping": None, "final_logit_softcapping": None, "hidden_activation": "silu",
+    },
     "gemma3_text, legacy": {
         **SLIDING, "sliding_window_pattern": 2, "query_pre_attn_scalar": 20, "rope_theta": 400.0, "rope_local_base_freq": 50.0,
         "rope_scaling": {"rope_type": "linear", "factor": 3.0}, "final_logit_softcapping": 3.0, "attn_logit_softcapping": 2.0,
     },
-    "vaultgemma": {**SLIDING, "query_pre_attn_scalar": 20, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0},
-    "phi": {**NO_WIDTH, "partial_rotary_factor": 0.5, "qk_layernorm": True, "layer_norm_eps": 0.01, "hidden_act": "relu"},
+    "vaultgemma": {
+        **SLIDING, "query_pre_attn_scalar": 20, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0,
+    },
+    "phi": {
+        **NO_WIDTH, "partial_rotary_factor": 0.5, "qk_layernorm": True, "layer_norm_eps": 0.01, "hidden_act": "relu",
+    },
     "phi3": {**NO_WIDTH, "partial_rotary_factor": 0.75, "sliding_window": 5, "pad_token_id": 0, "rms_norm_eps": 0.01},
     "phi3, longrope": {
         **NO_WIDTH, "pad_token_id": 0, "max_position_embeddings": 32, "original_max_position_embeddings": 4,
         "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1, 1.2, 1.3], "long_factor": [1.0, 2.0, 3.0, 4.0]},
     },
     "olmo": {**NO_WIDTH, "clip_qkv": 0.5, "rope_theta": 300.0, "hidden_act": "gelu"},
-    "olmo2": {**NO_WIDTH, "rms_norm_eps": 0.01, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}, "max_position_embeddings": 8},
-    "olmo3": {**NO_WIDTH, "sliding_window": 5, "num_hidden_layers": 4, "rope_theta": 300.0, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}},
+    "olmo2": {
+        **NO_WIDTH, "rms_norm_eps": 0.01, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0},
+        "max_position_embeddings": 8,
+    },
+    "olmo3": {
+        **NO_WIDTH, "sliding_window": 5, "num_hidden_layers": 4, "rope_theta": 300.0,
+        "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16},
+    },
     "cohere": {**NO_WIDTH, "use_qk_norm": True, "logit_scale": 0.3, "layer_norm_eps": 0.01, "rope_theta": 300.0},
     "cohere2": {**NO_WIDTH, "sliding_window": 5, "logit_scale": 0.3, "num_hidden_layers": 4},
-    "granite": {**NO_WIDTH, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "residual_multiplier": 0.4, "logits_scaling": 5.0},
+    "granite": {
+        **NO_WIDTH, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "residual_multiplier": 0.4,
+        "logits_scaling": 5.0,
+    },
     "granite_swa": {
         **NO_WIDTH, "sliding_window": 5, "num_hidden_layers": 5, "embedding_multiplier": 3.0, "attention_multiplier": 0.2,
         "residual_multiplier": 0.4, "logits_scaling": 5.0, "layer_rope_theta": [0.0, 300.0, 20.0, 300.0, 300.0],
@@ -166,33 +191,70 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "granite_swa, one base": {**NO_WIDTH, "sliding_window": 5, "num_hidden_layers": 5, "rope_theta": 70.0},
     "glm": {**USUAL, "partial_rotary_factor": 0.6, "pad_token_id": 0, "rms_norm_eps": 0.01},
     "glm4": {**USUAL, "partial_rotary_factor": 0.6, "pad_token_id": 0, "rope_theta": 300.0},
+    "stablelm": {
+        **NO_WIDTH, "partial_rotary_factor": 0.5, "qk_layernorm": True, "use_parallel_residual": True,
+        "layer_norm_eps": 0.01,
+    },
+    "stablelm, sequential": {
+        **NO_WIDTH, "partial_rotary_factor": 0.5, "use_qkv_bias": True, "rope_theta": 300.0, "hidden_act": "gelu",
+    },
+    "ministral3": {
+        **SLIDING, "pad_token_id": 0, "rms_norm_eps": 0.01, "rope_parameters": {
+            "rope_type": "yarn", "rope_theta": 300.0, "factor": 4.0, "original_max_position_embeddings": 4, "llama_4_scaling_beta": 0.5,
+            "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+        },
+    },
+    "ministral3, defaults": {**USUAL, "pad_token_id": 0},
     "starcoder2": {**NO_WIDTH, "sliding_window": 5, "norm_epsilon": 0.01},
-    "smollm3": {**NO_WIDTH, "num_hidden_layers": 4, "use_sliding_window": True, "sliding_window": 5, "no_rope_layer_interval": 3, "pad_token_id": 0, "rope_theta": 300.0},
+    "smollm3": {
+        **NO_WIDTH, "num_hidden_layers": 4, "use_sliding_window": True, "sliding_window": 5,
+        "no_rope_layer_interval": 3, "pad_token_id": 0, "rope_theta": 300.0,
+    },
     "nemotron": {**USUAL, "partial_rotary_factor": 0.6, "norm_eps": 0.01, "hidden_act": "gelu"},
     "seed_oss": {**USUAL, "attention_out_bias": True, "attention_bias": False, "rope_theta": 300.0},
-    "exaone4": {**NO_WIDTH, "sliding_window": 5, "num_hidden_layers": 3, "sliding_window_pattern": 2, "rms_norm_eps": 0.01},
+    "exaone4": {
+        **NO_WIDTH, "sliding_window": 5, "num_hidden_layers": 3, "sliding_window_pattern": 2, "rms_norm_eps": 0.01,
+    },
     "exaone4, no window": {**NO_WIDTH, "sliding_window": None, "layer_types": ["full_attention"] * 2},
-    "falcon, sequential": {**NO_WIDTH, "num_key_value_heads": 4, "multi_query": False, "parallel_attn": False, "bias": True, "layer_norm_epsilon": 0.01, "activation": "silu"},
+    "falcon, sequential": {
+        **NO_WIDTH, "num_key_value_heads": 4, "multi_query": False, "parallel_attn": False, "bias": True,
+        "layer_norm_epsilon": 0.01, "activation": "silu",
+    },
     "falcon, ALiBi": {**NO_WIDTH, "multi_query": True, "alibi": True},
     "persimmon": {**NO_WIDTH, "partial_rotary_factor": 0.5, "layer_norm_eps": 0.01, "hidden_act": "gelu"},
     "helium": {**NO_WIDTH, "head_dim": 8, "pad_token_id": 0, "rope_theta": 300.0, "rms_norm_eps": 0.01},
     "ernie4_5": {**USUAL, "use_bias": True, "rope_theta": 300.0, "rms_norm_eps": 0.01},
-    "arcee": {**USUAL, "hidden_act": "gelu", "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "attention_factor": 1.3}},
+    "arcee": {
+        **USUAL, "hidden_act": "gelu",
+        "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "attention_factor": 1.3},
+    },
     "jais2": {**USUAL, "layer_norm_eps": 0.01, "rope_theta": 300.0},
     "apertus": {**USUAL, "pad_token_id": 0, "rms_norm_eps": 0.01},
     "apertus, scaled": {
         **USUAL, "pad_token_id": 0, "rope_theta": 300.0, "hidden_act": "silu",
         "rope_scaling": {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0, "original_max_position_embeddings": 16},
     },
-    "hunyuan_v1_dense": {**USUAL, "rope_scaling": {"type": "dynamic", "alpha": 50.0, "factor": 1.0}, "rms_norm_eps": 0.01},
+    "hunyuan_v1_dense": {
+        **USUAL, "rope_scaling": {"type": "dynamic", "alpha": 50.0, "factor": 1.0}, "rms_norm_eps": 0.01,
+    },
     "nanochat": {**NO_WIDTH, "final_logit_softcapping": 2.0, "rms_norm_eps": 0.01, "rope_theta": 300.0},
     "cwm": {**USUAL, "num_hidden_layers": 5, "sliding_window": 5, "rms_norm_eps": 0.01},
     "bitnet": {**NO_WIDTH, "hidden_act": "silu", "rms_norm_eps": 0.01, "rope_theta": 300.0},
-    "hyperclovax": {**USUAL, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "residual_multiplier": 0.4, "logits_scaling": 0.3},
+    "hyperclovax": {
+        **USUAL, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "residual_multiplier": 0.4,
+        "logits_scaling": 0.3,
+    },
     "hyperclovax, defaults": {**USUAL, "use_post_norm": False},
-    "internlm3": {**USUAL, "qkv_bias": True, "bias": True, "pad_token_id": 0, "rope_scaling": {"rope_type": "dynamic", "factor": 6.0}, "max_position_embeddings": 8},
+    "internlm3": {
+        **USUAL, "qkv_bias": True, "bias": True, "pad_token_id": 0,
+        "rope_scaling": {"rope_type": "dynamic", "factor": 6.0}, "max_position_embeddings": 8,
+    },
     "iquestcoder": {**USUAL, "rms_norm_eps": 0.01, "rope_theta": 300.0},
-    "mellum": {**MOE, "num_hidden_layers": 3, "sliding_window": 5, "layer_types": ["full_attention", "sliding_attention", "sliding_attention"], "mlp_layer_types": ["dense", "sparse", "sparse"]},
+    "mellum": {
+        **MOE, "num_hidden_layers": 3, "sliding_window": 5,
+        "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+        "mlp_layer_types": ["dense", "sparse", "sparse"],
+    },
     "mellum, not normalised": {
         **MOE, "norm_topk_prob": False, "sliding_window": 5, "layer_types": ["full_attention", "sliding_attention"],
         "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 300.0}, "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}},

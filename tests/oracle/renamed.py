@@ -1,0 +1,199 @@
+"""Published architectures that are in no release of the reference, and the same computation under names of the reference.
+
+Their authors' code is not run. Each was a decoder of the library with other names of tensors and settings when it appeared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+SIZES = {
+    "vocab_size": 96,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 64,
+}
+GATED = {**SIZES, "intermediate_size": 44}
+GROUPED = {**GATED, "num_key_value_heads": 2}
+SETTINGS = {"rms_norm_eps": 0.01, "rope_theta": 300.0}
+BASE = {"rope_theta": 300.0}
+
+
+class StandIn(NamedTuple):
+    """A config of the architecture, and a config of the reference that computes the same."""
+
+    document: dict[str, Any]
+    reference: dict[str, Any]
+    cls: str
+    names: tuple[tuple[str, str], ...] = ()  # (pattern of a name in the reference, its replacement)
+    fused: str = ""  # name of the matrix that holds q, k and v
+    groups: int = 1  # how often the sequence of q, k and v recurs in it
+
+
+EXAONE_NAMES = (
+    (r"model\.embed_tokens", "transformer.wte"), (r"model\.norm", "transformer.ln_f"), (r"model\.layers", "transformer.h"),
+    (r"input_layernorm", "ln_1"), (r"post_attention_layernorm", "ln_2"), (r"self_attn\.o_proj", "self_attn.out_proj"),
+    (r"self_attn", "attn.attention"), (r"mlp\.gate_proj", "mlp.c_fc_0"), (r"mlp\.up_proj", "mlp.c_fc_1"),
+    (r"mlp\.down_proj", "mlp.c_proj"),
+)  # fmt: skip
+QWEN_NAMES = (
+    *EXAONE_NAMES[:5], (r"self_attn\.o_proj", "attn.c_proj"), (r"self_attn\.c_attn", "attn.c_attn"),
+    (r"mlp\.gate_proj", "mlp.w2"), (r"mlp\.up_proj", "mlp.w1"), (r"mlp\.down_proj", "mlp.c_proj"),
+)  # fmt: skip
+INTERNLM2_NAMES = (
+    (r"model\.embed_tokens", "model.tok_embeddings"), (r"^lm_head", "output"), (r"input_layernorm", "attention_norm"),
+    (r"post_attention_layernorm", "ffn_norm"), (r"self_attn\.o_proj", "attention.wo"), (r"self_attn", "attention"),
+    (r"mlp\.gate_proj", "feed_forward.w1"), (r"mlp\.up_proj", "feed_forward.w3"), (r"mlp\.down_proj", "feed_forward.w2"),
+)  # fmt: skip
+LAYER_NORMS = {"layer_norm_eps": 0.01, "rope_theta": 300.0}
+STAND_INS = {
+    "qwen": StandIn(
+        {
+            **SIZES,
+            "model_type": "qwen",
+            "kv_channels": 8,
+            "intermediate_size": 88,
+            "layer_norm_epsilon": 0.01,
+            "rotary_emb_base": 300,
+        },
+        {**GATED, **SETTINGS, "model_type": "qwen2", "num_key_value_heads": 4},
+        "Qwen2ForCausalLM",
+        QWEN_NAMES,
+        "c_attn",
+    ),
+    "internlm": StandIn(
+        {**GATED, "model_type": "internlm", "rms_norm_eps": 0.01, "rotary": {"base": 300.0, "type": "dynamic"}},
+        {**GATED, **SETTINGS, "model_type": "llama", "attention_bias": True},
+        "LlamaForCausalLM",
+    ),
+    "internlm2": StandIn(
+        {
+            **GROUPED,
+            **SETTINGS,
+            "model_type": "internlm2",
+            "bias": True,
+            "rope_scaling": {"type": "linear", "factor": 3.0},
+        },
+        {
+            **GROUPED,
+            **SETTINGS,
+            "model_type": "llama",
+            "attention_bias": True,
+            "rope_scaling": {"type": "linear", "factor": 3.0},
+        },
+        "LlamaForCausalLM",
+        INTERNLM2_NAMES,
+        "wqkv",
+        2,
+    ),
+    "Yi": StandIn(
+        {**GROUPED, **BASE, "model_type": "Yi"},
+        {**GROUPED, **BASE, "rms_norm_eps": 1e-5, "model_type": "llama"},
+        "LlamaForCausalLM",
+        ((r"input_layernorm", "ln1"), (r"post_attention_layernorm", "ln2")),
+    ),
+    "exaone": StandIn(
+        {
+            **GROUPED,
+            **BASE,
+            "model_type": "exaone",
+            "layer_norm_epsilon": 0.01,
+            "activation_function": "gelu",
+            "tie_word_embeddings": False,
+        },
+        {**GROUPED, **SETTINGS, "model_type": "llama", "hidden_act": "gelu"},
+        "LlamaForCausalLM",
+        EXAONE_NAMES,
+    ),
+    "skywork": StandIn(
+        {**GROUPED, **SETTINGS, "model_type": "skywork"},
+        {**GROUPED, **SETTINGS, "model_type": "llama"},
+        "LlamaForCausalLM",
+    ),
+    "xverse": StandIn(
+        {**GATED, **SETTINGS, "model_type": "xverse"}, {**GATED, **SETTINGS, "model_type": "llama"}, "LlamaForCausalLM"
+    ),
+    "aquila": StandIn(
+        {**GROUPED, **SETTINGS, "model_type": "aquila"},
+        {**GROUPED, **SETTINGS, "model_type": "llama"},
+        "LlamaForCausalLM",
+    ),
+    "orion": StandIn(
+        {**GROUPED, **SETTINGS, "model_type": "orion"},
+        {**GROUPED, **LAYER_NORMS, "model_type": "stablelm", "partial_rotary_factor": 1.0},
+        "StableLmForCausalLM",
+    ),
+    "stablelm_epoch": StandIn(
+        {**GROUPED, **BASE, "model_type": "stablelm_epoch", "norm_eps": 0.01, "rope_pct": 0.5, "use_qkv_bias": True},
+        {**GROUPED, **LAYER_NORMS, "model_type": "stablelm", "partial_rotary_factor": 0.5, "use_qkv_bias": True},
+        "StableLmForCausalLM",
+    ),
+    "minicpm": StandIn(
+        {
+            **GROUPED,
+            **SETTINGS,
+            "model_type": "minicpm",
+            "scale_emb": 3,
+            "scale_depth": 1.4,
+            "dim_model_base": 8,
+            "tie_word_embeddings": False,
+        },
+        {
+            **GROUPED,
+            **SETTINGS,
+            "model_type": "granite",
+            "embedding_multiplier": 3.0,
+            "residual_multiplier": 1.4 / 2**0.5,
+            "attention_multiplier": 8**-0.5,
+            "logits_scaling": 4.0,
+        },
+        "GraniteForCausalLM",
+    ),
+    "minicpm, mixture": StandIn(
+        {
+            **GROUPED,
+            **SETTINGS,
+            "model_type": "minicpm",
+            "num_experts": 8,
+            "num_experts_per_tok": 3,
+            "dim_model_base": 32,
+            "scale_depth": 2**0.5,
+            "tie_word_embeddings": False,
+        },
+        {
+            **GROUPED,
+            **SETTINGS,
+            "model_type": "mixtral",
+            "num_local_experts": 8,
+            "num_experts_per_tok": 3,
+            "sliding_window": None,
+        },
+        "MixtralForCausalLM",
+        ((r"block_sparse_moe", "mlp"),),
+    ),
+}
+
+
+def rename_weights(weights: Mapping[str, Any], stand_in: StandIn) -> dict[str, Any]:
+    """The reference's weights under the names, and in the layout, of the architecture."""
+    found = fuse_weights(weights, stand_in) if stand_in.fused else dict(weights)
+    for pattern, name in stand_in.names:
+        found = {re.sub(pattern, name, old): array for old, array in found.items()}
+    return found
+
+
+def fuse_weights(weights: Mapping[str, Any], stand_in: StandIn) -> dict[str, Any]:
+    import numpy as np
+
+    found: dict[str, Any] = {}
+    for name, array in weights.items():
+        if "q_proj" in name:
+            parts = [weights[name.replace("q_proj", f"{part}_proj")] for part in "qkv"]
+            grouped = [part.reshape(stand_in.groups, -1, *part.shape[1:]) for part in parts]
+            found[name.replace("q_proj", stand_in.fused)] = np.concatenate(grouped, 1).reshape(-1, *array.shape[1:])
+        elif "k_proj" not in name and "v_proj" not in name:
+            found[name] = array
+    return found
