@@ -1,6 +1,6 @@
-"""Published architectures that are in no release of the reference, and the same computation under names of the reference.
+"""Architectures that only their authors publish, and the same computation under names of the reference.
 
-Their authors' code is not run. Each was a decoder of the library with other names of tensors and settings when it appeared.
+Their authors' code is not run. Each computes what a decoder of the reference does, with other names of tensors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class StandIn(NamedTuple):
 
 
 EXAONE_NAMES = (
-    (r"model\.embed_tokens", "transformer.wte"), (r"model\.norm", "transformer.ln_f"), (r"model\.layers", "transformer.h"),
+    (r"model\.embed_tokens", "transformer.wte"), (r"model\.norm", "transformer.ln_f"),
+    (r"model\.layers", "transformer.h"),
     (r"input_layernorm", "ln_1"), (r"post_attention_layernorm", "ln_2"), (r"self_attn\.o_proj", "self_attn.out_proj"),
     (r"self_attn", "attn.attention"), (r"mlp\.gate_proj", "mlp.c_fc_0"), (r"mlp\.up_proj", "mlp.c_fc_1"),
     (r"mlp\.down_proj", "mlp.c_proj"),
@@ -46,7 +47,8 @@ QWEN_NAMES = (
 INTERNLM2_NAMES = (
     (r"model\.embed_tokens", "model.tok_embeddings"), (r"^lm_head", "output"), (r"input_layernorm", "attention_norm"),
     (r"post_attention_layernorm", "ffn_norm"), (r"self_attn\.o_proj", "attention.wo"), (r"self_attn", "attention"),
-    (r"mlp\.gate_proj", "feed_forward.w1"), (r"mlp\.up_proj", "feed_forward.w3"), (r"mlp\.down_proj", "feed_forward.w2"),
+    (r"mlp\.gate_proj", "feed_forward.w1"), (r"mlp\.up_proj", "feed_forward.w3"),
+    (r"mlp\.down_proj", "feed_forward.w2"),
 )  # fmt: skip
 LAYER_NORMS = {"layer_norm_eps": 0.01, "rope_theta": 300.0}
 STAND_INS = {

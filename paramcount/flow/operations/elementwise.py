@@ -312,7 +312,7 @@ def norm(
     wide: bool = False,
     per_head: bool = False,
 ) -> Data:
-    """A norm over the last axis, or over all axes but the first if `wide`. `per_head`: each head has its own weights."""
+    """A norm over the last axis, or over all axes but the first if `wide`. `per_head`: with weights for each head."""
     width = (last_size(x),) if wide else x.shape[1:] if per_head else x.shape[-1:]
     weights: tuple[Weight, ...] = (Weight(name + ".weight", "norm", width),)
     if bias:
