@@ -5,10 +5,11 @@ A decoder alone is never tied to its tokens.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.classic import QKVO, Stack, multi_head
+from paramcount.parts.classic import Stack, multi_head
 from paramcount.parts.seq2seq import Seq2Seq, Stacks, UntiedDecoder, pre_norm_layer, scale_embedding
 from paramcount.sizes import Condition, Flag, hf
 from paramcount.sizes.conditions import one_of, padding_inside
@@ -18,19 +19,28 @@ MATRICES = ("self.query", "self.key", "self.value", "output")  # of the encoder
 ATTENTION = one_of("attention_type", ("block_sparse", "original_full"), absent="block_sparse")
 
 
+def find_longest(config: Mapping[str, Any], c: Any) -> int | None:
+    """Tokens from which on the encoder attends to a window, the ends and random blocks. Source: BigBirdPegasusEncoder."""
+    if config.get("attention_type", "block_sparse") != "block_sparse":
+        return None
+    return int((5 + 2 * config.get("num_random_blocks", 3)) * config.get("block_size", 64))
+
+
 class BigBirdPegasusStacks(Stacks):
     layer = pre_norm_layer
     last_norm: ClassVar[str] = "layernorm_embedding"
 
     activation: ClassVar = setting("activation_function", default="gelu_new")
     embedding_scale: ClassVar = scale_embedding(default=True)
+    longest: ClassVar = setting(default=find_longest)
 
     if TYPE_CHECKING:  # a field of the subclasses
         attention_bias: Flag
 
     def self_attention(c, s: Stack, x: Data, *, cached: bool) -> Data:
-        names = QKVO if cached else MATRICES
-        return multi_head(s, x, "self_attn.", names, cached=cached, bias=c.attention_bias)
+        if cached:
+            return multi_head(s, x, "self_attn.", bias=c.attention_bias)
+        return multi_head(s, x, "self_attn.", MATRICES, cached=False, bias=c.attention_bias, longest=c.longest)
 
     def cross_attention(c, s: Stack, x: Data, memory: Data) -> Data:
         return multi_head(s, x, "encoder_attn.", memory=memory, bias=c.attention_bias)

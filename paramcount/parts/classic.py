@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from paramcount.flow import (
     Data,
     Size,
+    Unknown,
     Unreachable,
     activate,
     add_vector,
@@ -60,6 +61,7 @@ def multi_head(
     biases: Sequence[Data] = (),
     scale: float | None = None,
     window: Size | None = None,
+    longest: int | Unknown | None = None,
 ) -> Data:
     """x to attended x, with n_heads and d_head of c.
 
@@ -74,7 +76,7 @@ def multi_head(
     v = linear(source, prefix + names[2], "qkv.v", heads, bias=bias)
     if turn:
         q, k, v = turn(q, k, v)
-    a = attend(q, k, v, *biases, cached=None if cached else (), scale=scale, window=window)
+    a = attend(q, k, v, *biases, cached=None if cached else (), scale=scale, window=window, longest=longest)
     return linear(a, prefix + names[3], "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)
 
 

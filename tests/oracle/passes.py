@@ -686,6 +686,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "blenderbot-small, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
     "blenderbot-small.BlenderbotSmallForCausalLM, scaled": {**BART, "encoder_layers": 3, "scale_embedding": True},
     "mvp, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
+    "bigbird_pegasus, small": {**BART, "activation_function": "silu"},
     "bigbird_pegasus, full": {
         **BART,
         "attention_type": "original_full",

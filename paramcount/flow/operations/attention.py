@@ -242,6 +242,7 @@ class Attention(Operation):
     chunk: Size | None = None  # tokens see only their own chunk of the text
     has_choice: bool = False  # the last input: indices of the only tokens that a query attends to
     has_sinks: bool = False  # one more learned score per head, which takes part in the softmax alone
+    longest: int | Unknown | None = None  # keys that are all attended to; of more only some blocks are
 
     @property
     def trimmed_to(self) -> Size | None:
@@ -259,6 +260,9 @@ class Attention(Operation):
         q, k, v = (x[:, None] if x.ndim == 2 else x for x in (q, k, v))
         n, heads, d = q.shape
         m, shared = len(k), heads // k.shape[1]
+        if self.longest is not None and m > require(self.longest):
+            found = f"{m:,} tokens are attended to in blocks, which is not described"
+            raise ParamcountError(found, expected=f"at most {self.longest:,} tokens")
         factor = 1 / sqrt(d) if self.scale is None else require(self.scale)
         queries = q.transpose(1, 0, 2).reshape(k.shape[1], shared * n, d)
         scores = (queries * np.float32(factor)) @ k.transpose(1, 2, 0)
@@ -313,18 +317,19 @@ def attend(
     soft_cap: float | Unknown | None = None,
     chunk: Size | None = None,
     chosen: Data | None = None,
+    longest: int | Unknown | None = None,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
     `biases`: added to the scores, [n, m, heads]. `cached`: contents of the KV cache (default: k and v). `sinks`: one
     additional learned logit per head. `causal`: default is true for self-attention with a cache. `keeps_all`: the cache
-    keeps tokens outside of the window. `scale`: default 1 / √d.
+    keeps tokens outside of the window. `scale`: default 1 / √d. `longest`: of more keys only some blocks are attended to.
     """
     contents = (k, v) if cached is None else cached
     if causal is None:
         causal = bool(contents) and q.shape[0] is k.shape[0]
     operation = Attention(
-        window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None
+        window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest
     )
     added = (*biases, chosen) if chosen else biases
     return Data(operation, (q, k, v, *added), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())
