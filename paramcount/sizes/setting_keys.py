@@ -38,7 +38,7 @@ class Section(Mapping[str, Any]):
         return {
             key: self.sections[key].select_read() if key in self.sections else value
             for key, value in self.values_by_key.items()
-            if key in self.asked and value is not None
+            if key in self.asked
         }
 
     def check_read(self, place: str) -> None:
