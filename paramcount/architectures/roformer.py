@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.flow import Data, Unreachable, layers, linear, lookup, rope_from
+from paramcount.flow import Data, Unreachable, linear, lookup, rope_from
 from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import BERT_HEAD, Encoder, embed_tokens, masked_head, post_norm_layer
 from paramcount.sizes import Flag, Positive, derived, equal_to, hf
@@ -37,11 +37,9 @@ class RoFormer(Encoder):
         x = c.norm(x, "roformer.embeddings.LayerNorm")
         return linear(x, "roformer.embeddings_project", "other", c.d_model, bias=True) if c.embeddings_projected else x
 
-    def encode(c, x: Data, *memory: Data) -> Data:
-        name, d = "roformer.encoder.embed_positions.weight", c.d_head
-        sinusoids = lookup(x, name, "position", c.n_positions, d, index="positions")
-        kinds, reads = [("layer", c.n_layers)], (sinusoids, *memory)
-        return layers(x, "roformer.encoder.layer.{layer}.", kinds, lambda kind, *x: c.layer(*x), reads=reads)
+    def share(c, tokens: Data, *reads: Data) -> tuple[Data, ...]:
+        name = "roformer.encoder.embed_positions.weight"
+        return (lookup(tokens, name, "position", c.n_positions, c.d_head, index="positions"),)
 
     def layer(c, x: Data, sinusoids: Data, *memory: Data) -> Data:
         def turn(q: Data, k: Data, v: Data) -> tuple[Data, Data, Data]:

@@ -38,8 +38,6 @@ class Xmod(Roberta):
     equivalent_classes: ClassVar[tuple[str, ...]] = ("XmodForCausalLM",)
     defaults: ClassVar = {}
 
-    layer_inputs: ClassVar[int] = 1
-
     languages: Words = derived(languages)
     d_adapter: Natural = derived(lambda js, c: c["d_model"] // js.get("adapter_reduction_factor", 2))
     norms_before: Flag = hf("pre_norm", absent=False)
@@ -54,6 +52,9 @@ class Xmod(Roberta):
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         return super().embed(tokens, reads[0])
+
+    def share(c, tokens: Data, *reads: Data) -> tuple[Data, ...]:
+        return reads[1:]
 
     def encode(c, x: Data, *reads: Data) -> Data:
         x = layers(x, PREFIX, [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=reads)

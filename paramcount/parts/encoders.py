@@ -37,8 +37,7 @@ class Encoder(Sizes):
     prefix: ClassVar[str] = "bert."
     pooler: ClassVar[str] = "pooler.dense"
     last_norm: ClassVar[str] = ""  # after the last layer, if norms come first
-    layer_inputs: ClassVar[int] = 0  # how many of the last `inputs` every layer reads
-    layer: ClassVar[Callable[..., Data]]  # (x, *memory) to x, [n, d_model]: one layer
+    layer: ClassVar[Callable[..., Data]]  # (x, *share, *memory) to x, [n, d_model]: one layer
 
     vocab_size: Positive = hf(absent=30522)
     d_model: Positive = hf(absent=768)
@@ -59,8 +58,8 @@ class Encoder(Sizes):
         inputs = c.inputs()
 
         def build(tokens: Data, *reads: Data) -> Data:
-            x = c.embed(tokens, *reads[: len(inputs)])
-            x = c.encode(x, *reads[len(inputs) - c.layer_inputs :])
+            found, memory = reads[: len(inputs)], reads[len(inputs) :]
+            x = c.encode(c.embed(tokens, *found), *c.share(tokens, *found), *memory)
             return c.head(x) if head else x
 
         reads = [given(name, "tokens", default=default) for name, default in inputs.items()]
@@ -75,6 +74,10 @@ class Encoder(Sizes):
     def embed(c, tokens: Data, *reads: Data) -> Data:
         """Token ids and further inputs to vectors [n, d_model]."""
         return c.norm(embed_tokens(c, tokens, reads[0], c.d_model), c.prefix + "embeddings.LayerNorm")
+
+    def share(c, tokens: Data, *reads: Data) -> tuple[Data, ...]:
+        """What every layer reads besides x."""
+        return ()
 
     def encode(c, x: Data, *memory: Data) -> Data:
         """Embedded tokens to hidden states, pooled ones beside them if a class needs them."""

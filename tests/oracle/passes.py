@@ -797,7 +797,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "electra": {**BERT, "embedding_size": 20, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
     "rembert": {**BERT, "input_embedding_size": 20, "output_embedding_size": 26, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
     "bert-generation": {**BERT, "is_decoder": True, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
-    "big_bird": {**BERT, "rescale_embeddings": True},
+    "big_bird": {**BERT, "rescale_embeddings": True, "attention_type": "original_full"},
     "big_bird, other settings": {**BERT, "attention_type": "original_full", "use_bias": False, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
     "roformer": {**BERT, "embedding_size": 20, "rotary_value": True},
     "roformer, other settings": {**BERT, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
@@ -811,9 +811,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "xmod, adapter norm": {**BERT, "languages": ["en_XX"], "default_language": "en_XX", "adapter_layer_norm": True, "ln_before_adapter": False},
 }  # fmt: skip
 # Compared in their logits alone: the reference runs only the adapters of the languages that occur, looks up no language
-# unless it is given, and keeps no cache of a causal XLM.
+# unless it is given, keeps no cache of a causal XLM, and pads what BigBird reads.
 LOGITS_ONLY: dict[str, dict[str, Any]] = {
     "xmod, two languages": {**BERT, "languages": ["en_XX", "de_DE"], "default_language": "de_DE"},
+    "big_bird, short text": BERT,
     "xlm, languages": {**XLM, "n_langs": 3, "gelu_activation": False, "layer_norm_eps": 1e-2, "sinusoidal_embeddings": True},
     "xlm, causal": {**XLM, "causal": True},
 }  # fmt: skip
