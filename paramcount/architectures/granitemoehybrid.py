@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.granitemoe import RELEASED, moe
-from paramcount.flow import Data
+from paramcount.architectures.granitemoe import RELEASED, SHARED, inverse_scaling, moe
+from paramcount.flow import Data, scale_by
 from paramcount.parts.attentions import attention, unrotated
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.stacked import packed_mlp
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import (
@@ -20,7 +20,6 @@ from paramcount.sizes import (
     Flag,
     Natural,
     Positive,
-    Sizes,
     Word,
     Words,
     d_model_per_head,
@@ -37,8 +36,10 @@ from paramcount.sizes.mixers import (
     list_unused_fields,
     mamba_head,
     null_counts,
+    time_step_limit,
 )
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 
@@ -47,8 +48,8 @@ def all_mamba(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(KINDS[0] for _ in per_layer(c))
 
 
-class GraniteMoeHybrid(Sizes):
-    """Source: modeling_granitemoehybrid.py of the reference."""
+class GraniteMoeHybrid(Decoder):
+    """Source: GraniteMoeHybridDecoderLayer of the reference."""
 
     reference: ClassVar[str] = "GraniteMoeHybridForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
@@ -82,8 +83,36 @@ class GraniteMoeHybrid(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
+    rope: ClassVar = rotary(positions=2048)
+    time_step_limit: ClassVar = setting(default=time_step_limit)
+    embedding_scale: ClassVar = setting("embedding_multiplier", default=1.0)
+    residual_scale: ClassVar = setting("residual_multiplier", default=1.0)
+    attention_scale: ClassVar = setting("attention_multiplier", default=1.0)
+    logits_scale: ClassVar = setting(default=inverse_scaling)
+
+    def embed(c, tokens: Data) -> Data:
+        return scale_by(Decoder.embed(c, tokens), c.embedding_scale)
+
+    def kinds(c) -> list[tuple[str, int]]:
+        return [(word, 1) for word in c.layer_types]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "input_layernorm")
+        if kind in ("linear_attention", "mamba"):
+            h = mamba2(c, h, "mamba.", groups=c.n_groups)
+        else:
+            prepare = None if c.positions == "rope" else unrotated
+            h = attention(c, h, "self_attn.", bias=c.attention_bias, prepare=prepare, scale=c.attention_scale)
+        x = x + scale_by(h, c.residual_scale)
+        return x + scale_by(c.feed_forward(c.norm(x, "post_attention_layernorm")), c.residual_scale)
+
+    def feed_forward(c, x: Data) -> Data:
+        component = "shared_experts" if c.has_experts else "mlp"
+        shared = packed_mlp(x, component, c.d_shared_expert, SHARED, activation=c.activation)
+        return moe(c, x, RELEASED) + shared if c.has_experts else shared
+
+    def head(c, x: Data) -> Data:
+        return scale_by(Decoder.head(c, x), c.logits_scale)
 
     def unused_fields(c) -> tuple[str, ...]:
         experts = () if c.has_experts else ("n_active_experts",)
@@ -92,22 +121,3 @@ class GraniteMoeHybrid(Sizes):
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    def mixer(h: Data) -> Data:
-        if kind in ("linear_attention", "mamba"):
-            return mamba2(c, h, "mamba.")
-        return attention(
-            c, h, "self_attn.", bias=c.attention_bias, prepare=None if c.positions == "rope" else unrotated
-        )
-
-    return pre_norm(x, mixer, lambda h: feed_forward(c, h))
-
-
-def feed_forward(c: Any, x: Data) -> Data:
-    component = "shared_experts" if c.has_experts else "mlp"
-    shared = packed_mlp(
-        x, component, c.d_shared_expert, ("shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight")
-    )
-    return moe(c, x, RELEASED) + shared if c.has_experts else shared

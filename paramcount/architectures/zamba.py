@@ -5,12 +5,13 @@ The block reads the token embedding beside the hidden state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
     Data,
+    SelectiveScan,
     Size,
     Weight,
     activate,
@@ -21,17 +22,18 @@ from paramcount.flow import (
     join,
     layers,
     linear,
-    lookup,
-    norm,
+    linear_by_head,
     split,
+    to_heads,
 )
-from paramcount.parts.decoders import head
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import dt_rank, expand_d_model, null_counts
 from paramcount.sizes.rules import check_divides, check_layer_types
+from paramcount.sizes.setting_fields import setting
 
 KINDS = ("linear_attention", "hybrid", "mamba")  # the last is the older word for the first
 
@@ -71,8 +73,31 @@ def doubled_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return d_head
 
 
-class Zamba(Sizes):
-    """Source: arXiv:2405.16712, section 2."""
+def read_attention_scale(config: Mapping[str, Any], c: Any) -> float:
+    """Half of each head's input is the token embedding. Source: ZambaAttention of the reference."""
+    return float((c.d_head / 2) ** -0.5)
+
+
+class SharedBlockDecoder(Decoder):
+    """A decoder whose hybrid layers share blocks; every layer also reads the embedded tokens."""
+
+    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layernorm")
+
+    activation: ClassVar = setting("hidden_act", default="gelu")
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    attention_scale: ClassVar = setting(default=read_attention_scale)
+
+    def decode(c, x: Data) -> Data:
+        x = layers(x, "model.layers.{layer}.", c.kinds(), lambda kind, *inputs: c.layer(*inputs, kind), reads=(x,))
+        return c.head(c.norm(x, "model.final_layernorm"))
+
+    def kinds(c: Any) -> list[tuple[Hashable, Size]]:
+        hybrid = [i for i, word in enumerate(c.layer_types) if word == "hybrid"]
+        return [(use_of(c, hybrid, i) if word == "hybrid" else "mamba", 1) for i, word in enumerate(c.layer_types)]
+
+
+class Zamba(SharedBlockDecoder):
+    """Source: arXiv:2405.16712, section 2; ZambaHybridLayer of the reference."""
 
     reference: ClassVar[str] = "ZambaForCausalLM"
     linear_by_component: ClassVar[bool] = False
@@ -102,8 +127,47 @@ class Zamba(Sizes):
     mixer_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)  # untied, the shared blocks are not shared either
 
-    def forward(c, tokens: Data) -> Data:
-        return sharing_decoder(c, tokens, layer)
+    mixer_activation: ClassVar = setting("hidden_mamba_act", default="silu")
+
+    def layer(c, x: Data, embedded: Data, kind: Any) -> Data:
+        if kind == "mamba":
+            return x + c.mixer(c.norm(x, "input_layernorm"), "mamba.")
+        tied_to = None if kind.first else f"model.layers.{kind.owner}.shared_transf."
+        t = block(x, "shared_transf.", c.shared, reads=(embedded,), tied_to=tied_to)
+        t = linear(t, "linear", "other", c.d_model)
+        return x + c.mixer(c.norm(x + t, "mamba_decoder.input_layernorm"), "mamba_decoder.mamba.")
+
+    def shared(c, x: Data, embedded: Data) -> Data:
+        """Attention without positions and an MLP, one after the other, without residuals."""
+        h = c.norm(join(x, embedded), "input_layernorm")
+        q = linear(h, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))
+        k = linear(h, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head))
+        v = linear(h, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
+        a = linear(attend(q, k, v, scale=c.attention_scale), "self_attn.o_proj", "output_projection", c.d_model)
+        return gated_mlp(c.norm(a, "pre_ff_layernorm"), "feed_forward.", "mlp", c.d_ff, activation=c.activation)
+
+    def mixer(c, x: Data, prefix: str) -> Data:
+        """Mamba 1 reshaped to heads, each with matrices of its own for step, B and C.
+
+        The rows of in_proj alternate: one of x, one of the gate.
+        """
+        n, d = c.n_mamba_heads, c.d_mamba_head
+        halves = {"mixer.x": c.d_inner, "mixer.gate": c.d_inner}
+        u, z = fused(x, prefix + "in_proj", halves, bias=c.mixer_bias, groups=c.d_inner)
+        u = activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), c.mixer_activation)
+        u, z = to_heads(u, n, d), to_heads(z, n, d)
+        parts = (("mixer.step", c.dt_rank), ("mixer.b", c.d_state), ("mixer.c", c.d_state))
+        d_out = c.dt_rank + 2 * c.d_state
+        by_head = Weight(prefix + "x_proj_weight", "mixer.step", (n, d_out, d), parts, 1)
+        dt, b, out = split(linear_by_head(u, d_out, by_head), c.dt_rank, c.d_state, c.d_state)
+        step = Weight(prefix + "dt_proj_weight", "mixer.step", (n, d, c.dt_rank))
+        dt = linear_by_head(dt, d, step, Weight(prefix + "dt_proj_bias", "mixer.step", (n, d)))
+        state = (
+            Weight(prefix + "A_log", "mixer.state", (n, d, c.d_state)),
+            Weight(prefix + "D", "mixer.state", (n, d)),
+        )
+        y = Data(SelectiveScan((n, d), c.d_state), (u, dt, b, out), u.shape, state) * activate(z, "silu")
+        return linear(y, prefix + "out_proj", "mixer.out", c.d_model, bias=c.mixer_bias)
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if c.owners else ("n_kv_heads",)
@@ -134,63 +198,7 @@ def owned(c: Any) -> None:
             raise ParamcountError(f"= {owner}", where=f"owners.{use}", expected=f"a hybrid layer up to {i}")
 
 
-def sharing_decoder(c: Any, tokens: Data, layer: Any) -> Data:
-    """Token ids to logits; every layer also takes what the first one did."""
-    table = "model.embed_tokens.weight"
-    x = lookup(tokens, table, "embedding", c.vocab_size, c.d_model)
-    hybrid = [i for i, word in enumerate(c.layer_types) if word == "hybrid"]
-    kinds = [(use_of(c, hybrid, i) if word == "hybrid" else "mamba", 1) for i, word in enumerate(c.layer_types)]
-    x = layers(x, "model.layers.{layer}.", kinds, lambda kind, x, embedded: layer(c, kind, x, embedded), reads=(x,))
-    return head(c, norm(x, "model.final_layernorm"), table)
-
-
 def use_of(c: Any, hybrid: list[int], i: int) -> Use:
     use = hybrid.index(i)
     owner = c.owners[use] if c.tie_word_embeddings else i
     return Use(use, owner, owner == i)
-
-
-def layer(c: Any, kind: Any, x: Data, embedded: Data) -> Data:
-    if kind == "mamba":
-        return x + mamba_by_head(c, norm(x, "input_layernorm"), "mamba.")
-    tied_to = None if kind.first else f"model.layers.{kind.owner}.shared_transf."
-    t = block(x, "shared_transf.", lambda x, embedded: shared(c, x, embedded), reads=(embedded,), tied_to=tied_to)
-    t = linear(t, "linear", "other", c.d_model)
-    return x + mamba_by_head(c, norm(x + t, "mamba_decoder.input_layernorm"), "mamba_decoder.mamba.")
-
-
-def shared(c: Any, x: Data, embedded: Data) -> Data:
-    """Attention without positions and an MLP, one after the other, without residuals."""
-    h = norm(join(x, embedded), "input_layernorm")
-    q = linear(h, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))
-    k = linear(h, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head))
-    v = linear(h, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
-    a = linear(attend(q, k, v), "self_attn.o_proj", "output_projection", c.d_model)
-    return gated_mlp(norm(a, "pre_ff_layernorm"), "feed_forward.", "mlp", c.d_ff, activation="gelu")
-
-
-def mamba_by_head(c: Any, x: Data, prefix: str) -> Data:
-    """Mamba 1 reshaped to heads, each with matrices of its own for step, B and C.
-
-    The halves of in_proj are stored row by row in turn.
-    """
-    heads: tuple[Size, Size] = (c.n_mamba_heads, c.d_mamba_head)
-    u, z = fused(x, prefix + "in_proj", {"mixer.x": c.d_inner, "mixer.gate": c.d_inner}, bias=c.mixer_bias)
-    u = Data(
-        "to heads",
-        (activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"),),
-        (*x.shape[:1], *heads),
-    )
-    parts = (("mixer.step", c.dt_rank), ("mixer.b", c.d_state), ("mixer.c", c.d_state))
-    d_out = c.dt_rank + 2 * c.d_state
-    by_head = Weight(prefix + "x_proj_weight", "mixer.step", (c.n_mamba_heads, d_out, c.d_mamba_head), parts, 1)
-    dt, b, out = split(Data("linear by head", (u,), (*u.shape[:2], d_out), (by_head,)), c.dt_rank, c.d_state, c.d_state)
-    step = (
-        Weight(prefix + "dt_proj_weight", "mixer.step", (*heads, c.dt_rank)),
-        Weight(prefix + "dt_proj_bias", "mixer.step", heads),
-    )
-    dt = Data("linear by head", (dt,), u.shape, step)
-    state = (Weight(prefix + "A_log", "mixer.state", (*heads, c.d_state)), Weight(prefix + "D", "mixer.state", heads))
-    y = Data("scan", (u, dt, b, out), u.shape, state, states=((*heads, c.d_state),))
-    gate = Data("to heads", (activate(z, "silu"),), u.shape)
-    return linear(y * gate, prefix + "out_proj", "mixer.out", c.d_model, bias=c.mixer_bias)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, owned, sharing_decoder, use_of, widened
+from paramcount.architectures.zamba import KINDS, SharedBlockDecoder, Use, doubled_per_head, owned, use_of, widened
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
     Data,
@@ -21,15 +21,15 @@ from paramcount.flow import (
     given,
     join,
     linear,
-    norm,
     rope,
     split,
 )
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Words, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.mixers import check_mixer_fills, expand_d_model, null_counts
+from paramcount.sizes.mixers import check_mixer_fills, expand_d_model, least_time_step, null_counts
 from paramcount.sizes.rules import check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 MAMBA, HYBRID = KINDS[0], KINDS[1]
 RELEASED = (
@@ -95,8 +95,8 @@ def adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(found)
 
 
-class Zamba2(Sizes):
-    """Source: arXiv:2411.15242, section 2."""
+class Zamba2(SharedBlockDecoder):
+    """Source: arXiv:2411.15242, section 2; Zamba2HybridLayer of the reference."""
 
     reference: ClassVar[str] = "Zamba2ForCausalLM"
     linear_by_component: ClassVar[bool] = False
@@ -135,8 +135,52 @@ class Zamba2(Sizes):
     mixer_bias: Flag = hf("add_bias_linear", absent=False)  # of the MLP too
     tie_word_embeddings: Flag = hf(absent=True)  # untied, the shared blocks are not shared either
 
-    def forward(c, tokens: Data) -> Data:
-        return sharing_decoder(c, tokens, layer)
+    rope: ClassVar = rotary(positions=4096)
+    time_step_limit: ClassVar = setting(default=least_time_step("time_step_min"))
+
+    def layer(c, x: Data, embedded: Data, kind: Any) -> Data:
+        if kind == "mamba":
+            return x + c.mixer(c.norm(x, "input_layernorm"), "mamba.")
+        tied_to = None if kind.first else f"model.layers.{kind.owner}.shared_transformer."
+        t = block(
+            x,
+            "shared_transformer.",
+            lambda x, embedded: c.shared(x, embedded, kind),
+            reads=(embedded,),
+            tied_to=tied_to,
+        )
+        t = linear(t, "linear", "other", c.d_model)
+        return x + c.mixer(c.norm(x + t, "mamba_decoder.input_layernorm"), "mamba_decoder.mamba.")
+
+    def mixer(c, x: Data, prefix: str) -> Data:
+        return mamba2(c, x, prefix, groups=c.n_groups, activation="silu", eps=1e-5)
+
+    def shared(c, x: Data, embedded: Data, use: Use) -> Data:
+        """Attention and an MLP, one after the other, without residuals.
+
+        Adapters are stored with the block, one for each of its uses.
+        """
+        h = c.norm(join(x, embedded), "input_layernorm")
+        heads = {"q": c.n_heads, "k": c.n_kv_heads, "v": c.n_kv_heads}
+        q, k, v = (c.project(h, use, name, n_heads) for name, n_heads in heads.items())
+        if c.positions:
+            q, k = rope(q, c.rope), rope(k, c.rope)
+        a = linear(attend(q, k, v, scale=c.attention_scale), "self_attn.o_proj", "output_projection", c.d_model)
+        return c.mlp(c.norm(a, "pre_ff_layernorm"), use)
+
+    def project(c, h: Data, use: Use, name: str, n_heads: Size) -> Data:
+        y = linear(h, f"self_attn.{name}_proj", f"qkv.{name}", (n_heads, c.d_head))
+        if not c.attention_adapters:
+            return y
+        prefix = f"{stored(use)}self_attn.linear_{name}_adapter_list.{c.adapters[use.use]}."
+        return y + adapter(c, h, prefix, "qkv.adapter", (n_heads, c.d_head))
+
+    def mlp(c, h: Data, use: Use) -> Data:
+        both = fused(h, "feed_forward.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff}, bias=c.mixer_bias)
+        prefix = f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{c.adapters[use.use]}."
+        gate, up = split(join(*both) + adapter(c, h, prefix, "mlp.adapter", 2 * c.d_ff), c.d_ff, c.d_ff)
+        y = activate(gate, c.activation) * up
+        return linear(y, "feed_forward.down_proj", "mlp.down", c.d_model, bias=c.mixer_bias)
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         """Adapters of the shared blocks.
@@ -169,55 +213,6 @@ class Zamba2(Sizes):
             found = f"= {c.n_heads} × {c.d_head}, {c.n_kv_heads} × {c.d_head}"
             where, values = "n_heads × d_head, n_kv_heads × d_head", (c.n_heads, c.n_kv_heads, c.d_head, 2 * c.d_model)
             raise ParamcountError(found, where=where, expected=f"2 × d_model = {2 * c.d_model}", sizes=values)
-
-
-def layer(c: Any, kind: Any, x: Data, embedded: Data) -> Data:
-    if kind == "mamba":
-        return x + mamba2(c, norm(x, "input_layernorm"), "mamba.")
-    tied_to = None if kind.first else f"model.layers.{kind.owner}.shared_transformer."
-    t = block(
-        x, "shared_transformer.", lambda x, embedded: shared(c, kind, x, embedded), reads=(embedded,), tied_to=tied_to
-    )
-    t = linear(t, "linear", "other", c.d_model)
-    return x + mamba2(c, norm(x + t, "mamba_decoder.input_layernorm"), "mamba_decoder.mamba.")
-
-
-def shared(c: Any, use: Use, x: Data, embedded: Data) -> Data:
-    """Attention and an MLP, one after the other, without residuals.
-
-    Adapters are stored with the block, one for each of its uses.
-    """
-    h = norm(join(x, embedded), "input_layernorm")
-    q, k, v = (
-        projected(c, h, use, name, heads)
-        for name, heads in (("q", c.n_heads), ("k", c.n_kv_heads), ("v", c.n_kv_heads))
-    )
-    if c.positions:
-        q, k = rope(q), rope(k)
-    a = linear(attend(q, k, v), "self_attn.o_proj", "output_projection", c.d_model)
-    return mlp(c, use, norm(a, "pre_ff_layernorm"))
-
-
-def projected(c: Any, h: Data, use: Use, name: str, n_heads: Size) -> Data:
-    y = linear(h, f"self_attn.{name}_proj", f"qkv.{name}", (n_heads, c.d_head))
-    if not c.attention_adapters:
-        return y
-    return y + adapter(
-        c,
-        h,
-        f"{stored(use)}self_attn.linear_{name}_adapter_list.{c.adapters[use.use]}.",
-        "qkv.adapter",
-        (n_heads, c.d_head),
-    )
-
-
-def mlp(c: Any, use: Use, h: Data) -> Data:
-    both = fused(h, "feed_forward.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff}, bias=c.mixer_bias)
-    own = adapter(
-        c, h, f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{c.adapters[use.use]}.", "mlp.adapter", 2 * c.d_ff
-    )
-    gate, up = split(join(*both) + own, c.d_ff, c.d_ff)
-    return linear(activate(gate, "gelu") * up, "feed_forward.down_proj", "mlp.down", c.d_model, bias=c.mixer_bias)
 
 
 def stored(use: Use) -> str:

@@ -53,12 +53,13 @@ def mamba2(
     multiply: Callable[[Data, Data, Data], tuple[Data, Data, Data]] | None = None,
     gate: Callable[[Data, Data], Data] | None = None,
     activation: str | Unknown | None = None,
+    eps: float | None = None,
     out_bias: bool | None = None,
 ) -> Data:
     """Mamba 2: heads have one decay each; groups of heads share B and C.
 
     Reads n_mamba_heads, d_mamba_head, n_groups, d_state, d_conv, mixer_bias, conv_bias, activation and time_step_limit of c.
-    `groups`: equal parts of the gated output with a norm each. `multiply`: multipliers of the gate, of x, B and C together,
+    `groups`: equal parts of the gated output with a norm each; `eps`: of these norms. `multiply`: multipliers of the gate, of x, B and C together,
     and of the step. `gate`: what combines the output of the scan with the gate, if not a norm of their product.
 
     Source: arXiv:2405.21060, section 7.
@@ -76,7 +77,7 @@ def mamba2(
     y = (
         gate(y, z)
         if gate
-        else rms_norm(y * activate(z, "silu"), prefix + "norm", get_setting(c, "norm_eps"), groups=groups)
+        else rms_norm(y * activate(z, "silu"), prefix + "norm", eps or get_setting(c, "norm_eps"), groups=groups)
     )
     return linear(y, prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias if out_bias is None else out_bias)
 

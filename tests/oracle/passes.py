@@ -611,6 +611,27 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "lru_width": 40, "hidden_activation": "silu", "rms_norm_eps": 0.02, "logits_soft_cap": 3.0,
         "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.4},
     },
+    "granitemoehybrid, multiplied": {
+        **NO_WIDTH, "num_hidden_layers": 3, "layer_types": ["mamba", "attention", "mamba"], "num_local_experts": 8,
+        "num_experts_per_tok": 3, "shared_intermediate_size": 18, "mamba_n_heads": 8, "mamba_d_state": 6,
+        "mamba_n_groups": 2, "time_step_limit": [0.3, 0.9], "rms_norm_eps": 0.02, "hidden_act": "gelu",
+        "embedding_multiplier": 1.7, "residual_multiplier": 0.6, "attention_multiplier": 0.4, "logits_scaling": 1.5,
+        "position_embedding_type": "rope", "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+    },
+    "zamba, gelu": {
+        **USUAL, "num_hidden_layers": 5, "layers_block_type": ["mamba", "hybrid", "mamba", "mamba", "hybrid"],
+        "attention_head_dim": 16, "head_dim": 16, "num_key_value_heads": 4, "mamba_d_state": 6, "n_mamba_heads": 4,
+        "hidden_mamba_act": "gelu", "hidden_act": "silu", "rms_norm_eps": 0.02, "mamba_dt_rank": 3,
+        "mamba_proj_bias": True,
+    },
+    "zamba2, rotated": {
+        **USUAL, "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"],
+        "hybrid_layer_ids": [1, 3], "num_mem_blocks": 1, "attention_head_dim": 16, "head_dim": 16,
+        "num_key_value_heads": 4, "adapter_rank": 12, "mamba_d_state": 6, "n_mamba_heads": 8, "mamba_headdim": 8,
+        "mamba_ngroups": 2, "use_shared_attention_adapter": True, "use_mem_rope": True, "hidden_act": "silu",
+        "rms_norm_eps": 0.02, "time_step_min": 0.6, "add_bias_linear": True,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+    },
     "qwen3_next, dense": {
         **MOE, "num_hidden_layers": 5, "shared_expert_intermediate_size": 18, "linear_num_key_heads": 2,
         "linear_key_head_dim": 12, "linear_num_value_heads": 4, "linear_value_head_dim": 8, "norm_topk_prob": False,

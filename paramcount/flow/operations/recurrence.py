@@ -7,7 +7,7 @@ from math import sqrt
 from typing import ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Size, Weight
+from paramcount.flow.graph import Data, Size, Weight, as_axes
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
 from paramcount.flow.operations.elementwise import sigmoid, softplus
 
@@ -81,9 +81,10 @@ def convolve_frames(x: Data, name: str, channels: Size, width: Size, *, stride: 
 
 
 class SelectiveScan(Operation):
-    """Mamba 1: a state [channels, d_state] per token, h = exp(dt·A)·h + dt·B·u, y = C·h + D·u, dt = softplus(step).
+    """Mamba 1: a state [*channels, d_state], h = exp(dt·A)·h + dt·B·u, y = C·h + D·u, dt = softplus(step).
 
-    Inputs: u and step [n, channels], B and C [n, d_state]. Weights: A_log, D. Source: arXiv:2312.00752 §3.
+    Inputs: u and step [n, *channels], B and C [n, d_state], or [n, heads, d_state] if channels are (heads, d_head).
+    Weights: A_log, D. Source: arXiv:2312.00752 §3.
     """
 
     name: ClassVar[str] = "scan"
@@ -92,17 +93,17 @@ class SelectiveScan(Operation):
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
-        return ((self.channels, self.d_state),)
+        return ((*as_axes(self.channels), self.d_state),)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         u, step, b, c = inputs
         a, d = -np.exp(weights[0]), weights[1]
-        delta = softplus(step)
+        delta, b, c = softplus(step)[..., None], b[..., None, :], c[..., None, :]
         state = run.state.get("state", np.zeros(a.shape, np.float32))
         y = np.empty(u.shape, np.float32)
         for t in range(len(u)):
-            state = np.exp(delta[t, :, None] * a) * state + delta[t, :, None] * b[t] * u[t, :, None]
-            y[t] = state @ c[t]
+            state = np.exp(delta[t] * a) * state + delta[t] * b[t] * u[t][..., None]
+            y[t] = (state * c[t]).sum(-1)
         run.state["state"] = state.astype(np.float32)
         return y + u * d
 
