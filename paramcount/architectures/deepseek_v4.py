@@ -23,18 +23,23 @@ from paramcount.flow import (
     norm,
     rope,
     split,
+    to_every_stream,
 )
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
-from paramcount.parts.hyper_connections import collapse, mixing, through, widen
+from paramcount.parts.hyper_connections import collapse_streams, connect_all
 from paramcount.sizes import Condition, Derivation, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_at_most, check_layer_types
+from paramcount.sizes.setting_fields import setting
 
 KINDS = ("sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention")
 RATIOS = {0: KINDS[0], 4: KINDS[1], 128: KINDS[2]}
 NAMES = ("w1", "w3", "w2")
+ATTENTION = ("hc_attn_fn", "hc_attn_base", "hc_attn_scale")
+FEED_FORWARD = ("hc_ffn_fn", "hc_ffn_base", "hc_ffn_scale")
+HEAD = ("model.hc_head.hc_fn", "model.hc_head.hc_base", "model.hc_head.hc_scale")
 
 
 def layer_words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -166,23 +171,19 @@ class DeepseekV4(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
+    streams_eps: ClassVar = setting("hc_eps", default=1e-6)
+    sinkhorn_iterations: ClassVar = setting("hc_sinkhorn_iters", default=20)
+
     def forward(c, tokens: Data) -> Data:
-        x = widen(lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model), c.n_streams)
+        x = lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)
+        x = to_every_stream(x, c.n_streams)
         hashing = set(c.hash_layers)
         kinds = [((word, "hash" if i in hashing else "moe"), 1) for i, word in enumerate(c.layer_types)]
         x = layers(
             x, "model.layers.{layer}.", kinds, lambda kind, x, tokens: layer(c, kind, x, tokens), reads=(tokens,)
         )
-        x = collapse(
-            x,
-            mixing(
-                x,
-                c.n_streams,
-                c.n_streams,
-                1,
-                ("model.hc_head.hc_fn", "model.hc_head.hc_base", "model.hc_head.hc_scale"),
-            ),
-        )
+        x = collapse_streams(c, x, HEAD)
         return head(c, norm(x, "model.norm"), "model.embed_tokens.weight", "head")
 
     def unused_fields(c) -> tuple[str, ...]:
@@ -205,16 +206,9 @@ class DeepseekV4(Sizes):
 
 def layer(c: Any, kind: tuple[str, str], x: Data, tokens: Data) -> Data:
     word, choice = kind
-    x = through(
-        x,
-        c.n_streams,
-        ("hc_attn_fn", "hc_attn_base", "hc_attn_scale"),
-        lambda h: attention(c, norm(h, "attn_norm"), "attn.", word),
-    )
-    names = ("hc_ffn_fn", "hc_ffn_base", "hc_ffn_scale")
-    return through(
-        x, c.n_streams, names, lambda h: moe(c, norm(h, "ffn_norm"), "ffn.", tokens if choice == "hash" else None)
-    )
+    x = connect_all(c, x, ATTENTION, lambda h: attention(c, norm(h, "attn_norm"), "attn.", word))
+    chosen_by = tokens if choice == "hash" else None
+    return connect_all(c, x, FEED_FORWARD, lambda h: moe(c, norm(h, "ffn_norm"), "ffn.", chosen_by))
 
 
 def attention(c: Any, x: Data, prefix: str, word: str) -> Data:

@@ -10,17 +10,17 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.glm_moe_dsa import list_kinds
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, linear, norm
+from paramcount.flow import Data, activate, clip, experts, fused, layers, linear, to_every_stream
 from paramcount.parts.attentions import sigmoid_gate
-from paramcount.parts.decoders import decoder
-from paramcount.parts.feed_forward import correction, gated_mlp
-from paramcount.parts.hyper_connections import beside, collapse, mixing, widen
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.hyper_connections import collapse_streams, connect_apart
+from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import index_tokens, latent_attention, query_latent
-from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf, per_layer
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rules import check_at_most, check_layer_indices
+from paramcount.sizes.setting_fields import rotary, setting
 
 # As the reference saves them, which is not quite as the release has them.
 ATTENTION = ("hc_pre.hc_attn_layer.hc_fn", "hc_pre.hc_attn_layer.hc_base", "hc_pre.hc_attn_layer.hc_scale")
@@ -47,8 +47,8 @@ def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(i for i in per_layer(c) if words[i] == "shared")
 
 
-class HYV4(Sizes):
-    """Source: modeling_hy_v4.py of the reference."""
+class HYV4(LatentDecoder):
+    """Source: modeling_hy_v4.py of the reference, HYV4DecoderLayer."""
 
     reference: ClassVar[str] = "HYV4ForCausalLM"
     float32: ClassVar[tuple[str, ...]] = (
@@ -95,16 +95,59 @@ class HYV4(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c,
-            tokens,
-            layer,
-            list_kinds(c),
-            carry=(c.n_chosen,),
-            enter=lambda x: widen(x, c.n_streams),
-            leave=lambda x: leave(c, x),
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=262144)
+    pairing: ClassVar = setting(default="halves")
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.827)
+    limit: ClassVar = setting("swiglu_limit", default=10.0)
+    streams_eps: ClassVar = setting("hc_eps", default=1e-6)
+    streams_magnitude: ClassVar = setting("hc_magnitude", default=2.0)
+
+    def decode(c, x: Data) -> Data:
+        kinds, width = list_kinds(c), (c.n_chosen,)
+        x = to_every_stream(x, c.n_streams)
+        x = layers(x, "model.layers.{layer}.", kinds, lambda kind, x, chosen: c.share(x, kind, chosen), carry=width)
+        return c.head(c.norm(collapse_streams(c, x, HEAD), "model.norm"))
+
+    def share(c, x: Data, kind: tuple[str, str], chosen: Data) -> tuple[Data, Data]:
+        """A layer and the tokens that it attends to. `chosen`: those of the last layer with an indexer."""
+        indexer, mlp = kind
+        tokens = [chosen]
+
+        def attention(x: Data) -> Data:
+            h = c.norm(x, "input_layernorm")
+            latent = query_latent(c, h, "self_attn.", bias=c.attention_bias)
+            if indexer == "full":
+                tokens[:] = index_tokens(c, h, latent, "self_attn.indexer.", rotates_end=True, eps=c.norm_eps)
+            return latent_attention(
+                c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale, q_latent=latent, chosen=tokens[0],
+                index=tuple(tokens[1:]), gate=sigmoid_gate("self_attn.linear_gate"), sinks="learnable_sink_param",
+            )  # fmt: skip
+
+        def feed_forward(x: Data) -> Data:
+            h = c.norm(x, "post_attention_layernorm")
+            if mlp == "moe":
+                return c.moe(h)
+            return gated_mlp(h, "mlp.", "mlp", c.d_ff, names=GATED, activation=c.activation)
+
+        x = connect_apart(c, connect_apart(c, x, ATTENTION, attention), MLP, feed_forward)
+        return x, tokens[0]
+
+    def moe(c, x: Data) -> Data:
+        """The routed experts limit gate and up; their activation is always SiLU."""
+        weights = c.choose(linear(x, "mlp.gate", "router", c.n_routed_experts))
+        n, n_active = c.n_routed_experts, c.n_active_experts
+        routed = experts(x, weights, "mlp.experts.", n, n_active, c.expert, stacked=True)
+        d_shared = c.n_shared_experts * c.d_expert
+        return routed + gated_mlp(
+            x, "mlp.shared_experts.", "shared_experts", d_shared, names=GATED, activation=c.activation
         )
+
+    def expert(c, x: Data) -> Data:
+        halves = {"experts.gate": c.d_expert, "experts.up": c.d_expert}
+        gate, up = fused(x, "gate_up_proj", halves, suffixes=("", ""))
+        h = activate(clip(gate, None, c.limit), "silu") * clip(up, -c.limit, c.limit)
+        return fused(h, "down_proj", {"experts.down": c.d_model}, suffixes=("", ""))[0]
 
     def check(c) -> None:
         check_at_most(c, "d_rope", "d_index")
@@ -113,44 +156,3 @@ class HYV4(Sizes):
             raise ParamcountError(
                 "= [0, …], but no layer before it has chosen tokens", where="reusing_layers", expected="layers from 1"
             )
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data, chosen: Data) -> tuple[Data, Data]:
-    """`chosen`: the tokens that the last layer with an indexer chose."""
-    indexer, mlp = kind
-    made: list[Data] = []
-
-    def attention(x: Data) -> Data:
-        h = norm(x, "input_layernorm")
-        latent = query_latent(c, h, "self_attn.", bias=c.attention_bias)
-        if indexer == "full":
-            made.extend(index_tokens(c, h, latent, "self_attn.indexer."))
-        return latent_attention(
-            c,
-            h,
-            "self_attn.",
-            bias=c.attention_bias,
-            q_latent=latent,
-            chosen=made[0] if made else chosen,
-            index=tuple(made[1:]),
-            gate=sigmoid_gate("self_attn.linear_gate"),
-            sinks="learnable_sink_param",
-        )
-
-    def feed_forward(x: Data) -> Data:
-        h = norm(x, "post_attention_layernorm")
-        return moe(c, h) if mlp == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff, names=GATED)
-
-    x = beside(beside(x, c.n_streams, ATTENTION, attention), c.n_streams, MLP, feed_forward)
-    return x, made[0] if made else chosen
-
-
-def moe(c: Any, x: Data) -> Data:
-    scores = correction(c, "mlp.gate.e_score_correction_bias")(linear(x, "mlp.gate", "router", c.n_routed_experts))
-    shared = gated_mlp(x, "mlp.shared_experts.", "shared_experts", c.n_shared_experts * c.d_expert, names=GATED)
-    return stacked_experts(c, x, scores, "mlp.experts.") + shared
-
-
-def leave(c: Any, x: Data) -> Data:
-    weights = mixing(x, c.n_streams, c.n_streams, 1, HEAD)
-    return norm(collapse(x, weights), "model.norm")

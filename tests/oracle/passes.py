@@ -63,6 +63,10 @@ DOTS3 = {
     "swa_v_head_dim": 9, "shared_experts_intermediate_size": 15, "n_group": 1, "topk_group": 1, "head_dim": 18,
     "pad_token_id": 0,
 }  # fmt: skip
+HY4 = {
+    **LATENT, **INDEX, "num_hidden_layers": 4, "indexer_types": ["full", "shared", "full", "shared"], "hc_mult": 3,
+    "n_group": 1, "topk_group": 1, "pad_token_id": 0,
+}  # fmt: skip
 MAMBA = {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 6, "conv_kernel": 4, "expand": 2}
 BERT = {
     "vocab_size": 96,
@@ -293,6 +297,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "rope_parameters": {
             "sliding_attention": YARN, "indexed_attention": {"rope_type": "default", "rope_theta": 300.0},
         },
+    },
+    "hy_v4": HY4,
+    "hy_v4, varied": {
+        **HY4, "rms_norm_eps": 1e-2, "hidden_act": "gelu", "attention_bias": True, "n_group": 4, "topk_group": 2,
+        "norm_topk_prob": False, "routed_scaling_factor": 1.7, "rope_parameters": YARN, "hc_eps": 0.1,
+        "hc_magnitude": 1.3, "swiglu_limit": 0.2,
     },
     "kimi_linear": KIMI,
     "kimi_linear, varied": {

@@ -30,7 +30,6 @@ from paramcount.flow.operations.elementwise import (
     ScaleByPosition,
     ScaleByRoot,
     ScaleRows,
-    SoftCap,
     activate,
     clip,
     layer_norm,
@@ -85,6 +84,7 @@ from paramcount.flow.operations.shapes import (
     select,
     split,
     to_every_head,
+    to_every_stream,
     to_heads,
 )
 from paramcount.flow.operations.structure import (
@@ -97,6 +97,15 @@ from paramcount.flow.operations.structure import (
     for_each_head,
     layers,
 )
+from paramcount.flow.operations.streams import (
+    MixStreams,
+    StreamWeights,
+    collapse,
+    mix_streams,
+    stream_weights,
+    to_streams,
+)
+from paramcount.flow.operations.structure import Block, Experts, Layers, block, experts, layers
 
 __all__ = [
     "Activation",
@@ -123,6 +132,7 @@ __all__ = [
     "Linear",
     "LinearAttention",
     "Lookup",
+    "MixStreams",
     "Multiply",
     "MultiplyVector",
     "Norm",
@@ -138,9 +148,9 @@ __all__ = [
     "Select",
     "SelectiveScan",
     "Sinusoids",
-    "SoftCap",
     "Split",
     "StateSpaceDual",
+    "StreamWeights",
     "Tuple",
     "Undescribed",
     "activate",
@@ -152,6 +162,7 @@ __all__ = [
     "bundle",
     "choose_tokens",
     "clip",
+    "collapse",
     "convolve",
     "convolve_frames",
     "experts",
@@ -165,6 +176,7 @@ __all__ = [
     "linear",
     "linear_by_head",
     "lookup",
+    "mix_streams",
     "multiply_vector",
     "norm",
     "plain_norm",
@@ -181,6 +193,9 @@ __all__ = [
     "sinusoids",
     "soft_cap",
     "split",
+    "stream_weights",
     "to_every_head",
+    "to_every_stream",
     "to_heads",
+    "to_streams",
 ]  # fmt: skip

@@ -31,24 +31,40 @@ def scale(x: Data, by: Data) -> Data:
 
 
 class Scale(Operation):
-    """x times a constant, plus a constant."""
+    """x times a constant and the square root of a size or of a ratio of sizes, plus a constant."""
 
     factor: float | Unknown = 1.0
     shift: float = 0.0
     text: str = "times a number"  # in traces: "times √d_model"
+    root: Size | None = None  # the size
+    over: Size = 1  # what it is divided by
+    inverse: bool = False  # one over the root
+    rounded: bool = False  # the root, to bfloat16
 
     @property
     def label(self) -> str:
         return self.text
 
     def describe(self) -> str:
+        if self.root is not None:
+            return ""
         if not is_known(self.factor):
             return "times a constant"
         return f"× {self.factor:g}" + (f" + {self.shift:g}" if self.shift else "")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        if self.root is not None:
+            root = self.find_root()
+            return inputs[0] / root if self.inverse else inputs[0] * root
         y: Array = inputs[0] * np.float32(require(self.factor))
         return y + np.float32(self.shift) if self.shift else y
+
+    def find_root(self) -> Any:
+        root = np.float32(sqrt(self.root / self.over))
+        if not self.rounded:
+            return root
+        bits = int(root.view(np.uint32))  # the nearest float32 with 16 zero bits; ties to even
+        return np.uint32((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16).view(np.float32)
 
 
 def scale_by(x: Data, factor: float | Unknown, text: str = "times a number", *, shift: float = 0.0) -> Data:
@@ -60,27 +76,6 @@ def scale_by(x: Data, factor: float | Unknown, text: str = "times a number", *, 
     )
 
 
-class ScaleByRoot(Operation):
-    """x times the square root of a size or of a ratio of sizes, or one over it."""
-
-    size: Size
-    inverse: bool = False
-    text: str = "times √d_model"
-    over: Size = 1
-    rounded: bool = False  # the root, to bfloat16
-
-    @property
-    def label(self) -> str:
-        return self.text
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        root = np.float32(sqrt(self.size / self.over))
-        if self.rounded:  # the nearest float32 with 16 zero bits; ties to even
-            bits = int(root.view(np.uint32))
-            root = np.uint32((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16).view(np.float32)
-        return inputs[0] / root if self.inverse else inputs[0] * root
-
-
 def scale_by_root(
     x: Data,
     size: Size,
@@ -90,7 +85,8 @@ def scale_by_root(
     over: Size = 1,
     rounded: bool = False,
 ) -> Data:
-    return Data(ScaleByRoot(size, inverse, text, over, rounded), (x,), x.shape)
+    """x times √(size / over), or one over it."""
+    return Data(Scale(text=text, root=size, over=over, inverse=inverse, rounded=rounded), (x,), x.shape)
 
 
 class ScaleByPosition(Operation):
@@ -126,18 +122,27 @@ def scale_by_position(
 
 
 class Clip(Operation):
-    """x limited to an interval; None has no limit."""
+    """x limited to an interval; None has no limit. If smooth: most · tanh(x / most)."""
 
-    name: ClassVar[str] = "clip"
     least: float | Unknown | None
     most: float | Unknown | None
+    smooth: bool = False
+
+    @property
+    def label(self) -> str:
+        return "soft cap" if self.smooth else "clip"
 
     def describe(self) -> str:
         if not is_known(self.least, self.most):
             return ""
+        if self.smooth:
+            return f"at {self.most:g}"
         return f"at most {self.most:g}" if self.least is None else f"from {self.least:g} to {self.most:g}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        if self.smooth:
+            cap = np.float32(require(self.most))
+            return np.tanh(inputs[0] / cap) * cap
         return np.clip(inputs[0], require(self.least), require(self.most))
 
 
@@ -145,23 +150,9 @@ def clip(x: Data, least: Any, most: Any) -> Data:
     return Data(Clip(least, most), (x,), x.shape)
 
 
-class SoftCap(Operation):
-    """cap · tanh(x / cap), a smooth limit on the magnitude."""
-
-    name: ClassVar[str] = "soft cap"
-    cap: float | Unknown
-
-    def describe(self) -> str:
-        return f"at {self.cap:g}" if is_known(self.cap) else ""
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        cap = np.float32(require(self.cap))
-        return np.tanh(inputs[0] / cap) * cap
-
-
 def soft_cap(x: Data, cap: float | Unknown | None) -> Data:
     """A smooth limit; None is no step."""
-    return x if cap is None else Data(SoftCap(cap), (x,), x.shape)
+    return x if cap is None else Data(Clip(None, cap, smooth=True), (x,), x.shape)
 
 
 # ---- activations

@@ -85,9 +85,13 @@ def to_heads(x: Data, n_heads: Size, d_head: Size) -> Data:
 
 
 class Expand(Operation):
-    """The same vector for every head: [n, d] to [n, heads, d]."""
+    """The same vector for every head or stream: [n, d] to [n, heads, d]."""
 
-    name: ClassVar[str] = "to every head"
+    to: Literal["to every head", "to every stream"] = "to every head"
+
+    @property
+    def label(self) -> str:
+        return self.to
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -97,6 +101,10 @@ class Expand(Operation):
 
 def to_every_head(x: Data, heads: Size) -> Data:
     return Data(Expand(), (x,), (*x.shape[:1], heads, x.shape[-1]))
+
+
+def to_every_stream(x: Data, streams: Size) -> Data:
+    return Data(Expand("to every stream"), (x,), (*x.shape[:1], streams, x.shape[-1]))
 
 
 class Select(Operation):
