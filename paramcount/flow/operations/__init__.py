@@ -87,6 +87,14 @@ from paramcount.flow.operations.shapes import (
     to_every_stream,
     to_heads,
 )
+from paramcount.flow.operations.streams import (
+    MixStreams,
+    StreamWeights,
+    collapse,
+    mix_streams,
+    stream_weights,
+    to_streams,
+)
 from paramcount.flow.operations.structure import (
     Block,
     Experts,
@@ -97,15 +105,6 @@ from paramcount.flow.operations.structure import (
     for_each_head,
     layers,
 )
-from paramcount.flow.operations.streams import (
-    MixStreams,
-    StreamWeights,
-    collapse,
-    mix_streams,
-    stream_weights,
-    to_streams,
-)
-from paramcount.flow.operations.structure import Block, Experts, Layers, block, experts, layers
 
 __all__ = [
     "Activation",
