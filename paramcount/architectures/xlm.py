@@ -73,8 +73,8 @@ class XLM(Sizes):
         """What belongs to a layer is stored in four lists side by side."""
         names = ("q_lin", "k_lin", "v_lin", "out_lin")
         x = c.norm(x + multi_head(c, x, "attentions.{layer}.", names, cached=c.causal), "layer_norm1.{layer}")
-        names = ("ffns.{layer}.lin1", "ffns.{layer}.lin2")
-        mlp = plain_mlp(x, names, "mlp", c.d_ff, activation=c.activation, bias=True)
+        matrices = ("ffns.{layer}.lin1", "ffns.{layer}.lin2")
+        mlp = plain_mlp(x, matrices, "mlp", c.d_ff, activation=c.activation, bias=True)
         return c.norm(x + mlp, "layer_norm2.{layer}")
 
     def body(c, tokens: Data) -> Data:
