@@ -29,8 +29,8 @@ def logn_length(config: Mapping[str, Any], c: Any) -> int | None:
 
 
 class Qwen(Decoder):
-    """Source: arXiv:2309.16609, sections 2.3 and 2.4; modeling_qwen.py of Qwen/Qwen-7B. `d_ff` is the hidden size of the
-    MLP, half of config.json's `intermediate_size`.
+    """Source: arXiv:2309.16609, sections 2.3 and 2.4; modeling_qwen.py of Qwen/Qwen-7B. `d_ff` is the hidden size of
+    the MLP, half of config.json's `intermediate_size`.
     """
 
     reference: ClassVar[str] = "QWenLMHeadModel of Qwen/Qwen-7B"

@@ -159,7 +159,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **SLIDING, "attn_logit_softcapping": None, "final_logit_softcapping": None, "hidden_activation": "silu",
     },
     "gemma3_text, legacy": {
-        **SLIDING, "sliding_window_pattern": 2, "query_pre_attn_scalar": 20, "rope_theta": 400.0, "rope_local_base_freq": 50.0,
+        **SLIDING, "rms_norm_eps": 0.01, "sliding_window_pattern": 2, "query_pre_attn_scalar": 20, "rope_theta": 400.0, "rope_local_base_freq": 50.0,
         "rope_scaling": {"rope_type": "linear", "factor": 3.0}, "final_logit_softcapping": 3.0, "attn_logit_softcapping": 2.0,
     },
     "vaultgemma": {
@@ -185,7 +185,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "cohere": {**NO_WIDTH, "use_qk_norm": True, "logit_scale": 0.3, "layer_norm_eps": 0.01, "rope_theta": 300.0},
     "cohere2": {**NO_WIDTH, "sliding_window": 5, "logit_scale": 0.3, "num_hidden_layers": 4},
     "granite": {
-        **NO_WIDTH, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "residual_multiplier": 0.4,
+        **NO_WIDTH, "rms_norm_eps": 0.01, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "residual_multiplier": 0.4,
         "logits_scaling": 5.0,
     },
     "granite_swa": {
@@ -194,7 +194,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "granite_swa, one base": {**NO_WIDTH, "sliding_window": 5, "num_hidden_layers": 5, "rope_theta": 70.0},
     "glm": {**USUAL, "partial_rotary_factor": 0.6, "pad_token_id": 0, "rms_norm_eps": 0.01},
-    "glm4": {**USUAL, "partial_rotary_factor": 0.6, "pad_token_id": 0, "rope_theta": 300.0},
+    "glm4": {**USUAL, "rms_norm_eps": 0.01, "partial_rotary_factor": 0.6, "pad_token_id": 0, "rope_theta": 300.0},
     "stablelm": {
         **NO_WIDTH, "partial_rotary_factor": 0.5, "qk_layernorm": True, "use_parallel_residual": True,
         "layer_norm_eps": 0.01,
@@ -243,6 +243,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "nanochat": {**NO_WIDTH, "final_logit_softcapping": 2.0, "rms_norm_eps": 0.01, "rope_theta": 300.0},
     "cwm": {**USUAL, "num_hidden_layers": 5, "sliding_window": 5, "rms_norm_eps": 0.01},
+    "cwm, scaled": {
+        **USUAL, "sliding_window": 5,
+        "rope_scaling": {
+            "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0, "rope_theta": 300.0,
+            "original_max_position_embeddings": 16,
+        },
+    },
     "bitnet": {**NO_WIDTH, "hidden_act": "silu", "rms_norm_eps": 0.01, "rope_theta": 300.0},
     "hyperclovax": {
         **USUAL, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "residual_multiplier": 0.4,

@@ -29,7 +29,8 @@ class Rope(NamedTuple):
     def describe(self) -> str:
         names = {
             "linear": "linear scaling", "dynamic": "dynamic NTK scaling", "yarn": "YaRN scaling",
-            "ntk steps": "dynamic NTK scaling in steps", "longrope": "LongRoPE scaling", "llama3": "Llama 3 scaling", "proportional": "proportional",
+            "ntk steps": "dynamic NTK scaling in steps", "longrope": "LongRoPE scaling", "llama3": "Llama 3 scaling",
+            "proportional": "proportional",
         }  # fmt: skip
         text = f"rotary, base {self.base:,.10g}"
         return text if self.kind == "default" else f"{text}, {names.get(self.kind, self.kind)}"
