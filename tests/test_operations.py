@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
-from math import e, sqrt
+from math import e, log, sqrt
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +23,7 @@ from paramcount.flow import Data, Undescribed, operations
 from paramcount.flow.graph import ADD, MULTIPLY
 from paramcount.flow.operation import Array, Operation, Unknown
 from paramcount.flow.operations.attention import Alibi, Attention, Distances, Rope, Rotary
-from paramcount.flow.operations.elementwise import Activation, Norm
+from paramcount.flow.operations.elementwise import Activation, Norm, ScaleByPosition
 from paramcount.flow.operations.linear import Linear, Lookup
 from paramcount.flow.operations.recurrence import Convolve, ConvolveFrames
 from paramcount.flow.operations.routing import Route
@@ -243,3 +243,18 @@ def test_data_holds_its_operation() -> None:
     x = Data("input", (), ("tokens", 2))
     assert (x + x).operation is ADD
     assert (x * x).op == "multiply"
+
+
+def test_queries_grow_with_the_position_in_steps_or_with_its_logarithm() -> None:
+    x = [[1.0]] * 6
+    steps = [1, 1, 1, 1, 1 + 0.5 * log(2), 1 + 0.5 * log(2)]
+    assert compute(ScaleByPosition("steps", 4, 0.5), x)[:, 0] == pytest.approx(steps)
+    assert compute(ScaleByPosition("logarithm", 4), x)[:, 0] == pytest.approx(
+        [1, 1, 1, 1, log(5) / log(4), log(6) / log(4)]
+    )
+
+
+def test_the_base_of_qwen_grows_in_steps_beyond_the_length_of_training() -> None:
+    rope = Rope(10_000.0, "ntk steps", original_positions=8)
+    for n_tokens, alpha in ((5, 1), (8, 1), (9, 3), (16, 3), (17, 7)):
+        assert rope.frequencies(4, n_tokens)[1] == pytest.approx((10_000 * alpha**2) ** -0.5)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Attention, Body, Data, Experts, ForEachHead, Input, Layers, Repeat, Tuple, Weight
+from paramcount.flow import Attention, Block, Body, Data, Experts, Input, Layers, Repeat, Tuple, Weight
 from paramcount.flow.operation import Array, require
 from paramcount.flow.walk import list_steps, locate_weight
 
@@ -124,7 +124,7 @@ class Evaluation:
             return self.run_layers(data, scope, inputs)
         if isinstance(operation, Experts):
             return self.run_experts(data, operation, scope, inputs)
-        if isinstance(operation, ForEachHead):
+        if isinstance(operation, Block) and operation.per_head:
             (body,), (x,) = data.bodies, inputs
             heads = [self.run_body(body, scope.enter(data, body.repeat, i), [x[:, i]]) for i in range(x.shape[1])]
             return np.stack(heads, axis=1)

@@ -97,7 +97,6 @@ from paramcount.flow.operations.streams import (
 from paramcount.flow.operations.structure import (
     Block,
     Experts,
-    ForEachHead,
     Layers,
     block,
     experts,
@@ -121,7 +120,6 @@ __all__ = [
     "Expand",
     "Experts",
     "FirstToken",
-    "ForEachHead",
     "GatedRecurrence",
     "HeadLinear",
     "Input",

@@ -13,9 +13,14 @@ INPUT = Input()
 
 
 class Block(Operation):
-    """A named block."""
+    """A named block, or one for each head of [n, heads, d], each with its own weights."""
 
     name: ClassVar[str] = "block"
+    per_head: bool = False
+
+    @property
+    def label(self) -> str:
+        return "heads" if self.per_head else self.name
 
 
 def block(
@@ -84,18 +89,12 @@ def experts(
     )
 
 
-class ForEachHead(Operation):
-    """The same block for each head, each with its own weights: [n, heads, d] to [n, heads, d]."""
-
-    name: ClassVar[str] = "heads"
-
-
 def for_each_head(x: Data, prefix: str, body: Callable[[Data], Data]) -> Data:
-    """`prefix`: of the weights of one head, with {head} for its index."""
+    """[n, heads, d] to [n, heads, d]. `prefix`: of the weights of one head, with {head} for its index."""
     heads = x.shape[1]
     inner = Data(INPUT, (), (x.shape[0], x.shape[2]))
     repeat = Repeat("head", heads, heads, runs=((0, heads),))
-    return Data(ForEachHead(), (x,), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), body(inner)),))
+    return Data(Block(per_head=True), (x,), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), body(inner)),))
 
 
 class Layers(Operation):
