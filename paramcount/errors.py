@@ -105,7 +105,7 @@ def make_choice_error(value: object, choices: Iterable[str], *, where: str) -> P
     """The error for a value that is not one of `choices`, with the nearest of them.
 
     >>> print(make_choice_error("fulll", ("full", "sliding"), where="layer_types.0"))
-    layer_types.0 = the string 'fulll' (expected full or sliding); did you mean full?
+    layer_types.0 = 'fulll' (expected full or sliding); did you mean full?
     """
     names = tuple(choices)
     expected, nearest = list_names(names, value), find_nearest(value, names)
@@ -262,10 +262,10 @@ def format_shape(sizes: Iterable[object], marked: int | None = None) -> str:
 
 
 def describe_value(value: object) -> str:
-    """A value from a file as text, with its type if the text alone would mislead.
+    """A value from a file as text; a string is quoted.
 
     >>> describe_value("12"), describe_value(True), describe_value(None), describe_value(7)
-    ("the string '12'", 'true', 'null', '7')
+    ("'12'", 'true', 'null', '7')
     """
     match value:
         case None:
@@ -273,7 +273,7 @@ def describe_value(value: object) -> str:
         case bool():
             return str(value).lower()
         case str():
-            return f"the string {quote(value)}"
+            return quote(value)
         case dict():
             return "a mapping"
         case list() | tuple():

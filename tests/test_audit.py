@@ -340,17 +340,17 @@ def test_each_number_in_a_cell_is_a_claim(heading: str, text: str, claims: dict[
         ("params", "", "no claim"),
         ("params", "—", "no claim"),
         ("params", "N/A", "no claim"),
-        ("params", "Not specified", "no number"),
+        ("params", "Not specified", "not a number"),
         ("params", "8x7B", "a number of experts times a size, not a parameter count"),
         ("params", "7B (best)", "unrecognised 'best'"),
-        ("params", "7B 13B", "2 numbers without labels"),
+        ("params", "7B 13B", "2 unlabelled numbers"),
         ("params", "13B-7B", "the range ends below its start"),
         ("params", "1.5", "not a whole number"),
         ("params", "9" * 40, "too large or too precise for a count"),
         ("params", "1e99", "too large or too precise for a count"),
         ("params", "12,34,5B", "'12,34,5' is not a number"),
         ("params", "7B" * 101, "more than 200 characters"),
-        ("heads", "4/28", "2 numbers without labels"),
+        ("heads", "4/28", "2 unlabelled numbers"),
         ("heads", "32K", "'32K' is not a number of heads"),
         ("layers", "٣٢", "'٣٢' is not a number"),
         ("layers", "10^2", "unrecognised '^'"),
@@ -492,7 +492,7 @@ def test_a_context_length_that_the_publisher_states_is_not_wrong(model: str, con
 
     Their configs have 40960 and 32768."""
     found = audit_cell(model, "context", context)
-    assert found.verdict == "not checkable" and found.note.startswith("sources differ: ")
+    assert found.verdict == "not checkable" and found.note.startswith("the sources disagree: ")
 
 
 @pytest.mark.parametrize(
@@ -569,8 +569,8 @@ def find_doubts(**claims: str) -> list[tuple[str, str]]:
         ({"params": "7B", "active": "9B"}, "more active than total parameters"),
         ({"params": "7B (9B active)"}, "more active than total parameters"),
         ({"params": "7B", "non-embedding": "8.1B"}, "more non-embedding than total parameters"),
-        ({"experts": "8", "top-k": "16"}, "16 active experts, but only 8 in total"),
-        ({"heads": "8", "kv heads": "16"}, "16 KV heads, but only 8 in total"),
+        ({"experts": "8", "top-k": "16"}, "16 active experts, but only 8 experts"),
+        ({"heads": "8", "kv heads": "16"}, "16 KV heads, but only 8 attention heads"),
         ({"heads": "8", "kv heads": "3"}, "3 KV heads do not divide 8 heads"),
     ],
 )
@@ -595,7 +595,7 @@ def test_totals_that_do_not_fit_the_layers_and_d_model_are_unlikely() -> None:
     )  # 12e9 / (60 · 6144²) = 5.298
     ((_, text),) = find_doubts(params="7B", layers="96", d_model="12288")
     assert text.startswith(
-        "96 layers with d_model = 12,288 have at least 4 × 96 × 12,288² = 58.0 B in query, output and two MLP matrices"
+        "96 layers with d_model = 12,288 have at least 4 × 96 × 12,288² = 58.0 B parameters in the query, output and two MLP matrices"
     )
     ((_, text),) = find_doubts(params="671B", layers="61", d_model="7168")
     assert text.startswith("at least 213.9 parameters per layer × d_model² (61 × 7,168² = 3.13 B)") and text.endswith(
@@ -620,7 +620,7 @@ def test_sizes_that_do_not_divide_are_unusual_if_zoo_models_have_them() -> None:
     assert find_doubts(d_model="4608", heads="28") == [
         (
             "unusual",
-            "d_model = 4,608 is not a multiple of 28 heads; "
+            "d_model = 4,608 is not divisible by heads = 28; "
             f"also true of 2 of the {len(MODELS)} zoo models (glm-4.5, glm-4.5-air)",
         )
     ]
@@ -867,7 +867,7 @@ COLUMNS = (
     [
         (b"", f"f is empty (expected {COLUMNS})"),
         (b"\n \n", f"f is empty (expected {COLUMNS})"),
-        (b"model,params\n", f"f contains no table of claims: its columns are model, params (expected {COLUMNS})"),
+        (b"model,params\n", "f contains no rows (expected at least one row below the header)"),
         (
             b"name,colour\ngpt2,red\n",
             f"f contains no table of claims: its columns are name, colour (expected {COLUMNS})",
@@ -888,7 +888,7 @@ COLUMNS = (
         (b"model," + b"a," * 10**6, "f has 1,000,001 columns (expected at most 500)"),
         (b"model,params\n" + b"gpt2,1\n" * 60000, "f has more than 100,000 cells (expected at most 100,000)"),
         (b"a" * (5 << 20), "f is too large (expected a CSV or Markdown file of at most 4,194,304 bytes)"),
-        (b"\xff\xfem\0o\0", "f is not text (expected a CSV or Markdown file in UTF-8)"),
+        (b"\xff\xfem\0o\0", "f is not valid UTF-8 (expected a CSV or Markdown file)"),
         (
             b"version https://git-lfs.github.com/spec/v1\n",
             "f is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a CSV or Markdown file)",

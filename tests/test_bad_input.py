@@ -96,7 +96,7 @@ def test_every_size_of_every_architecture_is_a_whole_number_in_its_range(archite
         }
         odd: tuple[tuple[object, str], ...] = (
             (True, "true"),
-            (str(size), f"the string '{size}'"),
+            (str(size), f"'{size}'"),
             ([size], "a list"),
             ({}, "a mapping"),
             (b"1", "a value of type bytes"),
@@ -128,8 +128,8 @@ def test_every_flag_of_every_architecture_is_true_or_false(architecture: str) ->
         for value, said in (
             (0, "0"),
             (1, "1"),
-            ("no", "the string 'no'"),
-            ("true", "the string 'true'"),
+            ("no", "'no'"),
+            ("true", "'true'"),
             ([], "a list"),
         ):
             with pytest.raises(pc.ParamcountError) as caught:
@@ -178,7 +178,7 @@ CONTRADICTIONS = [
     ),
     (make_entry("qwen3_moe", dense_layers=[-1]), "config.dense_layers.0 = -1 (expected a non-negative integer)"),
     (make_entry("qwen3_moe", dense_layers=[0, True]), "config.dense_layers.1 = true (expected an integer)"),
-    (make_entry("qwen3_moe", dense_layers="0"), "config.dense_layers = the string '0' (expected a list)"),
+    (make_entry("qwen3_moe", dense_layers="0"), "config.dense_layers = '0' (expected a list)"),
     (
         make_entry("qwen3_moe", dense_layers=[*range(10_001)]),
         "config.dense_layers = a list (expected a list of at most 10,000 items)",
@@ -222,17 +222,17 @@ CONTRADICTIONS = [
     ),
     (
         make_entry("gpt_oss", n_layers=2, layer_types=["full_attention", "ful_attention"]),
-        "config.layer_types.1 = the string 'ful_attention' (expected "
+        "config.layer_types.1 = 'ful_attention' (expected "
         "sliding_attention or full_attention); did you mean full_attention or sliding_attention?",
     ),
     (
         make_entry("gpt_oss", n_layers=2, layer_types=["full_attention"]),
         "config.layer_types has 1 items for n_layers = 2 (expected one per layer)",
     ),
-    (make_entry("gpt_oss", layer_types=[""]), "config.layer_types.0 = the string '' (expected a non-empty string)"),
+    (make_entry("gpt_oss", layer_types=[""]), "config.layer_types.0 = '' (expected a non-empty string)"),
     (
         make_entry("gpt_oss", layer_types=["x" * 41]),
-        f"config.layer_types.0 = the string '{'x' * 41}' (expected a string of at most 40 characters)",
+        f"config.layer_types.0 = '{'x' * 41}' (expected a string of at most 40 characters)",
     ),
 ]  # fmt: skip
 
@@ -291,42 +291,42 @@ def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
         ({"architecture": None}, f"architecture is missing {ARCHITECTURE_OR_ESTIMATE}"),
         ({"config": None}, f"config is missing {ARCHITECTURE_OR_ESTIMATE}"),
         ({"config": []}, "config = a list (expected a mapping of sizes)"),
-        ({"config": "llama"}, "config = the string 'llama' (expected a mapping of sizes)"),
+        ({"config": "llama"}, "config = 'llama' (expected a mapping of sizes)"),
         (
             {"architecture": "openai_gpt"},
             f"architecture: unknown architecture openai_gpt (expected {LISTED}); did you mean openai-gpt?",
         ),
         ({"architecture": 3}, f"architecture: unknown architecture 3 (expected {LISTED})"),
         ({"estimate": True}, "config is set in an estimate (expected claims only)"),
-        ({"estimate": "yes"}, "estimate = the string 'yes' (expected true or false)"),
+        ({"estimate": "yes"}, "estimate = 'yes' (expected true or false)"),
         ({"estimate": 1}, "estimate = 1 (expected true or false)"),
-        ({"id": ""}, "id = the string '' (expected a non-empty string)"),
+        ({"id": ""}, "id = '' (expected a non-empty string)"),
         ({"id": 3}, "id = 3 (expected a string)"),
-        ({"id": "a\x1b[31mb"}, r"id = the string 'a\x1b[31mb' (expected a string of printable characters)"),
-        ({"name": "a\nb"}, r"name = the string 'a\nb' (expected a string of printable characters)"),
-        ({"name": "a\u202eb"}, r"name = the string 'a\u202eb' (expected a string of printable characters)"),
+        ({"id": "a\x1b[31mb"}, r"id = 'a\x1b[31mb' (expected a string of printable characters)"),
+        ({"name": "a\nb"}, r"name = 'a\nb' (expected a string of printable characters)"),
+        ({"name": "a\u202eb"}, r"name = 'a\u202eb' (expected a string of printable characters)"),
         (
             {"name": "n" * 2001},
-            f"name = the string '{'n' * 28}…{'n' * 29}' (expected a string of at most 2000 characters)",
+            f"name = '{'n' * 28}…{'n' * 29}' (expected a string of at most 2000 characters)",
         ),
         ({"released": 5}, "released = 5 (expected a date such as 2024-07-23)"),
-        ({"released": "1700000000"}, "released = the string '1700000000' (expected a date such as 2024-07-23)"),
-        ({"released": "2024-02-30"}, "released = the string '2024-02-30' (expected a date such as 2024-07-23)"),
+        ({"released": "1700000000"}, "released = '1700000000' (expected a date such as 2024-07-23)"),
+        ({"released": "2024-02-30"}, "released = '2024-02-30' (expected a date such as 2024-07-23)"),
         ({"context_length": 0}, "context_length = 0 (expected a positive integer)"),
-        ({"context_length": "8k"}, "context_length = the string '8k' (expected an integer)"),
-        ({"aliases": "x"}, "aliases = the string 'x' (expected a list)"),
+        ({"context_length": "8k"}, "context_length = '8k' (expected an integer)"),
+        ({"aliases": "x"}, "aliases = 'x' (expected a list)"),
         ({"aliases": ["x", 3]}, "aliases.1 = 3 (expected a string)"),
         ({"sources": PAPER}, "sources = a mapping (expected a list)"),
-        ({"sources": "paper"}, "sources = the string 'paper' (expected a list)"),
-        ({"sources": ["paper"]}, "sources.0 = the string 'paper' (expected a mapping)"),
-        ({"sources": [PAPER, dict(PAPER)]}, "sources.1.id = the string 'paper' is used twice (expected unique ids)"),
-        ({"sources": [{**PAPER, "kind": "memory"}]}, f"sources.0.kind = the string 'memory' (expected {KINDS})"),
+        ({"sources": "paper"}, "sources = 'paper' (expected a list)"),
+        ({"sources": ["paper"]}, "sources.0 = 'paper' (expected a mapping)"),
+        ({"sources": [PAPER, dict(PAPER)]}, "sources.1.id = 'paper' is used twice (expected unique ids)"),
+        ({"sources": [{**PAPER, "kind": "memory"}]}, f"sources.0.kind = 'memory' (expected {KINDS})"),
         (
             {"sources": [{**PAPER, "accesed": 1}]},
             "sources.0.accesed: unknown field (expected id, kind, ref or accessed); did you mean accessed?",
         ),
         ({"sources": [{"id": "paper"}]}, "sources.0.kind is missing (expected a value for every field)"),
-        ({"checked": "yes"}, "checked = the string 'yes' (expected a mapping or 'unverified')"),
+        ({"checked": "yes"}, "checked = 'yes' (expected a mapping or 'unverified')"),
         ({"checked": {"reference": "x", "total": 0}}, "checked.total = 0 (expected a positive integer)"),
         (
             {"checked": {"reference": "x", "totl": 1}},
@@ -336,10 +336,10 @@ def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:
         ({"release": []}, "release = a list (expected a mapping)"),
         (publish_figure(1.5), "published.0.value = 1.5 (expected an integer or a string)"),
         (publish_figure(-5), "published.0.value = -5 (expected a positive integer or a string)"),
-        (publish_figure("many"), f"published.0.value: the string 'many' is not a parameter count {FIGURES}"),
+        (publish_figure("many"), f"published.0.value: 'many' is not a parameter count {FIGURES}"),
         (
             publish_figure("7B", "papre"),
-            "published.0.source = the string 'papre' (expected paper); did you mean paper?",
+            "published.0.source = 'papre' (expected paper); did you mean paper?",
         ),
         ({"published": [{}]}, "published.0.what is missing (expected a value for every field)"),
         ({"published": 7}, "published = 7 (expected a list)"),
@@ -391,10 +391,10 @@ class Unprintable:
             "released = a value of type datetime (expected a date such as 2024-07-23)",
         ),
         (make_entry() | {"released": float("nan")}, "released = nan (expected a date such as 2024-07-23)"),
-        (make_entry() | {"id": "\ud800"}, r"id = the string '\ud800' (expected a Unicode string)"),
+        (make_entry() | {"id": "\ud800"}, r"id = '\ud800' (expected a Unicode string)"),
         (
             {"architecture": "llama", "config": LLAMA | {"\ud800": 1}},
-            r"config = the string '\ud800' (expected a Unicode string)",
+            r"config = '\ud800' (expected a Unicode string)",
         ),
     ],
 )  # fmt: skip

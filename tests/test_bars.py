@@ -163,7 +163,7 @@ def test_unverified_models_are_marked() -> None:
     )
     found = read_bars(plot([unchecked, "gpt2-small"]))
     assert [name for _, name in found.names] == [f"{unchecked} *", "gpt2-small"]
-    assert "* unverified: no independent count" in found.texts
+    assert "* unverified: not checked against a reference implementation" in found.texts
 
 
 def test_a_what_if_states_the_changes(run: Runner) -> None:

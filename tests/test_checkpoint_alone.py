@@ -490,7 +490,7 @@ norm                   38,400   0.0%  50 × [768]
 160 tensors · 137,022,720 elements · 548,090,880 bytes (548 MB) · F32 · 32 bits
   per value · layers: 12 in h
 not included in the total: legacy buffers 12,582,912
-components from gpt2-small
+components as in gpt2-small
 """
 
 

@@ -328,7 +328,7 @@ LLAVA_NEXT = {"model_type": "llava_next", "text_config": {"model_type": "llama",
         (
             "LlavaNextModel",
             True,
-            ("ignored architectures (expected a list of class names, found the string 'LlavaNextModel'); "
+            ("ignored architectures (expected a list of class names, found 'LlavaNextModel'); "
              "counted as llava_next, its language model as LlamaForCausalLM",),
         ),
     ],
@@ -488,7 +488,7 @@ BERT = {
         ),
         (
             "LlamaForCausalLM",
-            "ignored architectures (expected a list of class names, found the string 'LlamaForCausalLM'); counted as "
+            "ignored architectures (expected a list of class names, found 'LlamaForCausalLM'); counted as "
             "LlamaForCausalLM",
         ),
         ([1], "ignored architectures (expected a list of class names, found a list); counted as LlamaForCausalLM"),
@@ -740,7 +740,7 @@ def test_active_min_is_lower_if_the_number_of_active_experts_varies(document: di
         ),
         (
             {"model_type": "phi", "partial_rotary_factor": "x" * 100},
-            "the rotated part of a head = the string 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' "
+            "the rotated part of a head = 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' "
             "(expected numbers)",
         ),
         (
@@ -780,7 +780,7 @@ def test_qwen3_omni_is_counted_as_the_language_model_of_its_thinker() -> None:
         ({"text_config": 3}, "thinker_config.text_config = 3 (expected a mapping)"),
         (
             {"text_config": {"hidden_size": "x"}},
-            "thinker_config.text_config.hidden_size = the string 'x' (expected a positive integer)",
+            "thinker_config.text_config.hidden_size = 'x' (expected a positive integer)",
         ),
     ],
 )

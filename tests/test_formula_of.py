@@ -289,11 +289,11 @@ ERRORS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "an unknown count": (
         ("gpt2-small", "toatl"),
         {},
-        r"^of = the string 'toatl' \(expected total, .*or 29 others\); did you mean total\?$",
+        r"^of = 'toatl' \(expected total, .*or 29 others\); did you mean total\?$",
     ),
     "null for a count": (("gpt2-small", None), {}, "^of = null"),
     "a list of counts": (("gpt2-small", ["total"]), {}, "^of = a list"),
-    "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = the string 'qkv\.o' \(expected qkv, "),
+    "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = 'qkv\.o' \(expected qkv, "),
     "an unknown name": (
         ("lama",),
         {},
@@ -335,7 +335,7 @@ ERRORS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "an unknown encoder": (
         ("llava",),
         {"vision": "clip"},
-        r"^llava: vision = the string 'clip' \(expected clip_vision_model, ",
+        r"^llava: vision = 'clip' \(expected clip_vision_model, ",
     ),
     "a number for a flag": (("llama",), {"mlp_bias": 1}, r"^llama: mlp_bias = 1 \(expected True or False\)$"),
     "a flag for a size": (
@@ -345,19 +345,19 @@ ERRORS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     ),
     "a negative size": (("llama",), {"d_model": -1}, "^llama: d_model = -1"),
     "a fractional size": (("llama",), {"d_model": 1.5}, r"^llama: d_model = 1\.5"),
-    "a string for a size": (("llama",), {"d_model": "4096"}, "^llama: d_model = the string '4096'"),
+    "a string for a size": (("llama",), {"d_model": "4096"}, "^llama: d_model = '4096'"),
     "an unknown kind of layer": (
         ("jamba",),
         {"layer_types": ["mambo"]},
-        r"^jamba: layer_types\.0 = the string 'mambo' \(expected mamba or attention\); did you mean mamba\?$",
+        r"^jamba: layer_types\.0 = 'mambo' \(expected mamba or attention\); did you mean mamba\?$",
     ),
-    "one string for all layers": (("jamba",), {"layer_types": "mamba"}, "^jamba: layer_types = the string 'mamba'"),
+    "one string for all layers": (("jamba",), {"layer_types": "mamba"}, "^jamba: layer_types = 'mamba'"),
     "strings for indices": (
         ("jamba",),
         {"dense_layers": ["0"]},
         r"^jamba: dense_layers = a list \(expected a list of integers\)$",
     ),
-    "an unknown arrangement": (("falcon",), {"norms": "none"}, "^falcon: norms = the string 'none'"),
+    "an unknown arrangement": (("falcon",), {"norms": "none"}, "^falcon: norms = 'none'"),
     "sizes that a model cannot have": (
         ("gpt-3",),
         {"n_heads": 95},

@@ -546,7 +546,7 @@ WRONG: list[tuple[bytes, str]] = [
     (make_part(0, 3, None), "metadata split.tensors.count is missing (expected a non-negative integer)"),
     (
         make_file([pack_item("split.count", STRING, pack_string("2"))]),
-        "metadata split.count = the string '2' (expected a non-negative integer)",
+        "metadata split.count = '2' (expected a non-negative integer)",
     ),
     # tensors
     (make_file([], [pack_tensor_info("", [8])], 32), f"tensor 1: name = '' {PRINTABLE}"),

@@ -297,7 +297,7 @@ def test_a_hostile_tokenizer_crashes_only_the_subprocess(
         (b"", "the tokenizers library rejects it: "),
         (b"[" * 100_000, "the tokenizers library rejects it: "),
         (b'{"a": \x1b[31m}', "the tokenizers library rejects it: "),
-        (b"\xff\xfe", "is not text (expected a tokenizer.json in UTF-8)"),
+        (b"\xff\xfe", "is not valid UTF-8 (expected a tokenizer.json)"),
         (b"GGUF\3\0\0\0", "is a GGUF file (expected a tokenizer.json)"),
         (
             b"version https://git-lfs.github.com/spec/v1\n",
@@ -578,7 +578,7 @@ TANH = "gelu_new, gelu_fast, gelu_accurate, gelu_pytorch_tanh or gelu_python_tan
 OTHER: list[tuple[dict[str, Any], str]] = [
     (
         {"activation_function": "relu"},
-        f"activation_function = the string 'relu' (expected {TANH}, which the NumPy pass implements)",
+        f"activation_function = 'relu' (expected {TANH}, which the NumPy pass implements)",
     ),
     ({"activation_function": None}, f"activation_function = null (expected {TANH}, which the NumPy pass implements)"),
     ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon = 1e-06 (expected 1e-05, which the NumPy pass implements)"),

@@ -124,7 +124,7 @@ def test_control_characters_of_a_name_are_escaped_in_the_error(
         (".", ". has no config.json (expected the directory of a model)"),
         ("../x", "../x cannot be read: No such file or directory"),
         ("..%2fx", "..%2fx cannot be read: No such file or directory"),
-        ("/etc/passwd", "/etc/passwd: line 1 column 1: invalid JSON: Expecting value (expected a JSON object)"),
+        ("/etc/passwd", "/etc/passwd: line 1 column 1: invalid JSON: expecting value (expected a JSON object)"),
         ("gpt2-small/", "gpt2-small cannot be read: No such file or directory"),
         ("../x.yaml", "../x.yaml cannot be read: No such file or directory"),
         ("gpt2-small.yaml", "gpt2-small.yaml cannot be read: No such file or directory"),

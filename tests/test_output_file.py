@@ -317,7 +317,7 @@ def test_an_extension_that_contradicts_the_format_is_an_error(
     for option in ("-o", "--output"):
         assert (
             command_error(capsys, "gpt2-small", option, path, *options)
-            == f"-o: {path} does not have the extension of {chosen} files (expected {expected})"
+            == f"-o: {path} has the wrong extension for {chosen} output (expected {expected})"
         )
 
 

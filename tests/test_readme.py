@@ -90,7 +90,7 @@ def test_the_readme_is_short_and_has_examples_of_each_kind() -> None:
 def test_the_readme_says_how_many_models_and_model_types_there_are() -> None:
     text = " ".join(TEXTS[README].split())
     models = sum(not zoo.load_entry(id).estimate for id in zoo.list_ids())
-    assert f"{models} models of {len(zoo.list_families())} families" in text
+    assert f"{models} models from {len(zoo.list_families())} families" in text
     assert f"{len({name.partition('.')[0] for name in ARCHITECTURES})} model types" in text
 
 

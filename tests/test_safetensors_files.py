@@ -230,7 +230,7 @@ WRONG: list[tuple[object, int, str]] = [
     (
         '{"a":{dtype}}',
         0,
-        "tensor a: line 1 column 2: invalid JSON: Expecting property name enclosed in double quotes (expected a JSON "
+        "tensor a: line 1 column 2: invalid JSON: expecting property name enclosed in double quotes (expected a JSON "
         "object)",
     ),
     ({"a": {}}, 0, f"tensor a: dtype is missing {KEYS}"),
@@ -241,12 +241,12 @@ WRONG: list[tuple[object, int, str]] = [
         "tensor a: unknown key 'Shape' (expected dtype, shape or data_offsets); did you mean shape?",
     ),
     ('{"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "tensor a: duplicate key 'dtype'"),
-    ({"a": header_entry(0, 4, "F33")}, 4, f"tensor a: dtype = the string 'F33' {DTYPES}; did you mean F32?"),
+    ({"a": header_entry(0, 4, "F33")}, 4, f"tensor a: dtype = 'F33' {DTYPES}; did you mean F32?"),
     ({"a": header_entry(0, 4, shape=1)}, 4, f"tensor a: shape = 1 {SHAPE}"),
     ({"a": header_entry(0, 4, shape=[-1])}, 4, f"tensor a: shape = [-1] {SHAPE}"),
     ({"a": header_entry(0, 4, shape=[1.0])}, 4, f"tensor a: shape = [1.0] {SHAPE}"),
     ({"a": header_entry(0, 4, shape=[True])}, 4, f"tensor a: shape = [true] {SHAPE}"),
-    ({"a": header_entry(0, 4, shape=["1"])}, 4, f"tensor a: shape = [the string '1'] {SHAPE}"),
+    ({"a": header_entry(0, 4, shape=["1"])}, 4, f"tensor a: shape = ['1'] {SHAPE}"),
     ({"a": header_entry(0, 0, shape=[0, 2**63])}, 0, f"tensor a: shape = [0, 9223372036854775808] {SHAPE}"),
     (
         {"a": header_entry(0, 4, shape=[1] * 33)},
@@ -294,7 +294,7 @@ WRONG: list[tuple[object, int, str]] = [
         "tensor a: shape = [0, 100000000000000000, 100000000000000000] of F32 (expected fewer than 2^63 bytes)",
     ),
     ({"__metadata__": header_entry(0, 4)}, 4, "header: invalid JSON at character 43 (expected a string in quotes)"),
-    ({"a": header_entry(0, 0, "F33", [0])}, 0, f"tensor a: dtype = the string 'F33' {DTYPES}; did you mean F32?"),
+    ({"a": header_entry(0, 0, "F33", [0])}, 0, f"tensor a: dtype = 'F33' {DTYPES}; did you mean F32?"),
     (
         {"a": header_entry(0, 0, shape=[2**62, 0])},
         0,

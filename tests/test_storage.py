@@ -181,7 +181,7 @@ def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> N
         ({"quant_method": "gptq", "bits": 4, "dynamic": {"-:.*": {}}}, "uses gptq with options whose stored size"),
         ([4], "= a list (expected a mapping)"),
         (FP8 | {"weight_block_size": [0, 128]}, "weight_block_size = a list"),
-        (FP8 | {"modules_to_not_convert": "lm_head"}, "modules_to_not_convert = the string 'lm_head'"),
+        (FP8 | {"modules_to_not_convert": "lm_head"}, "modules_to_not_convert = 'lm_head'"),
         ({"load_in_4bit": True, "load_in_8bit": True}, "sets both load_in_8bit and load_in_4bit"),
         ({"quant_method": "gptq", "bits": 4, "group_size": 100}, "uses GPTQ 4-bit, which cannot store"),
         (compressed_section(INT4, "marlin-24"), "has a group in the format 'marlin-24'"),

@@ -105,7 +105,7 @@ def test_a_merge_key_is_an_ordinary_key() -> None:
         ("---\n...\n", "is empty (expected a mapping)"),
         ("null", "is empty (expected a mapping)"),
         ("[a]", "contains a list (expected a mapping)"),
-        ("gpt2-small", "contains the string 'gpt2-small' (expected a mapping)"),
+        ("gpt2-small", "contains 'gpt2-small' (expected a mapping)"),
         ("12", "contains 12 (expected a mapping)"),
         ("a: " + "1" * 1_000_000, "line 1: a number of 1,000,000 characters (expected at most 100)"),
         ("a: -" + "1" * 100_000, "line 1: a number of 100,001 characters (expected at most 100)"),
@@ -191,11 +191,11 @@ def test_a_key_of_a_megabyte_is_an_unknown_field(capsys: pytest.CaptureFixture[s
     [
         (b"", "is empty (expected a mapping)"),
         (b"\n\n", "is empty (expected a mapping)"),
-        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is not text (expected a YAML file in UTF-8)"),
-        (b"\x1f\x8b\x08\0\0\0\0\0", "is not text (expected a YAML file in UTF-8)"),
-        (b"a: \xff", "is not text (expected a YAML file in UTF-8)"),
-        (b"a: \xed\xa0\x80", "is not text (expected a YAML file in UTF-8)"),  # a surrogate
-        ("a: 1".encode("utf-16"), "is not text (expected a YAML file in UTF-8)"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is not valid UTF-8 (expected a YAML file)"),
+        (b"\x1f\x8b\x08\0\0\0\0\0", "is not valid UTF-8 (expected a YAML file)"),
+        (b"a: \xff", "is not valid UTF-8 (expected a YAML file)"),
+        (b"a: \xed\xa0\x80", "is not valid UTF-8 (expected a YAML file)"),  # a surrogate
+        ("a: 1".encode("utf-16"), "is not valid UTF-8 (expected a YAML file)"),
         ("a: 1".encode("utf-16-le"), rf"line 1: invalid character '\x00' {PRINTABLE}"),
         (b"\x7fELF\x02\x01\x01\0", rf"line 1: invalid character '\x7f' {PRINTABLE}"),
         (b"a: 1\na: 2\n", "line 2: duplicate key 'a'"),

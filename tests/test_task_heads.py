@@ -42,12 +42,12 @@ LABELS: list[tuple[dict[str, Any], int]] = [
 ]
 REFUSED_LABELS: list[tuple[dict[str, Any], str]] = [
     ({"num_labels": None}, "num_labels = null (expected a non-negative integer)"),
-    ({"num_labels": "3"}, "num_labels = the string '3' (expected a non-negative integer)"),
+    ({"num_labels": "3"}, "num_labels = '3' (expected a non-negative integer)"),
     ({"num_labels": 3.0}, "num_labels = 3.0 (expected a non-negative integer)"),
     ({"id2label": ["a", "b"]}, "id2label = a list (expected a mapping from numbers to names)"),
     (
         {"id2label": {"a": "0"}},
-        "id2label has the string 'a': the string '0' (expected a mapping from numbers to names)",
+        "id2label has 'a': '0' (expected a mapping from numbers to names)",
     ),
     (
         {"num_labels": 1, "problem_type": "single_label_classification"},

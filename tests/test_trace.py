@@ -181,7 +181,7 @@ def test_elements_of_attention_scores_add_up(id: str) -> None:
         ),
         (["--weights", "a.safetensors"], "--weights requires --text TEXT"),
         (["--text", "a"], "--text requires --weights PATH"),
-        (["--watch"], "--watch or --plot requires --weights PATH"),
+        (["--watch"], "--watch requires --weights PATH"),
         (
             ["--weights", "w", "--text", "a", "--pad", "9"],
             "--text cannot be combined with --pad, because the text sets the shape",

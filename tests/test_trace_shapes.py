@@ -144,7 +144,7 @@ def test_several_decoded_tokens_have_their_own_windows() -> None:
     found = trace({"model_type": "mistral", "num_hidden_layers": 1, "sliding_window": 5}, tokens=3, past=9)
     assert [step.out for step in steps_with_op(found, "QKᵀ")] == [(32, 3, 4 + 3)]
     assert [step.note for step in steps_with_op(found, "mask")] == [
-        "each token attends to itself and earlier tokens, at most 5"
+        "each token attends to itself and at most 4 earlier tokens"
     ]
     assert [kept.shapes for kept in found.cache] == [((4, 8, 128), (4, 8, 128))]
 
@@ -318,7 +318,7 @@ def test_an_invalid_number_of_tokens_is_an_error(name: str, wrong: object) -> No
 
 
 def test_a_model_without_a_kv_cache_cannot_decode() -> None:
-    message = "^past = 3, but unnamed has no KV cache, because it reads all tokens at once$"
+    message = "^past = 3, but unnamed has no KV cache, because it is not autoregressive$"
     with pytest.raises(ParamcountError, match=message):
         trace({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, past=3)
 

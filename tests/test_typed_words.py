@@ -133,9 +133,9 @@ def test_a_url_is_never_read_as_a_local_file() -> None:
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("https://example.com/config.json", "'https://example.com/config.json' is not on the Hugging Face Hub"),
-        ("ftp://x/", "'ftp://x/' is not on the Hugging Face Hub"),
-        ("https://huggingface.co.evil.org/a/b", "'https://huggingface.co.evil.org/a/b' is not on the Hugging Face Hub"),
+        ("https://example.com/config.json", "'https://example.com/config.json' is not a Hugging Face URL"),
+        ("ftp://x/", "'ftp://x/' is not a Hugging Face URL"),
+        ("https://huggingface.co.evil.org/a/b", "'https://huggingface.co.evil.org/a/b' is not a Hugging Face URL"),
         ("https://huggingface.co/datasets/a/b", "'https://huggingface.co/datasets/a/b' is a dataset, not a model"),
         ("https://huggingface.co/", "'https://huggingface.co/' is the Hub itself, not a model"),
         (

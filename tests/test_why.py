@@ -684,11 +684,11 @@ def test_a_what_if_is_explained_with_its_changed_sizes(run: Runner) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gpt2", "7X"], "the string '7X' is not a parameter count (expected 7B, 124M, 7.61B, ~1.04T or an integer)"),
-        (["gpt2", "1e9"], "the string '1e9' is not a parameter count (expected 7B, 124M, 7.61B, ~1.04T or an integer)"),
+        (["gpt2", "7X"], "'7X' is not a parameter count (expected 7B, 124M, 7.61B, ~1.04T or an integer)"),
+        (["gpt2", "1e9"], "'1e9' is not a parameter count (expected 7B, 124M, 7.61B, ~1.04T or an integer)"),
         (
             ["gpt2", "0"],
-            "the string '0' is not a parameter count (expected 7B, 124M, 7.61B, ~1.04T or a positive integer)",
+            "'0' is not a parameter count (expected 7B, 124M, 7.61B, ~1.04T or a positive integer)",
         ),
         (["7B"], "no model before '7B' (expected MODEL NUMBER)"),
         (
@@ -701,7 +701,7 @@ def test_a_what_if_is_explained_with_its_changed_sizes(run: Runner) -> None:
         ),
         (
             ["gpt2", "~7\x1bB"],
-            "the string '~7\\x1bB' is not a parameter count (expected 7B, 124M, 7.61B, ~1.04T or an integer)",
+            "'~7\\x1bB' is not a parameter count (expected 7B, 124M, 7.61B, ~1.04T or an integer)",
         ),
         (
             ["gpt-4", "1.8T"],

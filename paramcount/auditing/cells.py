@@ -134,7 +134,7 @@ def parse_claims(text: str, heading: Heading) -> tuple[Claim, ...]:
     if kind == "n_routed_experts" and words in MIXTURE:
         return (Claim(kind, None, "some"),)
     if not any(character.isdigit() for character in plain):
-        raise UnreadableClaim("no number")
+        raise UnreadableClaim("not a number")
     if kind == "bytes" and not heading.dtype and heading.unit == 1 and not has_unit_of_bytes(plain):
         return parse_claims(text, heading._replace(kind="total"))  # a column named size with cells such as 7B
     return tuple(RULES.get(kind, make_claim)(kind, parse_numbers(plain, heading)))
@@ -173,7 +173,7 @@ def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
     while parser.position < len(parser.tokens):
         parser.read_token()
     if not parser.numbers:
-        raise UnreadableClaim("no number")
+        raise UnreadableClaim("not a number")
     return parser.numbers
 
 
@@ -347,7 +347,7 @@ def make_claim(kind: str, numbers: Numbers) -> Iterator[Claim]:
         yield Claim(kind, numbers[0].amount, numbers[0].relation)
         return
     if not is_range(numbers):
-        raise UnreadableClaim(f"{len(numbers)} numbers without labels")
+        raise UnreadableClaim(f"{len(numbers)} unlabelled numbers")
     low, high = numbers
     least = low.amount
     if low.unit is None and high.unit is not None:  # 7–13B
@@ -389,7 +389,7 @@ def build_rule(kinds: Mapping[str, str], label_pair: Callable[[Numbers], Numbers
         if not all(quantities) or len(set(quantities)) < len(quantities):
             is_single = len(numbers) == 1
             raise UnreadableClaim(
-                f"a label that does not fit {kind}" if is_single else f"{len(numbers)} numbers without labels"
+                f"a label that does not fit {kind}" if is_single else f"{len(numbers)} unlabelled numbers"
             )
         yield from (Claim(name, number.amount, number.relation) for name, number in zip(quantities, numbers))
 

@@ -128,7 +128,7 @@ def select_tables(grids: Sequence[Grid], place: str) -> Tables:
 
     Raises: ParamcountError if there is no table of claims.
     """
-    claims, skipped = [], []
+    claims, skipped, has_empty_table = [], [], False
     for grid in grids:
         number, texts = grid[0]
         headings, lines = arrange(grid)
@@ -140,10 +140,13 @@ def select_tables(grids: Sequence[Grid], place: str) -> Tables:
             skipped.append(f"{where}: skipped a table without recognised columns: {list_headings(texts)}")
         elif not lines:
             skipped.append(f"{where}: skipped a table without rows")
+            has_empty_table = True
         else:
             table_lines = tuple(Line(number, tuple(cells)) for number, cells in lines)
             claims.append(Table(place, set_decimal_commas(headings, lines), table_lines))
     if not claims:
+        if has_empty_table:
+            raise ParamcountError("contains no rows", where=place, expected="at least one row below the header")
         problem = "contains no table of claims" if grids else "contains no table"
         columns = f": its columns are {list_headings(grids[0][0][1])}" if len(grids) == 1 else ""
         raise ParamcountError(problem + columns, where=place, expected=describe_expected())

@@ -82,13 +82,13 @@ def find_contradictions(row: Row) -> Iterator[Doubt]:
     non_embedding = row.ranges.get("non_embedding")
     if total and non_embedding and non_embedding[0] >= total[1]:
         yield Doubt("impossible", "more non-embedding than total parameters")
-    for part, whole, words in (
-        ("n_active_experts", "n_routed_experts", "active experts"),
-        ("n_kv_heads", "n_heads", "KV heads"),
+    for part, whole, words, all_words in (
+        ("n_active_experts", "n_routed_experts", "active experts", "experts"),
+        ("n_kv_heads", "n_heads", "KV heads", "attention heads"),
     ):
         few, many = row.get_exact(part), row.get_exact(whole)
         if few and many and few > many:
-            yield Doubt("impossible", f"{few:,} {words}, but only {many:,} in total")
+            yield Doubt("impossible", f"{few:,} {words}, but only {many:,} {all_words}")
     heads, groups = row.get_exact("n_heads"), row.get_exact("n_kv_heads")
     if heads and groups and heads > groups and heads % groups:
         yield Doubt("impossible", f"{groups:,} KV heads do not divide {heads:,} heads")
@@ -116,7 +116,7 @@ def describe_uneven_heads(row: Row) -> str:
     model, heads = row.get_exact("d_model"), row.get_exact("n_heads")
     if not (model and heads and model % heads) or (row.get_exact("d_head") and not row.id):
         return ""
-    return f"d_model = {model:,} is not a multiple of {heads:,} heads"
+    return f"d_model = {model:,} is not divisible by heads = {heads:,}"
 
 
 def describe_unequal_heads(row: Row) -> str:
@@ -153,7 +153,7 @@ def find_odd_totals(row: Row) -> Iterator[Doubt]:
     (least, leanest), (most, largest), (most_of_all, _) = find_extremes(bool(row.has_experts))
     product = f"{layers:,} × {model:,}² = {format_count(square)}"
     if total[1] <= 4 * square:
-        minimum = f"4 × {layers:,} × {model:,}² = {format_count(4 * square)} in query, output and two MLP matrices"
+        minimum = f"4 × {layers:,} × {model:,}² = {format_count(4 * square)} parameters in the query, output and two MLP matrices"
         text = f"{layers:,} layers with d_model = {model:,} have at least {minimum}"
         claim = f"the claim is below {format_count(int(total[1]))}"
         yield Doubt("unlikely", f"{text}; {claim}, possible only if layers share weights")

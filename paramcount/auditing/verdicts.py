@@ -131,7 +131,7 @@ def judge_context(claim: Claim, judgement: Judgement, model: Model, is_own: bool
         return Judgement("not checkable", true, f"the zoo entry is {model.id}, another release with the same sizes")
     for length, note in list_noted_contexts(model):
         if match_amount(length, amount):
-            return Judgement("not checkable", true, f"sources differ: {note.rstrip('.')}")
+            return Judgement("not checkable", true, f"the sources disagree: {note.rstrip('.')}")
     return judgement._replace(note=f"{true // 1024} × 1,024") if amount.value * 1024 == true * 1000 else judgement
 
 

@@ -113,7 +113,7 @@ def list_details(count: StoredCount) -> list[str]:
             line += f"; {count.untold:,} unrecognised tensor{'s' if count.untold > 1 else ''} counted as other"
         lines.append(line)
     else:
-        lines.append(f"components from {count.zoo[0]}")
+        lines.append(f"components as in {count.zoo[0]}")
     if count.nearest:
         lines.append(f"nearest in the zoo: {count.nearest.id}, {count.nearest.differing:,} tensors differ")
     return lines + shorten([f"problem: {fault}" for fault in count.faults])

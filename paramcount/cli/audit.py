@@ -15,7 +15,7 @@ from paramcount.cli.options import FilePath, Output, emit, output_options
 @click.option("--strict", is_flag=True, help="Also exit with code 1 for unlikely claims.")
 @output_options
 def command(paths: tuple[str, ...], strict: bool, output: Output) -> None:
-    """Check tables of claims about models: is each cell exact, rounded, wrong or not checkable?
+    """Check tables of claims about models, cell by cell: right, rounded, wrong or not checkable.
 
     TABLE is a CSV or Markdown file, or - for standard input. It needs a column "model"; columns such as params, layers,
     d_model, heads, KV heads, experts, context length or FP16 size are checked. For models outside the zoo, paramcount

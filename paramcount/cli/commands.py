@@ -21,7 +21,7 @@ GROUPS = {
         "report": ("report", "Write an HTML page about one or more models."),
     },
     "Checks": {
-        "why": ("why", "Find out what a published number or a checkpoint counts."),
+        "why": ("why", "Explain what a published number counts or a checkpoint contains."),
         "verify": ("verify", "Check a model against its reference, published figures or a checkpoint."),
         "audit": ("audit", "Check tables of claims about models."),
         "scan": ("scan", "Count every config.json below a directory."),

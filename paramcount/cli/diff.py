@@ -117,7 +117,7 @@ def list_footnotes(diff: Difference) -> list[str]:
     """The lines below the table: no difference, active parameters, and parameters that the total does not include."""
     lines = []
     if not diff.components:
-        lines.append("no parameter differs" if diff.sizes else "nothing differs")
+        lines.append("the parameter counts are the same" if diff.sizes else "no differences")
     active = [part for part in diff.components if part.active_difference != part.difference]
     if active:
         others = [part for part in diff.components if part not in active and part.difference]

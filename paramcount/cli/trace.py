@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 )
 @click.option("--text", metavar="TEXT", help="Input text for --weights.")
 @click.option("--watch", is_flag=True, help="Show what changes from layer to layer; requires --weights.")
-@click.option("--plot", metavar="FILE", type=FilePath(), help="Draw what changes to FILE; requires --weights.")
+@click.option("--plot", metavar="FILE", type=FilePath(), help="Plot the values of --watch to FILE; requires --weights.")
 @click.option(
     "--tokenizer",
     metavar="FILE",
@@ -84,7 +84,7 @@ def command(
 
     Dimensions that must be equal in a product are marked: [5, ‹768›] · [‹768›, 64] = [5, 64].
 
-    With --weights and --text, the model runs in NumPy, float32, and the likeliest next tokens are shown.
+    With --weights and --text, the model runs in NumPy in float32, and the most likely next tokens are shown.
     """
     from paramcount.tracing.render import build_table, with_every_layer
     from paramcount.tracing.run import trace_model
@@ -99,7 +99,7 @@ def command(
     if weights or text or watch or plot:
         options = {"--tokens": tokens, "--pad": pad, "--batch": batch, "--past": past, "--source": source}
         shape_options = [option for option, value in options.items() if value is not None]
-        path = check_run_options(model, weights, text, shape_options)
+        path = check_run_options(model, weights, text, watch, shape_options)
         if plot:
             from paramcount.execution.plot import check_plot
 
@@ -125,12 +125,14 @@ def command(
     emit(lambda format: result, output, collect_messages([name], [model], trace))
 
 
-def check_run_options(model: Model, weights: str | None, text: str | None, shape_options: Sequence[str]) -> str:
+def check_run_options(
+    model: Model, weights: str | None, text: str | None, watch: bool, shape_options: Sequence[str]
+) -> str:
     """The path of the weights. `shape_options`: options of the command line that set the shape, which the text already
     does.
     """
     if not weights:
-        option = "--text" if text is not None else "--watch or --plot"
+        option = "--text" if text is not None else "--watch" if watch else "--plot"
         raise ParamcountError(f"{option} requires --weights PATH")
     if text is None:
         raise ParamcountError("--weights requires --text TEXT")

@@ -55,9 +55,9 @@ Row = list[object]
 @download_option
 @output_options
 def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, output: Output) -> None:
-    """Find out what a published number or a checkpoint counts.
+    """Explain what a published number counts or a checkpoint contains.
 
-    The answer is a count plus and minus named causes, with nothing unexplained. A short NUMBER (3.6B, ~1.04T) may be
+    The answer is a count plus or minus named parts, with nothing left unexplained. A short NUMBER (3.6B, ~1.04T) may be
     rounded or truncated; a full one (137022720) must match exactly. CHECKPOINT is a .safetensors or .gguf file, an
     index, a directory of shards or a saved header. With neither, explain all published figures in the zoo entry, or the
     checkpoint next to the config.json. The exit code is 1 if a figure cannot be explained or a checkpoint is

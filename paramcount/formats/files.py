@@ -96,7 +96,7 @@ def decode_text(data: bytes, what: str, most: int) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise ParamcountError("is not text", expected=f"{what} in UTF-8") from None
+        raise ParamcountError("is not valid UTF-8", expected=what) from None
 
 
 def expand_home(path: str) -> Path:

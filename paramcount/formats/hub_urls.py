@@ -48,7 +48,7 @@ def parse_hub_url(url: str) -> HubAddress:
     match = HUB_URL.match(url)
     if not match:
         raise ParamcountError(
-            f"{quote(url)} is not on the Hugging Face Hub",
+            f"{quote(url)} is not a Hugging Face URL",
             expected="https://huggingface.co/ORG/NAME, or the path of a file",
         )
     words = [word for word in match[1].split("/") if word]

@@ -43,11 +43,14 @@ def describe_syntax_error(text: str, error: json.JSONDecodeError) -> ParamcountE
     """The error for invalid JSON. Its message is the same in all versions of Python."""
     at, problem = error.pos, make_printable(error.msg, 60)
     before = text[:at].rstrip()
+    if not text.strip():
+        return ParamcountError("is empty", expected="a JSON object")
     if at >= len(text.rstrip()) and text.strip():
         problem = "unexpected end of file"
     elif error.msg.startswith("Illegal trailing comma") or (text[at : at + 1] in ("}", "]") and before.endswith(",")):
         at = at if text[at] == "," else len(before) - 1
         problem = "trailing comma"
+    problem = problem[:1].lower() + problem[1:]
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
     return ParamcountError(f"invalid JSON: {problem}", where=f"line {line} column {column}", expected="a JSON object")
 

@@ -42,7 +42,7 @@ def choose_format(format: str | None, flags: Sequence[str], output: str | None) 
     valid = [suffix for suffix, name in EXTENSIONS.items() if name == formats[0]]
     if extension in EXTENSIONS and extension not in (*valid, ".txt"):  # a .txt file may contain any format
         raise ParamcountError(
-            f"{make_printable(output, 60)} does not have the extension of {formats[0]} files",
+            f"{make_printable(output, 60)} has the wrong extension for {formats[0]} output",
             where="-o",
             expected=join_words(dict.fromkeys((*valid, ".txt"))),
         )

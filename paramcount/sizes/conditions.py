@@ -142,13 +142,13 @@ def grouped_routing(
             return
         if type(n_groups) is not int or n_groups < 1 or n_experts % n_groups or n_experts // n_groups < 2:
             raise ParamcountError(
-                f"= {describe_value(n_groups)} for {n_experts} experts",
+                f"= {describe_value(n_groups)} does not split {n_experts} experts into groups of at least two",
                 where=key,
-                expected=f"a divisor of {n_experts} that leaves at least two experts per group",
+                expected=f"a divisor of {n_experts}, at most {n_experts // 2}",
             )
         if type(top_k) is not int or not 0 <= top_k <= n_groups:
             raise ParamcountError(
-                f"= {describe_value(top_k)} for {n_groups} groups",
+                f"= {describe_value(top_k)}, but there are {n_groups} groups",
                 where="topk_group",
                 expected=f"an integer from 0 to {n_groups}",
             )

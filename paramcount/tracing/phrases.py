@@ -70,7 +70,7 @@ OPERATIONS = {
     "shift": ("shift", "adds a learned vector"),
     "gate": ("gate", "times a learned scalar"),
     "weigh": ("scale", "times a learned vector"),
-    "convolve": ("convolution", "over neighbouring positions"),
+    "convolve": ("convolution", "over adjacent positions"),
     "mix": ("token shift", "learned interpolation with the previous token"),
     # element-wise
     "add": ("add", ""),
@@ -175,6 +175,12 @@ def name_component(component: str, data: Data, part: str) -> str:
     """The name of the weights of a component in an operation."""
     if component == "embedding" and data.op != "lookup":
         return EMBEDDINGS.get(part, "embedding projection")
+    if data.op == "convolve" and component == "mixer":
+        return "convolution"
+    if component == "other" and data.op == "linear":
+        return "linear"
+    if component == "router" and "shared" in data.weights[0].name:
+        return "shared expert gate"
     if component == "position" and data.op == "lookup" and is_pairwise_bias(data):
         return "relative position bias"
     return COMPONENTS.get(component, component.rpartition(".")[2].replace("_", " "))
@@ -204,7 +210,7 @@ def describe_data(data: Data) -> str:
     if data.op == "scale" and (shape or data.inputs[1].shape[-1] != 1):
         return "times a learned vector" if shape else "scaled per head"
     if data.op == "convolve" and data.operation.state_shapes:
-        return "per channel, over the last tokens" if shape[1] == 1 else "over the last tokens"
+        return "causal, depthwise" if shape[1] == 1 else "causal"
     if data.op == "lookup" and data.weights[0].component == "position" and len(data.shape) == 2:
         return "position lookup"
     return data.operation.describe() or describe_operation(data.op)

@@ -141,7 +141,7 @@ def describe_input(trace: Trace) -> str:
     """The model and its input."""
     text = f"{trace.tokens:,} token{'s' if trace.tokens != 1 else ''}"
     if trace.past is not None:
-        text += f" after {trace.past:,} in the KV cache"
+        text += f" after {trace.past:,} cached token{'s' if trace.past != 1 else ''}"
     if trace.pad is not None:
         text += f", padded to {trace.pad:,} tokens"
     if trace.batch is not None:

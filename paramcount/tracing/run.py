@@ -36,7 +36,7 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     out, part = next(iter(list_flows(sizes, model.reading.head)))
     walk = Walk(out, options)
     if options.past is not None and not walk.cached_rows and not walk.causal:
-        problem = f"= {options.past}, but {model.id} has no KV cache, because it reads all tokens at once"
+        problem = f"= {options.past}, but {model.id} has no KV cache, because it is not autoregressive"
         raise ParamcountError(problem, where="past")
     if options.source is not None and not walk.has_encoder_input:
         problem = f"= {options.source}, but {model.id} has no text encoder"

@@ -423,8 +423,8 @@ def describe_mask(mask: Mask) -> str:
     """The tokens that each token attends to."""
     if not mask.causal:
         return f"each token attends to tokens up to {mask.window:,} positions away"
-    limit = "" if mask.window is None else f", at most {mask.window:,}"
-    return f"each token attends to itself and earlier tokens{limit}"
+    limit = "" if mask.window is None else f"at most {mask.window - 1:,} "
+    return f"each token attends to itself and {limit}earlier tokens"
 
 
 def is_silent(data: Data) -> bool:

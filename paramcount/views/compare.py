@@ -214,7 +214,7 @@ FORMATTERS = {
     "difference": format_signed_or_dash,
     "active_difference": format_signed_or_dash,
 }
-UNVERIFIED = "* unverified: no independent count"
+UNVERIFIED = "* unverified: not checked against a reference implementation"
 
 
 def _mark_cell(row: Row, name: str) -> Any:

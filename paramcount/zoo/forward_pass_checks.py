@@ -66,16 +66,23 @@ def check_forward_pass(sizes: Any, count: Count) -> list[Check]:
     declared_shapes = set(enumerate(_list_declared_shapes(sizes, n_tokens)))
     n_values = sum(array.size for array in arrays.values())
     checks = [
-        _compare_sets("tensors", declared, actual, "arrays with declared names and shapes"),
+        _compare_sets("tensors", declared, actual, "arrays with the declared names and shapes"),
         _compare_numbers("sum", count.total, n_values, "values in these arrays"),
-        _compare_sets("reads", {name for name, _ in declared}, arrays.read, "declared tensors that the pass reads"),
-        _compare_sets("shapes", declared_shapes, set(enumerate(shapes)), "results with declared order and shapes"),
+        _compare_sets(
+            "reads", {name for name, _ in declared}, arrays.read, "declared tensors that the NumPy pass reads"
+        ),
+        _compare_sets(
+            "shapes",
+            declared_shapes,
+            set(enumerate(shapes)),
+            "operations in the declared order with the declared shapes",
+        ),
     ]
     if n_tokens > 1 and sizes.vocab_size > 1:
         last_token = (token_ids[-1] + 1) % sizes.vocab_size
         other_logits = forward(arrays, [*token_ids[:-1], last_token], n_heads=sizes.n_heads)
         n_changed = int(np.sum(~np.isclose(logits[:-1], other_logits[:-1], rtol=0, atol=TOLERANCE)))
-        checks.append(_compare_numbers("causal", 0, n_changed, "earlier logits that a later token changes"))
+        checks.append(_compare_numbers("causal", 0, n_changed, "earlier logits that change with a later token"))
     return checks
 
 
