@@ -296,7 +296,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **VARIED, **INDEX, "num_hidden_layers": 4, "indexer_types": ["full", "shared", "full", "shared"],
     },
     "axk2": {**LATENT, **INDEX, "n_group": None, "topk_group": None, "gated_norm_rank": 7},
-    "axk2, varied": {**VARIED, **INDEX, "gated_norm_rank": 7},
+    "axk2, varied": {**VARIED, **INDEX, "num_hidden_layers": 4, "gated_norm_rank": 7},
     "dots3_note_text": DOTS3,
     "dots3_note_text, varied": {
         **DOTS3, "rms_norm_eps": 1e-2, "hidden_act": "gelu", "attention_bias": True, "n_group": 4, "topk_group": 2,

@@ -22,6 +22,17 @@ SETTINGS = {"rms_norm_eps": 0.01, "rope_theta": 300.0}
 BASE = {"rope_theta": 300.0}
 
 
+LATENT = {
+    **GATED, **SETTINGS, "num_key_value_heads": 4, "q_lora_rank": 20, "kv_lora_rank": 16, "qk_nope_head_dim": 12,
+    "qk_rope_head_dim": 6, "v_head_dim": 8, "first_k_dense_replace": 1, "n_routed_experts": 8, "num_experts_per_tok": 3,
+    "n_shared_experts": 2, "moe_intermediate_size": 14, "n_group": 4, "topk_group": 2, "routed_scaling_factor": 1.7,
+    "rope_scaling": {
+        "type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0, "mscale_all_dim": 0.8,
+        "beta_fast": 4, "beta_slow": 1,
+    },
+}  # fmt: skip
+
+
 class StandIn(NamedTuple):
     """A config of the architecture, and a config of the reference that computes the same."""
 
@@ -52,6 +63,11 @@ INTERNLM2_NAMES = (
 )  # fmt: skip
 LAYER_NORMS = {"layer_norm_eps": 0.01, "rope_theta": 300.0}
 STAND_INS = {
+    "kimi_k2": StandIn(
+        {**LATENT, "model_type": "kimi_k2", "architectures": ["DeepseekV3ForCausalLM"], "topk_method": "noaux_tc"},
+        {**LATENT, "model_type": "deepseek_v3"},
+        "DeepseekV3ForCausalLM",
+    ),
     "qwen": StandIn(
         {
             **SIZES,
