@@ -9,12 +9,26 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, activate, attend, fused, linear, norm, rope
+from paramcount.flow import (
+    Data,
+    Rope,
+    attend,
+    fused,
+    layer_norm,
+    layers,
+    linear,
+    lookup,
+    rms_norm,
+    rope,
+    scale_by_root,
+)  # fmt: skip
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoders import decoder
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import fused_gated_mlp, plain_mlp
-from paramcount.sizes import Condition, Derivation, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
+from paramcount.sizes import Condition, Derivation, Flag, Positive, d_model_per_head, derived, flag, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
 def is_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
@@ -23,7 +37,7 @@ def is_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
 
 
 def by_version(first: Derivation, later: Derivation) -> Derivation:
-    return lambda js, c: (first if c["first"] else later)(js, c)
+    return lambda js, c: (first if is_first(js, c) else later)(js, c)
 
 
 def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
@@ -43,7 +57,14 @@ def not_another_glm(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError("= false is not supported", where="position_encoding_2d", expected="true")
 
 
-class ChatGLM(Sizes):
+def rotary_of_later_ones(js: Mapping[str, Any], c: Any) -> Rope:
+    """Of ChatGLM2 and later; ChatGLM-6B has two positions per token."""
+    if c.first or js.get("rope_ratio", 1) != 1:
+        raise ValueError("some releases multiply the base by rope_ratio, others divide positions by it")
+    return Rope(10_000.0)
+
+
+class ChatGLM(Decoder):
     """Source: modeling_chatglm.py of THUDM/chatglm-6b, THUDM/chatglm2-6b, THUDM/chatglm3-6b and THUDM/glm-4-9b-chat;
     arXiv:2406.12793, section 2. `ChatGLMModel` holds the head too.
     """
@@ -75,18 +96,56 @@ class ChatGLM(Sizes):
     # From ChatGLM2 on the LM head is a matrix of its own whatever the config says.
     tie_word_embeddings: Flag = derived(lambda js, c: c["first"] and flag(js, "tie_word_embeddings", True))
 
-    def forward(c, tokens: Data) -> Data:
-        leave = None if c.last_norm else lambda x: x
+    prefix: ClassVar[str] = "transformer."
+    activation: ClassVar = setting(default=lambda js, c: "gelu_new" if c.first else "silu")
+    norm_eps: ClassVar = setting("layernorm_epsilon", default=1e-5)
+    rope: ClassVar = setting(default=rotary_of_later_ones)
+
+    def embed(c, tokens: Data) -> Data:
+        name = "word_embeddings" if c.first else "embedding.word_embeddings"
+        return lookup(tokens, f"transformer.{name}.weight", "embedding", c.vocab_size, c.d_model)
+
+    def decode(c, x: Data) -> Data:
+        stack = "transformer." if c.first else "transformer.encoder."
+        x = layers(x, stack + "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+        if c.last_norm:
+            x = c.norm(x, stack + "final_layernorm")
+        table = "transformer.word_embeddings.weight"  # read by ChatGLM-6B's LM head alone
+        return head(c, x, table, "lm_head" if c.first else "transformer.output_layer")
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps) if c.norm_bias else rms_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = c.residual(x, h) + c.attention(h)
+        h = c.norm(x, "post_attention_layernorm")
+        return c.residual(x, h) + c.mlp(h)
+
+    def residual(c, x: Data, normed: Data) -> Data:
+        """ChatGLM-6B scales it by the number of layers."""
         if c.first:
-            names, head = ("word_embeddings", "layers", "final_layernorm"), "lm_head"
-        else:
-            names, head = (
-                ("embedding.word_embeddings", "encoder.layers", "encoder.final_layernorm"),
-                "transformer.output_layer",
-            )
-        return decoder(
-            c, tokens, layer, prefix="transformer.", names=names, head_name=head, norm_bias=c.norm_bias, leave=leave
-        )
+            return scale_by_root(normed, c.n_layers + c.n_layers, "times √(2 · n_layers)")
+        return normed if c.norm_in_residual else x
+
+    def mlp(c, x: Data) -> Data:
+        names = ("dense_h_to_4h", "dense_4h_to_h")
+        if c.first:
+            matrices = ("mlp." + names[0], "mlp." + names[1])
+            return plain_mlp(x, matrices, "mlp", c.d_ff, activation=c.activation, bias=True)
+        return fused_gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.bias, names=names)
+
+    def attention(c, x: Data) -> Data:
+        """In ChatGLM-6B each head has its q, k and v side by side."""
+        prefix = "attention." if c.first else "self_attention."
+        few, groups = (c.n_kv_heads, c.d_head), c.n_heads if c.first else 1
+        parts = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": few, "qkv.v": few}
+        q, k, v = fused(x, prefix + "query_key_value", parts, bias=c.qkv_bias, groups=groups)
+        a = attend(rope(q), rope(k), v) if c.first else attend(c.rotate(q), c.rotate(k), v)
+        return linear(a, prefix + "dense", "output_projection", c.d_model, bias=c.bias)
+
+    def rotate(c, x: Data) -> Data:
+        return partial_rope(x, c.d_rope, c.rope, "interleaved")
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         if c.first:
@@ -100,33 +159,3 @@ class ChatGLM(Sizes):
             )
         if c.first:
             check_heads_fill(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    h = norm(x, "input_layernorm", bias=c.norm_bias)
-    x = residual(c, x, h) + attention(c, h)
-    h = norm(x, "post_attention_layernorm", bias=c.norm_bias)
-    return residual(c, x, h) + feed_forward(c, h)
-
-
-def residual(c: Any, x: Data, normed: Data) -> Data:
-    """ChatGLM-6B scales it by the number of layers."""
-    if c.first:
-        return activate(normed, "times √(2 · n_layers)")
-    return normed if c.norm_in_residual else x
-
-
-def feed_forward(c: Any, x: Data) -> Data:
-    names = ("dense_h_to_4h", "dense_4h_to_h")
-    if c.first:
-        return plain_mlp(x, ("mlp." + names[0], "mlp." + names[1]), "mlp", c.d_ff, bias=True)
-    return fused_gated_mlp(x, "mlp.", "mlp", c.d_ff, bias=c.bias, names=names)
-
-
-def attention(c: Any, x: Data) -> Data:
-    few, prefix = (c.n_kv_heads, c.d_head), "attention." if c.first else "self_attention."
-    q, k, v = fused(
-        x, prefix + "query_key_value", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": few, "qkv.v": few}, bias=c.qkv_bias
-    )
-    q, k = (rope(q), rope(k)) if c.first else (partial_rope(q, c.d_rope), partial_rope(k, c.d_rope))
-    return linear(attend(q, k, v), prefix + "dense", "output_projection", c.d_model, bias=c.bias)
