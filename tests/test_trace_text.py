@@ -73,6 +73,23 @@ def test_each_layer_is_described_by_the_intermediate_values(
         assert view["experts"][0]["expert"] == array[-1].argmax()
 
 
+@pytest.mark.parametrize(
+    ("model_type", "added"),
+    [("falcon", ["attention", "mlp"]), ("stablelm", ["attention", "mlp"]), ("mamba", ["mixer"])],
+)
+def test_what_a_layer_adds_is_found_in_other_arrangements(
+    model_type: str, added: list[str], tmp_path: Path, run: Runner
+) -> None:
+    """Parallel attention and MLP, a sum that is written twice, and a mixer alone."""
+    write_words(tmp_path / "tokenizer.json")
+    config = {"model_type": model_type, "vocab_size": 23, "hidden_size": 64, "num_hidden_layers": 2}
+    config |= (
+        {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 20} if "attention" in added else {}
+    )
+    views = trace(run, write_model(tmp_path, config), "--watch")["run"]["layers"]
+    assert [sorted(view["added"]) for view in views] == 2 * [added]
+
+
 def test_the_lens_after_the_last_layer_is_the_prediction(folder: Path, run: Runner) -> None:
     result = trace(run, folder, "--watch", "--top", "1")["run"]
     assert result["layers"][-1]["lens"] == pytest.approx(result["next_words"][0])
@@ -110,6 +127,7 @@ def test_an_encoder_reads_the_text_and_the_decoder_begins(tmp_path: Path, run: R
     assert [token["id"] for token in result["tokens"]] == IDS
     assert len(result["layers"]) == 2
     assert result["layers"][-1]["lens"]["id"] == logits.argmax()
+    assert [sorted(layer["added"]) for layer in result["layers"]] == 2 * [["attention", "mlp"]]
     (tmp_path / "config.json").write_text(json.dumps(config | {"decoder_start_token_id": None}), encoding="utf-8")
     done = run("trace", str(tmp_path), "--weights", str(tmp_path), "--text", TEXT)
     assert "no decoder_start_token_id is known (expected one in config.json)" in done.err

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from paramcount.execution.evaluate import Evaluation, Observer, Scope, Value
-from paramcount.flow import Attention, Body, Data, Layers, Norm, Scale, Tuple
+from paramcount.flow import Attention, Block, Body, Data, Layers, Norm, Scale, Tuple
 from paramcount.flow.graph import Add
 from paramcount.flow.operation import Array
 from paramcount.flow.operations.routing import Route
@@ -46,7 +46,7 @@ class Watcher(Observer):
         self.keeps_maps = keeps_maps
         self.layers: list[LayerView] = []
         self.outputs: list[Array] = []  # of each layer, for the last position
-        self.branches: dict[int, dict[str, list[int]]] = {}
+        self.branches: dict[int, dict[str, list[Branch]]] = {}
         self.clear()
 
     def clear(self) -> None:
@@ -54,7 +54,7 @@ class Watcher(Observer):
         self.experts: Array | None = None
 
     def see_step(self, value: Value, data: Data) -> None:
-        if value.operation == "attention weights" and isinstance(data.operation, Attention) and data.operation.causal:
+        if value.operation == "attention weights" and data.inputs[0].shape[0] == data.inputs[1].shape[0]:
             self.attention.append(value.array)
         elif value.operation == "experts" and isinstance(data.operation, Route):
             self.experts = value.array
@@ -71,8 +71,8 @@ class Watcher(Observer):
             self.branches[id(body.out)] = find_branches(body)
         norm = measure(x[-1])
         added = {
-            name: measure(np.sum([scope.values[id][-1] for id in ids], axis=0)) / norm if norm else 0.0
-            for name, ids in self.branches[id(body.out)].items()
+            name: measure(np.sum([get_added(branch, scope) for branch in branches], axis=0)) / norm if norm else 0.0
+            for name, branches in self.branches[id(body.out)].items()
         }
         maps = self.attention[0] if self.attention else None
         return LayerView(
@@ -88,7 +88,8 @@ class Watcher(Observer):
 
     def add_lens(self, evaluation: Evaluation) -> list[LayerView]:
         """The views, each with the likeliest token after its layer: the last norm and the LM head applied to it."""
-        if not self.outputs or len({x.shape for x in self.outputs}) > 1:
+        steps = {id(data) for data, _, repeats, _ in list_steps(evaluation.out) if not repeats}
+        if not self.outputs or len({x.shape for x in self.outputs}) > 1 or not self.stacks.keys() <= steps:
             return self.layers
         evaluation.observer = None
         values = dict.fromkeys(self.stacks, np.stack(self.outputs))
@@ -99,6 +100,12 @@ class Watcher(Observer):
             view._replace(lens=(int(id), float(row[id])))
             for view, id, row in zip(self.layers, best, shares, strict=True)
         ]
+
+
+def get_added(branch: Branch, scope: Scope) -> Array:
+    """What a branch adds to the last position."""
+    after: Array = scope.values[branch.term][-1]
+    return after if branch.before is None else after - scope.values[branch.before][-1]
 
 
 def measure(x: Array) -> float:
@@ -128,46 +135,80 @@ def list_stacks(out: Data) -> dict[int, Data]:
     while True:
         if isinstance(data.operation, Layers):
             found[id(data)] = data
+        if isinstance(data.operation, Block):
+            found |= list_stacks(data.bodies[0].out)
         if not data.inputs:
             return found
         data = data.inputs[0]
 
 
-def find_branches(body: Body) -> dict[str, list[int]]:
-    """{attention, mlp or mixer: ids of the values that a layer adds to the residual stream}"""
+class Branch(NamedTuple):
+    """What a layer adds to the residual stream: the value of `term`, less that of `before` for a block that adds."""
+
+    term: int  # id of data
+    before: int | None = None
+
+
+def find_branches(body: Body) -> dict[str, list[Branch]]:
+    """{attention, mlp or mixer: what a layer adds to the residual stream}"""
     out = body.out.inputs[0] if isinstance(body.out.operation, Tuple) else body.out
-    terms, sums = split_sum(out)
-    stream = {id(data) for data in (*body.inputs, *sums)}
-    found: dict[str, list[int]] = {}
-    for term in terms:
-        if id(term) not in stream and (kind := classify(term, stream)):
-            found.setdefault(kind, []).append(id(term))
+    found: dict[str, list[Branch]] = {}
+    stream: dict[int, Data] = {id(data): data for data in body.inputs}
+    terms: list[tuple[Data, Data | None]] = []
+
+    def visit(data: Data) -> None:
+        if id(data) in stream:
+            return
+        inner = strip(data)
+        if not is_stream(data, body.inputs) and not isinstance(data.operation, Add):
+            terms.append((data, None))
+            return
+        if is_stream(data, body.inputs):
+            stream.update((id(each), each) for each in (data, inner))
+        if isinstance(inner.operation, Block):
+            if count_sums(inner) == 1:  # what a whole layer adds is neither attention nor MLP
+                terms.append((inner, inner.inputs[0]))
+            visit(inner.inputs[0])
+        elif isinstance(inner.operation, Add):
+            for term in inner.inputs:
+                visit(term)
+
+    visit(out)
+    sums = {tuple(map(id, data.inputs)) for data in stream.values() if isinstance(data.operation, Add)}
+    for term, before in terms:
+        inside = list_inner(term, stream, sums) if before is None else list_body(term)
+        if kind := classify(list(inside)):
+            found.setdefault(kind, []).append(Branch(id(term), None if before is None else id(before)))
     return found
 
 
-def split_sum(out: Data) -> tuple[list[Data], list[Data]]:
-    """The terms that sum to the output of a layer, and the sums on the way: x + attention(norm(x)) + …"""
-    terms: list[Data] = []
-    sums: list[Data] = []
-
-    def visit(data: Data) -> None:
-        if isinstance(data.operation, Add):
-            sums.append(data)
-            for term in data.inputs:
-                visit(term)
-        elif isinstance(data.operation, (Norm, Scale)) and isinstance(data.inputs[0].operation, Add):
-            sums.append(data)  # a norm behind the residual connection
-            visit(data.inputs[0])
-        else:
-            terms.append(data)
-
-    visit(out)
-    return terms, sums
+def strip(data: Data) -> Data:
+    """Data before the norms and multipliers behind it."""
+    while isinstance(data.operation, (Norm, Scale)):
+        data = data.inputs[0]
+    return data
 
 
-def classify(term: Data, stream: set[int]) -> str:
-    """The kind of a term, from the operations between it and the residual stream; "" if it has no weights."""
-    operations = list(list_inner(term, stream))
+def is_stream(data: Data, inputs: tuple[Data, ...]) -> bool:
+    """Whether data are the residual stream: the input of the layer, or a sum with it."""
+    data = strip(data)
+    if isinstance(data.operation, Add):
+        return any(is_stream(term, inputs) for term in data.inputs)
+    if isinstance(data.operation, Block):
+        (body,) = data.bodies
+        return strip(body.out) not in body.inputs and is_stream(body.out, body.inputs)
+    return data in inputs
+
+
+def count_sums(block: Data) -> int:
+    """The sums with the residual stream in a block."""
+    (body,) = block.bodies
+    steps = {id(data): data for data, _, repeats, _ in list_steps(body.out) if not repeats}
+    return sum(isinstance(data.operation, Add) and is_stream(data, body.inputs) for data in steps.values())
+
+
+def classify(operations: list[Data]) -> str:
+    """The kind of a branch, from the operations in it; "" if it has no weights."""
     if any(isinstance(data.operation, Attention) for data in operations):
         return "attention"
     if any(data.operation.state_shapes for data in operations):
@@ -175,17 +216,24 @@ def classify(term: Data, stream: set[int]) -> str:
     return "mlp" if any(data.weights for data in operations) else ""
 
 
-def list_inner(term: Data, stream: set[int]) -> Iterator[Data]:
-    """The operations between a term and the residual stream, with those inside of blocks."""
+def list_inner(term: Data, stream: Mapping[int, Data], sums: set[tuple[int, ...]]) -> Iterator[Data]:
+    """The operations between a term and the residual stream, with those inside of blocks.
+
+    `sums`: the inputs of the sums that are the stream, which a declaration may write twice.
+    """
     seen, waiting = set(stream), [term]
     while waiting:
         data = waiting.pop()
-        if id(data) not in seen:
+        if id(data) not in seen and tuple(map(id, data.inputs)) not in sums:
             seen.add(id(data))
             yield data
-            for body in data.bodies:
-                yield from (inner for inner, *_ in list_steps(body.out))
+            yield from list_body(data)
             waiting += data.inputs
+
+
+def list_body(data: Data) -> Iterator[Data]:
+    for body in data.bodies:
+        yield from (inner for inner, *_ in list_steps(body.out))
 
 
 def to_dict(view: LayerView) -> dict[str, Any]:
