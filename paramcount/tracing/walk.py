@@ -329,7 +329,7 @@ class Walk:
             "QKᵀ",
             inputs=(self.shape_of(q), self.shape_of(k)),
             product=product,
-            note=f"attention scores{grouping}",
+            note=f"attention scores{grouping}" + (f", {attention.describe()}" if attention.describe() else ""),
             reads=self.find_sources((q, k)),
             multiply_adds=self.count_scores(heads, n, m, q.shape[-1]),
             **fields,

@@ -245,6 +245,12 @@ class Attention(Operation):
     has_sinks: bool = False  # one more learned score per head, which takes part in the softmax alone
     longest: int | Unknown | None = None  # keys that are all attended to; of more only some blocks are
 
+    def describe(self) -> str:
+        text = f"× {self.scale:g}" if isinstance(self.scale, (int, float)) else ""
+        if isinstance(self.soft_cap, (int, float)):
+            text += f"{', ' if text else ''}soft cap at {self.soft_cap:g}"
+        return text
+
     @property
     def trimmed_to(self) -> Size | None:
         """Tokens that the KV cache keeps at most, the newest included; None for all."""
