@@ -9,9 +9,25 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Weight, activate, block, elementwise, given, layers, linear, norm, rope
+from paramcount.flow import (
+    Data,
+    Unknown,
+    Weight,
+    activate,
+    block,
+    elementwise,
+    given,
+    layers,
+    linear,
+    norm,
+    plain_norm,
+    rope,
+    route,
+    scale_by_position,
+)
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, pre_norm, usual_layer
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
@@ -30,6 +46,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_indices, check_layer_types, check_rotated_in_pairs
+from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("chunked_attention", "full_attention", "attention")  # the last is the older word for the second
 
@@ -52,8 +69,15 @@ def dense(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(i for i in per_layer(c) if i not in found)
 
 
-class Llama4Text(Sizes):
-    """Source: modeling_llama4.py of the reference."""
+def temperature(config: Mapping[str, Any], c: Any) -> tuple[int, float] | None:
+    """From how many positions on queries of layers without rotation grow, and how fast; None if they do not."""
+    if not config.get("attn_temperature_tuning", True):
+        return None
+    return config.get("floor_scale", 8192), config.get("attn_scale", 0.1)
+
+
+class Llama4Text(Decoder):
+    """Source: Llama4TextAttention and Llama4TextMoe of the reference, modeling_llama4.py."""
 
     reference: ClassVar[str] = "Llama4ForCausalLM"
     base_model: ClassVar[str | None] = "Llama4TextModel"
@@ -80,8 +104,40 @@ class Llama4Text(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, kinds(c))
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(500_000, positions=131072)
+    temperature: ClassVar = setting(default=temperature)
+
+    def kinds(c) -> list[tuple[tuple[str, bool, str], int]]:
+        unrotated, dense = set(c.unrotated_layers), set(c.dense_layers)
+        return [((w, i not in unrotated, "dense" if i in dense else "moe"), 1) for i, w in enumerate(c.layer_types)]
+
+    def layer(c, x: Data, kind: tuple[str, bool, str]) -> Data:
+        word, rotated, mlp = kind
+        window = c.window if word == KINDS[0] else None
+        prepare = c.rotate if rotated else c.heat
+        h = c.norm(x, "input_layernorm")
+        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, prepare=prepare, window=window, chunk=window)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + (c.moe(h) if mlp == "moe" else gated_mlp(h, "feed_forward.", "mlp", c.d_ff, activation=c.activation))
+
+    def rotate(c, q: Data, k: Data) -> tuple[Data, Data]:
+        q, k = rope(q, c.rope, "interleaved"), rope(k, c.rope, "interleaved")
+        return (plain_norm(q, "rms", c.norm_eps), plain_norm(k, "rms", c.norm_eps)) if c.qk_norm else (q, k)
+
+    def heat(c, q: Data, k: Data) -> tuple[Data, Data]:
+        """Source: arXiv:2501.19399."""
+        if c.temperature is None:
+            return q, k
+        span, beta = (c.temperature, c.temperature) if isinstance(c.temperature, Unknown) else c.temperature
+        return scale_by_position(q, "steps", span, beta, first=1), k
+
+    def moe(c, x: Data) -> Data:
+        """The router's sigmoid multiplies what an expert reads."""
+        logits = linear(x, "feed_forward.router", "router", c.n_routed_experts)
+        scores = route(logits, c.n_active_experts, "sigmoid", biased="logits")
+        shared = gated_mlp(x, "feed_forward.shared_expert.", "shared_experts", c.d_expert, activation=c.activation)
+        return shared + stacked_experts(c, x, scores, "feed_forward.experts.", transposed=True, weighted="input")
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
@@ -121,6 +177,7 @@ class Llama4(Llama4TextOf):
 
     reference: ClassVar[str] = "Llama4ForConditionalGeneration"
     base_model: ClassVar[str | None] = ""
+    prefix: ClassVar[str] = "language_model.model."
 
     vision: Llama4Vision
 
@@ -133,34 +190,10 @@ class Llama4(Llama4TextOf):
             lambda x: matrix(x, "linear_1", "projector", c.vision.d_out, c.d_model),
             part="projector",
         )
-        head = "language_model.lm_head"
-        return decoder(
-            c, tokens, layer, kinds(c), prefix="language_model.model.", head_name=head, enter=lambda x: insert(x, image)
-        )
+        return c.decode(insert(c.embed(tokens), image))
 
-
-def kinds(c: Any) -> list[tuple[tuple[str, bool, str], int]]:
-    unrotated, dense = set(c.unrotated_layers), set(c.dense_layers)
-    return [((word, i not in unrotated, "dense" if i in dense else "moe"), 1) for i, word in enumerate(c.layer_types)]
-
-
-def layer(c: Any, kind: tuple[str, bool, str], x: Data) -> Data:
-    word, rotated, feed_forward = kind
-
-    def prepare(q: Data, k: Data) -> tuple[Data, Data]:
-        if not rotated:
-            return q, k
-        q, k = rope(q), rope(k)
-        return (activate(q, "l2 norm"), activate(k, "l2 norm")) if c.qk_norm else (q, k)
-
-    mlp = (lambda h: moe(c, h)) if feed_forward == "moe" else (lambda h: gated_mlp(h, "feed_forward.", "mlp", c.d_ff))
-    return usual_layer(c, x, mlp, bias=c.attention_bias, prepare=prepare, window=c.window if word == KINDS[0] else None)
-
-
-def moe(c: Any, x: Data) -> Data:
-    scores = activate(linear(x, "feed_forward.router", "router", c.n_routed_experts), "sigmoid")
-    routed = stacked_experts(c, x, scores, "feed_forward.experts.", transposed=True)
-    return gated_mlp(x, "feed_forward.shared_expert.", "shared_experts", c.d_expert) + routed
+    def head(c, x: Data) -> Data:
+        return head(c, x, c.prefix + "embed_tokens.weight", "language_model.lm_head")
 
 
 def see(c: Any, pixels: Data) -> Data:

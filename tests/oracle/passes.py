@@ -503,6 +503,15 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "sliding_attention": {"rope_type": "default", "rope_theta": 900.0, "partial_rotary_factor": 0.5},
         },
     },
+    "llama4_text": {
+        **USUAL, "num_hidden_layers": 4, "intermediate_size_mlp": 40, "num_local_experts": 8, "num_experts_per_tok": 1,
+        "attention_chunk_size": 4, "interleave_moe_layer_step": 2, "floor_scale": 3, "attn_scale": 0.7,
+    },
+    "llama4_text, several": {
+        **USUAL, "intermediate_size_mlp": 40, "num_local_experts": 8, "num_experts_per_tok": 3, "use_qk_norm": False,
+        "attention_chunk_size": 5, "attn_temperature_tuning": False, "no_rope_layers": [0, 1], "attention_bias": True,
+        "rope_theta": 300.0, "rms_norm_eps": 1e-3, "hidden_act": "gelu",
+    },
     "granitemoe_swa": {
         **NO_WIDTH, "num_hidden_layers": 4, "num_local_experts": 8, "num_experts_per_tok": 3,
         "shared_intermediate_size": 18, "sliding_window": 5, "layer_rope_theta": [0, 500.0, 10000.0, 10000.0],

@@ -92,13 +92,14 @@ def scale_by_root(
 class ScaleByPosition(Operation):
     """x times a factor that grows with the position of the token.
 
-    "steps": 1 + beta · log(1 + ⌊position / span⌋); "logarithm": log(position + 1) / log(span), at least 1.
+    "steps": 1 + beta · log(1 + ⌊(first + position) / span⌋); "logarithm": log(position + 1) / log(span), at least 1.
     """
 
     name: ClassVar[str] = "times a number for each position"
     rule: Literal["steps", "logarithm"]
     span: int | Unknown
     beta: float | Unknown = 1.0
+    first: int = 0  # what the first position counts as, in steps
 
     def describe(self) -> str:
         if not is_known(self.span):
@@ -108,17 +109,22 @@ class ScaleByPosition(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
         if self.rule == "steps":
-            factor = 1 + require(self.beta) * np.log1p(np.floor(run.positions / require(self.span)))
+            factor = 1 + require(self.beta) * np.log1p(np.floor((run.positions + self.first) / require(self.span)))
         else:
             factor = np.maximum(1, np.log(run.positions + 1) / np.log(require(self.span)))
         return x * factor.astype(np.float32).reshape(-1, *(1,) * (x.ndim - 1))
 
 
 def scale_by_position(
-    x: Data, rule: Literal["steps", "logarithm"], span: int | Unknown | None, beta: float | Unknown = 1.0
+    x: Data,
+    rule: Literal["steps", "logarithm"],
+    span: int | Unknown | None,
+    beta: float | Unknown = 1.0,
+    *,
+    first: int = 0,
 ) -> Data:
     """x times a factor that grows with the position; a span of None is no step."""
-    return x if span is None else Data(ScaleByPosition(rule, span, beta), (x,), x.shape)
+    return x if span is None else Data(ScaleByPosition(rule, span, beta, first), (x,), x.shape)
 
 
 class Clip(Operation):
