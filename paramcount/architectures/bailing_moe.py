@@ -5,20 +5,20 @@ Version 2 normalizes queries and keys and routes as DeepSeek-V3 does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, attend, fused, linear, norm
+from paramcount.flow import Data, Rope, Size, attend, fused, linear, route
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoders import decoder, dense_first, pre_norm
-from paramcount.parts.feed_forward import corrected_mixture, gated_mlp, shared_mixture
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import dense_first
+from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
 from paramcount.sizes import (
     Condition,
     Flag,
     Natural,
     Positive,
-    Sizes,
     d_model_per_head,
     derived,
     equal_to,
@@ -27,6 +27,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.rules import check_even
+from paramcount.sizes.setting_fields import make_rope, rotary, setting
 
 
 def head_size(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
@@ -34,7 +35,7 @@ def head_size(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
     return js.get("head_dim") or d_model_per_head(js, c)
 
 
-class BailingMoe(Sizes):
+class BailingMoe(Decoder):
     """Source: arXiv:2503.05139; configuration_bailing_moe.py and modeling_bailing_moe.py of github
     inclusionAI/Ling@5ccaeae073d6.
     """
@@ -59,8 +60,35 @@ class BailingMoe(Sizes):
     o_bias: Flag = hf("use_bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_first(c), names=("word_embeddings", "layers", "norm"))
+    names: ClassVar[tuple[str, str, str]] = ("word_embeddings", "layers", "norm")
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=16384)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_first(c)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + c.attention(c.norm(x, "input_layernorm"))
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "moe":
+            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def attention(c, x: Data) -> Data:
+        heads, few = (c.n_heads, c.d_head), (c.n_kv_heads, c.d_head)
+        parts = {"qkv.q": heads, "qkv.k": few, "qkv.v": few}
+        q, k, v = fused(x, "attention.query_key_value", parts, bias=c.qkv_bias)
+        q, k = c.prepare(q, k)
+        a = attend(partial_rope(q, c.d_rope, c.rope), partial_rope(k, c.d_rope, c.rope), v)
+        return linear(a, "attention.dense", "output_projection", c.d_model, bias=c.o_bias)
+
+    def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
+        """What q and k go through before the rotation."""
+        return q, k
+
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
 
     def check(c) -> None:
         check_even(c, "d_rope")
@@ -70,6 +98,17 @@ def without_mtp(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("num_nextn_predict_layers", 0):
         found = f"= {describe_value(js['num_nextn_predict_layers'])} is not supported"
         raise ParamcountError(found, where="num_nextn_predict_layers", expected="0")
+
+
+def stated(name: str) -> Callable[[Mapping[str, Any], Any], Any]:
+    """The value of a key whose default is not published."""
+    return lambda config, c: config[name]
+
+
+def stated_rope(config: Mapping[str, Any], c: Any) -> Rope:
+    scaling = config.get("rope_scaling") or {}
+    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    return make_rope(kind, config["rope_theta"], scaling, config, 32768)
 
 
 class BailingMoeV2(BailingMoe):
@@ -89,26 +128,19 @@ class BailingMoeV2(BailingMoe):
     d_rope: Positive = derived(rotary_part(1.0))
     qk_norm: Flag = hf("use_qk_norm", absent=True)
 
+    norm_eps: ClassVar = setting("rms_norm_eps", default=stated("rms_norm_eps"))
+    rope: ClassVar = setting(default=stated_rope)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=stated("routed_scaling_factor"))
+    n_groups: ClassVar = setting("n_group", default=8)
+    n_active_groups: ClassVar = setting("topk_group", default=4)
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(x, lambda h: attention(c, h), lambda h: feed_forward(c, kind, h))
+    def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
+        if not c.qk_norm:
+            return q, k
+        return c.norm(q, "attention.query_layernorm"), c.norm(k, "attention.key_layernorm")
 
-
-def attention(c: Any, x: Data) -> Data:
-    few = (c.n_kv_heads, c.d_head)
-    q, k, v = fused(
-        x, "attention.query_key_value", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": few, "qkv.v": few}, bias=c.qkv_bias
-    )
-    if getattr(c, "qk_norm", False):
-        q, k = norm(q, "attention.query_layernorm"), norm(k, "attention.key_layernorm")
-    a = attend(partial_rope(q, c.d_rope), partial_rope(k, c.d_rope), v)
-    return linear(a, "attention.dense", "output_projection", c.d_model, bias=c.o_bias)
-
-
-def feed_forward(c: Any, kind: str, x: Data) -> Data:
-    """The second version has a routing bias, which is a buffer."""
-    if kind == "dense":
-        return gated_mlp(x, "mlp.", "mlp", c.d_ff)
-    if hasattr(c, "qk_norm"):
-        return corrected_mixture(c, x, "mlp.", name="gate.expert_bias")
-    return shared_mixture(c, x, "mlp.")
+    def choose(c, logits: Data) -> Data:
+        groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2"}
+        rules = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
+        bias = routing_bias(c, "mlp.gate.expert_bias")
+        return route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)

@@ -61,12 +61,77 @@ INTERNLM2_NAMES = (
     (r"mlp\.gate_proj", "feed_forward.w1"), (r"mlp\.up_proj", "feed_forward.w3"),
     (r"mlp\.down_proj", "feed_forward.w2"),
 )  # fmt: skip
+LING_NAMES = (
+    (r"self_attn\.o_proj", "attention.dense"), (r"self_attn\.q_norm", "attention.query_layernorm"),
+    (r"self_attn\.k_norm", "attention.key_layernorm"), (r"self_attn", "attention"),
+    (r"model\.embed_tokens", "model.word_embeddings"), (r"e_score_correction_bias", "expert_bias"),
+    (r"block_sparse_moe", "mlp"), (r"\.w1\.", ".gate_proj."), (r"\.w3\.", ".up_proj."), (r"\.w2\.", ".down_proj."),
+)  # fmt: skip
+MIXTURE = {**GROUPED, **SETTINGS, "num_experts_per_tok": 3, "moe_intermediate_size": 14}
+MIXTRAL = {**MIXTURE, "model_type": "mixtral", "num_local_experts": 8, "intermediate_size": 14}
 LAYER_NORMS = {"layer_norm_eps": 0.01, "rope_theta": 300.0}
 STAND_INS = {
     "kimi_k2": StandIn(
         {**LATENT, "model_type": "kimi_k2", "architectures": ["DeepseekV3ForCausalLM"], "topk_method": "noaux_tc"},
         {**LATENT, "model_type": "deepseek_v3"},
         "DeepseekV3ForCausalLM",
+    ),
+    "bailing_moe": StandIn(
+        {
+            **MIXTURE,
+            "model_type": "bailing_moe",
+            "pad_token_id": None,
+            "num_experts": 8,
+            "num_shared_experts": 0,
+            "use_bias": False,
+        },
+        MIXTRAL,
+        "MixtralForCausalLM",
+        LING_NAMES,
+        "query_key_value",
+    ),
+    "bailing_moe_v2": StandIn(
+        {
+            **MIXTURE,
+            "model_type": "bailing_moe_v2",
+            "pad_token_id": None,
+            "num_experts": 8,
+            "num_shared_experts": 2,
+            "head_dim": 12,
+            "partial_rotary_factor": 0.5,
+            "first_k_dense_replace": 1,
+            "n_group": 4,
+            "topk_group": 2,
+            "routed_scaling_factor": 1.7,
+        },
+        {
+            **MIXTURE,
+            "model_type": "glm4_moe",
+            "n_routed_experts": 8,
+            "n_shared_experts": 2,
+            "head_dim": 12,
+            "partial_rotary_factor": 0.5,
+            "first_k_dense_replace": 1,
+            "n_group": 4,
+            "topk_group": 2,
+            "routed_scaling_factor": 1.7,
+            "use_qk_norm": True,
+        },
+        "Glm4MoeForCausalLM",
+        LING_NAMES,
+        "query_key_value",
+    ),
+    "deepseek": StandIn(
+        {
+            **MIXTURE,
+            "model_type": "deepseek",
+            "n_routed_experts": 8,
+            "n_shared_experts": 0,
+            "norm_topk_prob": True,
+        },
+        MIXTRAL,
+        "MixtralForCausalLM",
+        LING_NAMES[-4:],
     ),
     "qwen": StandIn(
         {

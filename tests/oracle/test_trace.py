@@ -301,9 +301,11 @@ def test_the_last_step_gives_the_logits_of_the_last_token(name: str, asked: Trac
     assert run.trace.steps[-1].out == ((texts, *expected) if asked.batch else expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "asked"), [each for each in list_ways() if "num_experts_per_tok" in CONFIGS[each.values[0]]]
-)
+# Llama 4's reference computes every expert for every token and multiplies those that are not chosen by zero.
+ROUTED = tuple(name for name in COMPARED if "num_experts_per_tok" in CONFIGS[name] and "llama4" not in name)
+
+
+@pytest.mark.parametrize(("name", "asked"), list_ways(ROUTED))
 def test_experts_get_the_rows_of_the_tokens_that_chose_them(name: str, asked: TraceOptions) -> None:
     run = run_both(name, asked)
     found: dict[int, dict[int, int]] = {}  # {layer: {width in: widths out}}
