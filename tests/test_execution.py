@@ -115,6 +115,14 @@ def test_further_tokens_with_a_cache_give_the_logits_of_the_whole_text(config: d
     assert np.allclose(np.concatenate(parts), whole, atol=CLOSE)
 
 
+def test_the_declared_gpt2_computes_the_logits_of_the_one_written_by_hand() -> None:
+    from paramcount.gpt2.forward_pass import forward
+
+    arrays = make_arrays(GPT2)
+    expected = forward({name.removeprefix("transformer."): array for name, array in arrays.items()}, TOKENS, n_heads=2)
+    assert np.allclose(pc.run(GPT2, arrays, TOKENS).logits, expected, atol=CLOSE)
+
+
 def test_a_run_is_continued_only_once() -> None:
     run = run_arrays(LLAMA)
     run.append([1])
