@@ -27,7 +27,7 @@ from paramcount.flow.operations.elementwise import Activation, Norm, ScaleByPosi
 from paramcount.flow.operations.linear import Linear, Lookup
 from paramcount.flow.operations.recurrence import Convolve, ConvolveFrames
 from paramcount.flow.operations.routing import Route
-from paramcount.flow.operations.shapes import Join, Split
+from paramcount.flow.operations.shapes import Join, Pool, Split
 
 MOST = 40
 CONTAINERS = {"Input", "Tuple", "Block", "Layers", "Experts"}  # the evaluation itself computes them
@@ -227,6 +227,29 @@ def test_near_distances_have_buckets_of_their_own_and_far_ones_share_them() -> N
     assert rows[0, ::-1].tolist() == [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 7, 7]
     both = compute(Distances(8, 4, causal=False), [[0.0]] * 4)
     assert both.tolist() == [[0, 5, 6, 7], [1, 0, 5, 6], [2, 1, 0, 5], [3, 2, 1, 0]]
+
+
+def test_blocks_of_tokens_are_summed_and_the_last_takes_what_is_left() -> None:
+    sums = compute(Pool("sums of blocks", 2), [[1.0], [2.0], [3.0], [4.0], [10.0]])
+    assert sums.tolist() == [[3], [17]]
+    assert compute(Pool("sums of blocks", 4), [[1.0], [2.0]]).shape == (0, 1)
+    assert compute(Distances(8, 4, causal=False, block=2), [[0.0]] * 5).tolist() == [
+        [0, 5],
+        [0, 5],
+        [1, 0],
+        [1, 0],
+        [1, 0],
+    ]
+
+
+def test_all_tokens_see_keys_in_front_of_the_text() -> None:
+    weights = np.log([[[1.0], [2.0], [5.0]]])  # [n, m, heads]: a key in front, then two tokens
+    bias = np.repeat(weights, 2, axis=0)
+    zeros, values = np.zeros((3, 1, 1)), np.array([[[8.0]], [[80.0]], [[800.0]]])
+    found = compute(Attention(), zeros[:2], zeros, values, bias).ravel()
+    assert found == pytest.approx([(8 + 160) / 3, (8 + 160 + 4000) / 8])
+    nearby = compute(Attention(window=0, causal=False), zeros[:2], zeros, values, bias).ravel()
+    assert nearby == pytest.approx([(8 + 160) / 3, (8 + 4000) / 6])
 
 
 def test_a_full_expert_takes_no_more_tokens() -> None:

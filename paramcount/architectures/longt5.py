@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, QKVO, T5, relative_bias
 from paramcount.errors import make_choice_error
-from paramcount.flow import Data, attend, linear
+from paramcount.flow import Data, attend, linear, put_in_front, sum_blocks
 from paramcount.sizes import Condition, Flag, Positive, Word, derived, flag, hf
+from paramcount.sizes.setting_fields import setting
 
 ATTENTIONS = ("local", "transient-global")
 
@@ -23,14 +24,16 @@ class LongT5(T5):
     radius: Positive = hf("local_radius", absent=127)
     scaled: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True))
 
+    block_size: ClassVar = setting("global_block_size", default=16)
+
     def self_attention(c, x: Data, bias: Data, *, causal: bool) -> Data:
         if causal:
             return T5.self_attention(c, x, bias, causal=True)
         if c.encoder_attention == ATTENTIONS[0]:
             return attend_nearby(c, x, x, bias, "layer.0.LocalSelfAttention.")
         prefix = "layer.0.TransientGlobalSelfAttention."
-        blocks = c.norm(Data("sums of blocks", (x,), x.shape), prefix + "global_input_layer_norm")
-        return attend_nearby(c, x, Data("tokens and blocks", (x, blocks), x.shape), bias, prefix)
+        blocks = c.norm(sum_blocks(x, c.block_size), prefix + "global_input_layer_norm")
+        return attend_nearby(c, x, put_in_front(blocks, x), bias, prefix)
 
     def relative_bias(c, x: Data, *, causal: bool) -> Data:
         if causal:
@@ -39,8 +42,8 @@ class LongT5(T5):
             return relative_bias(c, x, "LocalSelfAttention.relative_attention_bias", causal=False)
         prefix = "TransientGlobalSelfAttention."
         near = relative_bias(c, x, prefix + "relative_attention_bias", causal=False)
-        far = relative_bias(c, x, prefix + "global_relative_attention_bias", causal=False)
-        return Data("tokens and blocks", (near, far), near.shape)
+        far = relative_bias(c, x, prefix + "global_relative_attention_bias", causal=False, block=c.block_size)
+        return put_in_front(far, near, axis=1)
 
     def check(c) -> None:
         if c.encoder_attention not in ATTENTIONS:
@@ -58,7 +61,7 @@ class LongT5Encoder(LongT5):
 
 
 def attend_nearby(c: Any, x: Data, source: Data, bias: Data, prefix: str) -> Data:
-    """Attention to the tokens up to c.radius away, and in `source` to sums of blocks."""
+    """Attention to the tokens up to c.radius away, and in `source` to sums of blocks in front of them."""
     heads = (c.n_heads, c.d_head)
     q = linear(x, prefix + QKVO[0], "qkv.q", heads)
     k, v = (linear(source, prefix + name, f"qkv.{name}", heads) for name in QKVO[1:3])

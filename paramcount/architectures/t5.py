@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, block, bucket_distances, given, layers, lookup, rms_norm, scale_by_root
+from paramcount.flow import Data, Size, Unknown, block, bucket_distances, given, layers, lookup, rms_norm, scale_by_root
 from paramcount.parts.classic import crossing, multi_head
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
@@ -161,7 +161,7 @@ class T5Encoder(T5):
         return c.encode(tokens)
 
 
-def relative_bias(c: Any, x: Data, name: str, *, causal: bool) -> Data:
+def relative_bias(c: Any, x: Data, name: str, *, causal: bool, block: int | Unknown | None = None) -> Data:
     """A bias for each pair of tokens and each head, looked up by distance: [n, m, n_heads]."""
-    buckets = bucket_distances(x, c.n_buckets, c.farthest, causal=causal)
+    buckets = bucket_distances(x, c.n_buckets, c.farthest, causal=causal, block=block)
     return lookup(buckets, f"layer.0.{name}.weight", "position", c.n_buckets, c.n_heads)

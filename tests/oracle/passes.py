@@ -534,6 +534,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "t5, gelu": {**T5, "feed_forward_proj": "gelu", "num_layers": 1},
     "mt5, relu": {**T5, "feed_forward_proj": "relu", "relative_attention_max_distance": 7},
     "longt5, nearby": {**T5, "local_radius": 3, "feed_forward_proj": "gated-gelu", "relative_attention_max_distance": 9},
+    "longt5, blocks": {
+        **T5,
+        "encoder_attention_type": "transient-global",
+        "local_radius": 3,
+        "global_block_size": 4,
+        "relative_attention_max_distance": 9,
+    },
     "longt5, tied": {**T5, "local_radius": 2, "tie_word_embeddings": False},
     "umt5, silu": {
         **T5,

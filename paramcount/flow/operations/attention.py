@@ -200,15 +200,21 @@ class Distances(Operation):
     n_buckets: Size
     farthest: int | Unknown  # from this distance on there is one bucket
     causal: bool  # keys after the query are in the bucket of distance 0; else buckets for either side
+    block: int | Unknown | None = None  # keys are blocks of so many tokens, counted from the block of the query
 
     def describe(self) -> str:
         if isinstance(self.farthest, Unknown):
             return ""
         sides = "" if self.causal else ", half of them on either side"
-        return f"for each pair of tokens, in {self.n_buckets:,} buckets up to {self.farthest:,}{sides}"
+        pair = "pair of tokens" if self.block is None else "token and block"
+        return f"for each {pair}, in {self.n_buckets:,} buckets up to {self.farthest:,}{sides}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        distances = run.positions[:, None] - np.arange(int(run.positions[-1]) + 1)
+        queries, n_keys = run.positions, int(run.positions[-1]) + 1
+        if self.block is not None:
+            n_keys = n_keys // require(self.block)
+            queries = np.minimum(queries // require(self.block), n_keys - 1)  # the last one takes what is left
+        distances = queries[:, None] - np.arange(n_keys)
         if self.causal:
             return self.find_buckets(np.maximum(distances, 0), int(self.n_buckets))
         half = int(self.n_buckets) // 2
@@ -221,9 +227,12 @@ class Distances(Operation):
         return np.where(distances < exact, distances, np.minimum(far, n - 1))
 
 
-def bucket_distances(x: Data, n_buckets: Size, farthest: int | Unknown, *, causal: bool) -> Data:
-    """[n, …] to the buckets of all pairs of tokens, [n, m]."""
-    return Data(Distances(n_buckets, farthest, causal), (x,), (x.shape[0], x.shape[0]))
+def bucket_distances(
+    x: Data, n_buckets: Size, farthest: int | Unknown, *, causal: bool, block: int | Unknown | None = None
+) -> Data:
+    """[n, …] to the buckets of all pairs of tokens, [n, m], or of tokens and blocks."""
+    keys = x.shape[0] if block is None else "blocks"
+    return Data(Distances(n_buckets, farthest, causal, block), (x,), (x.shape[0], keys))
 
 
 class Attention(Operation):
@@ -307,7 +316,7 @@ class Attention(Operation):
             seen = seen & (queries - keys < self.window if self.causal else abs(queries - keys) <= self.window)
         if self.chunk is not None:
             seen = seen & (queries // self.chunk == keys // self.chunk)
-        return seen
+        return seen | (keys < 0)  # all tokens see keys in front of the text
 
 
 def attend(

@@ -7,7 +7,7 @@ from math import prod
 from typing import ClassVar, Literal
 
 from paramcount.flow.graph import Data, Size
-from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np
+from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
 
 
 class Input(Operation):
@@ -54,16 +54,22 @@ def split(x: Data, *widths: Size) -> tuple[Data, ...]:
 
 
 class Join(Operation):
-    """Concatenation along the last axis."""
+    """Concatenation along the last axis, or another one."""
 
     name: ClassVar[str] = "join"
+    axis: int = -1
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return np.concatenate(inputs, axis=-1)
+        return np.concatenate(inputs, axis=self.axis)
 
 
 def join(a: Data, b: Data) -> Data:
     return Data(Join(), (a, b), (*a.shape[:-1], a.shape[-1] + b.shape[-1]))
+
+
+def put_in_front(a: Data, b: Data, axis: int = 0) -> Data:
+    """a before b, along the tokens unless another axis is given; in a flow it has the shape of b."""
+    return Data(Join(axis), (a, b), b.shape)
 
 
 class Reshape(Operation):
@@ -122,17 +128,34 @@ def select(index: Data, *values: Data) -> Data:
     return Data(Select(), (index, *values), values[0].shape)
 
 
-class FirstToken(Operation):
-    """The vector of the first token, which stands for the whole text."""
+class Pool(Operation):
+    """One vector for several tokens: that of the first, or the sum over each block, whose last one takes what is left."""
 
-    name: ClassVar[str] = "first token"
+    of: Literal["first token", "sums of blocks"]
+    size: int | Unknown = 1  # tokens per block
+
+    @property
+    def label(self) -> str:
+        return self.of
+
+    def describe(self) -> str:
+        return "" if self.of == "first token" or isinstance(self.size, Unknown) else f"of {self.size} tokens each"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0][:1]
+        (x,) = inputs
+        if self.of == "first token":
+            return x[:1]
+        starts = np.arange(len(x) // require(self.size)) * require(self.size)
+        return np.add.reduceat(x, starts, axis=0) if len(starts) else x[:0]
 
 
 def first_token(x: Data) -> Data:
-    return Data(FirstToken(), (x,), ("text", *x.shape[1:]))
+    return Data(Pool("first token"), (x,), ("text", *x.shape[1:]))
+
+
+def sum_blocks(x: Data, size: int | Unknown) -> Data:
+    """[n, d] to [n / size, d]. Source: arXiv:2112.07916, section 3.1.2."""
+    return Data(Pool("sums of blocks", size), (x,), ("blocks", *x.shape[1:]))
 
 
 class Tuple(Operation):
