@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Size, Weight, activate, linear, scale
-from paramcount.parts.decoders import decoder, pre_norm, typed_layers
-from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
-from paramcount.parts.mla import Latent, latent_attention
+from paramcount.parts.mla import Latent, latent_attention, rotate_pairs
 from paramcount.sizes import (
     ABSENT,
     Condition,
@@ -18,7 +19,6 @@ from paramcount.sizes import (
     Indices,
     Natural,
     Positive,
-    Sizes,
     Words,
     derived,
     equal_to,
@@ -29,6 +29,7 @@ from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense, needed
 from paramcount.sizes.mixers import unless
 from paramcount.sizes.rules import check_even, check_experts_exist, check_layer_types, check_rotated_in_pairs
+from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("linear_attention", "full_attention")
 
@@ -49,10 +50,17 @@ def groups_fit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     grouped_routing(8, 4, (key,))(js, c)
 
 
-class BailingHybrid(Sizes):
-    """Source: modeling_bailing_hybrid.py of the reference. It ignores tie_word_embeddings: the head is never tied."""
+def read_decay_floor(config: Mapping[str, Any], c: Any) -> float | None:
+    """The least logarithm of the decay of linear attention, if there is one."""
+    return config.get("kda_lower_bound", -5.0) if config.get("kda_safe_gate", True) else None
+
+
+class BailingHybrid(LatentDecoder):
+    """Source: BailingHybridDecoderLayer of the reference. It ignores tie_word_embeddings: the head is never tied."""
 
     reference: ClassVar[str] = "BailingHybridForCausalLM"
+    names: ClassVar[tuple[str, str, str]] = ("word_embeddings", "layers", "norm")
+    routing_bias: ClassVar[str] = "mlp.gate.expert_bias"
     float32: ClassVar[tuple[str, ...]] = ("e_score_correction_bias", "conv1d", "dt_bias", "A_log")
     conditions: ClassVar[tuple[Condition, ...]] = (
         groups_fit,
@@ -88,10 +96,54 @@ class BailingHybrid(Sizes):
     )
     attention_bias: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(
-            c, tokens, layer, typed_layers(c.layer_types, c.dense_layers), names=("word_embeddings", "layers", "norm")
+    rope: ClassVar = rotary(6_000_000, positions=262144)
+    pairing: ClassVar[str] = "interleaved"
+    norm_topk_prob: ClassVar = setting("moe_renormalize", "norm_topk_prob", default=True)
+    n_groups: ClassVar = setting("num_expert_group", "n_group", default=8)
+    n_active_groups: ClassVar = setting("topk_group", default=4)
+    decay_floor: ClassVar = setting(default=read_decay_floor)
+
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, density = kind
+        h = c.norm(x, "input_layernorm")
+        x = x + (c.attention if word == "full_attention" else c.delta_attention)(h, "attention.")
+        h = c.norm(x, "post_attention_layernorm")
+        if density == "moe":
+            return x + shared_mixture(c, h, "mlp.", choose=c.choose)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def attention(c, x: Data, prefix: str) -> Data:
+        """Latent attention with one gate for each head, queries without a latent."""
+        sizes = Latent(c.n_heads, None, c.d_kv_lora, c.d_nope, c.d_rope, c.d_v)
+        return latent_attention(
+            sizes,
+            x,
+            prefix,
+            bias=c.attention_bias,
+            gate=lambda x, a: head_gate(c.n_heads, x, a, prefix + "g_proj"),
+            output="dense",
+            turn=rotate_pairs(c),
+            scale=c.attention_scale,
         )
+
+    def delta_attention(c, x: Data, prefix: str) -> Data:
+        """Kimi Delta Attention: one state per head that decays per channel and is corrected towards each new value.
+
+        Source: arXiv:2510.26692.
+        """
+        heads, width = (c.n_linear_heads, c.d_linear_head), c.n_linear_heads * c.d_linear_head
+        q, k, v = streams_apart(c, x, prefix, heads, heads)
+        step = linear(x, prefix + "f_proj", "mixer.step", heads)
+        beta = activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
+        rate = Weight(prefix + "A_log", "mixer.state", (c.n_linear_heads,))
+        bias = Weight(prefix + "dt_bias", "mixer.state", (width,))
+        y = delta_rule(q, k, v, step, beta, rate, bias, floor=c.decay_floor)
+        z = linear(x, prefix + "g_proj", "mixer.gate", heads)
+        names = (prefix + "o_norm", prefix + "dense")
+        return gated_output(y, z, *names, c.d_model, eps=c.norm_eps, activation="sigmoid")
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
@@ -103,54 +155,5 @@ class BailingHybrid(Sizes):
             raise ParamcountError(f"= {c.d_rope} cannot be rotated in pairs", where="d_rope", expected="an even number")
 
 
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, mlp = kind
-    return pre_norm(
-        x,
-        lambda h: gated_latent(c, h, "attention.") if word == "full_attention" else delta_attention(c, h, "attention."),
-        lambda h: (
-            corrected_mixture(c, h, "mlp.", name="gate.expert_bias")
-            if mlp == "moe"
-            else gated_mlp(h, "mlp.", "mlp", c.d_ff)
-        ),
-    )
-
-
-def gated_latent(c: Any, x: Data, prefix: str) -> Data:
-    """Latent attention with one gate for each head, queries without a latent."""
-    sizes = Latent(c.n_heads, None, c.d_kv_lora, c.d_nope, c.d_rope, c.d_v)
-    return latent_attention(
-        sizes,
-        x,
-        prefix,
-        bias=c.attention_bias,
-        gate=lambda x, a: head_gate(c.n_heads, x, a, prefix + "g_proj"),
-        output="dense",
-    )
-
-
 def head_gate(n_heads: Size, x: Data, a: Data, name: str) -> Data:
     return scale(a, activate(linear(x, name, "qkv.gate", (n_heads, 1)), "sigmoid"))
-
-
-def delta_attention(c: Any, x: Data, prefix: str) -> Data:
-    """Kimi Delta Attention: one state per head that decays per channel and is corrected towards each new value.
-
-    Source: arXiv:2510.26692.
-    """
-    heads = (c.n_linear_heads, c.d_linear_head)
-    q, k, v = streams_apart(c, x, prefix, heads, heads)
-    forget, beta = (
-        linear(x, prefix + "f_proj", "mixer.step", heads),
-        activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid"),
-    )
-    bias = Weight(prefix + "dt_bias", "mixer.state", (c.n_linear_heads * c.d_linear_head,))
-    y = delta_rule(q, k, v, forget, beta, Weight(prefix + "A_log", "mixer.state", (c.n_linear_heads,)), bias)
-    return gated_output(
-        y,
-        linear(x, prefix + "g_proj", "mixer.gate", heads),
-        prefix + "o_norm",
-        prefix + "dense",
-        c.d_model,
-        activation="sigmoid",
-    )

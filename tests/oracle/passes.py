@@ -665,6 +665,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "rms_norm_eps": 0.02, "time_step_min": 0.6, "add_bias_linear": True,
         "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
     },
+    "bailing_hybrid, soft": {
+        **LATENT, "num_hidden_layers": 4, "pad_token_id": 1, "layer_types": ["linear_attention", "full_attention"] * 2,
+        "n_routed_experts": None, "num_local_experts": 8, "first_k_dense_replace": 1, "n_shared_experts": 2,
+        "n_group": 4, "topk_group": 2, "norm_topk_prob": False, "routed_scaling_factor": 1.7, "kda_safe_gate": False,
+        "rms_norm_eps": 0.02, "hidden_act": "gelu", "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+    },
+    "bailing_hybrid, bounded": {
+        **LATENT, "num_hidden_layers": 2, "pad_token_id": 1, "layer_types": ["linear_attention", "full_attention"],
+        "n_routed_experts": None, "num_local_experts": 8, "n_group": 4, "topk_group": 2, "kda_lower_bound": -2.5,
+    },
     "qwen3_next, dense": {
         **MOE, "num_hidden_layers": 5, "shared_expert_intermediate_size": 18, "linear_num_key_heads": 2,
         "linear_key_head_dim": 12, "linear_num_value_heads": 4, "linear_value_head_dim": 8, "norm_topk_prob": False,
