@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Rope, norm, rope
+from paramcount.flow import Data, Rope, rope
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
@@ -52,8 +52,3 @@ class HunYuanDenseV1(Decoder):
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         q = c.norm(rope(q, c.rope), "self_attn.query_layernorm")
         return q, c.norm(rope(k, c.rope), "self_attn.key_layernorm")
-
-
-def rotate_and_norm(q: Data, k: Data) -> tuple[Data, Data]:
-    """Of Hunyuan's mixture, whose settings are not declared."""
-    return norm(rope(q), "self_attn.query_layernorm"), norm(rope(k), "self_attn.key_layernorm")

@@ -143,11 +143,6 @@ def wide_norm(x: Data, name: str, eps: float | Unknown | None = None) -> Data:
     return norm(x, name, wide=True) if eps is None else rms_norm(x, name, eps, wide=True)
 
 
-def wide_qk_norm(q: Data, k: Data) -> tuple[Data, Data]:
-    """`prepare` of an attention whose norms stand before the heads are told apart: OLMoE, OLMo 2, MiniMax M2."""
-    return rope(wide_norm(q, "self_attn.q_norm")), rope(wide_norm(k, "self_attn.k_norm"))
-
-
 def fused_qkv(
     c: Any, x: Data, name: str, *, bias: bool = True, transposed: bool = False, groups: Size = 1
 ) -> tuple[Data, ...]:

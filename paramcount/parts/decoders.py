@@ -105,19 +105,6 @@ def sandwich(
     return x + norm(feed_forward(norm(x, names[2], bias=bias)), names[3], bias=bias)
 
 
-def parallel(
-    x: Data,
-    attention: Callable[[Data], Data],
-    feed_forward: Callable[[Data], Data],
-    names: tuple[str] = ("input_layernorm",),
-    *,
-    bias: bool = False,
-) -> Data:
-    """Attention and feed-forward side by side behind one norm."""
-    h = norm(x, names[0], bias=bias)
-    return x + attention(h) + feed_forward(h)
-
-
 def usual_layer(
     c: Any,
     x: Data,
