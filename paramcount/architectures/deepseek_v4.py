@@ -11,32 +11,43 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import (
     Data,
+    Lookup,
+    Reshape,
+    Rope,
     Size,
+    Unknown,
     Weight,
     activate,
     attend,
+    clip,
     elementwise,
+    experts,
     join,
     layers,
     linear,
+    linear_by_head,
     lookup,
     norm,
+    plain_norm,
+    rms_norm,
     rope,
+    route,
     split,
     to_every_stream,
 )
+from paramcount.flow.operations.attention import Pairing
 from paramcount.parts.decoders import head
-from paramcount.parts.feed_forward import correction, gated_mlp, mixture
+from paramcount.parts.feed_forward import routing_bias
 from paramcount.parts.hyper_connections import collapse_streams, connect_all
 from paramcount.sizes import Condition, Derivation, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_at_most, check_layer_types
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes.setting_fields import make_rope, setting
 
 KINDS = ("sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention")
 RATIOS = {0: KINDS[0], 4: KINDS[1], 128: KINDS[2]}
-NAMES = ("w1", "w3", "w2")
+FAR = Unknown("rope of compressed layers")
 ATTENTION = ("hc_attn_fn", "hc_attn_base", "hc_attn_scale")
 FEED_FORWARD = ("hc_ffn_fn", "hc_ffn_base", "hc_ffn_scale")
 HEAD = ("model.hc_head.hc_fn", "model.hc_head.hc_base", "model.hc_head.hc_scale")
@@ -112,6 +123,14 @@ def turned(label: str) -> Derivation:
     return found
 
 
+def read_rope(config: Mapping[str, Any], c: Any) -> Rope:
+    """The rotary positions of layers without compression."""
+    given = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    main = given.get("main", {})
+    base = main.get("rope_theta", config.get("rope_theta", 10_000.0))
+    return make_rope(main.get("rope_type", "default"), base, main, config, 1048576)
+
+
 class DeepseekV4(Sizes):
     """Source: arXiv:2606.19348, section 2. Layers with a window alone rotate `d_rope` of a head, the others
     `d_far_rope`.
@@ -173,6 +192,11 @@ class DeepseekV4(Sizes):
 
     norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
     streams_eps: ClassVar = setting("hc_eps", default=1e-6)
+    activation: ClassVar = setting("hidden_act", default="silu")
+    rope: ClassVar = setting(default=read_rope)
+    limit: ClassVar = setting("swiglu_limit", default=10.0)
+    scoring: ClassVar = setting("scoring_func", default="sqrtsoftplus")
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.5)
     sinkhorn_iterations: ClassVar = setting("hc_sinkhorn_iters", default=20)
 
     def forward(c, tokens: Data) -> Data:
@@ -184,7 +208,10 @@ class DeepseekV4(Sizes):
             x, "model.layers.{layer}.", kinds, lambda kind, x, tokens: layer(c, kind, x, tokens), reads=(tokens,)
         )
         x = collapse_streams(c, x, HEAD)
-        return head(c, norm(x, "model.norm"), "model.embed_tokens.weight", "head")
+        return head(c, c.norm(x, "model.norm"), "model.embed_tokens.weight", "head")
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps)
 
     def unused_fields(c) -> tuple[str, ...]:
         """A layer that chooses by token id looks up as many experts as it is told, some of them perhaps twice."""
@@ -206,9 +233,9 @@ class DeepseekV4(Sizes):
 
 def layer(c: Any, kind: tuple[str, str], x: Data, tokens: Data) -> Data:
     word, choice = kind
-    x = connect_all(c, x, ATTENTION, lambda h: attention(c, norm(h, "attn_norm"), "attn.", word))
+    x = connect_all(c, x, ATTENTION, lambda h: attention(c, c.norm(h, "attn_norm"), "attn.", word))
     chosen_by = tokens if choice == "hash" else None
-    return connect_all(c, x, FEED_FORWARD, lambda h: moe(c, norm(h, "ffn_norm"), "ffn.", chosen_by))
+    return connect_all(c, x, FEED_FORWARD, lambda h: moe(c, c.norm(h, "ffn_norm"), "ffn.", chosen_by))
 
 
 def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
@@ -216,10 +243,11 @@ def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
 
     Queries attend to the tokens in the window and to compressed blocks of the tokens before it.
     """
-    d_rope = c.d_rope if word == KINDS[0] else c.d_far_rope
-    latent = norm(linear(x, prefix + "wq_a", "qkv.q_down", c.d_q_lora), prefix + "q_norm")
-    q = rope_end(activate(linear(latent, prefix + "wq_b", "qkv.q_up", (c.n_heads, c.d_head)), "norm"), d_rope)
-    kv = rope_end(norm(linear(x, prefix + "wkv", "qkv.kv", (1, c.d_head)), prefix + "norm"), d_rope)
+    d_rope, turned = (c.d_rope, c.rope) if word == KINDS[0] else (c.d_far_rope, FAR)
+    latent = c.norm(linear(x, prefix + "wq_a", "qkv.q_down", c.d_q_lora), prefix + "q_norm")
+    q = plain_norm(linear(latent, prefix + "wq_b", "qkv.q_up", (c.n_heads, c.d_head)), "rms", c.norm_eps)
+    q = rope_end(q, d_rope, turned)
+    kv = rope_end(c.norm(linear(x, prefix + "wkv", "qkv.kv", (1, c.d_head)), prefix + "norm"), d_rope, turned)
     cached = [kv]
     if word != KINDS[0]:
         sparse = word == KINDS[1]
@@ -241,13 +269,13 @@ def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
     a = attend(
         q, kv, kv, window=c.window, cached=tuple(cached), sinks=Weight(prefix + "attn_sink", "other", (c.n_heads,))
     )
-    return grouped_output(c, rope_end(a, d_rope), prefix)
+    return grouped_output(c, rope_end(a, d_rope, turned, "reversed interleaved"), prefix)
 
 
-def rope_end(x: Data, d_rope: Size) -> Data:
+def rope_end(x: Data, d_rope: Size, turned: Rope | Unknown = FAR, pairing: Pairing = "interleaved") -> Data:
     """Rotary positions on the last d_rope of every head, forth, or back on what comes out of the values."""
     kept, last = split(x, x.shape[-1] - d_rope, d_rope)
-    return join(kept, rope(last))
+    return join(kept, rope(last, turned, pairing))
 
 
 def compress(c: Any, x: Data, prefix: str, component: str, width: Size, block: Size, overlapping: bool) -> Data:
@@ -273,18 +301,34 @@ def choose_blocks(c: Any, x: Data, latent: Data, prefix: str) -> tuple[Data, Dat
 
 def grouped_output(c: Any, a: Data, prefix: str) -> Data:
     """The heads in groups, each through a matrix of its own, then all together."""
-    groups = Data("to groups", (a,), (a.shape[0], c.n_o_groups, c.d_o_group))
+    groups = Data(Reshape("to groups"), (a,), (a.shape[0], c.n_o_groups, c.d_o_group))
     held = Weight(prefix + "wo_a.weight", "output_projection", (c.n_o_groups * c.d_o_lora, c.d_o_group))
-    narrow = Data("grouped linear", (groups,), (a.shape[0], c.n_o_groups, c.d_o_lora), (held,))
-    return linear(narrow, prefix + "wo_b", "output_projection", c.d_model)
+    return linear(linear_by_head(groups, c.d_o_lora, held, of="group"), prefix + "wo_b", "output_projection", c.d_model)
 
 
 def moe(c: Any, x: Data, prefix: str, tokens: Data | None) -> Data:
     """Experts beside one shared one. `tokens`: where a table of token ids, which is not learned, chooses them."""
-    correct = correction(c, prefix + "gate.bias")
-    if tokens is not None:
+    scores = linear(x, prefix + "gate", "router", c.n_routed_experts)
+    rules = {"normalise": True, "factor": c.routed_scale, "least_sum": 1e-20}
+    if tokens is None:
+        chosen, bias = None, routing_bias(c, prefix + "gate.bias")
+    else:
         table = Weight(prefix + "gate.tid2eid", "router", (c.vocab_size, c.n_active_experts), role="buffer")
-        chosen = Data("lookup", (tokens,), ("tokens", c.n_active_experts), (table,))
-        correct = lambda scores: Data("choose", (scores, chosen), scores.shape)  # noqa: E731
-    routed = mixture(c, x, prefix, choose=correct, names=NAMES)
-    return routed + gated_mlp(x, prefix + "shared_experts.", "shared_experts", c.d_expert, bias=c.mlp_bias, names=NAMES)
+        chosen, bias = Data(Lookup(), (tokens,), ("tokens", c.n_active_experts), (table,)), None
+    weights = route(scores, c.n_active_experts, c.scoring, bias=bias, chosen=chosen, **rules)
+    routed = experts(
+        x,
+        weights,
+        prefix + "experts.{expert}.",
+        c.n_routed_experts,
+        c.n_active_experts,
+        lambda x: limited_mlp(c, x, "", "experts"),
+    )
+    return routed + limited_mlp(c, x, prefix + "shared_experts.", "shared_experts", bias=c.mlp_bias)
+
+
+def limited_mlp(c: Any, x: Data, prefix: str, component: str, *, bias: bool = False) -> Data:
+    """A gated MLP whose gate and up are limited."""
+    gate = clip(linear(x, prefix + "w1", component + ".gate", c.d_expert, bias=bias), None, c.limit)
+    up = clip(linear(x, prefix + "w3", component + ".up", c.d_expert, bias=bias), -c.limit, c.limit)
+    return linear(activate(gate, c.activation) * up, prefix + "w2", component + ".down", c.d_model, bias=bias)

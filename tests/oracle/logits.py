@@ -51,6 +51,8 @@ def build_reference(document: dict[str, Any], cls_name: str) -> Any:
             if weight.ndim == 1 and "norm" in name and name.endswith("weight"):
                 weight.add_(1)
         for name, buffer in model.named_buffers():
+            if name.endswith("tid2eid"):
+                buffer.random_(0, model.config.n_routed_experts)
             if "bias" in name and buffer.dtype == torch.float32:
                 buffer.normal_(0, 0.5)
     return model

@@ -58,10 +58,10 @@ KIMI = {
 }  # fmt: skip
 DOTS3 = {
     **LATENT, **INDEX, "num_hidden_layers": 3,
-    "layer_types": ["indexed_attention", "sliding_attention", "indexed_attention"], "sliding_window": 5, "swa_num_attention_heads": 2, "swa_num_key_value_heads": 2, "swa_q_lora_rank": 22,
-    "swa_kv_lora_rank": 26, "swa_qk_nope_head_dim": 8, "swa_qk_rope_head_dim": 4, "swa_head_dim": 12,
-    "swa_v_head_dim": 9, "shared_experts_intermediate_size": 15, "n_group": 1, "topk_group": 1, "head_dim": 18,
-    "pad_token_id": 0,
+    "layer_types": ["indexed_attention", "sliding_attention", "indexed_attention"], "sliding_window": 5,
+    "swa_num_attention_heads": 2, "swa_num_key_value_heads": 2, "swa_q_lora_rank": 22, "swa_kv_lora_rank": 26,
+    "swa_qk_nope_head_dim": 8, "swa_qk_rope_head_dim": 4, "swa_head_dim": 12, "swa_v_head_dim": 9,
+    "shared_experts_intermediate_size": 15, "n_group": 1, "topk_group": 1, "head_dim": 18, "pad_token_id": 0,
 }  # fmt: skip
 HY4 = {
     **LATENT, **INDEX, "num_hidden_layers": 4, "indexer_types": ["full", "shared", "full", "shared"], "hc_mult": 3,
@@ -304,6 +304,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "rope_parameters": {
             "sliding_attention": YARN, "indexed_attention": {"rope_type": "default", "rope_theta": 300.0},
         },
+    },
+    "deepseek_v4, windows only": {
+        **USUAL, "head_dim": 12, "qk_rope_head_dim": 6, "q_lora_rank": 20, "o_groups": 2, "o_lora_rank": 9,
+        "hc_mult": 3, "hc_sinkhorn_iters": 3, "hc_eps": 0.01, "sliding_window": 5, "num_hidden_layers": 3, "swiglu_limit": 0.2,
+        "layer_types": ["sliding_attention"] * 3, "mlp_layer_types": ["hash_moe", "moe", "moe"],
+        "moe_intermediate_size": 14, "n_routed_experts": 8, "num_experts_per_tok": 3, "routed_scaling_factor": 1.7,
+        "rms_norm_eps": 1e-2, "hidden_act": "gelu", "rope_theta": 300.0, "partial_rotary_factor": 0.5,
     },
     "hy_v4": HY4,
     "hy_v4, varied": {

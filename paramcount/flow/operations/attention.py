@@ -72,8 +72,8 @@ class Rope(NamedTuple):
         raise ParamcountError(f"rotary positions of kind {self.kind} are not described")
 
 
-# Which values form a pair: those half the axis apart, neighbours, or the former rotated the other way.
-Pairing: TypeAlias = Literal["halves", "interleaved", "reversed halves"]
+# Which values form a pair: those half the axis apart, or neighbours; reversed: rotated the other way.
+Pairing: TypeAlias = Literal["halves", "interleaved", "reversed halves", "reversed interleaved"]
 
 
 class Rotary(Operation):
@@ -89,7 +89,7 @@ class Rotary(Operation):
         if self.rope is None:
             return "rotary position embedding, sines and cosines from a table"
         return self.rope.describe() + (
-            f", {self.pairing}" if self.pairing in ("interleaved", "reversed halves") else ""
+            f", {self.pairing}" if isinstance(self.pairing, str) and self.pairing != "halves" else ""
         )
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -102,7 +102,9 @@ class Rotary(Operation):
             angles = np.outer(run.positions, rope.frequencies(d, int(run.positions[-1]) + 1)).reshape(rows)
             cos = (np.cos(angles) * rope.attention_factor).astype(np.float32)
             sin = (np.sin(angles) * rope.attention_factor).astype(np.float32)
-        if require(self.pairing) == "halves":
+        if require(self.pairing) == "reversed interleaved":
+            sin = -sin
+        if self.pairing == "halves":
             a, b = x[..., : d // 2], x[..., d // 2 :]
             return np.concatenate((a * cos - b * sin, b * cos + a * sin), axis=-1)
         if self.pairing == "reversed halves":

@@ -121,25 +121,40 @@ def fused(
 
 
 class HeadLinear(Operation):
-    """One matrix per head: [n, heads, d_in] to [n, heads, d_out]. Stored [heads, out, in], or [heads, in, out]."""
+    """One matrix per head or group of heads: [n, heads, d_in] to [n, heads, d_out].
 
-    name: ClassVar[str] = "linear by head"
+    Stored [heads, out, in] or [heads · out, in], or [heads, in, out] if `transposed`.
+    """
+
     transposed: bool = False
+    of: Literal["head", "group"] = "head"
+
+    @property
+    def label(self) -> str:
+        return "linear by head" if self.of == "head" else "grouped linear"
 
     def describe(self) -> str:
-        return "one matrix per head"
+        return f"one matrix per {self.of}"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return out[0] * int(multiply(weights[0]))
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        matrices = weights[0] if self.transposed else weights[0].transpose(0, 2, 1)
+        heads, d_in = inputs[0].shape[1:]
+        matrices = weights[0] if self.transposed else weights[0].reshape(heads, -1, d_in).transpose(0, 2, 1)
         y = (inputs[0].transpose(1, 0, 2) @ matrices).transpose(1, 0, 2)
         return y + weights[1] if len(weights) > 1 else y
 
 
-def linear_by_head(x: Data, d_out: Size, weight: Weight, *bias: Weight, transposed: bool = False) -> Data:
-    return Data(HeadLinear(transposed), (x,), (*x.shape[:2], d_out), (weight, *bias))
+def linear_by_head(
+    x: Data,
+    d_out: Size,
+    weight: Weight,
+    *bias: Weight,
+    transposed: bool = False,
+    of: Literal["head", "group"] = "head",
+) -> Data:
+    return Data(HeadLinear(transposed, of), (x,), (*x.shape[:2], d_out), (weight, *bias))
 
 
 class AddVector(Operation):

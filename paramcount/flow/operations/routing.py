@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
-from paramcount.flow.operations.elementwise import sigmoid
+from paramcount.flow.operations.elementwise import FUNCTIONS
 
 
 def softmax(x: Array) -> Array:
@@ -28,7 +28,7 @@ class Route(Operation):
 
     name: ClassVar[str] = "route"
     n_active: Size
-    scoring: Literal["softmax", "sigmoid", "softmax over chosen", "sparse mixer"] | Unknown
+    scoring: str | Unknown  # softmax, "softmax over chosen", "sparse mixer", or the name of an activation
     normalise: bool | Unknown = False  # weights of the chosen sum to 1
     factor: float | Unknown = 1.0  # times the weights
     n_groups: int | Unknown = 1  # experts are chosen from the best groups only
@@ -39,6 +39,7 @@ class Route(Operation):
     biased: Literal["scores", "logits"] = "scores"  # what the bias is added to
     least_sum: float = 0.0  # added to the sum that weights are divided by
     capacity: int | Unknown | None = None  # tokens of a text that an expert takes at most, the first ones
+    has_choice: bool = False  # its second input: indices of the chosen experts, [n, active]
     tolerance: float | Unknown = 0.0  # sparse mixer: which logits are near enough to the largest, half of the share
 
     def describe(self) -> str:
@@ -46,7 +47,9 @@ class Route(Operation):
             return "router weights"
         if self.scoring == "sparse mixer":
             return f"sparse mixer, top {self.n_active}"
-        text = "softmax" if self.scoring != "sigmoid" else "sigmoid"
+        text = "softmax" if self.scoring.startswith("softmax") else FUNCTIONS[self.scoring][0]
+        if self.has_choice:
+            return text + " of the experts that a table gives" + (", normalised" if self.normalise is True else "")
         chosen = (
             f" over the {self.n_active} chosen" if self.scoring == "softmax over chosen" else f", top {self.n_active}"
         )
@@ -56,11 +59,13 @@ class Route(Operation):
         return f", at most {self.capacity:,} tokens per expert" if isinstance(self.capacity, int) else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (logits,) = inputs
+        logits, *given = inputs
         scoring, n_active = require(self.scoring), int(self.n_active)
         if scoring == "sparse mixer":
             return self.mix(logits, n_active, run)
-        scores = softmax(logits) if scoring == "softmax" else sigmoid(logits) if scoring == "sigmoid" else logits
+        scores = logits if scoring.startswith("softmax") else FUNCTIONS[scoring][1](logits)
+        if scoring == "softmax":
+            scores = softmax(logits)
         merit = logits if self.biased == "logits" else scores
         merit = merit + weights[0] if self.has_bias else merit
         n_groups = int(require(self.n_groups))
@@ -75,6 +80,10 @@ class Route(Operation):
         if scoring == "softmax over chosen":
             scores = softmax(np.where(chosen, logits, -np.inf))
         y = np.where(chosen, scores, 0)
+        if self.has_choice:
+            times = np.zeros(logits.shape, np.float32)  # an expert may be given twice
+            np.add.at(times, (np.arange(len(logits))[:, None], given[0].astype(np.int64)), 1)
+            y = scores * times
         if require(self.normalise):
             y = y / (y.sum(-1, keepdims=True) + self.least_sum)
         y = (y * require(self.factor)).astype(np.float32)
@@ -103,8 +112,10 @@ def route(
     scoring: Any,
     *,
     bias: Weight | None = None,
+    chosen: Data | None = None,
     **rules: Any,
 ) -> Data:
-    """The weights of the experts. `bias`: added to the scores for the choice alone. `rules`: fields of `Route`."""
-    operation = Route(n_active, scoring, has_bias=bias is not None, **rules)
-    return Data(operation, (logits,), logits.shape, (bias,) if bias else ())
+    """The weights of the experts. `bias`: added to the scores for the choice alone. `chosen`: the indices of the
+    experts, if the scores do not choose. `rules`: fields of `Route`."""
+    operation = Route(n_active, scoring, has_bias=bias is not None, has_choice=chosen is not None, **rules)
+    return Data(operation, (logits, chosen) if chosen else (logits,), logits.shape, (bias,) if bias else ())
