@@ -24,8 +24,16 @@ from paramcount.flow.graph import ADD, MULTIPLY
 from paramcount.flow.operation import Array, Operation, Unknown
 from paramcount.flow.operations.attention import Alibi, Attention, Distances, Rope, Rotary
 from paramcount.flow.operations.elementwise import Activation, Norm, ScaleByPosition
-from paramcount.flow.operations.linear import Linear, Lookup
-from paramcount.flow.operations.recurrence import Convolve, ConvolveFrames
+from paramcount.flow.operations.linear import HeadLinear, Linear, Lookup
+from paramcount.flow.operations.recurrence import (
+    Convolve,
+    ConvolveFrames,
+    DeltaRule,
+    GatedRecurrence,
+    LinearAttention,
+    SelectiveScan,
+    StateSpaceDual,
+)
 from paramcount.flow.operations.routing import Route
 from paramcount.flow.operations.shapes import Join, Pool, Split
 
@@ -255,6 +263,55 @@ def test_all_tokens_see_keys_in_front_of_the_text() -> None:
 def test_a_full_expert_takes_no_more_tokens() -> None:
     found = compute(Route(1, "softmax", capacity=1), np.log([[3.0, 1.0], [3.0, 1.0], [1.0, 3.0]]))
     assert found == pytest.approx(np.array([[0.75, 0], [0, 0], [0, 0.75]]))
+
+
+def test_every_head_has_a_matrix_of_its_own_in_the_stored_orientation() -> None:
+    x, matrices = [[[1.0, 2.0], [3.0, 4.0]]], [[[1.0, 1.0]], [[1.0, -1.0]]]
+    assert compute(HeadLinear(), x, weights=(matrices, [[0.5], [0.0]])).ravel().tolist() == [3.5, -1.0]
+    turned = compute(HeadLinear(transposed=True), x, weights=([[[1.0], [1.0]], [[1.0], [-1.0]]],))
+    assert turned.ravel().tolist() == [3, -1]
+
+
+def test_a_selective_scan_decays_and_takes_in() -> None:
+    u, step, ones = [[2.0], [2.0]], [[log(e - 1)]] * 2, [[1.0], [1.0]]  # softplus(step) = 1, exp(dt · A) = ½
+    found = compute(SelectiveScan(1, 1), u, step, ones, ones, weights=([[log(log(2))]], [10.0]))
+    assert found.ravel() == pytest.approx([22, 23])
+    by_head = compute(
+        SelectiveScan((1, 1), 1), [[x] for x in u], [[x] for x in step], *[[[[1.0]], [[3.0]]]] * 2,
+        weights=([[[log(log(2))]]], [[0.0]]),
+    )  # fmt: skip
+    assert by_head.ravel() == pytest.approx([2, 3 * (1 + 6)])
+
+
+def test_the_step_of_a_state_space_is_limited_after_its_bias() -> None:
+    inputs = [[2.0], [2.0]], [[50.0], [50.0]], [[1.0], [1.0]], [[1.0], [1.0]]
+    weights = ([0.0], [log(log(2))], [0.0])
+    assert compute(StateSpaceDual(1, 1, 1, (0.0, 1.0)), *inputs, weights=weights).ravel() == pytest.approx([2, 3])
+
+
+def test_the_delta_rule_moves_what_a_key_holds_towards_its_value() -> None:
+    q = k = [[[1.0]], [[1.0]]]
+    v, beta, weights = [[[3.0]], [[5.0]]], [[1.0], [0.5]], ([0.0], [0.0])
+    kept = compute(DeltaRule(1, 1, 1), q, k, v, [[-90.0]] * 2, beta, weights=weights)
+    assert kept.ravel() == pytest.approx([3, 4])
+    halved = compute(DeltaRule(1, 1, 1, -2 * log(2)), q, k, v, [[0.0]] * 2, beta, weights=weights)
+    assert halved.ravel() == pytest.approx([3, 1.5 + 0.5 * 3.5])
+
+
+def test_linear_attention_sums_values_that_fade() -> None:
+    found = compute(LinearAttention(1, 1, 1), *[[[[1.0]], [[1.0]]]] * 2, [[[2.0]], [[4.0]]], weights=([[[log(2)]]],))
+    assert found.ravel() == pytest.approx([2, 5])
+    with pytest.raises(ParamcountError, match="decays"):
+        compute(LinearAttention(1, 1, 1), *[[[[1.0]]]] * 3)
+
+
+def test_the_first_token_enters_a_gated_recurrence_whole() -> None:
+    u, half, whole = [[2.0], [2.0]], [[0.5], [0.5]], [[1.0], [1.0]]
+    rate = ([log(2 ** (log(2) / 8 / log(2)) - 1)],)  # softplus = ln 2 / 8: a = ½ if the recurrence gate is open
+    found = compute(GatedRecurrence(1), u, half, whole, weights=rate)
+    assert found.ravel() == pytest.approx([1, 0.5 + sqrt(0.75)])
+    kept = compute(GatedRecurrence(1), u, half, [[0.0], [0.0]], weights=rate)
+    assert kept.ravel().tolist() == [1, 1]
 
 
 def test_a_setting_that_is_unknown_cannot_be_computed() -> None:
