@@ -393,8 +393,8 @@ def test_values_are_parsed_as_yaml() -> None:
     [
         (["n_layers"], "--set n_layers has no value (expected a size and its value, such as n_layers=40)"),
         (["n_layers="], "--set n_layers has no value (expected a size and its value, such as n_layers=40)"),
-        (["=40"], "--set has no name of a size (expected a size and its value, such as n_layers=40)"),
-        ([""], "--set has no name of a size (expected a size and its value, such as n_layers=40)"),
+        (["=40"], "--set does not name a size (expected a size and its value, such as n_layers=40)"),
+        ([""], "--set does not name a size (expected a size and its value, such as n_layers=40)"),
         (["n_layers=40", "n_layers=40"], "--set n_layers is given twice (expected each size once)"),
         (["n_layers=forty"], "gpt2-small: n_layers = 'forty' (expected an integer)"),
         (["n_layers=4.5"], "gpt2-small: n_layers = 4.5 (expected an integer)"),

@@ -371,7 +371,7 @@ def test_the_error_for_another_tools_file_says_what_to_pass_instead(
          "num_key_value_heads = 3 does not divide num_attention_heads = 32 (expected 1, 2, 4, 8, 16, …)"),
         ({"layer_types": ["full_attention"]}, "layer_types has 1 entry for 36 layers (expected one entry per layer)"),
         ({"per_layer_config": {"1": {"intermediate_size": 8}}},
-         "per_layer_config overrides sizes of single layers, which is not supported"),
+         "per_layer_config overrides sizes of individual layers, which is not supported"),
     ],
 )  # fmt: skip
 def test_an_invalid_size_is_an_error_at_its_key(change: dict[str, Any], message: str) -> None:

@@ -126,7 +126,7 @@ def test_the_declared_gpt2_computes_the_logits_of_the_one_written_by_hand() -> N
 def test_a_run_is_continued_only_once() -> None:
     run = run_arrays(LLAMA)
     run.append([1])
-    with pytest.raises(pc.ParamcountError, match=r"this run has been continued already \(expected the last run"):
+    with pytest.raises(pc.ParamcountError, match=r"this run was already continued \(expected the last run"):
         run.append([2])
 
 
@@ -189,8 +189,8 @@ def test_weights_that_do_not_fit_are_a_one_line_error(weights: dict[str, Array],
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
-        ([], "tokens: are no list of integers (expected at least one token id)"),
-        ([1.5], "tokens: are no list of integers (expected at least one token id)"),
+        ([], "tokens: are not a list of integers (expected at least one token id)"),
+        ([1.5], "tokens: are not a list of integers (expected at least one token id)"),
         ([1, 23], "tokens: unknown token id 23 (expected 0 to 22)"),
         ([-1], "tokens: unknown token id -1 (expected 0 to 22)"),
         ([0] * 12, "unnamed: 12 tokens exceed the 11 positions of the position embedding (expected at most 11)"),

@@ -197,7 +197,7 @@ def test_a_tied_lm_head_has_a_line() -> None:
 def test_a_hybrid_model_has_a_line_for_each_kind_of_layer_with_its_number_and_name() -> None:
     norms = {line.layers: line.formula for line in pc.explain("jamba-v0.1").lines if line.component == "norm"}
     assert norms == {
-        "28 mamba layers": "28 mamba layers · (2·d_model + 2·d_state + dt_rank)",
+        "28 Mamba layers": "28 Mamba layers · (2·d_model + 2·d_state + dt_rank)",
         "4 attention layers": "4 attention layers · 2 · d_model",
         "outside layers": "d_model",
     }

@@ -419,7 +419,7 @@ WRONG: list[tuple[bytes, str]] = [
         make_file([pack_item("a", UINT8, b"\0"), pack_item("a\u202eb", UINT8, b"\0")]),
         rf"metadata 2: name = 'a\u202eb' {PRINTABLE}",
     ),
-    (make_file([pack_item(b"a\xff", UINT8, b"\0")]), "metadata 1: name is not text at byte 1 (expected UTF-8)"),
+    (make_file([pack_item(b"a\xff", UINT8, b"\0")]), "metadata 1: name is not valid UTF-8 at byte 1 (expected a UTF-8 string)"),
     (
         make_start(0, 1, pack_u64(MOST)),
         "metadata 1: name has 18,446,744,073,709,551,615 bytes (expected a string of at most 65,535)",
@@ -441,7 +441,7 @@ WRONG: list[tuple[bytes, str]] = [
     (make_file([pack_item("a", BOOL, b"\xff")]), "metadata a = 255 (expected a boolean: 0 or 1)"),
     (
         make_file([pack_item("a", STRING, pack_string(b"abc\xed\xa0\x80"))]),
-        "metadata a is not text at byte 3 (expected UTF-8)",
+        "metadata a is not valid UTF-8 at byte 3 (expected a UTF-8 string)",
     ),
     (
         make_file([pack_item("a", STRING, pack_u64(MOST))]),
@@ -555,7 +555,7 @@ WRONG: list[tuple[bytes, str]] = [
     (make_file([], [pack_tensor_info("a\0", [8])], 32), rf"tensor 1: name = 'a\x00' {PRINTABLE}"),
     (
         make_file([], [X, pack_tensor_info(b"\xc3", [8], F32, 32)], 64),
-        "tensor 2: name is not text at byte 0 (expected UTF-8)",
+        "tensor 2: name is not valid UTF-8 at byte 0 (expected a UTF-8 string)",
     ),
     (
         make_file([], [pack_tensor_info("a" * 65, [8])], 32),

@@ -125,7 +125,7 @@ def test_names_in_an_index_alone_are_compared_with_a_note(run: Runner) -> None:
     headline, headings, *_ = done.out.splitlines()
     assert headline.endswith("   complete: every tensor name matches")
     assert headings.split() == ["component", "expected", "found", "by", "name", "difference"]
-    assert "\nshapes not checked: an index has names only\n" in done.out
+    assert "\nshapes not checked: an index contains only names\n" in done.out
     found = json.loads(run("verify", "./m", "--json").out)
     assert (found["ok"], found["shapes_checked"], found["only_names"]) == (True, False, True)
 

@@ -690,7 +690,7 @@ def test_a_what_if_is_explained_with_its_changed_sizes(run: Runner) -> None:
             ["gpt2", "0"],
             "'0' is not a parameter count (expected 7B, 124M, 7.61B, ~1.04T or a positive integer)",
         ),
-        (["7B"], "no model before '7B' (expected MODEL NUMBER)"),
+        (["7B"], "missing MODEL before '7B' (expected MODEL NUMBER)"),
         (
             ["gpt2", "117M", "nonesuch"],
             "unknown model 'nonesuch' (expected a name from `paramcount list`, or a path such as ./model.yaml)",

@@ -238,14 +238,14 @@ def test_missing_misshapen_and_unexpected_tensors_are_named() -> None:
     layer = sum(prod(shape) for name, (_, shape) in tensors.items() if name.startswith(f"{prefix}h.0."))
     assert cause_units(found) == {
         "missing tensors": -layer,
-        "tensors with another shape": -positions // 2 * d,
+        "tensors with a wrong shape": -positions // 2 * d,
         "unexpected tensors": 15,
     }
     items = {
         (cause.name, item.name): (item.units, item.arithmetic) for cause in found.account.causes for item in cause.items
     }
-    assert items["tensors with another shape", "as stored"] == (positions // 2 * d, f"{positions // 2} × {d}")
-    assert items["tensors with another shape", "as expected"] == (-positions * d, f"{positions} × {d}")
+    assert items["tensors with a wrong shape", "as stored"] == (positions // 2 * d, f"{positions // 2} × {d}")
+    assert items["tensors with a wrong shape", "as expected"] == (-positions * d, f"{positions} × {d}")
     assert items["missing tensors", "norm"] == (-4 * d, f"4 × {d}")
     assert items["unexpected tensors", ""] == (15, "3 × 5")
     checked_sums = [cause.units == sum(item.units for item in cause.items) for cause in found.account.causes]
@@ -440,9 +440,9 @@ def test_a_what_if_is_compared_with_a_file(run: Runner, gpt2: str) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["./model.safetensors"], "no model before './model.safetensors' (expected MODEL CHECKPOINT)"),
-        (["model.gguf", "gpt2-small"], "no model before 'model.gguf' (expected MODEL CHECKPOINT)"),
-        (["7B", "./model.gguf"], "no model before '7B' (expected MODEL NUMBER)"),
+        (["./model.safetensors"], "missing MODEL before './model.safetensors' (expected MODEL CHECKPOINT)"),
+        (["model.gguf", "gpt2-small"], "missing MODEL before 'model.gguf' (expected MODEL CHECKPOINT)"),
+        (["7B", "./model.gguf"], "missing MODEL before '7B' (expected MODEL NUMBER)"),
         (["gpt2-small", "./nowhere.safetensors"], "nowhere.safetensors cannot be read: No such file or directory"),
         (["gpt2-small", "./nowhere.gguf"], "nowhere.gguf cannot be read: No such file or directory"),
         (["gpt2-small", "./pytorch_model.bin"], "is a pickle (.bin), which paramcount never loads"),

@@ -375,7 +375,7 @@ def build_rule(kinds: Mapping[str, str], label_pair: Callable[[Numbers], Numbers
 
     Args:
         kinds: {label: claimed quantity}
-        label_pair: adds labels to two numbers without labels, if their meaning is clear
+        label_pair: adds labels to two unlabelled numbers if their meaning is clear
     """
 
     def make_claims(kind: str, numbers: Numbers) -> Iterator[Claim]:

@@ -249,8 +249,8 @@ def collect_notes(with_shapes: int, content: Unpacked, ids: Sequence[str], patte
     """
     notes, n = [], len(content.tensors)
     if with_shapes < n:
-        tensors = f"{n - with_shapes:,} of {n:,} tensors have" if with_shapes else "all tensors have"
-        notes.append(f"{tensors} unknown shapes and are not counted")
+        tensors = f"{n - with_shapes:,} of {n:,} tensors" if with_shapes else "all tensors"
+        notes.append(f"shapes unknown for {tensors}, which are not counted")
     if not ids:
         in_adapter = sum(
             pattern.tensors for pattern in patterns if classify_tensor(pattern.pattern, pattern.shape) == "adapter"

@@ -108,7 +108,7 @@ def list_notes(verification: Verification) -> list[str]:
         label = get_display_name(line.finding.what)
         notes.append(f"{make_printable(line.pattern)}: {label} {make_printable(line.finding.note)}")
     if verification.only_names:
-        notes.append("shapes not checked: an index has names only")
+        notes.append("shapes not checked: an index contains only names")
     elif not verification.shapes_checked:
         notes.append("shapes not checked for tensors in missing files")
     return [*notes, *describe_size(verification), *verification.notes]

@@ -39,7 +39,7 @@ from paramcount.zoo import Model
 Shape: TypeAlias = tuple[int, ...]
 
 # The causes in order of display. Those of published figures too have the names in `causes`.
-OMITTED, MISSING, MISSHAPEN = "omitted by the converter", "missing tensors", "tensors with another shape"
+OMITTED, MISSING, MISSHAPEN = "omitted by the converter", "missing tensors", "tensors with a wrong shape"
 COPIES = "tied copies"
 SCALES, ZEROS, INDICES, ACTIVATIONS = "scales", "zero points", "group indices", "activation scales"
 BIASES, UNREAD, OTHERS = "zero biases of packed weights", "allocated but never used", "other buffers"

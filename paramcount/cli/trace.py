@@ -144,7 +144,7 @@ def check_run_options(
 
 
 def add_run(trace: Table, run: TextRun, *, watch: bool) -> Table:
-    """The trace with the input tokens above it and the likeliest next tokens below; with `watch`, a table of the layers
+    """The trace with the input tokens above it and the most likely next tokens below; with `watch`, a table of the layers
     in its place."""
     from paramcount.execution.render import build_layer_table, format_text, list_next_words
 

@@ -111,7 +111,7 @@ def parse_arguments(words: Sequence[str]) -> list[Question]:
             continue
         if not questions:
             expected = f"MODEL {'NUMBER' if is_figure else 'CHECKPOINT'}"
-            raise ParamcountError(f"no model before {quote(word)}", expected=expected)
+            raise ParamcountError(f"missing MODEL before {quote(word)}", expected=expected)
         (questions[-1].figures if is_figure else questions[-1].files).append(word)
     for question in questions:
         if not question.figures and not question.files and is_checkpoint_path(question.name, with_config=True):

@@ -20,7 +20,7 @@ def format_text(run: TextRun) -> str:
 
 
 def list_next_words(run: TextRun) -> list[str]:
-    """The likeliest next tokens and the notes, a line each."""
+    """The most likely next tokens and the notes, a line each."""
     words = map(format_next_word, run.next_words)  # type: ignore[arg-type]
     return ["most likely next tokens:", *words, *run.notes]
 
@@ -83,9 +83,9 @@ def list_attention(run: TextRun) -> Iterator[str]:
 
 
 def describe_columns(kinds: list[str], has_experts: bool) -> Iterator[str]:
-    yield "norm: of the residual stream of the last position, after the layer"
+    yield "norm: norm of the residual stream after the layer, at the last position"
     if kinds:
-        yield "adds: norm of what is added to the residual stream, in % of that norm"
-    yield "next token: the likeliest one if this were the last layer (logit lens)"
+        yield "adds: norm of the block's contribution to the residual stream, as a percentage of that norm"
+    yield "next token: the most likely token if this were the last layer (logit lens)"
     if has_experts:
-        yield "experts: those of the last position, as index:weight"
+        yield "experts: active experts at the last position, as index:weight"

@@ -69,7 +69,7 @@ class Run:
             found = "its tokens see later ones, so that a further token changes all of them"
             raise ParamcountError(found, where=self._limits.where, expected="a run of the whole text")
         if self._n_tokens != self._evaluation.n_past:
-            raise ParamcountError("this run has been continued already", expected="the last run of the sequence")
+            raise ParamcountError("this run was already continued", expected="the last run of the sequence")
         return Run(self._evaluation, tokens, self._inputs, self._limits, self._watch)
 
     def __repr__(self) -> str:
@@ -101,7 +101,7 @@ class Limits:
         """
         ids = np.asarray(tokens)
         if ids.ndim != 1 or not ids.size or ids.dtype.kind not in "iu":
-            raise ParamcountError("are no list of integers", where="tokens", expected="at least one token id")
+            raise ParamcountError("are not a list of integers", where="tokens", expected="at least one token id")
         if isinstance(self.n_positions, int) and n_past + len(ids) > self.n_positions:
             found = f"{n_past + len(ids):,} tokens exceed the {self.n_positions:,} positions of the position embedding"
             raise ParamcountError(found, where=self.where, expected=f"at most {self.n_positions:,}")

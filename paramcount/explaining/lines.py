@@ -135,10 +135,10 @@ def make_shares(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> list[Share
     all_layers = [(stack, repeat) for stack in dict.fromkeys(stack for stack, _ in by_layer) for repeat in kinds[stack]]
     shares = []
     for (each, active_each), equal in by_size.items():
-        words = find_common_words([repeat.kind for _, repeat in equal], [repeat.kind for _, repeat in all_layers])
+        kinds, all_kinds = [repeat.kind for _, repeat in equal], [repeat.kind for _, repeat in all_layers]
+        words = name_words(find_common_words(kinds, all_kinds))
         times, values = name_number(to_polynomial(sum(repeat.count for _, repeat in equal)), words, walk)
-        label_words = words if values is not walk.values else name_words(words)  # a named number is part of the formula
-        label = format_layers(evaluate(times, values), label_words) if len(equal) < len(all_layers) else ""
+        label = format_layers(evaluate(times, values), words) if len(equal) < len(all_layers) else ""
         shares.append(Share(label, times * each, times * active_each, values))
     if len(shares) == 1 and outside == 0:
         return shares
@@ -149,7 +149,7 @@ def make_shares(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> list[Share
 
 
 def name_number(number: Polynomial, words: str, walk: Walk) -> tuple[Polynomial, Mapping[str, int]]:
-    """A number of layers as a factor; a plain number gets a name such as "28 mamba layers"."""
+    """A number of layers as a factor; a plain number gets a name such as "28 Mamba layers"."""
     if number.names:
         return number, walk.values
     n = evaluate(number, {})

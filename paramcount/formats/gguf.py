@@ -308,7 +308,7 @@ def _read_string(reader: _Reader, most: int) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ParamcountError(f"is not text at byte {error.start:,}", expected="UTF-8") from None
+        raise ParamcountError(f"is not valid UTF-8 at byte {error.start:,}", expected="a UTF-8 string") from None
 
 
 def _read_name(reader: _Reader, place: str, most: int) -> str:

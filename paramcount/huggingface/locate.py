@@ -270,7 +270,7 @@ def download_config(repo: str, revision: str = "main") -> Path:
     except HfHubHTTPError as error:
         status = getattr(error.response, "status_code", None)
         if status == 401:
-            raise ParamcountError("responded with 401", where=where, expected=access) from None
+            raise ParamcountError("responded with HTTP 401", where=where, expected=access) from None
         problem = f"responded with {status or 'an error'}; try again later"
         raise ParamcountError(problem, where=where) from None
     except Exception as error:  # the network library may raise anything

@@ -21,7 +21,9 @@ def even_where_rotated(*words: str, named: bool = False) -> Condition:
         is_rotated = any(word in words for word in c["layer_types"])
         is_checked = is_rotated or (d_head > 4 and (named or "head_dim" in js))
         if d_head % 2 and d_head > 1 and is_checked:
-            raise ParamcountError(f"= {d_head} cannot be rotated in pairs", where="d_head", expected="an even number")
+            raise ParamcountError(
+                f"= {d_head} is odd, but rotary embedding rotates pairs", where="d_head", expected="an even number"
+            )
 
     return condition
 

@@ -57,13 +57,15 @@ def check_even(c: Sizes, size: str) -> None:
     """A rotated size is even or 1, which the reference broadcasts against a pair of angles."""
     n = getattr(c, size)
     if n % 2 and n != 1:
-        raise ParamcountError(f"= {n} cannot be rotated in pairs", where=size, expected="an even number", sizes=(n,))
+        raise ParamcountError(
+            f"= {n} is odd, but rotary embedding rotates pairs", where=size, expected="an even number", sizes=(n,)
+        )
 
 
 def check_rotated_in_pairs(c: Sizes, size: str) -> None:
     """A rotated size is not 1 either, if the reference rotates neighbouring values (interleaved rotary positions)."""
     if getattr(c, size) == 1:
-        raise ParamcountError("= 1 cannot be rotated in pairs", where=size, expected="an even number")
+        raise ParamcountError("= 1 is odd, but rotary embedding rotates pairs", where=size, expected="an even number")
 
 
 def check_experts_exist(c: Any) -> None:

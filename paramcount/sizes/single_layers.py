@@ -1,4 +1,4 @@
-"""per_layer_config: sizes of single layers that override the sizes of all layers."""
+"""per_layer_config: sizes of individual layers that override the sizes of all layers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTHING = Own("", {})
 
 def make_per_layer_error(where: str = PER_LAYER) -> ParamcountError:
     """The error for overrides of single layers that the architecture does not support."""
-    return ParamcountError("overrides sizes of single layers, which is not supported", where=where)
+    return ParamcountError("overrides sizes of individual layers, which is not supported", where=where)
 
 
 def of_single_layers(js: ConfigJson, n_layers: int) -> dict[int, Own]:

@@ -29,7 +29,7 @@ def parse_settings(settings: Iterable[str]) -> dict[str, object]:
         name, _, text = (piece.strip() for piece in setting.partition("="))
         where = f"--set {make_printable(name, 60)}".strip()
         if not name:
-            raise ParamcountError("has no name of a size", where=where, expected=SETTING)
+            raise ParamcountError("does not name a size", where=where, expected=SETTING)
         if not text:
             raise ParamcountError("has no value", where=where, expected=SETTING)
         if name in values:

@@ -227,7 +227,7 @@ def _mark_cell(row: Row, name: str) -> Any:
 
 
 def is_unverified(row: Row) -> bool:
-    """Whether no independent count confirms the count of a row's model."""
+    """Whether the count of a row's model was not checked against a reference implementation."""
     return row["verified"] is False and not row["estimate"]
 
 
