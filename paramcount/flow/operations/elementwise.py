@@ -50,7 +50,8 @@ class Scale(Operation):
             return ""
         if not is_known(self.factor):
             return "times a constant"
-        return f"× {self.factor:g}" + (f" + {self.shift:g}" if self.shift else "")
+        times = "" if self.factor == 1 and self.shift else f"× {self.factor:g} "
+        return (times + (f"+ {self.shift:g}" if self.shift else "")).rstrip()
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.root is not None:

@@ -38,7 +38,8 @@ class Split(Operation):
     def describe(self) -> str:
         if type(self.groups) is int and self.groups == 1:
             return ""
-        return "interleaved" if self.groups is self.widths[self.part] else "from each group"
+        same = type(self.groups) is int and self.groups == self.widths[self.part]
+        return "interleaved" if same else "from each group"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
