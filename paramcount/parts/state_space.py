@@ -25,8 +25,8 @@ from paramcount.parts.settings import get_setting
 def mamba(c: Any, x: Data, prefix: str, *, inner_norm: Callable[[Data, str], Data] | None = None) -> Data:
     """Mamba 1, with d_inner, d_state, d_conv, dt_rank, mixer_bias, conv_bias and activation of c.
 
-    `inner_norm`: the norm of step, B and C, whose names begin with dt, b and c. The gate is a SiLU whatever the activation
-    behind the convolution. The softplus of the step is part of the scan.
+    `inner_norm`: the norm of step, B and C, whose names begin with dt, b and c. The gate is a SiLU whatever the
+    activation after the convolution. The softplus of the step is part of the scan.
 
     Source: arXiv:2312.00752, section 3.
     """
@@ -58,9 +58,10 @@ def mamba2(
 ) -> Data:
     """Mamba 2: heads have one decay each; groups of heads share B and C.
 
-    Reads n_mamba_heads, d_mamba_head, n_groups, d_state, d_conv, mixer_bias, conv_bias, activation and time_step_limit of c.
-    `groups`: equal parts of the gated output with a norm each; `eps`: of these norms. `multiply`: multipliers of the gate, of x, B and C together,
-    and of the step. `gate`: what combines the output of the scan with the gate, if not a norm of their product.
+    Reads n_mamba_heads, d_mamba_head, n_groups, d_state, d_conv, mixer_bias, conv_bias, activation and time_step_limit
+    of c. `groups`: equal parts of the gated output with a norm each; `eps`: of these norms. `multiply`: multipliers of
+    the gate, of x, B and C together, and of the step. `gate`: what combines the output of the scan with the gate, if
+    not a norm of their product.
 
     Source: arXiv:2405.21060, section 7.
     """
