@@ -176,7 +176,7 @@ def name_component(component: str, data: Data, part: str) -> str:
         return "convolution"
     if component == "other" and data.op == "linear":
         return "linear"
-    if component == "router" and "shared" in data.weights[0].name:
+    if component == "router" and any("shared" in weight.name for weight in data.weights):
         return "shared expert gate"
     if component == "position" and data.op == "lookup" and is_pairwise_bias(data):
         return "relative position bias"
