@@ -284,8 +284,8 @@ def run(
     intermediate value. `append` of the result continues with further tokens and its KV cache. `inputs` are what a model
     reads besides its tokens: `source_tokens`, the ids that an encoder reads, or `encoder_output` [m, d_model].
 
-    Shapes: `logits` float32 [n, vocab_size] for n tokens; `steps`: with `watch`, (name, operation, layer, array) of every
-    intermediate value in order, without a batch axis.
+    Shapes: `logits` float32 [n, vocab_size] for n tokens; `steps`: with `watch`, (name, operation, layer, array) of
+    every intermediate value in order, without a batch axis.
     Units: logits before the softmax; the memory that a pass needs is checked before it starts.
     Raises: ParamcountError as `load` does; if a tensor is missing, has another shape or is not finite; for an unknown
     token id and for more tokens than positions; if the config does not state a setting, or an operation is not

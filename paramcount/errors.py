@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 LONGEST = 200
 # The beginnings of problems that continue a sentence whose subject is the place: "hidden_size is missing".
 PREDICATES = (
-    "= ", "is ", "has ", "cannot ", "contains ", "uses ", "was ", "does ", "names ", "lists ", "declares ", "overrides ",
+    "= ", "is ", "has ", "cannot ", "contains ", "uses ", "was ", "does ", "names ", "lists ", "declares ",
+    "overrides ",
     "selects ", "became ", "responded ", "changed ", "belongs ", "asks ", "needs ", "ends ", "exceeds ", "repeats ",
 )  # fmt: skip
 MOST_LISTED = 5

@@ -213,7 +213,10 @@ CONTRADICTIONS = [
         make_entry("mllama", tie_word_embeddings=True),
         "config.tie_word_embeddings = true, but the table has eight rows more than the head (expected false)",
     ),
-    (make_entry(d_head=127), "config.d_head = 127 is odd, but rotary embedding rotates pairs (expected an even number)"),
+    (
+        make_entry(d_head=127),
+        "config.d_head = 127 is odd, but rotary embedding rotates pairs (expected an even number)",
+    ),
     (make_entry(d_model=3000), "config.n_heads = 32 does not divide d_model = 3000 (expected 20, 24, 25, 30, 40, …)"),
     (make_entry("openai-gpt", d_ff=1000), "config.d_ff = 1000 is not 4 × d_model = 3072 (expected 3072)"),
     (

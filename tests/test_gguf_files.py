@@ -419,7 +419,10 @@ WRONG: list[tuple[bytes, str]] = [
         make_file([pack_item("a", UINT8, b"\0"), pack_item("a\u202eb", UINT8, b"\0")]),
         rf"metadata 2: name = 'a\u202eb' {PRINTABLE}",
     ),
-    (make_file([pack_item(b"a\xff", UINT8, b"\0")]), "metadata 1: name is not valid UTF-8 at byte 1 (expected a UTF-8 string)"),
+    (
+        make_file([pack_item(b"a\xff", UINT8, b"\0")]),
+        "metadata 1: name is not valid UTF-8 at byte 1 (expected a UTF-8 string)",
+    ),
     (
         make_start(0, 1, pack_u64(MOST)),
         "metadata 1: name has 18,446,744,073,709,551,615 bytes (expected a string of at most 65,535)",

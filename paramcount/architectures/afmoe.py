@@ -41,7 +41,10 @@ from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Afmoe(Decoder):
-    """Source: arXiv:2602.17004; AfmoeDecoderLayer and AfmoeTokenChoiceRouter of the reference. `scaled_embedding`: a token's row is multiplied by the root of d_model."""
+    """Source: arXiv:2602.17004; AfmoeDecoderLayer and AfmoeTokenChoiceRouter of the reference.
+
+    `scaled_embedding`: a token's row is multiplied by √d_model.
+    """
 
     reference: ClassVar[str] = "AfmoeForCausalLM"
     linear_routers: ClassVar[tuple[str, ...]] = (".router.gate.weight",)

@@ -20,7 +20,7 @@ ATTENTION = one_of("attention_type", ("block_sparse", "original_full"), absent="
 
 
 def find_longest(config: Mapping[str, Any], c: Any) -> int | None:
-    """Tokens from which on the encoder attends to a window, the ends and random blocks. Source: BigBirdPegasusEncoder."""
+    """Tokens up to which the encoder attends to all of them. Source: BigBirdPegasusEncoder."""
     if config.get("attention_type", "block_sparse") != "block_sparse":
         return None
     return int((5 + 2 * config.get("num_random_blocks", 3)) * config.get("block_size", 64))

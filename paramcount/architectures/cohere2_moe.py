@@ -73,8 +73,9 @@ def words_are_known(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class Cohere2Moe(Decoder):
-    """Source: Cohere2MoeDecoderLayer and Cohere2MoeTopKRouter of the reference, modeling_cohere2_moe.py. `rotated_prefix`: dense layers are rotated whether they have a
-    window or not.
+    """Source: Cohere2MoeDecoderLayer and Cohere2MoeTopKRouter of the reference, modeling_cohere2_moe.py.
+
+    `rotated_prefix`: dense layers are rotated whether they have a window or not.
     """
 
     reference: ClassVar[str] = "Cohere2MoeForCausalLM"

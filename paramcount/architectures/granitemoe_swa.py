@@ -51,7 +51,7 @@ class GraniteMoeSWA(GraniteMoeShared):
     bases: ClassVar = setting("layer_rope_theta", default=None)
 
     def kinds(c) -> list[tuple[tuple[str, float | bool], int]]:
-        """((attention, base of rotation), 1) per layer; the base is True if it is the usual one, False without rotation."""
+        """((attention, base of rotation), 1) per layer; the base is True for the usual one, False without rotation."""
         bases = c.bases if isinstance(c.bases, (list, tuple)) and isinstance(c.rope, Rope) else ()
         own = {i: base for i, base in enumerate(bases) if base and base != c.rope.base}
         unrotated = set(c.unrotated_layers)

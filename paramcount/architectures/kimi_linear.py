@@ -50,8 +50,9 @@ def latent_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class KimiLinear(LatentDecoder):
-    """Source: arXiv:2510.26692, section 4; KimiLinearDecoderLayer. The released names of the MLP in the first layer differ from those the
-    reference saves.
+    """Source: arXiv:2510.26692, section 4; KimiLinearDecoderLayer.
+
+    The released names of the MLP in the first layer differ from those that the reference saves.
     """
 
     reference: ClassVar[str] = "KimiLinearForCausalLM"

@@ -30,7 +30,10 @@ def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 
 
 class MiniMaxM2(Decoder):
-    """Source: MiniMaxM2Attention and MiniMaxM2TopKRouter of the reference, modeling_minimax_m2.py. In the released files w1 is the gate, w3 up and w2 down."""
+    """Source: MiniMaxM2Attention and MiniMaxM2TopKRouter of the reference, modeling_minimax_m2.py.
+
+    In the released files w1 is the gate, w3 up and w2 down.
+    """
 
     reference: ClassVar[str] = "MiniMaxM2ForCausalLM"
     unused_keys: ClassVar[tuple[str, ...]] = ("num_mtp_modules",)

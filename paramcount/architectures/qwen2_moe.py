@@ -32,7 +32,10 @@ def window_is_given(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class Qwen2MoE(Decoder):
-    """Source: arXiv:2407.10671, section 2.2.2; Qwen2MoeDecoderLayer of the reference. `d_shared_expert` is a width of its own, not a number of experts."""
+    """Source: arXiv:2407.10671, section 2.2.2; Qwen2MoeDecoderLayer of the reference.
+
+    `d_shared_expert` is a size of its own, not a number of experts.
+    """
 
     reference: ClassVar[str] = "Qwen2MoeForCausalLM"
     linear_routers: ClassVar[tuple[str, ...]] = (".shared_expert_gate.weight",)

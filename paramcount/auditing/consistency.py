@@ -153,7 +153,8 @@ def find_odd_totals(row: Row) -> Iterator[Doubt]:
     (least, leanest), (most, largest), (most_of_all, _) = find_extremes(bool(row.has_experts))
     product = f"{layers:,} × {model:,}² = {format_count(square)}"
     if total[1] <= 4 * square:
-        minimum = f"4 × {layers:,} × {model:,}² = {format_count(4 * square)} parameters in the query, output and two MLP matrices"
+        product = f"4 × {layers:,} × {model:,}² = {format_count(4 * square)}"
+        minimum = f"{product} parameters in the query, output and two MLP matrices"
         text = f"{layers:,} layers with d_model = {model:,} have at least {minimum}"
         claim = f"the claim is below {format_count(int(total[1]))}"
         yield Doubt("unlikely", f"{text}; {claim}, possible only if layers share weights")

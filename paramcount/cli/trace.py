@@ -144,8 +144,10 @@ def check_run_options(
 
 
 def add_run(trace: Table, run: TextRun, *, watch: bool) -> Table:
-    """The trace with the input tokens above it and the most likely next tokens below; with `watch`, a table of the layers
-    in its place."""
+    """The trace with the input tokens above it and the most likely next tokens below.
+
+    With `watch`, a table of the layers takes its place.
+    """
     from paramcount.execution.render import build_layer_table, format_text, list_next_words
 
     data = trace.data | {"run": run.to_dict(watch=watch)}

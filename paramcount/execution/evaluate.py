@@ -219,7 +219,7 @@ def make_zeros(n: int, data: Data) -> Array:
 
 
 def find_kept(out: Data) -> set[int]:
-    """Ids of values that do not depend on new tokens and are read by something that does: keys of an encoder's output."""
+    """Ids of values that new tokens do not change but that they read, such as keys of an encoder's output."""
     fixed: dict[int, bool] = {}
     found: set[int] = set()
 

@@ -156,7 +156,10 @@ def run_loaded(
     report: Callable[[int, int], object] | None = None,
     inputs: Mapping[str, Any] | None = None,
 ) -> Run:
-    """The forward pass of a model. `inputs`: as of `run_model`. `report` is called with (layers done, number of layers)."""
+    """The forward pass of a model.
+
+    `inputs`: as for `run_model`. `report`: called with (layers done, number of layers).
+    """
     sizes, where = settle_sizes(model, weights), make_printable(model.id)
     return run_model(
         sizes, weights, tokens, head=model.reading.head, where=where, watch=watch, report=report, **(inputs or {})

@@ -129,8 +129,9 @@ def run_text(
 def place_tokens(
     model: Model, weights: str, out: Data, ids: tuple[int, ...]
 ) -> tuple[tuple[int, ...], dict[str, tuple[int, ...]]]:
-    """(ids that the decoder reads, further inputs). If there is an encoder, it reads the text, and the decoder the token
-    that starts an output.
+    """(ids that the decoder reads, further inputs).
+
+    If there is an encoder, it reads the text, and the decoder reads the token that starts an output.
     """
     if all(name_input(data.op) != "source_tokens" for data, *_ in list_steps(out) if isinstance(data.operation, Input)):
         return ids, {}

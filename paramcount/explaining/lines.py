@@ -135,8 +135,8 @@ def make_shares(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> list[Share
     all_layers = [(stack, repeat) for stack in dict.fromkeys(stack for stack, _ in by_layer) for repeat in kinds[stack]]
     shares = []
     for (each, active_each), equal in by_size.items():
-        kinds, all_kinds = [repeat.kind for _, repeat in equal], [repeat.kind for _, repeat in all_layers]
-        words = name_words(find_common_words(kinds, all_kinds))
+        equal_kinds, all_kinds = [repeat.kind for _, repeat in equal], [repeat.kind for _, repeat in all_layers]
+        words = name_words(find_common_words(equal_kinds, all_kinds))
         times, values = name_number(to_polynomial(sum(repeat.count for _, repeat in equal)), words, walk)
         label = format_layers(evaluate(times, values), words) if len(equal) < len(all_layers) else ""
         shares.append(Share(label, times * each, times * active_each, values))

@@ -65,8 +65,8 @@ def attention(
     nothing). `prepare`: what q and k go through before they meet, where that is not the usual norms and rotation.
     `gate`: x and the attended values to the gated ones. `d_v`: width of a value head that is not d_head. `cached`:
     whether later tokens look back on keys and values. `keeps_all`: also on those out of the `window`, which are masked.
-    `o_name`: of the last matrix. `sinks`: whether there are any, or their name. `qk_norm`: of every head, or one over all
-    heads ("wide"). `clip_qkv`: the limit of the magnitude of q, k and v. `rotate`: whether, or how.
+    `o_name`: of the last matrix. `sinks`: whether there are any, or their name. `qk_norm`: of every head, or one
+    over all heads ("wide"). `clip_qkv`: the limit of the magnitude of q, k and v. `rotate`: whether, or how.
     `angles`: of the rotation, if they are not those of c.
     """
     source = x if memory is None else memory

@@ -67,7 +67,7 @@ def multi_head(
 
     `names`: of the matrices for q, k, v and the output. `memory`: where keys and values come from instead. `cached`:
     whether later tokens look back on them, which an encoder has none of. `k_bias`, `o_bias`: as `bias` unless given.
-    `turn`: what q, k and v go through before they meet. `biases`: added to the scores. `scale`: 1 / √d_head unless given.
+    `turn`: applied to q, k and v before the attention. `biases`: added to the scores. `scale`: default 1 / √d_head.
     """
     source = x if memory is None else memory
     heads = (c.n_heads, c.d_head)

@@ -159,7 +159,7 @@ def compare_logits(document: dict[str, Any], cls_name: str, stand_in: StandIn | 
 
 
 def decode_reference(model: Any, ids: Any) -> Any:
-    """The reference's logits with its own cache: dynamic scaling rotates earlier keys by other angles than later ones."""
+    """The reference's logits with its own cache: dynamic scaling rotates earlier and later keys by other angles."""
     import numpy as np
 
     parts, past = [], None

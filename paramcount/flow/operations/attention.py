@@ -341,7 +341,7 @@ def attend(
 
     `biases`: added to the scores, [n, m, heads]. `cached`: contents of the KV cache (default: k and v). `sinks`: one
     additional learned logit per head. `causal`: default is true for self-attention with a cache. `keeps_all`: the cache
-    keeps tokens outside of the window. `scale`: default 1 / √d. `longest`: of more keys only some blocks are attended to.
+    keeps tokens outside of the window. `scale`: default 1 / √d. `longest`: of more keys, only some blocks are seen.
     """
     contents = (k, v) if cached is None else cached
     if causal is None:

@@ -52,7 +52,7 @@ def convolve(x: Data, name: str, d_conv: Size, *, bias: bool = True, component: 
 
 
 class ConvolveFrames(Operation):
-    """All channels over neighbouring frames, [n, in] to [n / stride, out], stored [out, in, width]. Padded with zeros."""
+    """All channels over neighbouring frames, [n, in] to [n / stride, out], stored [out, in, width]; zero padding."""
 
     name: ClassVar[str] = "convolve"
     width: Size

@@ -130,7 +130,7 @@ def select(index: Data, *values: Data) -> Data:
 
 
 class Pool(Operation):
-    """One vector for several tokens: that of the first, or the sum over each block, whose last one takes what is left."""
+    """One vector for several tokens: that of the first, or the sum over each block; the last block may be shorter."""
 
     of: Literal["first token", "sums of blocks"]
     size: int | Unknown = 1  # tokens per block
