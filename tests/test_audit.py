@@ -595,7 +595,8 @@ def test_totals_that_do_not_fit_the_layers_and_d_model_are_unlikely() -> None:
     )  # 12e9 / (60 · 6144²) = 5.298
     ((_, text),) = find_doubts(params="7B", layers="96", d_model="12288")
     assert text.startswith(
-        "96 layers with d_model = 12,288 have at least 4 × 96 × 12,288² = 58.0 B parameters in the query, output and two MLP matrices"
+        "96 layers with d_model = 12,288 have at least 4 × 96 × 12,288² = 58.0 B parameters in the query, "
+        "output and two MLP matrices"
     )
     ((_, text),) = find_doubts(params="671B", layers="61", d_model="7168")
     assert text.startswith("at least 213.9 parameters per layer × d_model² (61 × 7,168² = 3.13 B)") and text.endswith(

@@ -168,14 +168,16 @@ def test_zoo_entries_are_read_as_by_any_yaml_reader(id: str) -> None:
     theirs: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - it makes texts of everything
     as_text = {True: "true", False: "false", None: "null"}
 
-    def expected_text(value: Any) -> Any:
+    def expected_text(value: Any, text: Any) -> Any:
         if isinstance(value, dict):
-            return {key: expected_text(inner) for key, inner in value.items()}
+            return {key: expected_text(inner, text.get(key)) for key, inner in value.items()}
         if isinstance(value, list):
-            return [expected_text(inner) for inner in value]
+            return [expected_text(inner, part) for inner, part in zip(value, text, strict=True)]
+        if isinstance(value, float) and float(text) == value:
+            return text  # one number has many spellings
         return as_text[value] if value is None or isinstance(value, bool) else str(value)
 
-    assert expected_text(ours) == theirs
+    assert expected_text(ours, theirs) == theirs
 
 
 def test_a_key_of_a_megabyte_is_an_unknown_field(capsys: pytest.CaptureFixture[str]) -> None:

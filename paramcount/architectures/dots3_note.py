@@ -132,8 +132,8 @@ def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, Rope]:
 class Dots3Note(LatentDecoder):
     """Source: modeling_dots3_note.py of the reference, Dots3NoteTextDecoderLayer.
 
-    Sizes with `sliding` in their names are those of the layers with a window, which a config.json gives in keys that begin with swa_, or in per_layer_config, beside which those
-    count for nothing.
+    Sizes with `sliding` in their names belong to layers with a window. A config.json gives them in keys that begin with
+    swa_, or in per_layer_config, which then wins.
     """
 
     reference: ClassVar[str] = "Dots3NoteForCausalLM"

@@ -49,7 +49,7 @@ class GPTBigCode(Decoder):
         return x + plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, activation=c.activation, bias=True)
 
     def attention(c, x: Data) -> Data:
-        """With several heads of keys and values, each head has its q, k and v side by side."""
+        """With several KV heads, the q, k and v of each head are contiguous."""
         parts = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": (c.n_kv_heads, c.d_head), "qkv.v": (c.n_kv_heads, c.d_head)}
         q, k, v = fused(x, "attn.c_attn", parts, bias=True, groups=c.n_kv_heads)
         a = attend(q, k, v, scale=c.attention_scale)

@@ -664,7 +664,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "olmo_hybrid": {
         **NO_WIDTH, "num_hidden_layers": 4, "pad_token_id": 1, "linear_num_key_heads": 4, "linear_key_head_dim": 6,
-        "linear_num_value_heads": 4, "linear_value_head_dim": 6,  # unequal ones the reference splits wrongly if it saves
+        "linear_num_value_heads": 4, "linear_value_head_dim": 6,  # the reference saves unequal ones wrongly
     },
     "olmo_hybrid, positive": {
         **NO_WIDTH, "num_hidden_layers": 4, "pad_token_id": 1, "linear_allow_neg_eigval": False, "rms_norm_eps": 0.02,
