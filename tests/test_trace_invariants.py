@@ -47,8 +47,6 @@ NOT_TRACED = {
     "prompt in front": {"mvp"},
     "same segment": {"xlnet"},
     "sum of scores": {"xlnet"},
-    "sums of blocks": {"longt5", "longt5.LongT5EncoderModel"},
-    "tokens and blocks": {"longt5", "longt5.LongT5EncoderModel"},
     "with distances": {"gemma4"},
 }
 

@@ -14,6 +14,7 @@ LONGEST_CELL = 40  # characters on one line; a last column of longer text become
 MATH = {
     "×": r"\times", "≠": r"\neq", "−": "-", "→": r"\rightarrow", "√": r"\surd", "≈": r"\approx", "≤": r"\leq",
     "≥": r"\geq", "Σ": r"\Sigma", "‖": r"\Vert", "ᵀ": "^{T}",
+    "α": r"\alpha", "β": r"\beta", "ε": r"\epsilon", "Λ": r"\Lambda",
     **{digit: f"^{{{i}}}" for i, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
 }  # fmt: skip
 TEX = str.maketrans(

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from paramcount.flow import Alibi, Attention, Body, Data, Repeat, Size, Split, Weight, last_size, list_steps
+from paramcount.flow import (
+    Alibi,
+    Attention,
+    Body,
+    Data,
+    Distances,
+    Lookup,
+    Repeat,
+    Size,
+    Split,
+    Weight,
+    last_size,
+    list_steps,
+)
 from paramcount.flow import multiply as product_of
 from paramcount.flow.operation import Operation
 from paramcount.flow.walk import locate_weight
@@ -131,8 +144,7 @@ class Walk:
         if place and place.is_expert:
             return (ROUTED, *inner)
         shape = (self.count_rows(data), *inner)
-        has_token_pairs = data.shape[0] in data.shape[1:]  # equal for the whole batch
-        return shape if has_token_pairs else self.add_batch_axis(shape)
+        return shape if is_equal_for_all_texts(data) else self.add_batch_axis(shape)
 
     def add_batch_axis(self, shape: Shape) -> Shape:
         return shape if self.options.batch is None else (self.options.batch, *shape)
@@ -417,6 +429,13 @@ class Walk:
         if self.n_rows != self.options.tokens:
             note = f"position {self.options.tokens:,} of {self.n_rows:,}"
         self.add_step(data, place, "last row", inputs=inputs, reads=self.find_sources((data,)), note=note)
+
+
+def is_equal_for_all_texts(data: Data) -> bool:
+    """Whether the data depend on positions alone: one value per pair of tokens, or per token and block."""
+    is_lookup = isinstance(data.operation, Lookup) and bool(data.inputs)
+    source = data.inputs[0] if is_lookup else data
+    return data.shape[0] in data.shape[1:] or isinstance(source.operation, Distances)
 
 
 def describe_mask(mask: Mask) -> str:

@@ -93,7 +93,8 @@ def scale_by_root(
 class ScaleByPosition(Operation):
     """x times a factor that grows with the position of the token.
 
-    "steps": 1 + beta · log(1 + ⌊(first + position) / span⌋); "logarithm": log(position + 1) / log(span), at least 1.
+    "steps": 1 + beta · log(1 + floor((first + position) / span));
+    "logarithm": log(position + 1) / log(span), at least 1.
     """
 
     name: ClassVar[str] = "times a number for each position"
