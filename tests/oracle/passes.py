@@ -1025,6 +1025,37 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 # Compared in their logits alone: the reference runs only the adapters of the languages that occur, looks up no language
 # unless it is given, keeps no cache of a causal XLM, and pads what BigBird reads.
+# One config of each kind of forward pass: these are traced in every way; of the others the logits say more.
+EVERY_WAY = (
+    "gpt2",
+    "llama",
+    "qwen2",
+    "qwen2_moe",
+    "qwen3",
+    "qwen3_moe",
+    "deepseek_v2",
+    "deepseek_v3",
+    "mistral",
+    "mixtral",
+    "gpt_oss",
+    "t5",
+    "gemma3_text",
+    "mamba",
+    "mamba2",
+    "jamba",
+    "qwen3_next",
+    "bart",
+    "falcon",
+    "falcon, grouped",
+    "gpt_bigcode",
+    "bloom",
+    "zamba2",
+    "recurrent_gemma",
+    "mllama.MllamaForCausalLM",
+    "gemma3n_text",
+    "deepseek_v32",
+    "bert",
+)
 LOGITS_ONLY: dict[str, dict[str, Any]] = {
     "xmod, two languages": {**BERT, "languages": ["en_XX", "de_DE"], "default_language": "de_DE"},
     "big_bird, short text": BERT,

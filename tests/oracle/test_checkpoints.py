@@ -33,7 +33,7 @@ pytest.importorskip("torch", reason="the oracle tests need torch: pip install to
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
 NAMES = sorted(
-    {*CONFIGS, *passes.CONFIGS} - {"mllama.MllamaForCausalLM"}
+    {*CONFIGS, *passes.EVERY_WAY} - {"mllama.MllamaForCausalLM"}
 )  # whose config.json is the section of another's
 # Whose experts, and for some other tensors, stand under other names where the reference does not turn its names back as
 # it saves.

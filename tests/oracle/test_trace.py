@@ -24,6 +24,7 @@ from paramcount.tracing.walk import TraceOptions
 from tests.model_types import MODEL_TYPES
 from tests.oracle.passes import (
     CONFIGS,
+    EVERY_WAY,
     PAST,
     SOURCE,
     TEXTS,
@@ -160,7 +161,7 @@ def shape_fits(shape: Shape, real: tuple[int, ...] | None, asked: TraceOptions, 
     )
 
 
-COMPARED = tuple(name for name in CONFIGS if name.partition(",")[0] not in DIFFERENT)
+COMPARED = tuple(name for name in EVERY_WAY if name.partition(",")[0] not in DIFFERENT)
 
 
 def list_ways(names: Iterable[str] = COMPARED, asked: Sequence[TraceOptions] = ASKED) -> list[Any]:
@@ -210,7 +211,7 @@ def check_modules(name: str, asked: TraceOptions) -> int:
         and step.weights[0].name not in tables
         and not UNCALLED.search(module)
     ]
-    if name in CONFIGS and name not in SHARING:
+    if name in EVERY_WAY and name not in SHARING:
         assert [module for module in expected if module not in outside] == []
     return len(outside)
 
@@ -371,7 +372,7 @@ def test_the_caches_contain_what_the_trace_lists(name: str, asked: TraceOptions)
     check_caches(name, asked)
 
 
-@pytest.mark.parametrize("name", sorted(set(MODEL_TYPES) - set(CONFIGS) - set(DIFFERENT)))
+@pytest.mark.parametrize("name", sorted(set(MODEL_TYPES) - set(EVERY_WAY) - set(DIFFERENT)))
 def test_every_other_architecture_is_traced_as_it_runs(name: str) -> None:
     for asked in (TraceOptions(TOKENS), TraceOptions(1, past=PAST)):
         if asked.past is None or run_both(name, TraceOptions(TOKENS)).kept:
