@@ -1023,8 +1023,6 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "ln_before_adapter": False,
     },
 }  # fmt: skip
-# Compared in their logits alone: the reference runs only the adapters of the languages that occur, looks up no language
-# unless it is given, keeps no cache of a causal XLM, and pads what BigBird reads.
 # One config of each kind of forward pass: these are traced in every way; of the others the logits say more.
 EVERY_WAY = (
     "gpt2",
@@ -1056,6 +1054,8 @@ EVERY_WAY = (
     "deepseek_v32",
     "bert",
 )
+# Compared in their logits alone: the reference runs only the adapters of the languages that occur, looks up no language
+# unless it is given, keeps no cache of a causal XLM, and pads what BigBird reads.
 LOGITS_ONLY: dict[str, dict[str, Any]] = {
     "xmod, two languages": {**BERT, "languages": ["en_XX", "de_DE"], "default_language": "de_DE"},
     "big_bird, short text": BERT,
