@@ -211,7 +211,7 @@ CONTRADICTIONS = [
     ),
     (
         make_entry("mllama", tie_word_embeddings=True),
-        "config.tie_word_embeddings = true, but the table has eight rows more than the head (expected false)",
+        "config.tie_word_embeddings = true, but the token embedding has 8 more rows than the LM head (expected false)",
     ),
     (
         make_entry(d_head=127),

@@ -70,7 +70,8 @@ def test_a_name_that_is_not_in_the_zoo_is_unknown(name: str) -> None:
     ("name", "nearest"),
     [
         ("gpt2-smal", "gpt2-small, gpt-3-small or gpt2-xl"), ("llama-3.1-8", "llama-3.1-8b"),
-        ("lama", "llama"), ("qwem", "qwen"), ("comprae", "compare"), ("verfiy", "verify"), ("lst", "list"),
+        ("lama", "llama"), ("qwem", "qwen"), ("comprae", "`paramcount compare`"),
+        ("verfiy", "`paramcount verify`"), ("lst", "`paramcount list`"),
         ("depseek", "deepseek"),
     ],
 )  # fmt: skip

@@ -47,7 +47,7 @@ REFUSED_LABELS: list[tuple[dict[str, Any], str]] = [
     ({"id2label": ["a", "b"]}, "id2label = a list (expected a mapping from numbers to names)"),
     (
         {"id2label": {"a": "0"}},
-        "id2label has 'a': '0' (expected a mapping from numbers to names)",
+        "id2label contains 'a': '0' (expected a mapping from numbers to names)",
     ),
     (
         {"num_labels": 1, "problem_type": "single_label_classification"},

@@ -256,7 +256,7 @@ def test_exactly_these_operations_are_not_described() -> None:
     models = {(model.architecture, structure_key(model.sizes)): model for model in map(load, documents)}
     for model in models.values():
         for step in trace_model(model, TraceOptions(5)).steps:
-            if step.note == "not described":
+            if step.note == "details not modelled":
                 found.setdefault(step.op, set()).add(str(model.architecture))
     assert found == NOT_TRACED
 

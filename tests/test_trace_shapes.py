@@ -243,7 +243,7 @@ def test_biases_are_added_to_the_scores_before_the_mask() -> None:
 
 
 def test_a_window_that_is_not_described_causes_a_warning() -> None:
-    warning = "use_sliding_window = true is not described; every layer is traced with full attention"
+    warning = "trace ignores use_sliding_window = true: every layer is shown with full attention"
     assert trace({"model_type": "qwen2", "use_sliding_window": True}).warnings == (warning,)
     assert trace({"model_type": "qwen2"}).warnings == trace("mistral-7b-v0.1").warnings == ()
 
@@ -302,7 +302,7 @@ def test_a_changed_declaration_changes_the_trace(monkeypatch: pytest.MonkeyPatch
     replace_everywhere(monkeypatch, flow.rope, lambda x, *a: Data("turn", (x,), x.shape))
     after = trace("llama-3.1-8b").steps
     assert [step.op for step in before].count("rope") == [step.op for step in after].count("turn") == 2
-    assert {step.note for step in after if step.op == "turn"} == {"not described"}
+    assert {step.note for step in after if step.op == "turn"} == {"details not modelled"}
 
 
 # ---- what cannot be sent

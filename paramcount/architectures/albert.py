@@ -116,7 +116,7 @@ class Albert(Sizes):
             raise ParamcountError(found, where="layer_groups", expected="one per layer", sizes=sizes)
         if list(c.layer_groups) != sorted(c.layer_groups):
             raise ParamcountError(
-                "returns to an earlier group", where="layer_groups", expected="groups in ascending order"
+                "does not list the groups in ascending order", where="layer_groups", expected="ascending group indices"
             )
 
 

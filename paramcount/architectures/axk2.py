@@ -21,19 +21,19 @@ def groups_are_sound(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     groups, kept = js.get("n_group"), js.get("topk_group")
     if (groups is None) != (kept is None):
         raise ParamcountError(
-            f"= {describe_value(groups)} with topk_group = {describe_value(kept)}",
+            f"= {describe_value(groups)}, but topk_group = {describe_value(kept)}",
             where="n_group",
-            expected="both or neither",
+            expected="both integers or both null",
         )
     if groups is not None and js.get("num_local_experts", 0) is None:
         raise ParamcountError(
-            "= null, but n_group divides it", where="num_local_experts", expected="an integer, or no n_group"
+            "= null, but n_group is set", where="num_local_experts", expected="an integer, or n_group = null"
         )
     if groups is not None and (c["n_routed_experts"] % groups or kept > groups):
         raise ParamcountError(
-            f"= {describe_value(groups)}, {describe_value(kept)} of them kept",
+            f"= {describe_value(groups)}, with topk_group = {describe_value(kept)} and {c['n_routed_experts']} experts",
             where="n_group",
-            expected="a divisor of the number of experts",
+            expected="a divisor of the number of experts that is at least topk_group",
         )
 
 

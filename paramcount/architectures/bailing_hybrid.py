@@ -152,7 +152,9 @@ class BailingHybrid(LatentDecoder):
             check_even(c, "d_rope")
             check_rotated_in_pairs(c, "d_rope")
         elif c.d_rope % 2 and c.d_rope > 4:
-            raise ParamcountError(f"= {c.d_rope} cannot be rotated in pairs", where="d_rope", expected="an even number")
+            raise ParamcountError(
+                f"= {c.d_rope} is odd, but rotary embedding rotates pairs", where="d_rope", expected="an even number"
+            )
 
 
 def head_gate(n_heads: Size, x: Data, a: Data, name: str) -> Data:

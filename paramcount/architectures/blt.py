@@ -72,7 +72,7 @@ def n_hash_tables(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     )
     if not all(type(n) is int and n > 0 for n in groups):
         raise ParamcountError(
-            f"= {describe_value(groups)}", where="encoder_hash_byte_group_size", expected="lengths of byte groups"
+            f"= {describe_value(groups)}", where="encoder_hash_byte_group_size", expected="positive integers"
         )
     return len(groups) * (functions if type(functions) is int else 0)
 

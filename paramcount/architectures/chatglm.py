@@ -49,10 +49,10 @@ def not_another_glm(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Rejects configs of other modeling code with this model type (GLM-4V) and those with a trained prefix."""
     if "vision_config" in js:
         raise ParamcountError(
-            "belongs to another model of this type", where="vision_config", expected="ChatGLM or GLM-4-9B"
+            "belongs to another model with this model_type", where="vision_config", expected="ChatGLM or GLM-4-9B"
         )
     if js.get("pre_seq_len") is not None:
-        raise ParamcountError("asks for a trained prefix, which is not supported", where="pre_seq_len", expected="null")
+        raise ParamcountError("enables prefix tuning, which is not supported", where="pre_seq_len", expected="null")
     if c["first"] and not flag(js, "position_encoding_2d", True):
         raise ParamcountError("= false is not supported", where="position_encoding_2d", expected="true")
 
@@ -155,7 +155,9 @@ class ChatGLM(Decoder):
     def check(c) -> None:
         if c.d_head % 4:
             raise ParamcountError(
-                f"= {c.d_head} cannot be halved and rotated in pairs", where="d_head", expected="a multiple of 4"
+                f"= {c.d_head} cannot be split into two halves of rotary pairs",
+                where="d_head",
+                expected="a multiple of 4",
             )
         if c.first:
             check_heads_fill(c)

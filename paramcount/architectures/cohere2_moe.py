@@ -60,7 +60,9 @@ def patterns(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     )
     if n > c["n_layers"]:
         raise ParamcountError(
-            f"= {n} of {c['n_layers']} layers", where="first_k_dense_replace", expected=f"at most {c['n_layers']}"
+            f"= {n}, but there are {c['n_layers']} layers",
+            where="first_k_dense_replace",
+            expected=f"at most {c['n_layers']}",
         )
     return tuple(SLIDING[(i + 1) % front == 0 if i < n else (i - n + 1) % rest == 0] for i in per_layer(c))
 
@@ -145,7 +147,9 @@ class Cohere2Moe(Decoder):
         check_layer_types(c, "layer_types", "n_layers", SLIDING)
         turning = any(rotates(c, kind) for kind, _ in typed_layers(c.layer_types, c.dense_layers))
         if c.d_head % 2 and (turning or c.d_head > 4):  # the reference asks it of a wide head even where none is turned
-            raise ParamcountError(f"= {c.d_head} cannot be rotated in pairs", where="d_head", expected="an even number")
+            raise ParamcountError(
+                f"= {c.d_head} is odd, but rotary embedding rotates pairs", where="d_head", expected="an even number"
+            )
         if c.shared and len(c.dense_layers) < c.n_layers and c.combined not in COMBINED:
             raise make_choice_error(c.combined, COMBINED, where="combined")
 

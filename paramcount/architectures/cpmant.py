@@ -67,9 +67,7 @@ class CpmAnt(Sizes):
     def check(c) -> None:
         for name in ("n_prompts", "n_segments"):
             if getattr(c, name) < 3:
-                raise ParamcountError(
-                    f"= {getattr(c, name)}, but text is the third kind", where=name, expected="at least 3"
-                )
+                raise ParamcountError(f"= {getattr(c, name)}, but text has index 2", where=name, expected="at least 3")
 
 
 def layer(c: Any, x: Data, bias: Data) -> Data:

@@ -30,9 +30,9 @@ def can_run(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         )
     if js.get("d_model", 2048) != c["d_model"]:
         raise ParamcountError(
-            f"= {c['d_model']} beside d_model = {describe_value(js.get('d_model', 2048))}",
+            f"= {c['d_model']}, but d_model = {describe_value(js.get('d_model', 2048))}",
             where="hidden_size",
-            expected="the same",
+            expected="the same value",
         )
 
 

@@ -30,9 +30,9 @@ def experts_are_chosen(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         groups is None or kept is None or c["n_routed_experts"] % groups or kept > groups
     ):
         raise ParamcountError(
-            f"= {describe_value(groups)} groups, {describe_value(kept)} of them kept",
+            f"= {describe_value(groups)}, with topk_group = {describe_value(kept)} and {c['n_routed_experts']} experts",
             where="n_group",
-            expected="a divisor of the number of experts",
+            expected="a divisor of the number of experts that is at least topk_group",
         )
 
 

@@ -75,7 +75,7 @@ def hashed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
         )
     if len(words) < n:
         raise ParamcountError(
-            f"names {len(words)} layers of {n}", where="mlp_layer_types", expected="one entry per layer"
+            f"has {len(words)} entries for {n} layers", where="mlp_layer_types", expected="one entry per layer"
         )
     for i, word in enumerate(words[:n]):
         if word not in known:
@@ -228,7 +228,7 @@ class DeepseekV4(Sizes):
                 f"= {c.n_o_groups} does not divide n_heads × d_head = {c.n_heads} × {c.d_head}",
                 (c.n_o_groups, c.n_heads, c.d_head),
             )
-            raise ParamcountError(found, where="n_o_groups", expected="a divisor", sizes=sizes)
+            raise ParamcountError(found, where="n_o_groups", expected="a divisor of that product", sizes=sizes)
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data, tokens: Data) -> Data:

@@ -109,9 +109,9 @@ class VL2Language(Sizes):
             check_heads_fill(c)
         elif c.d_kv_lora is None or not c.d_nope or not c.d_rope or not c.d_v:
             raise ParamcountError(
-                "= true without the sizes of latent attention",
+                "= true, but the sizes of MLA are missing",
                 where="use_mla",
-                expected="kv_lora_rank and sizes of the heads beside it",
+                expected="kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim and v_head_dim",
             )
 
 

@@ -43,7 +43,7 @@ class DiffLlama(Sizes):
     def check(c) -> None:
         if c.n_kv_heads % 2:
             raise ParamcountError(
-                f"= {c.n_kv_heads}", where="n_kv_heads", expected="an even number: value heads are cut into two halves"
+                f"= {c.n_kv_heads}", where="n_kv_heads", expected="an even number, because value heads form two halves"
             )
 
 

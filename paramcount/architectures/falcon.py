@@ -33,7 +33,7 @@ def n_kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         return 1
     if n != c["n_heads"]:
         raise ParamcountError(
-            f"= {n} without multi_query and the new decoder",
+            f"= {n}, but multi_query and new_decoder_architecture are false",
             where="num_kv_heads",
             expected=f"null or n_heads = {c['n_heads']}",
         )
@@ -51,14 +51,16 @@ def arrangement(js: Mapping[str, Any], c: Mapping[str, Any]) -> str:
         raise ParamcountError(f"= {describe_value(n)}", where="num_ln_in_parallel_attn", expected="1, 2 or null")
     if not side_by_side:
         if new:
-            raise ParamcountError("= false in the new decoder", where="parallel_attn", expected="true")
+            raise ParamcountError("= false with new_decoder_architecture", where="parallel_attn", expected="true")
         return NORMS[0]
     n = 2 if n is None and new else n
     if n != 2 if not new else n == 1:
         return NORMS[1]
     if not new or n != 2:
         raise ParamcountError(
-            f"= {n}", where="num_ln_in_parallel_attn", expected="1, 2 or null in the new decoder, else not 2"
+            f"= {n}",
+            where="num_ln_in_parallel_attn",
+            expected="1, 2 or null with new_decoder_architecture, otherwise not 2",
         )
     return NORMS[2]
 

@@ -65,7 +65,9 @@ def sharing_layers(absent: int) -> Derivation:
         before = words[:first][::-1]
         if set(before) != set(words):
             raise ParamcountError(
-                f"= {n}", where="num_kv_shared_layers", expected="so few that a layer of each type is left before them"
+                f"= {n}",
+                where="num_kv_shared_layers",
+                expected="a smaller number, which leaves an earlier layer of each type",
             )
         shared = [i >= first for i in per_layer(c)]
         for word in set(words):
@@ -83,7 +85,7 @@ def sources_come_first(c: Any) -> None:
             raise ParamcountError(
                 f"= {i} has no earlier layer of its type to share with",
                 where="kv_sharing_layers",
-                expected="later layers",
+                expected="layers that follow one of the same type",
             )
         if i not in shared:
             seen.add(word)
@@ -96,7 +98,7 @@ def sparse_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...
         return tuple(range(10 if c["n_layers"] > 10 else 0))
     if len(shares) != c["n_layers"]:
         raise ParamcountError(
-            f"names {len(shares)} layers of {c['n_layers']}",
+            f"has {len(shares)} entries for {c['n_layers']} layers",
             where="activation_sparsity_pattern",
             expected="one entry per layer",
         )
@@ -106,7 +108,9 @@ def sparse_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...
 def active_stream_exists(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     i, n = js.get("altup_active_idx", 0), c["n_streams"]
     if type(i) is not int or not -n <= i < n:
-        raise ParamcountError(f"= {describe_value(i)} of {n} streams", where="altup_active_idx", expected=f"below {n}")
+        raise ParamcountError(
+            f"= {describe_value(i)}, but there are {n} streams", where="altup_active_idx", expected=f"{-n} to {n - 1}"
+        )
 
 
 def padding_in_both(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

@@ -54,7 +54,9 @@ class Gemma4Vision(Sizes):
     def check(c) -> None:
         if c.d_head % 4:
             raise ParamcountError(
-                f"= {c.d_head} cannot be rotated in pairs both ways", where="d_head", expected="a multiple of 4"
+                f"= {c.d_head} cannot be split into pairs for 2D rotary embedding",
+                where="d_head",
+                expected="a multiple of 4",
             )
 
 

@@ -128,9 +128,7 @@ class Gemma4Text(Gemma4UnifiedText):
         super().check()
         for field in ("n_routed_experts", "n_active_experts", "d_expert") if c.mixture else ():
             if getattr(c, field) < 1:
-                raise ParamcountError(
-                    "is missing", where=field, expected="a positive integer where layers are mixtures"
-                )
+                raise ParamcountError("is missing", where=field, expected="a positive integer if layers have experts")
 
 
 def language_model(c: Any, tokens: Data, prefix: str, *others: Data) -> Data:

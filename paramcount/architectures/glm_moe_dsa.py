@@ -37,7 +37,7 @@ def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
         return tuple(i for i in per_layer(c) if max(i - skipped + 1, 0) % step)
     if not isinstance(words, (list, tuple)) or len(words) < c["n_layers"]:
         raise ParamcountError(
-            f"has no word for each of {c['n_layers']} layers",
+            f"does not have an entry for each of {c['n_layers']} layers",
             where="indexer_types",
             expected='"full" or "shared" for each layer',
         )
@@ -100,7 +100,9 @@ class GlmMoeDsa(DeepseekV32):
         super().check()
         if 0 in c.reusing_layers:
             raise ParamcountError(
-                "= [0, …], but no layer before it has chosen tokens", where="reusing_layers", expected="layers from 1"
+                "= [0, …], but layer 0 has no earlier layer whose token selection it can reuse",
+                where="reusing_layers",
+                expected="layers after 0",
             )
 
 

@@ -34,7 +34,7 @@ def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int,
         or len(bases) < c["n_layers"]
         or not all(type(base) in (int, float) for base in bases)
     ):
-        raise ParamcountError(f"= {describe_value(bases)}", where="layer_rope_theta", expected="one number a layer")
+        raise ParamcountError(f"= {describe_value(bases)}", where="layer_rope_theta", expected="one number per layer")
     return tuple(i for i in per_layer(c) if not bases[i])
 
 

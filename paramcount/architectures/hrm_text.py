@@ -37,7 +37,7 @@ def cycles(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
             raise ParamcountError(
                 f"= {describe_value(n)}",
                 where=key,
-                expected=f"an integer of at least 1, and at most {MOST_PASSES:,} passes",
+                expected=f"a positive integer, with H_cycles × (L_cycles + 1) at most {MOST_PASSES:,}",
             )
     words: tuple[str, ...] = (*["L"] * fast, "H") * slow
     return words
@@ -76,7 +76,7 @@ class HrmText(Sizes):
 
     def check(c) -> None:
         if set(c.cycles) != {"L", "H"} or c.cycles[-1] != "H":
-            raise ParamcountError(f"= {describe_value(c.cycles)}", where="cycles", expected="L and H, H at the end")
+            raise ParamcountError(f"= {describe_value(c.cycles)}", where="cycles", expected="L and H, ending with H")
         check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
 
 

@@ -43,16 +43,18 @@ def as_first_published(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Keys of later modelling code that was published under the same model type and reads other weights."""
     if flag(js, "use_mla", False):
         raise ParamcountError(
-            "= true is of later modelling code, which is not supported", where="use_mla", expected="false"
+            "= true requires later modeling code, which is not supported", where="use_mla", expected="false"
         )
     if js.get("moe_intermediate_size") is not None:
         raise ParamcountError(
-            "is of later modelling code, which is not supported", where="moe_intermediate_size", expected="null"
+            "requires later modeling code, which is not supported", where="moe_intermediate_size", expected="null"
         )
     for key in ("head_dim", "attention_head_dim"):
         if js.get(key) not in (None, c["d_head"]):
             raise ParamcountError(
-                f"= {describe_value(js[key])} is of later modelling code", where=key, expected=f"{c['d_head']}"
+                f"= {describe_value(js[key])} requires later modeling code, which is not supported",
+                where=key,
+                expected=f"{c['d_head']}",
             )
 
 
@@ -97,7 +99,9 @@ class HunYuan(Sizes):
         check_heads_fill(c)
         if c.layer_types and c.layer_types[0] != "full_attention":
             raise ParamcountError(
-                f"= {c.layer_types[0]}", where="layer_types.0", expected="full_attention: there is nothing to share yet"
+                f"= {c.layer_types[0]}",
+                where="layer_types.0",
+                expected="full_attention, because no earlier layer has keys and values to share",
             )
 
 

@@ -38,9 +38,7 @@ def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
         or len(found) < c["n_layers"]
         or not all(type(n) is int and n > 0 for n in found)
     ):
-        raise ParamcountError(
-            f"= {describe_value(found)}", where=key, expected="an integer of at least 1, or one for each layer"
-        )
+        raise ParamcountError(f"= {describe_value(found)}", where=key, expected="a positive integer, or one per layer")
     return tuple(found[i] for i in per_layer(c))
 
 
@@ -99,5 +97,9 @@ class HunYuanMoEV1(Decoder):
 
     def check(c) -> None:
         if c.active_by_layer and (len(c.active_by_layer) != c.n_layers or max(c.active_by_layer) != c.n_active_experts):
-            expected = f"one number a layer, n_active_experts = {c.n_active_experts} the most"
-            raise ParamcountError(f"names {len(c.active_by_layer)} layers", where="active_by_layer", expected=expected)
+            expected = f"one number per layer, the largest equal to n_active_experts = {c.n_active_experts}"
+            raise ParamcountError(
+                f"has {len(c.active_by_layer)} items with maximum {max(c.active_by_layer)}",
+                where="active_by_layer",
+                expected=expected,
+            )

@@ -40,7 +40,7 @@ def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
         or not all(isinstance(word, str) for word in words)
     ):
         raise ParamcountError(
-            f"has no word for each of {c['n_layers']} layers",
+            f"does not have an entry for each of {c['n_layers']} layers",
             where="indexer_types",
             expected='"full" or "shared" for each layer',
         )
@@ -154,5 +154,7 @@ class HYV4(LatentDecoder):
         check_layer_indices(c, "reusing_layers", "n_layers")
         if 0 in c.reusing_layers:
             raise ParamcountError(
-                "= [0, …], but no layer before it has chosen tokens", where="reusing_layers", expected="layers from 1"
+                "= [0, …], but layer 0 has no earlier layer whose token selection it can reuse",
+                where="reusing_layers",
+                expected="layers after 0",
             )

@@ -29,4 +29,4 @@ class InternLM3(Llama):
     def check(c) -> None:
         super().check()
         if c.attention_bias != c.mlp_bias:
-            raise ParamcountError("is not mlp_bias", where="attention_bias", expected="both or none")
+            raise ParamcountError("differs from mlp_bias", where="attention_bias", expected="both true or both false")

@@ -16,7 +16,7 @@ def plain_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("clip_qkv") is not None or js.get("use_sliding_window"):
         key = "use_sliding_window" if js.get("use_sliding_window") else "clip_qkv"
         raise ParamcountError(
-            f"= {describe_value(js[key])}", where=key, expected="no such key: the reference does not support it"
+            f"= {describe_value(js[key])}", where=key, expected="no such key, because the reference does not support it"
         )
 
 

@@ -41,7 +41,9 @@ def each(js: Mapping[str, Any], kind: str, period: int, offset: int) -> tuple[in
     )
     if offset >= period:
         raise ParamcountError(
-            f"= {offset} is not below the period {period}", where=f"{kind}_layer_offset", expected=f"below {period}"
+            f"= {offset} is not less than {kind}_layer_period = {period}",
+            where=f"{kind}_layer_offset",
+            expected=f"at most {period - 1}",
         )
     return period, offset
 

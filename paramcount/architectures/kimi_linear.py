@@ -37,9 +37,9 @@ def listed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
             words[i - 1] = word
     if "" in words:
         raise ParamcountError(
-            f"leaves out layer {words.index('') + 1}",
+            f"does not contain layer {words.index('') + 1}",
             where="linear_attn_config",
-            expected="lists that name every layer",
+            expected="kda_layers and full_attn_layers that together contain every layer",
         )
     return tuple(words)
 

@@ -146,7 +146,7 @@ class Laguna(Decoder):
         check_sliding_or_full(c)
         for i, n in enumerate(c.heads_by_layer):
             if n % c.n_kv_heads:
-                found, expected = f"= {n} with n_kv_heads = {c.n_kv_heads}", f"a multiple of {c.n_kv_heads}"
+                found, expected = f"= {n}, but n_kv_heads = {c.n_kv_heads}", f"a multiple of {c.n_kv_heads}"
                 raise ParamcountError(found, where=f"heads_by_layer.{i}", expected=expected, sizes=(n, c.n_kv_heads))
         if c.heads_by_layer and len(c.heads_by_layer) != c.n_layers:
             found, sizes = (

@@ -100,5 +100,5 @@ class Lfm3(Decoder):
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         if c.window is None and "sliding_attention" in c.layer_types:
             raise ParamcountError(
-                "= null, but layers look back over one", where="window", expected="a positive integer"
+                "= null, but there are sliding attention layers", where="window", expected="a positive integer"
             )

@@ -47,7 +47,7 @@ def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     key = "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk"
     chosen, n = check_no_types(js, key, 12), c["n_routed_experts"] + c["n_identity_experts"]
     if not 1 < chosen <= n:  # the reference cannot run with one
-        raise ParamcountError(f"= {chosen} of {n} experts", where=key, expected=f"2 to {n}")
+        raise ParamcountError(f"= {chosen}, but there are {n} experts", where=key, expected=f"2 to {n}")
     most: int = min(chosen, c["n_routed_experts"])
     return most
 

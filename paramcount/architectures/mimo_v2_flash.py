@@ -122,7 +122,7 @@ class MiMoV2Flash(Decoder):
         if SLIDING[0] in c.layer_types and c.n_heads % (2 * c.n_kv_heads):
             found = f"= {c.n_kv_heads}, and 2 × {c.n_kv_heads} does not divide n_heads = {c.n_heads}"
             raise ParamcountError(
-                found, where="n_kv_heads", expected="half of a divisor", sizes=(c.n_kv_heads, c.n_heads)
+                found, where="n_kv_heads", expected="half of a divisor of n_heads", sizes=(c.n_kv_heads, c.n_heads)
             )
         check_at_most(c, "d_rope", "d_head")
         check_at_most(c, "d_rope_sliding", "d_head")

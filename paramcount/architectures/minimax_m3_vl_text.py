@@ -25,9 +25,9 @@ OLDER = "sparse_attention_config."  # the block that released files have, whose 
 
 
 def truths(js: Mapping[str, Any], c: Mapping[str, Any], key: str, found: Any) -> tuple[bool, ...]:
-    """One number or flag a layer."""
+    """One number or flag per layer."""
     if not isinstance(found, (list, tuple)) or len(found) != c["n_layers"]:
-        raise ParamcountError(f"= {describe_value(found)}", where=key, expected="one number a layer")
+        raise ParamcountError(f"= {describe_value(found)}", where=key, expected="one number per layer")
     return tuple(bool(found[i]) for i in per_layer(c))
 
 

@@ -57,7 +57,7 @@ class MiniMaxText01(Sizes):
         check_even(c, "d_rope")
         if c.n_layers == 1:
             raise ParamcountError(
-                "= 1, by which the decays of lightning attention cannot be told apart",
+                "= 1, for which the decay of lightning attention is undefined",
                 where="n_layers",
                 expected="2 or more",
             )

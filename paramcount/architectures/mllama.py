@@ -89,7 +89,9 @@ class MllamaText(Sizes):
     def check(c) -> None:
         if c.tie_word_embeddings:
             raise ParamcountError(
-                "= true, but the table has eight rows more than the head", where="tie_word_embeddings", expected="false"
+                "= true, but the token embedding has 8 more rows than the LM head",
+                where="tie_word_embeddings",
+                expected="false",
             )
 
 

@@ -39,7 +39,7 @@ def halves(js: Mapping[str, Any], c: Mapping[str, Any], name: str) -> Iterator[t
     if not isinstance(blocks, (list, tuple)) or len(blocks) != c["n_layers"]:
         found = f"has {len(blocks)} blocks" if isinstance(blocks, (list, tuple)) else "is missing"
         raise ParamcountError(
-            f"{found} for {c['n_layers']} layers", where="block_configs", expected="one block a layer"
+            f"{found} for {c['n_layers']} layers", where="block_configs", expected="one block per layer"
         )
     for i in per_layer(c):
         half, where = (blocks[i] or {}).get(name), f"block_configs.{i}.{name}"
@@ -50,7 +50,7 @@ def halves(js: Mapping[str, Any], c: Mapping[str, Any], name: str) -> Iterator[t
         for key in LATER:
             if half.get(key) is not None:
                 raise ParamcountError(
-                    "is of later modelling code, which is not supported", where=f"{where}.{key}", expected="null"
+                    "requires later modeling code, which is not supported", where=f"{where}.{key}", expected="null"
                 )
         yield where, half
 
@@ -64,7 +64,9 @@ def words(name: str, own: str) -> Derivation:
     def word(where: str, half: Mapping[str, Any]) -> str:
         gone, matrix = flag(half, NO_OP, False), flag(half, LINEAR, False)
         if gone and matrix:
-            raise ParamcountError("= true beside no_op", where=f"{where}.{LINEAR}", expected="one of the two")
+            raise ParamcountError(
+                "= true, but no_op is also true", where=f"{where}.{LINEAR}", expected="at most one of the two"
+            )
         return NO_OP if gone else LINEAR if matrix else own
 
     return found
@@ -77,7 +79,9 @@ def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
         group = check_no_types(half, "n_heads_in_group", 0) if word == "full_attention" else 0
         if word == "full_attention" and (not group or c["n_heads"] % group):
             raise ParamcountError(
-                f"= {group} for {c['n_heads']} heads", where=f"{where}.n_heads_in_group", expected="a divisor of them"
+                f"= {group} for {c['n_heads']} heads",
+                where=f"{where}.n_heads_in_group",
+                expected="a divisor of num_attention_heads",
             )
         found.append(c["n_heads"] // group if group else 0)
     return tuple(found)
@@ -101,7 +105,7 @@ def widths(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
             raise ParamcountError(
                 "is missing" if share is None else f"= {describe_value(share)}",
                 where=f"{where}.ffn_mult",
-                expected="a number above 0",
+                expected="a positive number",
             )
         found.append(-(-int(2 * round(share, 6) * c["d_model"] / 3) // 256) * 256)
     return tuple(found)

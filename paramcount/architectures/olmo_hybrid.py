@@ -117,7 +117,7 @@ class OlmoHybrid(Decoder):
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         if len({word in ("linear_attention", "mamba") for word in c.layer_types}) < 2:
             raise ParamcountError(
-                "names layers of one kind",
+                "contains only one type of layer",
                 where="layer_types",
-                expected="some of linear_attention and some of full_attention",
+                expected="both linear_attention and full_attention",
             )

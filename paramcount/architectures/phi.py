@@ -75,7 +75,10 @@ def heads_fill_evenly(c: Any) -> None:
     if c.d_model // c.n_heads != c.d_head:
         expected, sizes = c.d_model // c.n_heads, (c.d_head, c.d_model // c.n_heads)
         raise ParamcountError(
-            f"= {c.d_head} is not the size of its norm", where="d_head", expected=f"{expected}", sizes=sizes
+            f"= {c.d_head} is not the size of the query and key norms, d_model / n_heads",
+            where="d_head",
+            expected=f"{expected}",
+            sizes=sizes,
         )
 
 

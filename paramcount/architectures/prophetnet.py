@@ -33,13 +33,13 @@ ROOT = "prophetnet."
 
 def looks_at_the_encoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if not flag(js, "add_cross_attention", absent=True):
-        raise ParamcountError("= false in an encoder-decoder", where="add_cross_attention", expected="true")
+        raise ParamcountError("= false in an encoder-decoder model", where="add_cross_attention", expected="true")
 
 
 def layers_by_stack(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if "num_hidden_layers" in js:
         raise ParamcountError(
-            "is refused by the reference",
+            "is rejected by the reference",
             where="num_hidden_layers",
             expected="num_encoder_layers and num_decoder_layers",
         )

@@ -28,7 +28,7 @@ from paramcount.sizes.setting_fields import rotary, setting
 
 def window_is_given(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("use_sliding_window", False) and js.get("sliding_window", 4096) is None:
-        raise ParamcountError("= null beside use_sliding_window", where="sliding_window", expected="an integer")
+        raise ParamcountError("= null with use_sliding_window = true", where="sliding_window", expected="an integer")
 
 
 class Qwen2MoE(Decoder):

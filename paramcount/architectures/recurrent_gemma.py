@@ -53,7 +53,7 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
         raise ParamcountError(
             f"= {describe_value(words)} for {c['n_layers']} layers",
             where="block_types",
-            expected="words that fill the layers",
+            expected="a list of strings that covers all layers when repeated at most 100 times",
         )
     return tuple("recurrent" if words[i % len(words)] == "recurrent" else "attention" for i in per_layer(c))
 

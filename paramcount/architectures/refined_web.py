@@ -22,7 +22,7 @@ def layout_of_40b(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("n_head_kv") is None:
         raise ParamcountError("is missing", where="n_head_kv", expected="the number of KV heads, as in Falcon-40B")
     if not switch(js, "parallel_attn", True):
-        raise ParamcountError("= false with n_head_kv", where="parallel_attn", expected="true")
+        raise ParamcountError("= false, but n_head_kv is set", where="parallel_attn", expected="true")
     if c["d_head"] != 64:
         raise ParamcountError(f"= {c['d_head']}", where="d_head", expected="64", sizes=(c["d_head"], 64))
 

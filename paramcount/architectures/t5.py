@@ -30,7 +30,7 @@ def gated(js: Mapping[str, Any], c: Mapping[str, Any], absent: str = "relu") -> 
         raise ParamcountError(
             f"= {describe_value(word)}",
             where="feed_forward_proj",
-            expected="an activation, or gated- and an activation",
+            expected="an activation such as relu, or gated-ACTIVATION",
         )
     return bool(first == "gated")
 

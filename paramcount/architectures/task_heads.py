@@ -34,7 +34,7 @@ def count_labels(js: Mapping[str, Any], usual: int = USUAL_LABELS) -> int:
         for key, name in names.items():
             if not isinstance(name, str) or not is_whole(key):
                 raise ParamcountError(
-                    f"has {describe_value(key)}: {describe_value(name)}",
+                    f"contains {describe_value(key)}: {describe_value(name)}",
                     where="id2label",
                     expected="a mapping from numbers to names",
                 )
@@ -94,7 +94,7 @@ def summary_as_wide_as(wanted: str) -> Condition:
         size = c["n_labels"] if c["summary_projected"] and c["summary_to_labels"] else c["d_model"]
         if size != c[wanted]:
             raise ParamcountError(
-                f"leads to {size} values, and the next matrix takes {c[wanted]}",
+                f"gives {size} values, but the next matrix takes {c[wanted]}",
                 where="summary_proj_to_labels",
                 expected="another value",
             )
@@ -106,14 +106,14 @@ def two_segments(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The class itself tells the question from its text."""
     if c["n_token_types"] < 2:
         raise ParamcountError(
-            f"= {c['n_token_types']}, and the class uses two", where="type_vocab_size", expected="2 or more"
+            f"= {c['n_token_types']}, but the class uses two token types", where="type_vocab_size", expected="2 or more"
         )
 
 
 def both_stacks(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if not flag(js, "is_encoder_decoder", absent=True):
         raise ParamcountError(
-            "= false: the encoder alone is not supported", where="is_encoder_decoder", expected="true"
+            "= false selects the encoder alone, which is not supported", where="is_encoder_decoder", expected="true"
         )
 
 

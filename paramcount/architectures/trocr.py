@@ -16,7 +16,9 @@ from paramcount.sizes.setting_fields import setting
 def sines_need_padding(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Places that are not learned are counted from behind the padding token."""
     if not c["learned_places"] and js.get("pad_token_id", 1) is None:
-        raise ParamcountError("= null without learned positions", where="pad_token_id", expected="a token")
+        raise ParamcountError(
+            "= null, but the sinusoidal positions need it", where="pad_token_id", expected="a token id"
+        )
 
 
 class TrOCR(TiedDecoder):

@@ -62,4 +62,6 @@ class XGLM(Decoder):
     def check(c) -> None:
         check_heads_fill(c)
         if c.d_model < 4:
-            raise ParamcountError(f"= {c.d_model} has no sinusoidal positions", where="d_model", expected="at least 4")
+            raise ParamcountError(
+                f"= {c.d_model} is too small for sinusoidal positions", where="d_model", expected="at least 4"
+            )

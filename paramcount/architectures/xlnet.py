@@ -20,7 +20,7 @@ from paramcount.sizes.rules import check_even, check_heads_fill
 def without_limit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if "max_position_embeddings" in js:
         raise ParamcountError(
-            "is given to a model without a limit", where="max_position_embeddings", expected="no such key"
+            "is set, but XLNet has no position limit", where="max_position_embeddings", expected="no such key"
         )
 
 

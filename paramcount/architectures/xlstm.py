@@ -22,7 +22,9 @@ def factor(js: Mapping[str, Any], key: str, absent: float) -> float:
     """The reference asks for a point in it."""
     found = js.get(key, absent)
     if type(found) is not float:
-        raise ParamcountError(f"= {describe_value(found)}", where=key, expected=f"a number with a point, like {absent}")
+        raise ParamcountError(
+            f"= {describe_value(found)}", where=key, expected=f"a number with a decimal point, such as {absent}"
+        )
     return found
 
 
@@ -40,7 +42,7 @@ def one_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     width = js.get("embedding_dim")
     if width is not None and width != c["d_model"]:
         raise ParamcountError(
-            f"= {describe_value(width)} beside hidden_size = {c['d_model']}",
+            f"= {describe_value(width)} differs from hidden_size = {c['d_model']}",
             where="embedding_dim",
             expected=f"{c['d_model']}",
         )

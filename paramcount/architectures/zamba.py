@@ -178,9 +178,9 @@ class Zamba(SharedBlockDecoder):
         check_divides(c, "n_mamba_heads", "d_inner")
         if len(c.owners) == 1 and c.tie_word_embeddings:  # it finds nothing to tie and stops
             raise ParamcountError(
-                "has one hybrid layer, which shares its block with none",
+                "has one hybrid layer, so tied weights have nothing to share",
                 where="layer_types",
-                expected="none, or several",
+                expected="no hybrid layer, or several",
             )
 
 
@@ -189,13 +189,15 @@ def owned(c: Any) -> None:
     hybrid = [i for i, word in enumerate(c.layer_types) if word == "hybrid"]
     if len(c.owners) != len(hybrid):
         raise ParamcountError(
-            f"names {len(c.owners)} layers for {len(hybrid)} hybrid ones",
+            f"has {len(c.owners)} items for {len(hybrid)} hybrid layers",
             where="owners",
-            expected="one for each hybrid layer",
+            expected="one per hybrid layer",
         )
     for use, (i, owner) in enumerate(zip(hybrid, c.owners)):
         if owner > i or owner not in hybrid:
-            raise ParamcountError(f"= {owner}", where=f"owners.{use}", expected=f"a hybrid layer up to {i}")
+            raise ParamcountError(
+                f"= {owner}", where=f"owners.{use}", expected=f"the index of a hybrid layer, at most {i}"
+            )
 
 
 def use_of(c: Any, hybrid: list[int], i: int) -> Use:

@@ -80,16 +80,16 @@ def adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     for use, i in enumerate(i for i, word in enumerate(c["layer_types"]) if word == "hybrid"):
         if not isinstance(ids, list) or i not in ids:
             raise ParamcountError(
-                f"= {describe_value(ids)}, without hybrid layer {i}",
+                f"= {describe_value(ids)} does not contain hybrid layer {i}",
                 where="hybrid_layer_ids",
-                expected="the hybrid layers",
+                expected="the indices of the hybrid layers",
             )
         place, n = len(ids) - 1 - ids[::-1].index(i), block_count(c)
         if place % n != use % n:
             raise ParamcountError(
-                f"= {describe_value(ids)}: its block has no adapters for layer {i}",
+                f"= {describe_value(ids)} assigns no adapter of its block to layer {i}",
                 where="hybrid_layer_ids",
-                expected="the hybrid layers, in order",
+                expected="the indices of the hybrid layers, in order",
             )
         found.append(place)
     return tuple(found)

@@ -69,13 +69,18 @@ class Zaya(Sizes):
         if 2 * c.d_late != c.n_kv_heads * c.d_head:
             found = f"= {c.d_late} is not half of n_kv_heads × d_head = {c.n_kv_heads} × {c.d_head}"
             raise ParamcountError(
-                found, where="d_late", expected="half of an even size", sizes=(c.d_late, c.n_kv_heads, c.d_head)
+                found,
+                where="d_late",
+                expected="half of that product, which must be even",
+                sizes=(c.d_late, c.n_kv_heads, c.d_head),
             )
         for word, width in zip(KINDS, ("d_rope", "d_rope_sliding")):
             if word in c.layer_types:
                 check_at_most(c, width, "d_head")
         if KINDS[1] in c.layer_types and c.window is None:
-            raise ParamcountError("= null, but layers look back over it", where="window", expected="an integer")
+            raise ParamcountError(
+                "= null, but there are sliding attention layers", where="window", expected="an integer"
+            )
 
 
 def enter(c: Any, x: Data) -> Data:

@@ -226,7 +226,8 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
             break
         else:
             if absent is REQUIRED:
-                raise ParamcountError("is missing", where=prefix + spellings[0], choices=spellings)
+                names = spellings if len(spellings) > 1 else ()
+                raise ParamcountError("is missing", where=prefix + spellings[0], choices=names)
             if not callable(absent):
                 values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), DEFAULT
                 continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 NAMES = {
     "moe": "MoE",
     "mtp": "MTP",
@@ -13,6 +15,11 @@ NAMES = {
 }
 # Words of layer kinds that are flags or bookkeeping and mean nothing to a reader
 FLAGS = ("layer", "first", "again", "later", "last", "looking", "own", "", "True", "False", "None")
+
+
+# Kinds of layers with sizes of their own, as `Repeat.label` writes them
+SHARED_BLOCK = re.compile("use [0-9]+ owner [0-9]+ ")  # of Zamba
+CONVOLUTION_KIND = re.compile("word (\\w+) following .*", re.DOTALL)  # of Inkling 2
 
 
 def name_words(words: str) -> str:
@@ -30,5 +37,8 @@ def describe_kind(kind: str) -> str:
     >>> describe_kind("full_attention moe"), describe_kind("layer")
     ('full attention MoE', '')
     """
+    if SHARED_BLOCK.match(kind):
+        return "shared block"
+    kind = CONVOLUTION_KIND.sub(r"\1", kind)
     words = kind.replace("_", " ").split(" ")
     return name_words(" ".join(word for word in words if word not in FLAGS))

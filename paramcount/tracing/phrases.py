@@ -26,9 +26,9 @@ UNCHANGED_NAMES = (  # operations whose name needs no explanation
     "times embedding_scale",
 )  # fmt: skip
 
-NOT_DESCRIBED = "not described"
+NOT_DESCRIBED = "details not modelled"
 
-# {operation: (name, explanation)}. An operation without an entry is shown as "not described".
+# {operation: (name, explanation)}. An operation without an entry is shown as NOT_DESCRIBED.
 OPERATIONS = {
     # inputs
     "tokens": ("token ids", ""),
@@ -80,6 +80,7 @@ OPERATIONS = {
     "routed scale": ("routed scale", "times a constant"),
     "half": ("half", "times ½"),
     "clip": ("clip", ""),
+    "plus 1": ("add 1", ""),
     "soft cap": ("soft cap", "smooth limit on the magnitude"),
     "largest of each patch": ("max pooling", "element-wise maximum over each patch"),
     "gelu of the largest": ("sparse gelu", "sets all but the largest values to 0"),
@@ -91,6 +92,7 @@ OPERATIONS = {
     "join": ("concat", ""),
     "append": ("append", ""),
     "beside": ("concat", ""),
+    "and blocks": ("add compressed blocks", NOT_DESCRIBED),
     "heads": ("concat heads", ""),
     "to heads": ("reshape to heads", ""),
     "to every head": ("expand to heads", "shared by all heads"),
@@ -99,9 +101,9 @@ OPERATIONS = {
     "flatten": ("flatten", ""),
     "pad": ("pad", "with zeros"),
     "spread": ("expand", ""),
-    "pool": ("pool", "merges neighbouring patches"),
-    "merge": ("merge", "merges neighbouring patches"),
-    "pixel shuffle": ("pixel shuffle", "merges neighbouring patches"),
+    "pool": ("pool", "merges adjacent patches"),
+    "merge": ("merge", "merges adjacent patches"),
+    "pixel shuffle": ("pixel shuffle", "merges adjacent patches"),
     "pairs of heads, twice": ("pair heads", "each head of the first half with one of the second"),
     "one of": ("select", "one of its inputs"),
     # attention
@@ -111,6 +113,10 @@ OPERATIONS = {
     "· V": ("· V", "weighted sum of values"),
     "cache": ("KV cache", "cached tokens, then the new ones"),
     "remember": ("cache", "for later tokens"),
+    "same segment": ("segment scores", NOT_DESCRIBED),
+    "sum of scores": ("sum of scores", NOT_DESCRIBED),
+    "prompt in front": ("prepend prompt", NOT_DESCRIBED),
+    "with distances": ("relative position scores", NOT_DESCRIBED),
     "alibi": ("ALiBi", "bias on the attention scores, proportional to the distance"),
     "relative bias": ("relative position bias", "added to the attention scores"),
     "mix profiles": ("mix profiles", "one value per distance"),
@@ -210,4 +216,7 @@ def describe_data(data: Data) -> str:
         return "causal, depthwise" if shape[1] == 1 else "causal"
     if data.op == "lookup" and data.weights[0].component == "position" and len(data.shape) == 2:
         return "position lookup"
-    return data.operation.describe() or describe_operation(data.op)
+    note = data.operation.describe()
+    if not note or note == data.op:  # an operation that is known by its name alone
+        note = describe_operation(data.op)
+    return "" if note.casefold() == name_step(data.op).casefold() else note

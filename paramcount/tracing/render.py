@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from math import prod
@@ -12,7 +13,7 @@ from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.numbers import format_bytes
 from paramcount.output.ranges import format_ranges
 from paramcount.output.tables import Column, Table
-from paramcount.tracing.trace import ROUTED, CacheEntry, Product, Scope, Shape, Step, Trace
+from paramcount.tracing.trace import CROSS_ATTENTION, ROUTED, CacheEntry, Product, Scope, Shape, Step, Trace
 
 MAX_STEPS = 100_000  # with every layer listed
 MAX_RUNS = 6  # runs of layer indices in a heading
@@ -44,11 +45,21 @@ def describe_step(step: Step) -> str:
     elif step.op == "lookup":
         shapes = f"{format_shape(step.inputs[0])} in {format_shape(step.weights[0].shape)} → {format_shape(step.out)}"
     elif step.inputs and step.inputs[0] != step.out:
-        inputs = " and ".join(format_shape(shape) for shape in dict.fromkeys(step.inputs))
+        inputs = " and ".join(format_inputs(step.inputs))
         shapes = f"{inputs} → {format_shape(step.out)}"
     else:
         shapes = format_shape(step.out)
     return f"{shapes}; {step.note}" if step.note else shapes
+
+
+def format_inputs(inputs: Sequence[Shape]) -> Iterator[str]:
+    """Each shape of the inputs once, with its number if there are several.
+
+    >>> list(format_inputs([(5, 8), (5, 8), (5, 4)]))
+    ['2 × [5, 8]', '[5, 4]']
+    """
+    for shape, n in Counter(inputs).items():
+        yield f"{n:,} × {format_shape(shape)}" if n > 1 else format_shape(shape)
 
 
 def describe_scope(scope: Scope) -> tuple[str, str]:
@@ -178,12 +189,15 @@ def describe_scores(trace: Trace) -> Iterator[str]:
 
 def describe_cache(trace: Trace) -> Iterator[str]:
     """The size of the KV cache and of the recurrent state, per sequence."""
+    attentions = {entry.kind for entry in trace.cache} - {""}
     for entry in merge_entries(trace.cache):
         shapes = " + ".join(format_shape(shape) for shape in entry.shapes)
         size = ""
         if entry.elements is not None:
             size = f" = {entry.elements:,} elements, {format_bytes(BF16_BYTES * entry.elements)} in BF16"
         label = STATE_LABELS.get(entry.what, "KV cache")
+        if entry.kind or (attentions and entry.what not in STATE_LABELS):
+            label += f" ({entry.kind or ('self-attention' if CROSS_ATTENTION in attentions else 'full attention')})"
         suffix = "" if entry.what in STATE_LABELS else f" {entry.what}"
         if len(entry.shapes) > 1:
             shapes = f"({shapes})"

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 Shape: TypeAlias = tuple[int | str, ...]  # a size that depends on the input is a name: ("patches", 1280)
+CROSS_ATTENTION, SLIDING_WINDOW = "cross-attention", "sliding window"
 ROUTED = "routed"  # the number of tokens routed to one expert
 
 
@@ -96,6 +97,7 @@ class CacheEntry(NamedTuple):
     shapes: tuple[Shape, ...]  # per layer and sequence
     layers: int
     grows: bool  # with every token
+    kind: str = ""  # cross-attention | sliding window; "" for attention to all earlier tokens
 
     @property
     def elements(self) -> int | None:
@@ -105,8 +107,8 @@ class CacheEntry(NamedTuple):
         return self.layers * sum(prod(n for n in shape if isinstance(n, int)) for shape in self.shapes)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields and `elements` as plain data for JSON."""
-        return self._asdict() | {"elements": self.elements}
+        """All fields but `kind`, and `elements`, as plain data for JSON."""
+        return {k: v for k, v in self._asdict().items() if k != "kind"} | {"elements": self.elements}
 
 
 def count_layers(step: Step) -> int:

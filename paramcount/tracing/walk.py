@@ -23,7 +23,18 @@ from paramcount.flow import multiply as product_of
 from paramcount.flow.operation import Operation
 from paramcount.flow.walk import locate_weight
 from paramcount.tracing.phrases import describe_data, describe_operation, name_operation, name_step
-from paramcount.tracing.trace import ROUTED, CacheEntry, Mask, Product, Scope, Shape, Step, WeightUse
+from paramcount.tracing.trace import (
+    CROSS_ATTENTION,
+    ROUTED,
+    SLIDING_WINDOW,
+    CacheEntry,
+    Mask,
+    Product,
+    Scope,
+    Shape,
+    Step,
+    WeightUse,
+)
 
 IMAGE_OPERATIONS = ("insert", "add view")  # not repeated when decoding: the image came with the prompt
 # Declared on the queries, applied to the attention scores
@@ -387,7 +398,9 @@ class Walk:
                 for x in attention.cached
             )
             grows = attention.cached[0].shape[0] == "tokens" and attention.trimmed_to is None
-            self.cache.append(CacheEntry(name, shapes, place.layers, grows=grows))
+            is_cross_attention = k.shape[0] != q.shape[0]
+            kind = CROSS_ATTENTION if is_cross_attention else "" if attention.trimmed_to is None else SLIDING_WINDOW
+            self.cache.append(CacheEntry(name, shapes, place.layers, grows=grows, kind=kind))
 
     def count_scores(self, heads: int, n: int | str, m: int | str, size: int) -> int | None:
         """Multiply-adds of a product with the attention scores; None if a size depends on the input."""

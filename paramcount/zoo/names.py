@@ -101,7 +101,7 @@ def find_id(name: str) -> str:
 def suggest_names(name: str) -> list[str]:
     """The ids, commands and families nearest to a name."""
     ids = index_spellings()
-    names = {word: word for word in (*RESERVED, *zoo.list_families())}
+    names = {word: f"`paramcount {word}`" for word in RESERVED} | {word: word for word in zoo.list_families()}
     names |= ids
     names |= {normalize_name(id): id for id in ids.values()}
     spelling = normalize_name(name[:LONGEST])

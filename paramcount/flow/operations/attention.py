@@ -30,7 +30,7 @@ class Rope(NamedTuple):
         names = {
             "linear": "linear scaling", "dynamic": "dynamic NTK scaling", "yarn": "YaRN scaling",
             "ntk steps": "dynamic NTK scaling in steps", "longrope": "LongRoPE scaling", "llama3": "Llama 3 scaling",
-            "proportional": "proportional",
+            "proportional": "proportional scaling",
         }  # fmt: skip
         text = f"rotary, base {self.base:,.10g}"
         return text if self.kind == "default" else f"{text}, {names.get(self.kind, self.kind)}"
@@ -207,7 +207,7 @@ class Distances(Operation):
     def describe(self) -> str:
         if isinstance(self.farthest, Unknown):
             return ""
-        sides = "" if self.causal else ", half of them on either side"
+        sides = "" if self.causal else ", half for each direction"
         pair = "pair of tokens" if self.block is None else "token and block"
         return f"for each {pair}, in {self.n_buckets:,} buckets up to {self.farthest:,}{sides}"
 

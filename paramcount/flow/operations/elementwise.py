@@ -50,8 +50,9 @@ class Scale(Operation):
             return ""
         if not is_known(self.factor):
             return "times a constant"
-        times = "" if self.factor == 1 and self.shift else f"× {self.factor:g} "
-        return (times + (f"+ {self.shift:g}" if self.shift else "")).rstrip()
+        if self.factor == 1 and self.shift:
+            return ""
+        return f"× {self.factor:g}" + (f" + {self.shift:g}" if self.shift else "")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.root is not None:
@@ -106,7 +107,7 @@ class ScaleByPosition(Operation):
     def describe(self) -> str:
         if not is_known(self.span):
             return ""
-        return f"growing with the position from {self.span:,} on"
+        return f"grows with the position from {self.span:,} on"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -280,7 +281,7 @@ class Norm(Operation):
             return ""
         kind = {"rms": "RMS norm", "layer": "layer norm", "l2": "L2 norm"}[self.kind]
         eps = f", ε = {self.eps:g}".replace("e-0", "e-") if is_known(self.eps) else ""
-        return kind + (", 1 + weight" if self.offset else "") + eps
+        return kind + (", scaled by 1 + weight" if self.offset else "") + eps
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs

@@ -27,7 +27,7 @@ class Convolve(Operation):
         return ((self.channels, self.d_conv - 1),)
 
     def describe(self) -> str:
-        return "per channel, over the last tokens"
+        return "causal, depthwise"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return out[0] * weights[0][0] * weights[0][2]
@@ -59,7 +59,7 @@ class ConvolveFrames(Operation):
     stride: int = 1
 
     def describe(self) -> str:
-        return f"over {self.width} neighbouring frames" + (f", every {self.stride}nd" if self.stride == 2 else "")
+        return f"over {self.width} adjacent frames" + (", stride 2" if self.stride == 2 else "")
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return out[0] * weights[0][0] * weights[0][1] * weights[0][2]
@@ -210,7 +210,7 @@ class LinearAttention(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v = inputs
         if not weights:
-            raise ParamcountError("the decays of linear attention are not in the checkpoint")
+            raise ParamcountError("the checkpoint does not contain the decays of linear attention")
         decay = np.exp(-weights[0].reshape(-1, 1, 1))
         state = run.state.get("state", np.zeros((q.shape[1], q.shape[2], v.shape[2]), np.float32))
         y = np.empty(v.shape, np.float32)

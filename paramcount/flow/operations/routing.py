@@ -49,11 +49,11 @@ class Route(Operation):
             return f"sparse mixer, top {self.n_active}"
         text = "softmax" if self.scoring.startswith("softmax") else FUNCTIONS[self.scoring][0]
         if self.has_choice:
-            return text + " of the experts that a table gives" + (", normalised" if self.normalise is True else "")
-        chosen = (
-            f" over the {self.n_active} chosen" if self.scoring == "softmax over chosen" else f", top {self.n_active}"
-        )
-        return text + chosen + (", normalised" if self.normalise is True else "") + self.limit()
+            return text + ", experts looked up by token id" + (", normalised" if self.normalise is True else "")
+        normalised = ", normalised" if self.normalise is True else ""
+        if self.scoring == "softmax over chosen":
+            return f"top {self.n_active}, softmax over the selected experts" + normalised + self.limit()
+        return f"{text}, top {self.n_active}" + normalised + self.limit()
 
     def limit(self) -> str:
         return f", at most {self.capacity:,} tokens per expert" if isinstance(self.capacity, int) else ""

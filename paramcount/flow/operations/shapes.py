@@ -39,7 +39,7 @@ class Split(Operation):
         if type(self.groups) is int and self.groups == 1:
             return ""
         same = type(self.groups) is int and self.groups == self.widths[self.part]
-        return "interleaved" if same else "from each group"
+        return "interleaved" if same else "its part of each group"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
