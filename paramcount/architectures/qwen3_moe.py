@@ -70,3 +70,4 @@ class Qwen3OmniMoeText(Qwen3MoE):
     defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 3584, "n_layers": 28, "n_heads": 28, "d_ff": 18944}
 
     n_routed_experts: Positive = hf("num_experts", absent=128)
+    tie_word_embeddings: Flag = hf(absent=False, null=False)
