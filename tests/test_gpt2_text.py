@@ -377,7 +377,7 @@ def test_too_many_tokens_are_counted_and_not_listed(weights: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "text is empty (expected a text of at least one token)"),
+        ("", "text is empty (expected at least one token)"),
         (" \n\t ", "text has no tokens (expected 1 to 11 tokens)"),
         ("w1 " * 12, "text: 12 tokens (expected 1 to 11 tokens)"),
         ("w1 " * 20_000, "text: 20,000 tokens (expected 1 to 11 tokens)"),

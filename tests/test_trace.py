@@ -184,7 +184,7 @@ def test_elements_of_attention_scores_add_up(id: str) -> None:
         (["--watch"], "--watch requires --weights PATH"),
         (
             ["--weights", "w", "--text", "a", "--pad", "9"],
-            "--text cannot be combined with --pad, because the text sets the shape",
+            "--text cannot be combined with --pad, because the text determines the number of tokens",
         ),
         (
             ["--weights", "w", "--text", "a", "--set", "n_layers=3"],

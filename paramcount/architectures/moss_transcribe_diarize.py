@@ -50,6 +50,6 @@ def heard(c: Any) -> Data:
 
 def project(c: Any, x: Data) -> Data:
     d_model = c.language.d_model
-    x = Data("merge", (x,), ("sounds", c.n_merged * c.audio.d_model))
+    x = Data("merge", (x,), ("audio tokens", c.n_merged * c.audio.d_model))
     x = activate(linear(x, "linear_1", "projector", d_model, bias=c.projector_bias), "silu")
     return norm(linear(x, "linear_2", "projector", d_model, bias=c.projector_bias), "norm", bias=True)

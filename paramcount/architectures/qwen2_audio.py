@@ -78,11 +78,13 @@ def heard(c: Any, projector: Callable[[Any, Data], Data]) -> Data:
 
 def halve(c: Any, x: Data) -> Data:
     """The mean of every two vectors, through one matrix."""
-    return linear(Data("pool", (x,), ("sounds", c.audio.d_model)), "linear", "projector", c.language.d_model, bias=True)
+    return linear(
+        Data("pool", (x,), ("audio tokens", c.audio.d_model)), "linear", "projector", c.language.d_model, bias=True
+    )
 
 
 def merge(c: Any, x: Data) -> Data:
     """As many vectors side by side as are as wide as the encoder's MLP, four of them, through two matrices."""
-    x = Data("merge", (x,), ("sounds", c.audio.d_ff))
+    x = Data("merge", (x,), ("audio tokens", c.audio.d_ff))
     h = activate(linear(x, "linear_1", "projector", c.language.d_model), "gelu")
     return linear(h, "linear_2", "projector", c.language.d_model)

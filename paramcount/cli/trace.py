@@ -139,7 +139,9 @@ def check_run_options(
     if model.original is not None:
         raise ParamcountError("--weights cannot be combined with --set, because the sizes of the weights are fixed")
     if shape_options:
-        raise ParamcountError(f"--text cannot be combined with {shape_options[0]}, because the text sets the shape")
+        raise ParamcountError(
+            f"--text cannot be combined with {shape_options[0]}, because the text determines the number of tokens"
+        )
     return weights
 
 

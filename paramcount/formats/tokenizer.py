@@ -43,7 +43,7 @@ def tokenize_text(path: Path, text: str, *, most: int) -> Tokenized:
     if find_spec("tokenizers") is None:
         raise make_extra_error("tokenizing a text", "tokenizers")
     if not text:
-        raise ParamcountError("is empty", where="text", expected="a text of at least one token")
+        raise ParamcountError("is empty", where="text", expected="at least one token")
     if len(text) > LARGEST_TEXT:
         raise ParamcountError(f"has {len(text):,} characters", where="text", expected=f"at most {LARGEST_TEXT:,}")
     if any("\ud800" <= c <= "\udfff" for c in text):

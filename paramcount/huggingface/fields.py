@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic.fields import FieldInfo
 
 from paramcount.architectures import architecture as architecture_of
-from paramcount.errors import ParamcountError, describe_integer, describe_value, make_choice_error
+from paramcount.errors import ParamcountError, describe_integer, describe_value, join_words, make_choice_error
 from paramcount.huggingface.multimodal import COMPOSITES, TIE_KEY, get_encoder_config, get_language_config
 from paramcount.sizes import (
     ABSENT,
@@ -29,6 +29,7 @@ from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error, read_sizes_by_kind
 
 # {old layer type: its name today}. Source: PreTrainedConfig.layer_types.
+CONDITIONS = "config.json"  # the place of an error that a condition does not name
 OLD_LAYER_TYPES = {
     "mamba": "linear_attention", "attention": "full_attention", "deepseek_sparse_attention": "indexed_attention",
     "qwen_sparse_attention": "indexed_attention",
@@ -227,7 +228,8 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
         else:
             if absent is REQUIRED:
                 names = spellings if len(spellings) > 1 else ()
-                raise ParamcountError("is missing", where=prefix + spellings[0], choices=names)
+                expected = "" if len(spellings) > 1 or least is None else describe_integer(least)
+                raise ParamcountError("is missing", where=prefix + spellings[0], choices=names, expected=expected)
             if not callable(absent):
                 values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), DEFAULT
                 continue
@@ -246,7 +248,7 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
     if not architecture.own_layer_types:
         conditions = (check_layer_types, *conditions)
     for condition in conditions:
-        derive_value(condition, recorder, values, "config.json")
+        derive_value(condition, recorder, values, CONDITIONS)
     used.update([prefix + key for key in recorder.accessed] if prefix else recorder.accessed)
     return ConfigValues(values, origin, used, Readers(pairs))
 
@@ -383,9 +385,15 @@ def derive_value(
     except ParamcountError:
         raise
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-        keys = ", ".join(dict.fromkeys(config.accessed)) or "the other sizes"
-        expected = "a config that the reference can build"
-        raise ParamcountError(f"cannot be derived from {keys}", where=field, expected=expected) from None
+        keys = list(dict.fromkeys(config.accessed))
+        if keys == [field]:
+            problem = "is invalid or contradicts another key"
+        else:
+            names = [key if dict.__contains__(config, key) else f"{key} (missing)" for key in keys]
+            problem = f"cannot be derived from {join_words(names or ['the other sizes'], 'and')}"
+            if field == CONDITIONS:
+                problem = f"cannot be checked with these values of {join_words(keys or ['other sizes'], 'and')}"
+        raise ParamcountError(problem, where=field, expected="a config that the reference can build") from None
 
 
 def list_default_sizes(architecture: type[Sizes], origin: Mapping[str, Origin], used: Set[str]) -> list[str]:

@@ -12,9 +12,10 @@ NAMES = {
     "mamba": "Mamba",
     "cross": "cross-attention",
     "self": "self-attention",
+    "hash": "hash-routed MoE",
 }
 # Words of layer kinds that are flags or bookkeeping and mean nothing to a reader
-FLAGS = ("layer", "first", "again", "later", "last", "looking", "own", "", "True", "False", "None")
+FLAGS = ("layer", "first", "again", "later", "last", "looking", "own", "all", "", "True", "False", "None")
 
 
 # Kinds of layers with sizes of their own, as `Repeat.label` writes them

@@ -101,6 +101,7 @@ OPERATIONS = {
     "flatten": ("flatten", ""),
     "pad": ("pad", "with zeros"),
     "spread": ("expand", ""),
+    "sums of blocks": ("block sums", ""),
     "pool": ("pool", "merges adjacent patches"),
     "merge": ("merge", "merges adjacent patches"),
     "pixel shuffle": ("pixel shuffle", "merges adjacent patches"),

@@ -258,6 +258,8 @@ class Attention(Operation):
 
     def describe(self) -> str:
         text = f"× {self.scale:g}" if isinstance(self.scale, (int, float)) else ""
+        if self.scale == 1:
+            text = "not scaled"
         if isinstance(self.soft_cap, (int, float)):
             text += f"{', ' if text else ''}soft cap at {self.soft_cap:g}"
         return text
