@@ -857,10 +857,7 @@ def test_decimal_commas_are_recognised() -> None:
     assert [one.claim for one in mixed.cells if one.verdict == "wrong"] == ["1,558B", "3,115 GB"]
 
 
-COLUMNS = (
-    "a column named model and others such as parameters, active, non-embedding, layers, d_model, heads, KV heads, "
-    "d_head, d_ff, experts, active experts, shared experts, d_expert, vocab, context, size"
-)
+COLUMNS = "a column named model and others such as parameters, active, non-embedding, layers or d_model"
 
 
 @pytest.mark.parametrize(

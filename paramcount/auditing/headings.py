@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from paramcount.errors import MOST_LISTED, join_words
+
 LONGEST = 200
 
 # {quantity: (display name, usual headings, each as one word)}
@@ -204,5 +206,5 @@ def split_words(text: str) -> list[str]:
 
 def describe_expected() -> str:
     """The recognised columns, for an error message."""
-    labels = [label for kind, label in LABELS.items() if kind not in ("model", "tied")]
-    return f"a column named model and others such as {', '.join(labels)}"
+    labels = [label for kind, label in LABELS.items() if kind not in ("model", "tied")][:MOST_LISTED]
+    return f"a column named model and others such as {join_words(labels)}"

@@ -121,7 +121,7 @@ def build_table(title: str, results: list[Check], *, is_what_if: bool = False) -
     sources = dict.fromkeys((check.by, check.source) for check in results if check.by)
     below = [f"{by}: {source}" for by, source in sources]
     if is_what_if:
-        below.append("after --set, there are no published figures to compare with")
+        below.append("published figures are not checked with --set")
     elif not results:
         below.append("unverified: no reference count and no published figure; to check files, pass a CHECKPOINT")
     return Table(columns, rows, data, above=[title], below=below, headings=bool(results), wraps=True)
