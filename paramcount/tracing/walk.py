@@ -460,8 +460,9 @@ def describe_mask(mask: Mask) -> str:
 
 
 def is_silent(data: Data) -> bool:
-    """Whether it computes nothing: a tuple, or a stack without layers."""
-    return data.op == "tuple" or (data.op == "layers" and not data.bodies)
+    """Whether it computes nothing: a tuple, the only part of a split, or a stack without layers."""
+    is_whole = isinstance(data.operation, Split) and len(data.operation.widths) == 1
+    return is_whole or data.op == "tuple" or (data.op == "layers" and not data.bodies)
 
 
 def match_inputs(data: Data) -> Iterator[tuple[Data, tuple[Data, ...]]]:
