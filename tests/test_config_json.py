@@ -736,12 +736,11 @@ def test_active_min_is_lower_if_the_number_of_active_experts_varies(document: di
         ({"model_type": "deepseek_v2", "q_lora_rank": [1]}, "q_lora_rank = a list (expected a positive integer)"),
         (
             {"model_type": "glm4v_text", "head_dim": [None], "partial_rotary_factor": 2**31},
-            "the rotated part of a head = a list (expected numbers)",
+            "rotary dimension = a list (expected a number)",
         ),
         (
             {"model_type": "phi", "partial_rotary_factor": "x" * 100},
-            "the rotated part of a head = 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' "
-            "(expected numbers)",
+            "rotary dimension = 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' (expected a number)",
         ),
         (
             {"model_type": "albert", "inner_group_num": 3001},

@@ -315,7 +315,7 @@ def test_a_layer_of_an_architecture_search_has_only_its_configured_parts(
         (edit_config("stable-code-3b", num_key_value_heads=None), "num_key_value_heads"),
         (edit_config("stable-code-3b", rope_pct=0.1125), "d_rope"),
         (edit_config("stable-code-3b", rope_pct=1.5), "d_rope"),
-        (edit_config("stable-code-3b", rope_pct="0.25"), "the rotated part of a head"),
+        (edit_config("stable-code-3b", rope_pct="0.25"), "rotary dimension"),
         (edit_config("MiniMax-M1-80k", attn_type_list=[0, 1]), "layer_types"),
         (edit_config("MiniMax-M1-80k", num_hidden_layers=1), "num_hidden_layers"),
         (edit_config("snowflake-arctic-instruct", moe_layer_frequency=0), "dense_layers"),

@@ -59,7 +59,7 @@ def part_of(size: object, share: object) -> int:
     if type(size) is int and isinstance(share, (int, float)) and not isinstance(share, bool):
         return int(size * share)
     wrong = share if type(size) is int else size
-    raise ParamcountError(f"= {describe_value(wrong)}", where="the rotated part of a head", expected="numbers")
+    raise ParamcountError(f"= {describe_value(wrong)}", where="rotary dimension", expected="a number")
 
 
 def rotary_part(share: float) -> Derivation:

@@ -69,7 +69,7 @@ class Rope(NamedTuple):
             low, high = max(low, 0), min(high, d - 1)
             ramp = np.clip((np.arange(d // 2) - low) / (high - low if high != low else 0.001), 0, 1)
             return plain / self.factor * ramp + plain * (1 - ramp)
-        raise ParamcountError(f"rotary positions of kind {self.kind} are not described")
+        raise ParamcountError(f"rope_type = {self.kind} is not supported")
 
 
 # Which values form a pair: those half the axis apart, or neighbours; reversed: rotated the other way.
@@ -281,7 +281,7 @@ class Attention(Operation):
         n, heads, d = q.shape
         m, shared = len(k), heads // k.shape[1]
         if self.longest is not None and m > require(self.longest):
-            found = f"{m:,} tokens are attended to in blocks, which is not described"
+            found = f"{m:,} tokens need block attention, which is not supported"
             raise ParamcountError(found, expected=f"at most {self.longest:,} tokens")
         factor = 1 / sqrt(d) if self.scale is None else require(self.scale)
         queries = q.transpose(1, 0, 2).reshape(k.shape[1], shared * n, d)

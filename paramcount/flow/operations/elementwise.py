@@ -248,7 +248,7 @@ class Activation(Operation):
         if name == "xielu":
             return xielu(x, *weights)
         if name not in FUNCTIONS:
-            raise ParamcountError(f"the activation {name} is not described")
+            raise ParamcountError(f"activation {name} is not supported")
         with np.errstate(over="ignore"):
             alpha = require(self.alpha)
             if alpha != 1:
