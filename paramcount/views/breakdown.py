@@ -10,6 +10,7 @@ from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.counting.tensors import Tensor, qualify_component
 from paramcount.errors import ParamcountError, format_shape, make_printable
 from paramcount.huggingface.fields import get_value
+from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.tables import Column, Table
 from paramcount.sizes import ABSENT
 from paramcount.sizes.reading import Reading
@@ -37,7 +38,7 @@ def build_layer_table(count: Count) -> Table:
         for first, length in layer.runs:
             parameters = length * tensor.parameters // layer.count
             active = length * tensor.active // layer.count
-            add_to_sums(sums, (stack, str(layer.kind), first, length), parameters, active)
+            add_to_sums(sums, (stack, layer.label, first, length), parameters, active)
     rows = []
     for (stack, kind, first, n), (parameters, active) in sort_runs(sums):
         name = format_run(stack, first, n) if kind else stack
@@ -45,7 +46,7 @@ def build_layer_table(count: Count) -> Table:
     is_dense = all(row[3] == row[4] for row in rows)
     columns = [
         Column("where", "where", right=False),
-        Column("kind", "kind", right=False),
+        Column("kind", "kind", right=False, show=lambda kind: describe_kind(kind) or kind),
         Column("layers", "layers", only="csv"),
         Column("each", "per layer"),
         Column("active_each", "active per layer", only="csv" if is_dense else ""),
