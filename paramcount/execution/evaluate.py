@@ -199,12 +199,8 @@ class Evaluation:
 
     def read_weight(self, weight: Weight, scope: Scope) -> Array:
         """A weight as stored; of one expert, if all experts are stored as one tensor."""
-        name, index, merged = locate(weight, scope)
-        shape = tuple(int(n) for n in weight.shape)
-        if index is None:
-            return self.weights.read(name, shape, None)
-        del merged
-        return self.weights.read(name, shape, index)
+        name, expert = locate(weight, scope)
+        return self.weights.read(name, tuple(int(n) for n in weight.shape), expert)
 
 
 def name_input(what: str) -> str:
@@ -243,21 +239,17 @@ def find_kept(out: Data) -> set[int]:
     return found
 
 
-def locate(weight: Weight, scope: Scope) -> tuple[str, int | None, bool]:
-    """(tensor name in the checkpoint, index of the expert in it, whether experts are merged along the first axis)."""
+def locate(weight: Weight, scope: Scope) -> tuple[str, int | None]:
+    """(tensor name in the checkpoint, index of the expert in it if all experts are stored as one tensor)."""
     record = locate_weight(weight, scope.prefix, scope.repeats, scope.part)
-    name, stacked = record.tied_to or record.name, record.stacked
-    indices = [
-        (repeat, index)
-        for repeat, index in zip((r for r in scope.repeats if r.axis != "use"), scope.indices, strict=True)
-    ]
-    expert = None
-    for repeat, index in indices:
-        if repeat is stacked:
+    name, expert = record.tied_to or record.name, None
+    indexed = (repeat for repeat in scope.repeats if repeat.axis != "use")
+    for repeat, index in zip(indexed, scope.indices, strict=True):
+        if repeat is record.stacked:
             expert = index - int(repeat.runs[0][0])
         else:
             name = name.replace(f"{{{repeat.axis}}}", str(index), 1)
-    return name, expert, bool(stacked and stacked.merged)
+    return name, expert
 
 
 def count_layers(out: Data) -> int:
