@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Weight, block, elementwise, given, layers, linear, lookup, norm
+from paramcount.flow import Data, Size, Weight, block, elementwise, given, layers, linear, lookup, multiply_vector, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.classic import multi_head
-from paramcount.parts.decoders import decoder, pre_norm, usual_layer
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def joined_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -60,12 +62,13 @@ class MllamaVision(Sizes):
         check_heads_fill(c)
 
 
-class MllamaText(Sizes):
-    """The language model alone, which still looks at an image.
+class MllamaText(Decoder):
+    """The language model alone, which attends to an image that it is given.
 
-    The table has eight rows more than the head: the image token and padding.
+    The token embedding has eight rows more than the LM head: the image token and padding.
 
-    Source: arXiv:2407.21783, section 7.
+    Source: arXiv:2407.21783, section 7; order of operations: MllamaSelfAttentionDecoderLayer and
+    MllamaCrossAttentionDecoderLayer.
     """
 
     reference: ClassVar[str] = "MllamaForCausalLM"
@@ -83,8 +86,33 @@ class MllamaText(Sizes):
     cross_attention_layers: Indices = derived(crossing_layers)
     tie_word_embeddings: Flag = derived(lambda js, c: False)  # whatever the key says
 
-    def forward(c, tokens: Data) -> Data:
-        return language(c, tokens, given("image", "patches", c.d_model), "")
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(500_000, 131072)
+
+    def embed(c, tokens: Data) -> Data:
+        return lookup(tokens, c.prefix + "embed_tokens.weight", "embedding", c.vocab_size + 8, c.d_model)
+
+    def reads(c) -> tuple[Data, ...]:
+        return (given("image", "patches", c.d_model),)
+
+    def kinds(c) -> Iterable[tuple[str, Size]]:
+        crossing = set(c.cross_attention_layers)
+        return [("cross" if i in crossing else "self", 1) for i in range(c.n_layers)]
+
+    def layer(c, x: Data, image: Data, kind: str) -> Data:
+        h = c.norm(x, "input_layernorm")
+        if kind == "self":
+            x = x + attention(c, h, "self_attn.")
+        else:
+            x = x + gate(c.cross_attention(h, image), "cross_attn_attn_gate")
+        h = gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + (h if kind == "self" else gate(h, "cross_attn_mlp_gate"))
+
+    def cross_attention(c, x: Data, image: Data) -> Data:
+        def attend(x: Data, image: Data) -> Data:
+            return attention(c, x, "", qk_norm=True, memory=image)
+
+        return block(x, "cross_attn.", attend, reads=(image,), part="cross_attention")
 
     def check(c) -> None:
         if c.tie_word_embeddings:
@@ -96,20 +124,21 @@ class MllamaText(Sizes):
 
 
 class MllamaTextOf(MllamaText):
-    """The language model of a config that has a tower too."""
+    """The language model of a config that has a vision encoder too."""
 
     section: ClassVar[str | None] = "text_config"
 
 
 class Mllama(MllamaTextOf):
-    """The language model with the tower whose images it looks at."""
+    """The language model with the vision encoder whose images it attends to."""
 
     reference: ClassVar[str] = "MllamaForConditionalGeneration"
     base_model: ClassVar[str | None] = "MllamaModel"
+    prefix: ClassVar[str] = "language_model.model."
 
     vision: MllamaVision
 
-    def forward(c, tokens: Data) -> Data:
+    def reads(c) -> tuple[Data, ...]:
         pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
         ratio = given("aspect ratio")
         image = block(
@@ -119,42 +148,18 @@ class Mllama(MllamaTextOf):
             reads=(ratio,),
             part="vision",
         )
-        image = block(
-            image, "", lambda x: linear(x, "multi_modal_projector", "projector", c.d_model, bias=True), part="projector"
-        )
-        return language(c, tokens, image, "language_model.")
+        return (block(image, "", c.project, part="projector"),)
+
+    def project(c, x: Data) -> Data:
+        return linear(x, "multi_modal_projector", "projector", c.d_model, bias=True)
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, "language_model.model.embed_tokens.weight", "language_model.lm_head")
 
 
-def language(c: Any, tokens: Data, image: Data, prefix: str) -> Data:
-    crossing = set(c.cross_attention_layers)
-    kinds = [("cross" if i in crossing else "self", 1) for i in range(c.n_layers)]
-    return decoder(
-        c, tokens, layer, kinds, prefix=prefix + "model.", head_name=prefix + "lm_head", extra_rows=8, reads=(image,)
-    )
-
-
-def layer(c: Any, kind: str, x: Data, image: Data) -> Data:
-    if kind == "self":
-        return usual_layer(c, x)
-    return pre_norm(
-        x,
-        lambda h: gated(look(c, h, image), "cross_attn_attn_gate"),
-        lambda h: gated(gated_mlp(h, "mlp.", "mlp", c.d_ff), "cross_attn_mlp_gate"),
-    )
-
-
-def look(c: Any, x: Data, image: Data) -> Data:
-    return block(
-        x,
-        "cross_attn.",
-        lambda x, image: attention(c, x, "", qk_norm=True, memory=image),
-        reads=(image,),
-        part="cross_attention",
-    )
-
-
-def gated(x: Data, name: str) -> Data:
-    return elementwise(x, "gate", name, "other", 1)
+def gate(x: Data, name: str) -> Data:
+    """x times tanh of a learned value, at first 0."""
+    return multiply_vector(x, name, "other", 1, function="tanh")
 
 
 def vision(c: Any, pixels: Data, ratio: Data) -> Data:
@@ -181,6 +186,10 @@ def vision(c: Any, pixels: Data, ratio: Data) -> Data:
     return Data("join", (x, local), ("patches", (len(c.intermediate_layers) + 1) * d))
 
 
+def gated(x: Data, name: str) -> Data:
+    return elementwise(x, "gate", name, "other", 1)
+
+
 def tile_positions(c: Any, x: Data, ratio: Data, name: str) -> Data:
     x = x + lookup_tiles(x, ratio, name + ".embedding", c.n_aspect_ratios + 1, c.n_tiles * c.d_model)
     return gated(x, name + ".gate")
@@ -193,15 +202,15 @@ def lookup_tiles(x: Data, ratio: Data, name: str, rows: int, width: int) -> Data
 
 
 def vision_layer(c: Any, kind: str, x: Data) -> Data:
-    def gate(y: Data, name: str) -> Data:
-        return gated(y, name) if kind == "global" else y
+    def gate_if_global(y: Data, name: str) -> Data:
+        return gate(y, name) if kind == "global" else y
 
     return pre_norm(
         x,
-        lambda h: gate(
+        lambda h: gate_if_global(
             multi_head(c, h, "self_attn.", ("q_proj", "k_proj", "v_proj", "o_proj"), cached=False, bias=False),
             "gate_attn",
         ),
-        lambda h: gate(plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True), "gate_ffn"),
+        lambda h: gate_if_global(plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True), "gate_ffn"),
         bias=True,
     )

@@ -103,6 +103,9 @@ def make_inputs(sizes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         if "source tokens" in shapes:
             ids = torch.randint(2, 96, (1, SOURCE))
             return {"input_ids": ids}, {"source_tokens": ids[0].numpy()}
+        if "image" in shapes:
+            states = torch.randn(1, SOURCE, int(shapes["image"][1]))
+            return {"cross_attention_states": states}, {"image": states[0].numpy()}
         if "encoder output" in shapes:
             states = torch.randn(1, SOURCE, int(shapes["encoder output"][1]))
             if isinstance(sizes, WhisperStacks):

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight, Width, as_axes, last_size, multiply
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
+from paramcount.flow.operations.elementwise import FUNCTIONS
 from paramcount.flow.operations.shapes import Split
 
 
@@ -171,16 +172,19 @@ def add_vector(x: Data, name: str, component: str, *shape: Size, role: str = "pa
 
 
 class MultiplyVector(Operation):
-    """x times a learned vector or scalar."""
+    """x times a learned vector or scalar, or times a function of it."""
 
     name: ClassVar[str] = "weigh"
+    function: str = "linear"  # of the learned values; its name in config.json
 
     def describe(self) -> str:
-        return "times a learned vector"
+        return "times a learned vector" if self.function == "linear" else f"times {self.function} of a learned vector"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0] * weights[0]
+        return inputs[0] * FUNCTIONS[self.function][1](weights[0])
 
 
-def multiply_vector(x: Data, name: str, component: str, *shape: Size, role: str = "parameter") -> Data:
-    return Data(MultiplyVector(), (x,), x.shape, (Weight(name, component, shape, role=role),))
+def multiply_vector(
+    x: Data, name: str, component: str, *shape: Size, role: str = "parameter", function: str = "linear"
+) -> Data:
+    return Data(MultiplyVector(function), (x,), x.shape, (Weight(name, component, shape, role=role),))
