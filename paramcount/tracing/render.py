@@ -9,11 +9,12 @@ from math import prod
 
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, format_shape, make_printable
+from paramcount.flow.caches import CROSS_ATTENTION
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.numbers import format_bytes
 from paramcount.output.ranges import format_ranges
 from paramcount.output.tables import Column, Table
-from paramcount.tracing.trace import CROSS_ATTENTION, ROUTED, CacheEntry, Product, Scope, Shape, Step, Trace
+from paramcount.tracing.trace import ROUTED, CacheEntry, Product, Scope, Shape, Step, Trace
 
 MAX_STEPS = 100_000  # with every layer listed
 MAX_RUNS = 6  # runs of layer indices in a heading

@@ -8,7 +8,6 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 Shape: TypeAlias = tuple[int | str, ...]  # a size that depends on the input is a name: ("patches", 1280)
-CROSS_ATTENTION, SLIDING_WINDOW = "cross-attention", "sliding window"
 ROUTED = "routed"  # the number of tokens routed to one expert
 
 

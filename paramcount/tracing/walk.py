@@ -20,13 +20,12 @@ from paramcount.flow import (
     list_steps,
 )
 from paramcount.flow import multiply as product_of
+from paramcount.flow.caches import find_cached
 from paramcount.flow.operation import Operation
 from paramcount.flow.walk import locate_weight
 from paramcount.tracing.phrases import describe_data, describe_operation, name_operation, name_step
 from paramcount.tracing.trace import (
-    CROSS_ATTENTION,
     ROUTED,
-    SLIDING_WINDOW,
     CacheEntry,
     Mask,
     Product,
@@ -111,11 +110,6 @@ class Walk:
         """Number of keys when decoding: the cached ones and those of the new tokens."""
         past = self.options.past or 0
         return self.options.tokens + (past if attention.trimmed_to is None else min(past, attention.trimmed_to - 1))
-
-    def count_cached_rows(self, attention: Attention) -> int:
-        """Number of tokens in the cache after this pass. A window includes the token that attends, hence minus 1."""
-        total = self.options.tokens + (self.options.past or 0)
-        return total if attention.trimmed_to is None else min(total, attention.trimmed_to - 1)
 
     def count_rows(self, data: Data) -> int | str:
         """Length of the first axis."""
@@ -271,9 +265,7 @@ class Walk:
         components = (component,) if component else tuple(name for name, _ in list_splits(data))
         heads, product = self.find_product(data, place)
         state = data.operation.state_shapes
-        if state:
-            label = "last inputs" if data.op == "convolve" else "state"
-            self.cache.append(CacheEntry(label, state, place.layers, grows=False))
+        self.add_cached(data, place)
         self.add_step(
             data,
             place,
@@ -391,16 +383,19 @@ class Walk:
             multiply_adds=self.count_scores(heads, n, m, v.shape[-1]),
         )
         self.score_counts.append(place.layers * heads * n * m if isinstance(n, int) and isinstance(m, int) else None)
-        if attention.cached:
-            name = "keys and values" if attention.cached == (k, v) else "compressed KV latent"
-            shapes = tuple(
-                (self.count_cached_rows(attention) if x.shape[0] == "tokens" else self.count_rows(x), *x.shape[1:])
-                for x in attention.cached
-            )
-            grows = attention.cached[0].shape[0] == "tokens" and attention.trimmed_to is None
-            is_cross_attention = k.shape[0] != q.shape[0]
-            kind = CROSS_ATTENTION if is_cross_attention else "" if attention.trimmed_to is None else SLIDING_WINDOW
-            self.cache.append(CacheEntry(name, shapes, place.layers, grows=grows, kind=kind))
+        self.add_cached(data, place)
+
+    def add_cached(self, data: Data, place: Place) -> None:
+        """Append what an operation keeps for later tokens, with its size after this pass."""
+        cached = find_cached(data)
+        if cached is None:
+            return
+        total = self.options.tokens + (self.options.past or 0)
+        kept = total if cached.longest is None else min(total, cached.longest)
+        shapes = cached.shapes
+        if not cached.is_state:
+            shapes = tuple((kept if n == "tokens" else self.resolve_size(n), *others) for n, *others in shapes)
+        self.cache.append(CacheEntry(cached.what, shapes, place.layers, grows=cached.grows, kind=cached.kind))
 
     def count_scores(self, heads: int, n: int | str, m: int | str, size: int) -> int | None:
         """Multiply-adds of a product with the attention scores; None if a size depends on the input."""
