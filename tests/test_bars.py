@@ -168,7 +168,7 @@ def test_unverified_models_are_marked() -> None:
 
 def test_a_what_if_states_the_changes(run: Runner) -> None:
     assert run("compare", "gpt2-small", "--set", "n_layers=40", "--plot", "out.svg").code == 0
-    assert {"323 M", "what if n_layers = 40"} <= set(read_bars(Path("out.svg").read_bytes()).texts)
+    assert {"323 M", "changed to n_layers = 40"} <= set(read_bars(Path("out.svg").read_bytes()).texts)
 
 
 def test_sixty_models_make_a_taller_picture_without_overlaps() -> None:

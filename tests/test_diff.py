@@ -217,7 +217,7 @@ def test_a_difference_fits_80_columns(run: Runner, a: str, b: str) -> None:
 def test_one_model_is_compared_with_its_changed_version(run: Runner) -> None:
     lines = run("diff", "llama-3.1-8b", "--set", "n_layers=40").out.splitlines()
     assert lines[0] == "Llama 3.1 8B"
-    assert lines[1] == "  what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248"
+    assert lines[1] == "  changed n_layers 32 → 40: total 8,030,261,248 + 1,744,896,000 = 9,775,157,248"
     assert lines[2].split() == ["n_layers", "32", "→", "40"]
     assert lines[3].split()[:2] == ["mlp", f"+{8 * 3 * 14336 * 4096:,}"]
     assert lines[-1].split() == ["total", "+1,744,896,000", "9,775,157,248", "−", "8,030,261,248"]
@@ -233,7 +233,8 @@ def test_one_model_is_compared_with_its_changed_version(run: Runner) -> None:
 def test_set_changes_both_models(run: Runner) -> None:
     done = run("diff", "gpt2-small", "gpt2-medium", "--set", "n_layers=1")
     assert (
-        "GPT-2 small: what if n_layers 12 → 1: " in done.out and "GPT-2 medium: what if n_layers 24 → 1: " in done.out
+        "GPT-2 small: changed n_layers 12 → 1: total " in done.out
+        and "GPT-2 medium: changed n_layers 24 → 1: total " in done.out
     )
     assert "\nn_layers" not in done.out
     data = json.loads(run("diff", "gpt2-small", "gpt2-medium", "--set", "n_layers=1", "--json").out)

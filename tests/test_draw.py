@@ -376,7 +376,7 @@ def test_another_size_changes_the_drawing() -> None:
         "[4096, 8192]",
         "[8192, 4096]",
     ]
-    assert any("what if d_ff 14,336 → 8,192" in text.text for text in after.texts)
+    assert any("changed d_ff 14,336 → 8,192" in text.text for text in after.texts)
 
 
 def test_a_changed_declaration_changes_the_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -617,7 +617,8 @@ def test_a_what_if_is_drawn(run: Runner) -> None:
     texts = list_texts(parse_svg(done.out))
     assert "40 ×" in texts
     assert any(
-        text.startswith("what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248") for text in texts
+        text.startswith("changed n_layers 32 → 40: total 8,030,261,248 + 1,744,896,000 = 9,775,157,248")
+        for text in texts
     )
 
 

@@ -482,7 +482,7 @@ def test_markdown_is_a_section_of_a_model_card(run: Runner) -> None:
 
 
 def test_a_what_if_is_described_in_every_format(run: Runner) -> None:
-    change = "what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248"
+    change = "changed n_layers 32 → 40: total 8,030,261,248 + 1,744,896,000 = 9,775,157,248"
     for format in ("table", "markdown", "html", "latex"):
         out = run("explain", "llama-3.1-8b", "--set", "n_layers=40", "--format", format).out
         assert out.replace("\\", "").count(change) == 1, format

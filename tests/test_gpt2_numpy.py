@@ -292,10 +292,10 @@ class NormTwice(Wrong):
     ("declaration", "differing", "says"),
     [
         (Wrong, set(), ""),
-        (NoBias, {"tensors", "sum", "reads"}, "not declared: ('h.0.mlp.c_fc.bias', (20,))"),
-        (NotTransposed, {"tensors"}, "not declared: ('h.0.mlp.c_fc.weight', (8, 20))"),
-        (NoActivation, {"shapes"}, "not declared: (13, ('activation', (5, 20)))"),
-        (NormTwice, {"tensors", "sum", "reads", "shapes"}, "not in the pass: ('extra.weight', (8,))"),
+        (NoBias, {"tensors", "sum", "reads"}, "only in NumPy: ('h.0.mlp.c_fc.bias', (20,))"),
+        (NotTransposed, {"tensors"}, "only in NumPy: ('h.0.mlp.c_fc.weight', (8, 20))"),
+        (NoActivation, {"shapes"}, "only in NumPy: (13, ('activation', (5, 20)))"),
+        (NormTwice, {"tensors", "sum", "reads", "shapes"}, "missing from NumPy: ('extra.weight', (8,))"),
     ],
 )
 def test_a_wrong_declaration_fails_the_matching_check(declaration: type[GPT2], differing: set[str], says: str) -> None:

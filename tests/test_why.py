@@ -529,12 +529,12 @@ def test_an_unexplained_figure_shows_the_unexplained_difference(run: Runner) -> 
     done = run("why", "gpt2-small", "117M")
     assert (done.code, done.out) == (
         1,
-        "117 M: not reproducible, 7.4 M unexplained\npublished  117,000,000\ntotal      124,439,808\n",
+        "117 M: unexplained, 7.4 M less than total\npublished  117,000,000\ntotal      124,439,808\n",
     )
-    assert run("why", "gpt2-small", "124449808").out.startswith("124,449,808: not reproducible, 10,000 unexplained\n")
+    assert run("why", "gpt2-small", "124449808").out.startswith("124,449,808: unexplained, 10,000 more than total\n")
     lines = run("why", "qwen2-7b", "5.98B").out.splitlines()  # compared with the count that its source names
     assert lines[:3] == [
-        "5.98 B: not reproducible, 546 M unexplained",
+        "5.98 B: unexplained, 546 M less than parameters without embeddings and LM head",
         "published                                  5,980,000,000",
         "parameters without embeddings and LM head  6,525,621,760",
     ]
@@ -554,10 +554,10 @@ def test_without_a_number_every_published_figure_is_explained_with_its_source(ru
     assert done.code == 1  # 36.7B
     lines = done.out.splitlines()
     assert lines[0] == "DeepSeek-V3   671,026,404,352 parameters"
-    assert lines[1].split() == ["published", "true", "source", "why"]
-    assert lines[3].split() == ["671", "B", "671,026,404,352", "card", "total,", "matches", "when", "rounded"]
-    assert any(line.split()[:6] == ["36.7", "B", "37,552,282,624", "card-2", "not", "reproducible,"] for line in lines)
-    assert "card-2: github deepseek-ai/DeepSeek-V3@0b39205aed0d:README_WEIGHTS.md" in done.out
+    assert lines[1].split() == ["published", "computed", "ref", "why"]
+    assert lines[3].split() == ["671", "B", "671,026,404,352", "[1]", "total,", "matches", "when", "rounded"]
+    assert any(line.split()[:5] == ["36.7", "B", "37,552,282,624", "[2]", "unexplained,"] for line in lines)
+    assert "[2] github deepseek-ai/DeepSeek-V3@0b39205aed0d:README_WEIGHTS.md" in done.out
 
 
 def test_a_model_without_published_figures_shows_its_total_and_how_to_explain_a_figure(
@@ -637,14 +637,14 @@ def test_json_equals_the_python_result(run: Runner) -> None:
 def test_a_markdown_table_has_four_columns(run: Runner) -> None:
     lines = run("why", "gpt-oss-20b", "3.6B", "gpt2", "117M", "--markdown").out.splitlines()
     assert [re.split(r"\s*\|\s*", line.strip("| ")) for line in (lines[0], *lines[2:])] == [
-        ["model", "published", "true", "why"],
+        ["model", "published", "computed", "why"],
         [
             "gpt-oss-20b",
             "3.6 B",
             "4,187,440,704",
             "active − input or output embedding 579,133,440 (same size), matches when rounded",
         ],
-        ["gpt2-small", "117 M", "124,439,808", "not reproducible, 7.4 M unexplained"],
+        ["gpt2-small", "117 M", "124,439,808", "unexplained, 7.4 M less than total"],
     ]
 
 
@@ -675,7 +675,7 @@ def test_a_what_if_is_explained_with_its_changed_sizes(run: Runner) -> None:
     assert done.code == 0
     assert done.out.splitlines()[:2] == [
         "131,527,680 = total 131,527,680",
-        "what if n_layers 12 → 13: 124,439,808 + 7,087,872 = 131,527,680",
+        "changed n_layers 12 → 13: total 124,439,808 + 7,087,872 = 131,527,680",
     ]
     data = json.loads(run("why", "gpt2", "--set", "n_layers=13", "131527680", "--json").out)
     assert data["figures"][0]["set"] == {"n_layers": [12, 13]}
@@ -692,12 +692,18 @@ def test_a_what_if_is_explained_with_its_changed_sizes(run: Runner) -> None:
         ),
         (["7B"], "missing MODEL before '7B' (expected MODEL NUMBER)"),
         (
-            ["gpt2", "117M", "nonesuch"],
+            ["gpt2", "nonesuch"],
+            "'nonesuch' is not a number, a checkpoint or a model (expected a number such as 3.6B, the path of a "
+            "checkpoint, or a name from `paramcount list`)",
+        ),
+        (
+            ["nonesuch", "117M"],
             "unknown model 'nonesuch' (expected a name from `paramcount list`, or a path such as ./model.yaml)",
         ),
         (
             ["gpt2", "\x1b[31m7B"],
-            "unknown model '\\x1b[31m7B' (expected a name from `paramcount list`, or a path such as ./model.yaml)",
+            "'\\x1b[31m7B' is not a number, a checkpoint or a model (expected a number such as 3.6B, the path of a "
+            "checkpoint, or a name from `paramcount list`)",
         ),
         (
             ["gpt2", "~7\x1bB"],
@@ -707,7 +713,7 @@ def test_a_what_if_is_explained_with_its_changed_sizes(run: Runner) -> None:
             ["gpt-4", "1.8T"],
             "gpt-4 is a third-party estimate; its sizes are unpublished (paramcount gpt-4 --estimates shows it)",
         ),
-        ([], "missing argument MODEL [NUMBER|CHECKPOINT]...; run `paramcount why --help`"),
+        ([], "missing argument MODEL [NUMBER|CHECKPOINT]... [MODEL ...]; run `paramcount why --help`"),
     ],
 )
 def test_invalid_arguments_are_one_line_errors(

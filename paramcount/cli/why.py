@@ -1,4 +1,4 @@
-"""paramcount why MODEL [NUMBER | CHECKPOINT]... [MODEL ...]..."""
+"""paramcount why MODEL [NUMBER | CHECKPOINT]... [MODEL ...]"""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
 from paramcount.cli.commands import Command
 from paramcount.cli.options import (
     Output,
+    apply_changes,
     collect_messages,
     download_option,
     emit,
-    load_model,
     models_argument,
     output_options,
     set_option,
@@ -27,7 +27,7 @@ from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable, quote
 from paramcount.explaining.why import Account, Why, explain_figures, render_equation, render_terms
 from paramcount.output.numbers import describe_verdict, parse_figure
-from paramcount.output.tables import Column, Table
+from paramcount.output.tables import Column, Table, number_sources
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.names import PATH_ENDS
 from paramcount.zoo.what_if import changes_to_dict, describe_changes
@@ -50,7 +50,7 @@ Row = list[object]
 
 
 @click.command("why", cls=Command, epilog="Example: paramcount why gpt-oss-20b 3.6B")
-@models_argument(metavar="MODEL [NUMBER|CHECKPOINT]...")
+@models_argument(metavar="MODEL [NUMBER|CHECKPOINT]... [MODEL ...]")
 @set_option
 @download_option
 @output_options
@@ -60,10 +60,10 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
     The answer is a count plus or minus named parts, with nothing left unexplained. A short NUMBER (3.6B, ~1.04T) may be
     rounded or truncated; a full one (137022720) must match exactly. CHECKPOINT is a .safetensors or .gguf file, an
     index, a directory of shards or a saved header. With neither, explain all published figures in the zoo entry, or the
-    checkpoint next to the config.json. The exit code is 1 if a figure cannot be explained or a checkpoint is
-    incomplete."""
+    checkpoint next to the config.json. Several models can be given, each followed by its figures. The exit code is 1 if
+    a figure cannot be explained or a checkpoint is incomplete."""
     questions = parse_arguments(names)
-    models = [load_model(question.name, changes, download) for question in questions]
+    models = [load_question_model(i, question, changes, download) for i, question in enumerate(questions)]
     answers: list[Sequence[Why]] = []
     contents: list[Sequence[CheckpointExplanation]] = []
     for model, question in zip(models, questions):
@@ -117,6 +117,24 @@ def parse_arguments(words: Sequence[str]) -> list[Question]:
         if not question.figures and not question.files and is_checkpoint_path(question.name, with_config=True):
             question.files.append(question.name)  # a folder with a config.json and a checkpoint
     return questions
+
+
+def load_question_model(i: int, question: Question, changes: tuple[str, ...], download: bool) -> Model:
+    """The model of the question with index `i`.
+
+    Raises: ParamcountError; for a word after a model, it says that a figure or a checkpoint may stand there too.
+    """
+    from paramcount.loading import load
+
+    try:
+        model = load(question.name, download=download)
+    except ParamcountError as error:
+        if i == 0 or error.where or question.figures or question.files:
+            raise
+        found = f"{quote(question.name)} is not a number, a checkpoint or a model"
+        expected = "a number such as 3.6B, the path of a checkpoint, or a name from `paramcount list`"
+        raise error.replace(found=found, expected=expected) from None
+    return apply_changes(model, changes)
 
 
 def explain_files(model: Model, paths: Sequence[str]) -> list[CheckpointExplanation]:
@@ -216,27 +234,29 @@ def build_table(
 ) -> Table:
     """One row per figure and per checkpoint. For a single model, also the source of each figure."""
     single = models[0] if len(models) == 1 else None
-    ids = {source.ref: source.id for source in single.sources} if single else {}
+    cited = (why.source for figures in answers for why in figures if why.source) if single else ()
+    numbers = number_sources(cited)
     rows: list[Row] = []
     for figures, files in zip(answers, contents):
-        rows += [make_figure_row(why, ids) for why in figures]
+        rows += [make_figure_row(why, numbers) for why in figures]
         rows += map(make_file_row, files)
     columns = [
         Column("model", "model", right=False, only="csv" if single else ""),
         Column("published", "published", show=format_figure),
         Column("counts", "counts", right=False, only="csv"),
-        Column("true", "true"),
+        Column("true", "computed"),
         Column("value", "value", only="csv"),
         Column("left_over", "unexplained", only="csv"),
         Column("verdict", "verdict", right=False, only="csv"),
         Column("source", "source", right=False, only="csv"),
-        Column("by", "source", right=False, only="text"),
+        Column("by", "ref", right=False, only="text"),
         Column("why", "why", right=False),
     ]
     visible = [i for i, column in enumerate(columns) if column.name != "by" or any(row[i] for row in rows)]
     above = [f"{single.name}   {count_model(single).total:,} parameters"] if single else []
     above += [f"{'' if single else f'{model.id}: '}{line}" for model in models for line in describe_changes(model)]
-    below = [f"{id}: {source}" for id, source in dict.fromkeys((row[8], row[7]) for row in rows) if id and id != source]
+    below = [f"{number} {source}" for source, number in numbers.items()]
+    below += [f"{row[8]}: {row[7]}" for row in rows if row[8] not in ("", row[7], *numbers.values())]
     data: dict[str, object] = {"schema_version": SCHEMA_VERSION}
     changes = [changes_to_dict(model) for model in models]
     data["figures"] = [why.to_dict() | change for change, figures in zip(changes, answers) for why in figures]
@@ -253,11 +273,11 @@ def build_count_table(models: Sequence[Model]) -> Table:
     return Table(columns, rows, None, [line for model in models for line in describe_changes(model)])
 
 
-def make_figure_row(why: Why, ids: Mapping[str, str]) -> Row:
-    """The row of a figure. `ids`: ids of the sources in the zoo entry, by reference."""
+def make_figure_row(why: Why, numbers: Mapping[str, str]) -> Row:
+    """The row of a figure. `numbers`: {source: its number in brackets}."""
     value = why.accounts[0].value if len(why.accounts) == 1 else None
     figures = [why.published, why.what, why.true, value, why.left_over]
-    return [why.id, *figures, why.verdict, why.source, ids.get(str(why.source), ""), summarise(why)]
+    return [why.id, *figures, why.verdict, why.source, numbers.get(str(why.source), ""), summarise(why)]
 
 
 def make_file_row(contents: CheckpointExplanation) -> Row:
@@ -275,8 +295,9 @@ def make_file_row(contents: CheckpointExplanation) -> Row:
 def summarise(why: Why) -> str:
     """The answer in a few words, without the count itself."""
     if why.verdict == "not reproducible":
-        unexplained = abs(why.left_over)
-        return f"not reproducible, {f'{unexplained:,}' if why.step == 1 else round_number(unexplained)} unexplained"
+        n = abs(why.left_over)
+        difference = f"{n:,}" if why.step == 1 else round_number(n)
+        return f"unexplained, {difference} {'less' if why.left_over < 0 else 'more'} than {name_base(why)}"
     terms = [render_terms(account) for account in why.accounts]
     if why.verdict == "several":
         more = f"; or {len(terms) - MAX_ITEMS} others" if len(terms) > MAX_ITEMS else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from paramcount.errors import make_printable
@@ -51,6 +51,15 @@ class Table(NamedTuple):
     texts: Mapping[str, Callable[[int, bool], str]] = {}  # {format: render(width, colour)}, instead of rows
     bold: Collection[Any] = ()  # the first cells of rows that are bold on a terminal
     caption: str = ""  # of a LaTeX table; by default the lines above
+
+
+def number_sources(sources: Iterable[str]) -> dict[str, str]:
+    """{source: its number in brackets}, for a column that refers to the lines below a table.
+
+    >>> number_sources(["arXiv:1", "arXiv:2", "arXiv:1"])
+    {'arXiv:1': '[1]', 'arXiv:2': '[2]'}
+    """
+    return {source: f"[{i}]" for i, source in enumerate(dict.fromkeys(sources), 1)}
 
 
 def render(table: Table, format: str, width: int, *, colour: bool = False) -> str:

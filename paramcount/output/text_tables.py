@@ -11,6 +11,7 @@ from paramcount.output.terminal import measure_text, pad, paint, wrap
 SHAPE = re.compile(r"\[[^][]*\]")  # [1024, 768]
 NARROWEST = 14  # columns; a last column with less space continues below its row
 INDENT = "    "
+MISMATCH = "differs"  # the word in a line above a table from which the line is red
 
 
 def render_text(table: Table, width: int, *, colour: bool = False) -> str:
@@ -58,7 +59,7 @@ def format_lines_above(table: Table, width: int, *, colour: bool) -> Iterator[st
             if not colour:
                 yield piece
                 continue
-            before, sign, after = ("", "", piece) if is_mismatch else piece.partition("≠")
+            before, sign, after = ("", "", piece) if is_mismatch else piece.partition(MISMATCH)
             yield (paint_title(before) if i == j == 0 else before) + paint(sign + after, "red")
             is_mismatch = is_mismatch or bool(sign)
 

@@ -164,7 +164,7 @@ def describe_row_changes(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         changes = row.get("set") or {}
         texts.append(", ".join(f"{name} = {format_size(after)}" for name, (_, after) in changes.items()))
-    return [f"what if {text}" for text in dict.fromkeys(texts) if text]
+    return [f"changed to {text}" for text in dict.fromkeys(texts) if text]
 
 
 def list_footnotes(rows: Sequence[Row]) -> list[str]:

@@ -62,7 +62,7 @@ def summarize_checks(model: Model, count: Count) -> str:
     totals: list[Check] = []
     for check in run_checks(model, count):
         if check.what == "reference":
-            name = "reference implementation" if check.source.startswith("transformers") else "hand derivation"
+            name = "reference implementation" if check.source.startswith("transformers") else "published modeling code"
             (matches if check.ok else wrong_references).append(name)
         elif check.ok is False:
             wrong_figures.append(f"{check.what} {check.text}".removeprefix("total "))
@@ -74,6 +74,6 @@ def summarize_checks(model: Model, count: Count) -> str:
         matches.append(f"published {totals[0].text}")
     phrases = ["unverified"] if isinstance(model.checked, str) else []
     phrases += [f"matches {' and '.join(matches)}"] if matches else []
-    phrases += [f"≠ {name}" for name in wrong_references]
-    phrases += [f"≠ published {', '.join(wrong_figures)}"] if wrong_figures else []
+    phrases += [f"differs from {name}" for name in wrong_references]
+    phrases += [f"differs from published {', '.join(wrong_figures)}"] if wrong_figures else []
     return ", ".join(phrases)

@@ -66,23 +66,23 @@ def check_forward_pass(sizes: Any, count: Count) -> list[Check]:
     declared_shapes = set(enumerate(_list_declared_shapes(sizes, n_tokens)))
     n_values = sum(array.size for array in arrays.values())
     checks = [
-        _compare_sets("tensors", declared, actual, "arrays with the declared names and shapes"),
-        _compare_numbers("sum", count.total, n_values, "values in these arrays"),
+        _compare_sets("tensors", declared, actual, "tensors of the NumPy GPT-2, by name and shape"),
+        _compare_numbers("sum", count.total, n_values, "values in these tensors"),
         _compare_sets(
-            "reads", {name for name, _ in declared}, arrays.read, "declared tensors that the NumPy pass reads"
+            "reads", {name for name, _ in declared}, arrays.read, "tensors that the NumPy forward pass reads"
         ),
         _compare_sets(
             "shapes",
             declared_shapes,
             set(enumerate(shapes)),
-            "operations in the declared order with the declared shapes",
+            "operations of the NumPy forward pass, by order and output shape",
         ),
     ]
     if n_tokens > 1 and sizes.vocab_size > 1:
         last_token = (token_ids[-1] + 1) % sizes.vocab_size
         other_logits = forward(arrays, [*token_ids[:-1], last_token], n_heads=sizes.n_heads)
         n_changed = int(np.sum(~np.isclose(logits[:-1], other_logits[:-1], rtol=0, atol=TOLERANCE)))
-        checks.append(_compare_numbers("causal", 0, n_changed, "earlier logits that change with a later token"))
+        checks.append(_compare_numbers("causal", 0, n_changed, "logits that change when a later token changes"))
     return checks
 
 
@@ -127,5 +127,5 @@ def _compare_sets(what: str, expected: set[Any], found: set[Any], source: str) -
     if expected == found:
         return check
     first = min(expected ^ found)
-    place = "not in the pass" if first in expected else "not declared"
+    place = "missing from NumPy" if first in expected else "only in NumPy"
     return check._replace(verdict="differs", source=f"{source}; {place}: {make_printable(first, 80)}")

@@ -237,7 +237,7 @@ def describe_changes(model: Model) -> list[str]:
     if model.original is None:
         return []
     before, after = count_model(model.original), count_model(model)
-    lines = [f"{format_changes(model)}: {format_sum(before.total, after.total)}"]
+    lines = [f"{format_changes(model)}: total {format_sum(before.total, after.total)}"]
     if (before.active, after.active) != (before.total, after.total):
         lines.append(f"active {format_sum(before.active, after.active)}")
     others = (("MTP", before.mtp, after.mtp), ("buffers", before.buffers, after.buffers))
@@ -245,11 +245,11 @@ def describe_changes(model: Model) -> list[str]:
 
 
 def format_changes(model: Model) -> str:
-    """The changes on one line: "what if n_layers 32 → 40"."""
+    """The changes on one line: "changed n_layers 32 → 40"."""
     changes = (
         f"{path} {format_size(before)} → {format_size(after)}" for path, (before, after) in model.changes.items()
     )
-    return f"what if {', '.join(changes)}"
+    return f"changed {', '.join(changes)}"
 
 
 def format_sum(before: int, after: int) -> str:
