@@ -27,7 +27,6 @@ from paramcount.flow.operations.elementwise import Activation, Norm, ScaleByPosi
 from paramcount.flow.operations.linear import HeadLinear, Linear, Lookup
 from paramcount.flow.operations.recurrence import (
     Convolve,
-    ConvolveFrames,
     DeltaRule,
     GatedRecurrence,
     LinearAttention,
@@ -214,7 +213,7 @@ def test_a_router_weighs_the_chosen_experts() -> None:
 
 def test_a_convolution_sees_the_last_tokens_of_the_text_so_far() -> None:
     weights = ([[[1.0, 10.0]]], [0.5])
-    operation = Convolve(1, 2)
+    operation = Convolve(2, channels=1)
     state: dict[str, Array] = {}
     run: Any = SimpleNamespace(positions=np.arange(2), state=state, watch=None)
     arrays = [np.asarray(w, np.float32) for w in weights]
@@ -226,8 +225,8 @@ def test_a_convolution_sees_the_last_tokens_of_the_text_so_far() -> None:
 def test_a_convolution_of_frames_sees_both_neighbours() -> None:
     kernel = [[[1.0, 10.0, 100.0]]]
     frames = [[1.0], [2.0], [3.0], [4.0]]
-    assert compute(ConvolveFrames(3), frames, weights=(kernel, [0.5])).ravel().tolist() == [210.5, 321.5, 432.5, 43.5]
-    assert compute(ConvolveFrames(3, 2), frames, weights=(kernel, [0.5])).ravel().tolist() == [210.5, 432.5]
+    assert compute(Convolve(3), frames, weights=(kernel, [0.5])).ravel().tolist() == [210.5, 321.5, 432.5, 43.5]
+    assert compute(Convolve(3, stride=2), frames, weights=(kernel, [0.5])).ravel().tolist() == [210.5, 432.5]
 
 
 def test_near_distances_have_buckets_of_their_own_and_far_ones_share_them() -> None:

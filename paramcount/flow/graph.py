@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.operation import Array, Operation, Pass, Shape
@@ -85,18 +85,35 @@ class Undescribed(Operation):
 
 
 class Add(Operation):
-    """The sum of two values: a residual connection."""
+    """The sum of two values, such as a residual connection, or of a value and a learned one."""
 
-    name: ClassVar[str] = "add"
+    learned: Literal["no", "vector", "positions"] = "no"  # added: a vector, a value per head, a vector per row
+
+    @property
+    def label(self) -> str:
+        return {"no": "add", "vector": "add bias", "positions": "positions"}[self.learned]
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0] + inputs[1]
+        x = inputs[0]
+        if self.learned != "positions":
+            return x + (inputs[1] if self.learned == "no" else weights[0])
+        table = weights[0].reshape(-1, *x.shape[1:])
+        if len(table) != len(x):
+            raise ParamcountError(f"{len(x):,} positions", where="pixels", expected=f"{len(table):,}")
+        return x + table
 
 
 class Multiply(Operation):
-    """The element-wise product of two values."""
+    """The element-wise product of two values, or of a value with one per token, such as a shared expert's gate."""
 
-    name: ClassVar[str] = "multiply"
+    per_token: bool = False
+
+    @property
+    def label(self) -> str:
+        return "scale" if self.per_token else "multiply"
+
+    def describe(self) -> str:
+        return "scaled per token" if self.per_token else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0] * inputs[1]

@@ -7,27 +7,15 @@ from math import pi, sqrt
 from typing import Any, ClassVar, Literal
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Size, Weight, last_size
+from paramcount.flow.graph import Data, Multiply, Size, Weight, last_size
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
-
-
-class ScaleRows(Operation):
-    """x times one value per token, for example by a shared expert's gate."""
-
-    name: ClassVar[str] = "scale"
-
-    def describe(self) -> str:
-        return "scaled per token"
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0] * inputs[1]
 
 
 def scale(x: Data, by: Data) -> Data:
     """x scaled per token."""
     if type(by.shape[-1]) is int and by.shape[-1] != 1:
         raise ParamcountError(f"shape {list(by.shape)} is not one number per row", where="scale")
-    return Data(ScaleRows(), (x, by), x.shape)
+    return Data(Multiply(per_token=True), (x, by), x.shape)
 
 
 class Scale(Operation):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Size, Weight, Width, as_axes, last_size, multiply
+from paramcount.flow.graph import Add, Data, Size, Weight, Width, as_axes, last_size, multiply
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
 from paramcount.flow.operations.elementwise import FUNCTIONS
 from paramcount.flow.operations.shapes import Split
@@ -158,19 +158,6 @@ def linear_by_head(
     return Data(HeadLinear(transposed, of), (x,), (*x.shape[:2], d_out), (weight, *bias))
 
 
-class AddVector(Operation):
-    """x plus a learned vector, or a learned value per head."""
-
-    name: ClassVar[str] = "add bias"
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0] + weights[0]
-
-
-def add_vector(x: Data, name: str, component: str, *shape: Size, role: str = "parameter") -> Data:
-    return Data(AddVector(), (x,), x.shape, (Weight(name, component, shape, role=role),))
-
-
 class MultiplyVector(Operation):
     """x times a learned vector or scalar, or times a function of it."""
 
@@ -184,7 +171,18 @@ class MultiplyVector(Operation):
         return inputs[0] * FUNCTIONS[self.function][1](weights[0])
 
 
+def add_vector(x: Data, name: str, component: str, *shape: Size, role: str = "parameter") -> Data:
+    """x plus a learned vector, or a learned value per head."""
+    return Data(Add("vector"), (x,), x.shape, (Weight(name, component, shape, role=role),))
+
+
+def add_positions(x: Data, name: str, *shape: Size) -> Data:
+    """x plus one learned vector per row."""
+    return Data(Add("positions"), (x,), x.shape, (Weight(name, "position", shape),))
+
+
 def multiply_vector(
     x: Data, name: str, component: str, *shape: Size, role: str = "parameter", function: str = "linear"
 ) -> Data:
+    """x times a learned vector or scalar, or times a function of it."""
     return Data(MultiplyVector(function), (x,), x.shape, (Weight(name, component, shape, role=role),))

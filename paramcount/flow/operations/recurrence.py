@@ -13,32 +13,42 @@ from paramcount.flow.operations.elementwise import sigmoid, softplus
 
 
 class Convolve(Operation):
-    """Each channel over the last d_conv tokens, stored [channels, 1, d_conv].
+    """Over adjacent tokens or frames.
 
-    It keeps its last inputs: [channels, d_conv - 1].
+    Causal: each of the channels over the last `width` tokens, stored [channels, 1, width]; it keeps its last inputs,
+    [channels, width - 1]. Else all channels over adjacent frames, [n, in] to [n / stride, out], stored
+    [out, in, width], with zero padding.
     """
 
     name: ClassVar[str] = "convolve"
-    channels: Size
-    d_conv: Size
+    width: Size
+    channels: Size | None = None  # if it is causal
+    stride: int = 1
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
-        return ((self.channels, self.d_conv - 1),)
+        return () if self.channels is None else ((self.channels, self.width - 1),)
 
     def describe(self) -> str:
-        return "causal, depthwise"
+        if self.channels is not None:
+            return "causal, depthwise"
+        return f"over {self.width} adjacent frames" + (", stride 2" if self.stride == 2 else "")
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
-        return out[0] * weights[0][0] * weights[0][2]
+        return out[0] * weights[0][0] * weights[0][1] * weights[0][2]
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x,), kernel = inputs, weights[0][:, 0]
-        n, width = len(x), kernel.shape[1]
-        before = run.state.get("inputs", np.zeros((width - 1, x.shape[1]), np.float32))
-        padded = np.concatenate((before, x))
-        run.state["inputs"] = padded[len(padded) - (width - 1) :]
-        y = sum(padded[i : i + n] * kernel[:, i] for i in range(width))
+        (x,), kernel = inputs, weights[0]
+        width = kernel.shape[2]
+        if self.channels is not None:
+            before = run.state.get("inputs", np.zeros((width - 1, x.shape[1]), np.float32))
+            padded = np.concatenate((before, x))
+            run.state["inputs"] = padded[len(padded) - (width - 1) :]
+            y = sum(padded[i : i + len(x)] * kernel[:, 0, i] for i in range(width))
+        else:
+            padded = np.pad(x, (((width - 1) // 2, (width - 1) // 2), (0, 0)))
+            n = (len(padded) - width) // self.stride + 1
+            y = sum(padded[i : i + (n - 1) * self.stride + 1 : self.stride] @ kernel[:, :, i].T for i in range(width))
         return y + weights[1] if len(weights) > 1 else np.asarray(y)
 
 
@@ -48,36 +58,14 @@ def convolve(x: Data, name: str, d_conv: Size, *, bias: bool = True, component: 
     weights: tuple[Weight, ...] = (Weight(name + ".weight", component, (channels, 1, d_conv)),)
     if bias:
         weights += (Weight(name + ".bias", component, (channels,)),)
-    return Data(Convolve(channels, d_conv), (x,), x.shape, weights)
-
-
-class ConvolveFrames(Operation):
-    """All channels over neighbouring frames, [n, in] to [n / stride, out], stored [out, in, width]; zero padding."""
-
-    name: ClassVar[str] = "convolve"
-    width: Size
-    stride: int = 1
-
-    def describe(self) -> str:
-        return f"over {self.width} adjacent frames" + (", stride 2" if self.stride == 2 else "")
-
-    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
-        return out[0] * weights[0][0] * weights[0][1] * weights[0][2]
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x,), kernel = inputs, weights[0]
-        width = kernel.shape[2]
-        padded = np.pad(x, (((width - 1) // 2, (width - 1) // 2), (0, 0)))
-        n = (len(padded) - width) // self.stride + 1
-        y = sum(padded[i : i + (n - 1) * self.stride + 1 : self.stride] @ kernel[:, :, i].T for i in range(width))
-        return y + weights[1]
+    return Data(Convolve(d_conv, channels), (x,), x.shape, weights)
 
 
 def convolve_frames(x: Data, name: str, channels: Size, width: Size, *, stride: int = 1) -> Data:
     """All channels over `width` neighbouring frames; with a stride only of every other one."""
     kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1], width))
     bias = Weight(name + ".bias", "mixer", (channels,))
-    return Data(ConvolveFrames(width, stride), (x,), (x.shape[0], channels), (kernel, bias))
+    return Data(Convolve(width, stride=stride), (x,), (x.shape[0], channels), (kernel, bias))
 
 
 class SelectiveScan(Operation):
