@@ -1,17 +1,20 @@
-"""Emu3's language model: the Llama layout over one table of words and image tokens."""
+"""Emu3's language model: the Llama layout over one token embedding of words and image tokens."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, hf
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, hf
 from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Emu3Text(Sizes):
-    """Source: modeling_emu3.py of the reference; arXiv:2409.18869."""
+class Emu3Text(Decoder):
+    """Source: Emu3DecoderLayer of the reference, modeling_emu3.py; arXiv:2409.18869."""
 
     reference: ClassVar[str] = "Emu3ForCausalLM"
     base_model: ClassVar[str | None] = "Emu3TextModel"
@@ -29,8 +32,13 @@ class Emu3Text(Sizes):
     mlp_bias: Flag = hf(absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, lambda c, kind, x: usual_layer(c, x, bias=c.attention_bias, mlp_bias=c.mlp_bias))
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(1_000_000, 9216)
+
+    def layer(c, x: Data) -> Data:
+        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 
 
 class Emu3TextOf(Emu3Text):

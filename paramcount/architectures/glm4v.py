@@ -26,6 +26,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.rotary import in_pairs, sections_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def rotated(absent: float) -> Derivation:
@@ -54,6 +55,9 @@ class Glm4vText(Glm4):
     d_rope: Natural = derived(rotated(1.0))
     qkv_bias: Flag = derived(lambda js, c: True)
     tie_word_embeddings: Flag = hf(absent=False, null=False)
+
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(positions=32768)
 
 
 class Glm4vMoeText(Glm4Moe):

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, attend, linear, rope
-from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.flow import Data, attend, linear, lookup, rope
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import ABSENT, Condition, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Condition, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -29,9 +30,9 @@ def codebooks_are_there(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError(f"= {describe_value(n)}", where="num_codebooks", expected=f"at most {limit}")
 
 
-class Moshi(Sizes):
-    """Source: arXiv:2410.00037, section 3.2. The text decoder alone, without codec and depth decoder; its head
-    is never tied."""
+class Moshi(Decoder):
+    """Source: arXiv:2410.00037, section 3.2; MoshiDecoderLayer of the reference. The text decoder alone, without codec
+    and depth decoder; its head is never tied."""
 
     reference: ClassVar[str] = "MoshiForCausalLM"
     unused_keys: ClassVar[tuple[str, ...]] = ("depth_decoder_config",)
@@ -47,21 +48,23 @@ class Moshi(Sizes):
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_ff: Positive = derived(half)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, extra_rows=1)
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-8)
+    rope: ClassVar = rotary(positions=3000)
+
+    def embed(c, tokens: Data) -> Data:
+        return lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size + 1, c.d_model)
+
+    def layer(c, x: Data) -> Data:
+        x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.")
+        h = c.norm(x, "post_attention_layernorm")
+        return x + fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, names=("fc1", "fc2"))
+
+    def attention(c, x: Data, prefix: str) -> Data:
+        q = linear(x, prefix + "q_proj.linear", "qkv.q", (c.n_heads, c.d_head))
+        k = linear(x, prefix + "k_proj.linear", "qkv.k", (c.n_kv_heads, c.d_head))
+        v = linear(x, prefix + "v_proj.linear", "qkv.v", (c.n_kv_heads, c.d_head))
+        a = attend(rope(q, c.rope), rope(k, c.rope), v)
+        return linear(a, prefix + "o_proj.linear", "output_projection", c.d_model)
 
     def check(c) -> None:
-        check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(
-        c, x, lambda h: fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, names=("fc1", "fc2")), attend=attention
-    )
-
-
-def attention(c: Any, x: Data, prefix: str) -> Data:
-    q = linear(x, prefix + "q_proj.linear", "qkv.q", (c.n_heads, c.d_head))
-    k = linear(x, prefix + "k_proj.linear", "qkv.k", (c.n_kv_heads, c.d_head))
-    v = linear(x, prefix + "v_proj.linear", "qkv.v", (c.n_kv_heads, c.d_head))
-    return linear(attend(rope(q), rope(k), v), prefix + "o_proj.linear", "output_projection", c.d_model)
+        check_divides(c, "n_heads", "d_model")  # the reference requires it although d_head may differ

@@ -22,10 +22,11 @@ from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head,
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rotary import sections_fill
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Qwen2VLText(Qwen2):
-    """Source: arXiv:2409.12191, section 2.1."""
+    """Source: arXiv:2409.12191, section 2.1. In text, the positions in time, height and width are equal."""
 
     reference: ClassVar[str] = "Qwen2VLForConditionalGeneration"
     base_model: ClassVar[str | None] = "Qwen2VLTextModel"
@@ -42,6 +43,9 @@ class Qwen2VLText(Qwen2):
     d_head: Positive = derived(d_model_per_head)
     d_rope: Positive = derived(lambda js, c: js.get("head_dim") or c["d_head"])  # which the heads do not ask
     tie_word_embeddings: Flag = hf(absent=False, null=False)
+
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(1_000_000, 32768)
 
     def check(c) -> None:
         check_heads_fill(c)

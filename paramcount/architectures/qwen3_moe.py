@@ -55,8 +55,11 @@ class Qwen3MoE(Decoder):
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, qk_norm=True)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
-            return x + mixture(c, h, "mlp.", choose=c.choose)
+            return x + c.mixture(h)
         return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def mixture(c, x: Data) -> Data:
+        return mixture(c, x, "mlp.", choose=c.choose)
 
     def choose(c, logits: Data) -> Data:
         return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
@@ -71,3 +74,6 @@ class Qwen3OmniMoeText(Qwen3MoE):
 
     n_routed_experts: Positive = hf("num_experts", absent=128)
     tie_word_embeddings: Flag = hf(absent=False, null=False)
+
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    rope: ClassVar = rotary(1_000_000, 32768)

@@ -21,12 +21,14 @@ from paramcount.parts.vision import insert
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import rotary
 
 MLP = ("mlp.linear_fc1", "mlp.linear_fc2")
 
 
 class Qwen3VLText(Qwen3):
-    """Source: arXiv:2505.09388, section 2."""
+    """Source: arXiv:2505.09388, section 2; Qwen3VLTextDecoderLayer of the reference. In text, the positions in time,
+    height and width are equal."""
 
     reference: ClassVar[str] = "Qwen3VLForConditionalGeneration"
     base_model: ClassVar[str | None] = "Qwen3VLTextModel"
@@ -34,14 +36,14 @@ class Qwen3VLText(Qwen3):
 
     tie_word_embeddings: Flag = hf(absent=False, null=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return spoken(c, tokens)
+    rope: ClassVar = rotary(500_000, 128_000)
+    layer_types: ClassVar[tuple[str, ...]] = ()  # every layer attends to all tokens
 
 
 class Qwen3VLMoEText(Qwen3MoE):
     """The experts of a layer are stored as one tensor for each projection, which released files hold [in, out].
 
-    Source: arXiv:2505.09388, section 2.
+    Source: arXiv:2505.09388, section 2; Qwen3VLMoeTextDecoderLayer of the reference.
     """
 
     reference: ClassVar[str] = "Qwen3VLMoeForConditionalGeneration"
@@ -54,8 +56,11 @@ class Qwen3VLMoEText(Qwen3MoE):
     n_kv_heads: Positive = hf(absent=16)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
 
-    def forward(c, tokens: Data) -> Data:
-        return spoken(c, tokens)
+    rope: ClassVar = rotary(500_000, 128_000)
+    norm_topk_prob: ClassVar[bool] = True
+
+    def mixture(c, x: Data) -> Data:
+        return mixture(c, x)
 
 
 class QwenVision(Sizes):
@@ -142,7 +147,8 @@ def layer(c: Any, kind: tuple[str, bool], x: Data, *image: Data) -> Data:
 
 
 def mixture(c: Any, x: Data) -> Data:
-    return stacked_experts(c, x, linear(x, "mlp.gate", "router", c.n_routed_experts), "mlp.experts.")
+    weights = c.choose(linear(x, "mlp.gate", "router", c.n_routed_experts))
+    return stacked_experts(c, x, weights, "mlp.experts.")
 
 
 def tower(c: Any, x: Data) -> Data:

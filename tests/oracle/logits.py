@@ -1,5 +1,7 @@
 """Logits of the declared flow and of the reference: whole texts, and token by token with a cache.
 
+Of a class without a head, the hidden states are compared.
+
 `python -m tests.oracle.logits MODEL_TYPE...` prints how far apart they are.
 """
 
@@ -143,14 +145,15 @@ def compare_logits(document: dict[str, Any], cls_name: str, stand_in: StandIn | 
     given, inputs = make_inputs(sizes)
     with torch.no_grad():
         name = "decoder_input_ids" if {"input_ids", "input_features"} & set(given) else "input_ids"
-        expected = model(**{name: ids}, **given).logits[0].float().numpy()
+        output = model(**{name: ids}, **given)
+        expected = output["logits" if "logits" in output else "last_hidden_state"][0].float().numpy()
         stepwise = decode_reference(model, ids) if "dynamic" in str(document.get("rope_scaling")) else expected
-    tokens = ids[0].tolist()
-    whole = run_model(sizes, weights, tokens, **inputs).logits
+    tokens, head = ids[0].tolist(), loaded.reading.head
+    whole = run_model(sizes, weights, tokens, head=head, **inputs).logits
     largest = np.abs(expected).max()
     if sees_later_tokens(next(iter(list_flows(sizes)))[0]):
         return Difference(float(np.abs(whole - expected).max() / largest), 0)
-    run = run_model(sizes, weights, tokens[:PROMPT], **inputs)
+    run = run_model(sizes, weights, tokens[:PROMPT], head=head, **inputs)
     parts = [run.logits]
     for token in tokens[PROMPT:]:
         run = run.append([token])

@@ -822,6 +822,45 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "pad_token_id": 2,
     },
     "trocr, learned positions": {**TROCR, "cross_attention_hidden_size": 28},
+    "mllama_text_model, other settings": {
+        **NO_WIDTH, "cross_attention_layers": [0, 2], "num_hidden_layers": 4, "pad_token_id": 1, "hidden_act": "gelu",
+        "rms_norm_eps": 0.01,
+        "rope_parameters": {
+            "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0, "rope_theta": 300.0,
+            "original_max_position_embeddings": 16,
+        },
+    },
+    "qwen2_vl_text, other settings": {
+        **NO_WIDTH, "num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1,
+        "hidden_act": "gelu", "rms_norm_eps": 0.01,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 300.0, "mrope_section": [2, 1, 1]},
+    },
+    "qwen3_vl_text, other settings": {
+        **USUAL, "hidden_act": "gelu", "rms_norm_eps": 0.01, "attention_bias": True,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 300.0, "mrope_section": [3, 1, 1]},
+    },
+    "qwen3_vl_moe_text, other settings": {
+        **MOE, "hidden_act": "gelu", "rms_norm_eps": 0.01, "attention_bias": True, "mlp_only_layers": [1],
+        "rope_parameters": {"rope_type": "default", "rope_theta": 300.0, "mrope_section": [3, 1, 1]},
+    },
+    "qwen3_omni_moe_text, other settings": {
+        **MOE, "hidden_act": "gelu", "rms_norm_eps": 0.01, "attention_bias": True, "mlp_only_layers": [1],
+        "norm_topk_prob": False, "rope_parameters": {"rope_type": "default", "rope_theta": 300.0},
+    },
+    "glm4v_text, other settings": {
+        **NO_WIDTH, "hidden_act": "gelu", "rms_norm_eps": 0.01, "attention_bias": True,
+        "rope_parameters": {
+            "rope_type": "default", "rope_theta": 300.0, "partial_rotary_factor": 0.5, "mrope_section": [1, 1, 0],
+        },
+    },
+    "emu3_text_model, other settings": {
+        **USUAL, "hidden_act": "gelu", "rms_norm_eps": 0.01, "attention_bias": True, "mlp_bias": True,
+        "rope_theta": 300.0, "pad_token_id": 0,
+    },
+    "emu3": {"text_config": {**USUAL, "pad_token_id": 0}},
+    "moshi, other settings": {
+        **USUAL, "ffn_dim": 44, "hidden_act": "gelu", "rms_norm_eps": 0.01, "rope_theta": 300.0, "num_codebooks": 1,
+    },
     "whisper, small": {**WHISPER, "activation_function": "relu"},
     "whisper, scaled": {**WHISPER, "scale_embedding": True, "tie_word_embeddings": False},
     "whisper.WhisperForCausalLM, small": WHISPER,
