@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
-from math import e, log, sqrt
+from math import e, exp, log, sqrt
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +22,7 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Undescribed, operations
 from paramcount.flow.graph import ADD, MULTIPLY
 from paramcount.flow.operation import Array, Operation, Unknown
-from paramcount.flow.operations.attention import Alibi, Attention, Distances, Rope, Rotary
+from paramcount.flow.operations.attention import Alibi, Attention, Differential, Distances, Rope, Rotary
 from paramcount.flow.operations.elementwise import Activation, Norm, ScaleByPosition
 from paramcount.flow.operations.linear import HeadLinear, Linear, Lookup
 from paramcount.flow.operations.recurrence import (
@@ -102,7 +102,7 @@ def test_only_steps_without_a_description_cannot_run() -> None:
 def compute(operation: Operation, *inputs: Any, weights: tuple[Any, ...] = (), past: int = 0, **state: Array) -> Array:
     arrays = [np.asarray(x, np.int64 if np.asarray(x).dtype.kind == "i" else np.float32) for x in inputs]
     n = len(arrays[0]) if arrays else 1
-    run: Any = SimpleNamespace(positions=np.arange(past, past + n), state=state, watch=None)
+    run: Any = SimpleNamespace(positions=np.arange(past, past + n), layer=0, state=state, watch=None)
     return operation.compute(run, arrays, [np.asarray(w, np.float32) for w in weights], arrays[0].shape)
 
 
@@ -337,3 +337,24 @@ def test_the_base_of_qwen_grows_in_steps_beyond_the_length_of_training() -> None
     rope = Rope(10_000.0, "ntk steps", original_positions=8)
     for n_tokens, alpha in ((5, 1), (8, 1), (9, 3), (16, 3), (17, 7)):
         assert rope.frequencies(4, n_tokens)[1] == pytest.approx((10_000 * alpha**2) ** -0.5)
+
+
+def test_half_of_the_heads_is_subtracted_from_the_other_half() -> None:
+    x = np.array([[[8.0, 4.0], [2.0, 0.0]]], np.float32)  # λ = e² − e⁰ + 0.2 in layer 0
+    learned = ([1.0, 1.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0])
+    first = 8 - 2 * (exp(2) - 1 + 0.2)
+    root = sqrt((first**2 + 16) / 2 + 0.5)
+    run: Any = SimpleNamespace(layer=0)
+    found = Differential(0.5).compute(run, [x], [np.array(w, np.float32) for w in learned], (1, 2, 1))
+    assert found.ravel() == pytest.approx([0.8 * first / root, 0.8 * 4 / root])
+
+
+def test_a_head_attends_to_the_keys_with_the_largest_biases() -> None:
+    q, v = [[[0.0]]] * 3, [[[1.0]], [[2.0]], [[4.0]]]
+    found = compute(Attention(by_key=True, n_kept=2), q, q, v, [[log(3)], [0.0], [log(2)]])
+    assert found.ravel() == pytest.approx([1, (3 * 1 + 2) / 4, (3 * 1 + 2 * 4) / 5])
+
+
+def test_experts_in_a_grid_are_chosen_by_row_and_column() -> None:
+    found = compute(Route(1, "softmax over chosen", grid=2), [[0.0, 1.0, 5.0, 2.0]])
+    assert found.tolist() == [[0, 0, 1, 0]]  # row 1, column 0

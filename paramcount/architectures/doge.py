@@ -10,11 +10,24 @@ from math import isqrt
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Weight, activate, attend, elementwise, experts, linear, norm, rope
-from paramcount.parts.decoders import decoder
+from paramcount.flow import (
+    Data,
+    Linear,
+    MultiplyVector,
+    Weight,
+    activate,
+    attend,
+    experts,
+    linear,
+    multiply_vector,
+    rope,
+    route,
+)  # fmt: skip
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import setting
 
 
 def keys_of_a_half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -22,8 +35,8 @@ def keys_of_a_half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return isqrt(c["n_routed_experts"])
 
 
-class Doge(Sizes):
-    """Source: modeling_doge.py of the reference. `n_keys`: side of the square grid of experts."""
+class Doge(Decoder):
+    """Source: DogeDecoderLayer of the reference. `n_keys`: side of the square grid of experts."""
 
     reference: ClassVar[str] = "DogeForCausalLM"
     linear_routers: ClassVar[tuple[str, ...]] = (".router_gate.weight",)
@@ -46,8 +59,42 @@ class Doge(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    n_kept: ClassVar = setting("keep_window_size", default=2048)
+
+    def layer(c, x: Data) -> Data:
+        a = c.attention(c.norm(x, "input_layernorm"), "self_attn.")
+        x = multiply_vector(x, "input_residual", "other", c.d_model) + a
+        y = c.feed_forward(c.norm(x, "post_attention_layernorm"), "mlp.")
+        return multiply_vector(x, "post_attention_residual", "other", c.d_model) + y
+
+    def attention(c, x: Data, prefix: str) -> Data:
+        """Every value scores itself: what is added to all attention scores of its token, and decides if it is seen.
+
+        Source: DogeAttention of the reference, prepare_dynamic_mask.
+        """
+        bias = c.attention_bias
+        q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)
+        k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
+        v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=bias)
+        q, k = rope(c.norm(q, prefix + "q_norm"), c.rope), rope(c.norm(k, prefix + "k_norm"), c.rope)
+        score = activate(linear(v, prefix + "dt_proj", "other", c.n_kv_heads, bias=bias), "softplus")
+        score = activate(multiply_vector(score, prefix + "A", "other", c.n_kv_heads), "exp")
+        a = attend(q, k, v, score, by_key=True, n_kept=c.n_kept, window=c.window)
+        return linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=bias)
+
+    def feed_forward(c, x: Data, prefix: str) -> Data:
+        """A gated MLP; in a mixture also experts that are one row of each of two tables."""
+        if not c.moe:
+            return gated_mlp(x, prefix, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        logits = linear(x, prefix + "router_gate", "router", c.n_keys + c.n_keys)
+        chosen = route(logits, c.n_active_experts, "softmax over chosen", grid=c.n_keys)
+        y = experts(x, chosen, prefix, c.n_routed_experts, c.n_active_experts, c.expert, stacked=True)
+        return gated_mlp(x, prefix, "shared_experts", c.d_ff, activation=c.activation, bias=c.mlp_bias) + y
+
+    def expert(c, x: Data) -> Data:
+        h = Data(Linear(), (x,), (*x.shape[:-1], 1), (Weight("down_embed.weight", "experts.up", x.shape[-1:]),))
+        up = Weight("up_embed.weight", "experts.down", x.shape[-1:])
+        return Data(MultiplyVector(), (activate(h, c.activation),), x.shape, (up,))
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if c.moe else ("n_routed_experts", "n_active_experts", "n_keys")
@@ -60,41 +107,3 @@ class Doge(Sizes):
         if c.moe and c.n_active_experts > c.n_keys**2:
             expected, sizes = f"at most n_keys² = {c.n_keys**2}", (c.n_active_experts, c.n_keys**2)
             raise ParamcountError(f"= {c.n_active_experts}", where="n_active_experts", expected=expected, sizes=sizes)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    x = weighted(x, "input_residual") + attention(c, norm(x, "input_layernorm"), "self_attn.")
-    return weighted(x, "post_attention_residual") + feed_forward(c, norm(x, "post_attention_layernorm"), "mlp.")
-
-
-def weighted(x: Data, name: str) -> Data:
-    return elementwise(x, "weigh", name, "other", x.shape[-1])
-
-
-def attention(c: Any, x: Data, prefix: str) -> Data:
-    """What a value says decides which of the keys before it are looked at.
-
-    Source: modeling_doge.py of the reference, prepare_dynamic_mask.
-    """
-    q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)
-    k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
-    v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
-    q, k = rope(norm(q, prefix + "q_norm")), rope(norm(k, prefix + "k_norm"))
-    score = activate(linear(v, prefix + "dt_proj", "other", c.n_kv_heads, bias=c.attention_bias), "softplus")
-    score = activate(elementwise(score, "weigh", prefix + "A", "other", c.n_kv_heads), "exp")
-    a = attend(q, Data("keep", (k, score), k.shape), v, window=c.window, cached=(k, v))
-    return linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias)
-
-
-def feed_forward(c: Any, x: Data, prefix: str) -> Data:
-    """A gated MLP, in a mixture beside experts that are one row of each of two tables."""
-    if not c.moe:
-        return gated_mlp(x, prefix, "mlp", c.d_ff, bias=c.mlp_bias)
-    scores = linear(x, prefix + "router_gate", "router", c.n_keys + c.n_keys)
-    chosen = experts(x, scores, prefix, c.n_routed_experts, c.n_active_experts, expert, stacked=True)
-    return gated_mlp(x, prefix, "shared_experts", c.d_ff, bias=c.mlp_bias) + chosen
-
-
-def expert(x: Data) -> Data:
-    h = Data("linear", (x,), (*x.shape[:-1], 1), (Weight("down_embed.weight", "experts.up", x.shape[-1:]),))
-    return Data("linear", (activate(h, "silu"),), x.shape, (Weight("up_embed.weight", "experts.down", x.shape[-1:]),))

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Body, Data, Repeat, attend, elementwise, fused, linear, rope
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.flow import (
+    Data,
+    add_vector,
+    attend,
+    experts_apart,
+    experts_on_parts,
+    fused,
+    linear,
+    reshape,
+    rms_norm,
+    rope,
+    route,
+    to_heads,
+)
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes import Condition, Flag, Positive, derived, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.setting_fields import rotary, setting
 
 
-class JetMoe(Sizes):
+class JetMoe(Decoder):
     """Source: arXiv:2404.07413, section 2. Each attention expert has n_kv_heads query heads."""
 
     reference: ClassVar[str] = "JetMoeForCausalLM"
@@ -32,36 +45,31 @@ class JetMoe(Sizes):
     n_heads: Positive = derived(lambda js, c: c["n_kv_heads"] * c["n_active_experts"])
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer)
+    activation: ClassVar = setting("activation_function", default="silu")
+    rope: ClassVar = rotary(positions=4096)
 
+    def layer(c, x: Data) -> Data:
+        x = x + c.attention(rms_norm(x, "input_layernorm", 1e-6))  # only the last norm has rms_norm_eps
+        return x + c.moe(rms_norm(x, "post_attention_layernorm", 1e-6))
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(x, lambda h: attention(c, h), lambda h: moe(c, h))
+    def attention(c, x: Data) -> Data:
+        """Every chosen expert has n_kv_heads queries, one for each key."""
+        prefix, n, active = "self_attention.experts.", c.n_routed_experts, c.n_active_experts
+        heads = (c.n_kv_heads, c.d_head)
+        chosen = c.choose(linear(x, prefix + "router.layer", "router", n))
+        q = experts_apart(x, chosen, prefix, n, active, lambda x: linear(x, "input_linear", "qkv.q", heads))
+        k, v = fused(x, "self_attention.kv_proj", {"qkv.k": heads, "qkv.v": heads})
+        a = attend(rope(to_heads(q, c.n_heads, c.d_head), c.rope), rope(k, c.rope), v)
+        y = experts_on_parts(
+            reshape(a, c.n_kv_heads, active * c.d_head), c.d_head, chosen, prefix, n, active,
+            lambda a: linear(a, "output_linear", "output_projection", c.d_model),
+        )  # fmt: skip
+        return add_vector(y, prefix + "bias", "output_projection", c.d_model)
 
+    def moe(c, x: Data) -> Data:
+        chosen = c.choose(linear(x, "mlp.router.layer", "router", c.n_routed_experts))
+        y = stacked_experts(c, x, chosen, "mlp.", ("input_linear.weight", "output_linear.weight"))
+        return add_vector(y, "mlp.bias", "experts.down", c.d_model)
 
-def attention(c: Any, x: Data) -> Data:
-    scores = linear(x, "self_attention.experts.router.layer", "router", c.n_routed_experts)
-    heads = (c.n_kv_heads, c.d_head)
-    k, v = fused(x, "self_attention.kv_proj", {"qkv.k": heads, "qkv.v": heads})
-    q = visited(
-        c, x, scores, (c.n_heads, c.d_head), lambda x: linear(x, "input_linear", "qkv.q", c.n_kv_heads * c.d_head)
-    )
-    a = attend(rope(q), rope(k), v)
-    a = Data("a part for each expert", (a,), (*x.shape[:1], c.n_kv_heads * c.d_head))
-    out = visited(c, a, scores, (c.d_model,), lambda a: linear(a, "output_linear", "output_projection", c.d_model))
-    return elementwise(out, "add", "self_attention.experts.bias", "output_projection", c.d_model)
-
-
-def visited(c: Any, x: Data, scores: Data, width: tuple[Any, ...], body: Callable[[Data], Data]) -> Data:
-    """x through the experts that the token visits; what they make stands side by side, or is summed, in `width`."""
-    inner = Data("input", (), x.shape)
-    repeat = Repeat("expert", c.n_routed_experts, c.n_active_experts, runs=((0, c.n_routed_experts),), stacked=True)
-    bodies = (Body(repeat, (inner,), body(inner)),)
-    return Data("experts", (x, scores), (*x.shape[:1], *width), prefix="self_attention.experts.", bodies=bodies)
-
-
-def moe(c: Any, x: Data) -> Data:
-    scores = linear(x, "mlp.router.layer", "router", c.n_routed_experts)
-    y = stacked_experts(c, x, scores, "mlp.", ("input_linear.weight", "output_linear.weight"))
-    return elementwise(y, "add", "mlp.bias", "experts.down", c.d_model)
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax over chosen")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class Step:
     """What an operation may know of the pass: `flow.operation.Pass`."""
 
     positions: Array
+    layer: int
     state: dict[str, Array]
     watch: dict[str, Array] | None
 
@@ -61,6 +62,12 @@ class Scope:
     part: str = "decoder"
     path: tuple[Any, ...] = ()  # identifies the states inside
     values: dict[int, Array] = field(default_factory=dict)
+
+    @property
+    def layer(self) -> int:
+        """The index of the innermost layer."""
+        repeats = [repeat for repeat in self.repeats if repeat.axis != "use"]
+        return next((i for repeat, i in zip(repeats[::-1], self.indices[::-1]) if repeat.axis == "layer"), 0)
 
     def enter(self, data: Data, repeat: Repeat, index: int | None) -> Scope:
         return Scope(
@@ -144,7 +151,7 @@ class Evaluation:
         watch: dict[str, Array] | None = None if self.observer is None else {}
         of_tokens = data.shape[:1] == ("tokens",) or not inputs
         positions = self.positions if of_tokens else np.arange(len(inputs[0]))
-        step = Step(positions, self.states.setdefault((*scope.path, id(data)), {}), watch)
+        step = Step(positions, scope.layer, self.states.setdefault((*scope.path, id(data)), {}), watch)
         shape = (len(inputs[0]) if inputs else 0, *(n if isinstance(n, int) else -1 for n in data.shape[1:]))
         result = operation.compute(step, inputs, weights, shape)
         if self.observer is not None:
@@ -187,6 +194,8 @@ class Evaluation:
         x, weights = inputs
         (body,) = data.bodies
         n = weights.shape[1] - int(operation.identities)
+        if operation.parts is not None:
+            return self.run_experts_on_parts(data, scope, x, weights)
         result: Array = x * weights[:, n:].sum(-1).reshape(-1, *(1,) * (x.ndim - 1))
         for expert in np.flatnonzero(weights[:, :n].any(axis=0)):
             rows = np.flatnonzero(weights[:, expert])
@@ -195,6 +204,26 @@ class Evaluation:
             given = x[rows] * share if operation.weighted == "input" else x[rows]
             y = self.run_body(body, inside, [given])
             result[rows] += y if operation.weighted == "input" else y * share
+        return result
+
+    def run_experts_on_parts(self, data: Data, scope: Scope, x: Array, weights: Array) -> Array:
+        """Chosen experts of which each has its own part of the last axis of the output, or of the input."""
+        (body,) = data.bodies
+        order = (weights != 0).cumsum(-1) - 1  # of each expert among those that are chosen
+        n = int((weights != 0).sum(-1).max())
+        shape = tuple(int(size) for size in data.shape[1:])
+        result = np.zeros((len(x), *shape), np.float32)
+        of_output = cast(Experts, data.operation).parts == "output"
+        parts = (result if of_output else x).reshape(len(x), *(shape if of_output else x.shape[1:])[:-1], n, -1)
+        for expert in np.flatnonzero(weights.any(axis=0)):
+            rows = np.flatnonzero(weights[:, expert])
+            place = order[rows, expert]
+            inside = scope.enter(data, body.repeat, int(expert) + int(body.repeat.runs[0][0]))
+            if of_output:
+                parts[rows, ..., place, :] = self.run_body(body, inside, [x[rows]])
+            else:
+                y = self.run_body(body, inside, [parts[rows, ..., place, :]])
+                result[rows] += y * weights[rows, expert].reshape(-1, *(1,) * (y.ndim - 1))
         return result
 
     def read_weight(self, weight: Weight, scope: Scope) -> Array:

@@ -72,6 +72,7 @@ class Pass(Protocol):
     """What an operation may know of the forward pass besides its inputs and weights."""
 
     positions: Array  # of the new tokens, int64 [n]
+    layer: int  # index of the innermost layer; 0 outside of layers
     state: dict[str, Array]  # what this operation keeps for later tokens; empty before the first
     watch: dict[str, Array] | None  # intermediate values by name, if somebody watches
 

@@ -124,7 +124,6 @@ OPERATIONS = {
     "beside a sink": ("attention sink", "one more score per head"),
     "choose": ("select tokens", "attends only to the selected tokens"),
     "choose tokens": ("top-k tokens", "by index score"),
-    "keep": ("select tokens", "attends only to the selected tokens"),
     "choose blocks": ("top-k blocks", "by index score"),
     "compress": ("compress", "one vector per block of tokens"),
     "attend to blocks": ("attend to blocks", "a learned query attends to earlier blocks and to itself"),

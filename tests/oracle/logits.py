@@ -147,7 +147,8 @@ def compare_logits(document: dict[str, Any], cls_name: str, stand_in: StandIn | 
         name = "decoder_input_ids" if {"input_ids", "input_features"} & set(given) else "input_ids"
         output = model(**{name: ids}, **given)
         expected = output["logits" if "logits" in output else "last_hidden_state"][0].float().numpy()
-        stepwise = decode_reference(model, ids) if "dynamic" in str(document.get("rope_scaling")) else expected
+        varies = "dynamic" in str(document.get("rope_scaling")) or "is_moe" in document
+        stepwise = decode_reference(model, ids) if varies else expected
     tokens, head = ids[0].tolist(), loaded.reading.head
     whole = run_model(sizes, weights, tokens, head=head, **inputs).logits
     largest = np.abs(expected).max()
@@ -165,7 +166,9 @@ def compare_logits(document: dict[str, Any], cls_name: str, stand_in: StandIn | 
 
 
 def decode_reference(model: Any, ids: Any) -> Any:
-    """The reference's logits with its own cache: dynamic scaling rotates earlier and later keys by other angles."""
+    """The reference's logits with its own cache: dynamic scaling rotates earlier and later keys by other angles, and
+    Doge's mixture routes a token by the logits of others.
+    """
     import numpy as np
 
     parts, past = [], None

@@ -1106,6 +1106,20 @@ LOGITS_ONLY: dict[str, dict[str, Any]] = {
         "sinusoidal_embeddings": True,
     },
     "xlm, causal": {**XLM, "causal": True},
+    "jetmoe, gelu": {
+        **NO_WIDTH, "kv_channels": 10, "num_local_experts": 6, "num_experts_per_tok": 3, "rms_norm_eps": 1e-2,
+        "activation_function": "gelu", "rope_theta": 300.0,
+    },
+    "doge, few kept": {
+        **SLIDING, "head_dim": 8, "keep_window_size": 4, "attention_bias": True, "mlp_bias": True, "rms_norm_eps": 1e-2,
+        "hidden_act": "gelu", "rope_theta": 300.0,
+    },
+    "doge, mixture": {
+        **NO_WIDTH, "keep_window_size": 4, "is_moe": True, "num_experts": 18, "num_experts_per_tok": 5,
+    },
+    "diffllama, biases": {
+        **USUAL, "head_dim": 8, "attention_bias": True, "rms_norm_eps": 1e-2, "hidden_act": "gelu", "rope_theta": 300.0,
+    },
 }  # fmt: skip
 
 

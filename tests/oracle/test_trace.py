@@ -77,9 +77,8 @@ UNSEEN = ("big_bird",)  # of which the reference shows no pattern
 CHOOSING = (
     "choose tokens",
     "choose blocks",
-    "keep",
 )  # operations after which a token sees some only of those that the mask leaves
-CHUNKED = ("llama4",)  # where it sees those of its own chunk only
+CHUNKED = ("llama4", "doge")  # where a chunk, or the keys themselves, decide what it sees
 
 # Keys and values that the reference copies for every head that shares them before it keeps them.
 KEPT_TIMES = {"falcon, grouped": 2}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, log, log2, pi, sqrt
+from math import ceil, exp, log, log2, pi, sqrt
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
+from paramcount.flow.operations.routing import choose_largest
 
 
 class Rope(NamedTuple):
@@ -240,8 +241,8 @@ def bucket_distances(
 class Attention(Operation):
     """softmax(scale · QKᵀ + biases) · V over heads; a trace shows its matrix products one by one.
 
-    Inputs: q [n, heads, d], k [m, kv_heads, d], v [m, kv_heads, d_v], biases [n, m, heads] or [n, m], and, if
-    `has_choice`, the tokens that each query attends to [n, chosen].
+    Inputs: q [n, heads, d], k [m, kv_heads, d], v [m, kv_heads, d_v], biases [n, m, heads] or [n, m], or [m, kv_heads]
+    if `by_key`, and, if `has_choice`, the tokens that each query attends to [n, chosen].
     """
 
     name: ClassVar[str] = "attend"
@@ -255,6 +256,8 @@ class Attention(Operation):
     has_choice: bool = False  # the last input: indices of the only tokens that a query attends to
     has_sinks: bool = False  # one more learned score per head, which takes part in the softmax alone
     longest: int | Unknown | None = None  # keys that are all attended to; of more only some blocks are
+    by_key: bool = False  # whether a bias is the same for all queries
+    n_kept: int | Unknown | None = None  # a head attends to the keys with the largest biases, so many
 
     def describe(self) -> str:
         text = f"× {self.scale:g}" if isinstance(self.scale, (int, float)) else ""
@@ -262,6 +265,8 @@ class Attention(Operation):
             text = "not scaled"
         if isinstance(self.soft_cap, (int, float)):
             text += f"{', ' if text else ''}soft cap at {self.soft_cap:g}"
+        if isinstance(self.n_kept, int):
+            text += f"{', ' if text else ''}to the {self.n_kept:,} tokens with the largest biases"
         return text
 
     @property
@@ -290,11 +295,18 @@ class Attention(Operation):
         cap = require(self.soft_cap)
         if cap is not None:
             scores = np.tanh(scores / np.float32(cap)) * np.float32(cap)
+        if self.by_key:
+            biases = [np.broadcast_to(np.repeat(bias, shared, axis=1), (n, m, heads)) for bias in biases]
         for bias in biases:
             scores = scores + (bias.transpose(2, 0, 1) if bias.ndim == 3 else bias)
         visible = self.visible(run.positions, n, m)
         if visible is not None:
             scores = np.where(visible, scores, np.float32(-np.inf))
+        if self.n_kept is not None and m > require(self.n_kept):
+            merit = biases[0].transpose(2, 0, 1)
+            merit = merit if visible is None else np.where(visible, merit, np.float32(-np.inf))
+            largest = choose_largest(merit.reshape(-1, m), int(require(self.n_kept))).reshape(merit.shape)
+            scores = np.where(largest, scores, np.float32(-np.inf))
         if chosen is not None:
             is_chosen = np.zeros((n, m), dtype=bool)
             np.put_along_axis(is_chosen, chosen, values=True, axis=-1)
@@ -338,21 +350,54 @@ def attend(
     chunk: Size | None = None,
     chosen: Data | None = None,
     longest: int | Unknown | None = None,
+    by_key: bool = False,
+    n_kept: int | Unknown | None = None,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
     `biases`: added to the scores, [n, m, heads]. `cached`: contents of the KV cache (default: k and v). `sinks`: one
     additional learned logit per head. `causal`: default is true for self-attention with a cache. `keeps_all`: the cache
     keeps tokens outside of the window. `scale`: default 1 / √d. `longest`: of more keys, only some blocks are seen.
+    `by_key`: the biases are [m, kv_heads], for all queries. `n_kept`: only as many keys are seen, those with the
+    largest biases.
     """
     contents = (k, v) if cached is None else cached
     if causal is None:
         causal = bool(contents) and q.shape[0] is k.shape[0]
     operation = Attention(
-        window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest
-    )
+        window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
+        by_key, n_kept,
+    )  # fmt: skip
     added = (*biases, chosen) if chosen else biases
     return Data(operation, (q, k, v, *added), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())
+
+
+class Differential(Operation):
+    """The second half of the heads, times λ, subtracted from the first; an RMS norm of each; times 1 − λ₀.
+
+    λ = exp(q1·k1) − exp(q2·k2) + λ₀ with four learned vectors, and λ₀ = 0.8 − 0.6·exp(−0.3·layer).
+    Source: arXiv:2410.05258 §2.1.
+    """
+
+    name: ClassVar[str] = "difference"
+    eps: float | Unknown
+
+    def describe(self) -> str:
+        return "first half of the heads − λ · second half, RMS norm, × (1 − λ₀)"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        start = 0.8 - 0.6 * exp(-0.3 * run.layer)
+        q1, k1, q2, k2 = weights
+        first, second = np.split(inputs[0], 2, axis=1)
+        y = first - (np.exp(q1 @ k1) - np.exp(q2 @ k2) + np.float32(start)) * second
+        y = y / np.sqrt((y * y).mean(-1, keepdims=True) + np.float32(require(self.eps)))
+        return (y * np.float32(1 - start)).reshape(len(y), *shape[1:])
+
+
+def differential(x: Data, prefix: str, d_head: Size, eps: float | Unknown) -> Data:
+    """[n, heads, 2·d] to [n, heads, d]: half as many heads."""
+    learned = tuple(Weight(prefix + f"lambda_{name}", "other", (d_head,)) for name in ("q1", "k1", "q2", "k2"))
+    return Data(Differential(eps), (x,), (*x.shape[:2], d_head), learned)
 
 
 class ChooseTokens(Operation):

@@ -40,6 +40,7 @@ class Route(Operation):
     least_sum: float = 0.0  # added to the sum that weights are divided by
     capacity: int | Unknown | None = None  # tokens of a text that an expert takes at most, the first ones
     has_choice: bool = False  # its second input: indices of the chosen experts, [n, active]
+    grid: Size | None = None  # experts form a square of this side; logits are those of its rows, then of its columns
     tolerance: float | Unknown = 0.0  # sparse mixer: which logits are near enough to the largest, half of the share
 
     def describe(self) -> str:
@@ -61,6 +62,9 @@ class Route(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         logits, *given = inputs
         scoring, n_active = require(self.scoring), int(self.n_active)
+        if self.grid is not None:
+            rows, columns = logits.reshape(2, len(logits), -1)  # regroups the logits of different tokens: Doge
+            logits = (rows[:, :, None] + columns[:, None, :]).reshape(len(logits), -1)
         if scoring == "sparse mixer":
             return self.mix(logits, n_active, run)
         scores = logits if scoring.startswith("softmax") else FUNCTIONS[scoring][1](logits)
@@ -118,4 +122,5 @@ def route(
     """The weights of the experts. `bias`: added to the scores for the choice alone. `chosen`: the indices of the
     experts, if the scores do not choose. `rules`: fields of `Route`."""
     operation = Route(n_active, scoring, has_bias=bias is not None, has_choice=chosen is not None, **rules)
-    return Data(operation, (logits, chosen) if chosen else (logits,), logits.shape, (bias,) if bias else ())
+    shape = logits.shape if operation.grid is None else (*logits.shape[:1], operation.grid * operation.grid)
+    return Data(operation, (logits, chosen) if chosen else (logits,), shape, (bias,) if bias else ())

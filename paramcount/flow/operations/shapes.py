@@ -91,10 +91,18 @@ def to_heads(x: Data, n_heads: Size, d_head: Size) -> Data:
     return Data(Reshape("to heads"), (x,), (*x.shape[:1], n_heads, d_head))
 
 
-class Expand(Operation):
-    """The same vector for every head or stream: [n, d] to [n, heads, d]."""
+def reshape(x: Data, *shape: Size) -> Data:
+    """The same values of each token in other axes."""
+    return Data(Reshape(), (x,), (*x.shape[:1], *shape))
 
-    to: Literal["to every head", "to every stream"] = "to every head"
+
+class Expand(Operation):
+    """The same vector for every head or stream: [n, d] to [n, heads, d].
+
+    To pairs of heads: [n, heads, d] to [n, heads, 2·d]: a head of the first half beside one of the second, twice.
+    """
+
+    to: Literal["to every head", "to every stream", "pairs of heads, twice"] = "to every head"
 
     @property
     def label(self) -> str:
@@ -102,6 +110,9 @@ class Expand(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
+        if self.to == "pairs of heads, twice":
+            pairs = np.concatenate(np.split(x, 2, axis=1), axis=-1)
+            return np.concatenate((pairs, pairs), axis=1)
         heads = prod(shape[1:-1])
         return np.broadcast_to(x[:, None, :], (len(x), heads, x.shape[-1])).reshape(len(x), *shape[1:])
 
@@ -112,6 +123,10 @@ def to_every_head(x: Data, heads: Size) -> Data:
 
 def to_every_stream(x: Data, streams: Size) -> Data:
     return Data(Expand("to every stream"), (x,), (*x.shape[:1], streams, x.shape[-1]))
+
+
+def to_pairs_of_heads(x: Data) -> Data:
+    return Data(Expand("pairs of heads, twice"), (x,), (*x.shape[:2], x.shape[2] + x.shape[2]))
 
 
 class Select(Operation):

@@ -55,6 +55,12 @@ class Experts(Operation):
     name: ClassVar[str] = "experts"
     weighted: Literal["output", "input"] = "output"  # which of them the weight of an expert multiplies
     identities: Size = 0  # experts behind those with weights, which return their input
+    parts: Literal["output", "input"] | None = None  # of whose last axis each chosen expert has its own part
+
+    def describe(self) -> str:
+        if self.parts is None:
+            return ""
+        return "outputs side by side" if self.parts == "output" else "each reads its own part; weighted sum"
 
 
 def experts(
@@ -87,6 +93,26 @@ def experts(
     return Data(
         Experts(weighted, identities), (x, scores), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),)
     )
+
+
+def experts_apart(x: Data, scores: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data]) -> Data:
+    """The outputs of the chosen experts, not weighted, side by side along the last axis. Stored as one tensor."""
+    inner = Data(INPUT, (), x.shape)
+    out = body(inner)
+    repeat = Repeat("expert", count, active, runs=((0, count),), stacked=True)
+    shape = (*out.shape[:-1], out.shape[-1] * active)
+    return Data(Experts(parts="output"), (x, scores), shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),))
+
+
+def experts_on_parts(
+    x: Data, width: Size, scores: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data]
+) -> Data:
+    """Each chosen expert reads its own part, of this width, of the last axis of x. Their weighted sum."""
+    inner = Data(INPUT, (), (*x.shape[:-1], width))
+    out = body(inner)
+    repeat = Repeat("expert", count, active, runs=((0, count),), stacked=True)
+    bodies = (Body(repeat, (inner,), out),)
+    return Data(Experts(parts="input"), (x, scores), out.shape, prefix=prefix, bodies=bodies)
 
 
 def for_each_head(x: Data, prefix: str, body: Callable[[Data], Data]) -> Data:
