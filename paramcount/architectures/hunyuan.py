@@ -1,23 +1,23 @@
 """Hunyuan-Large: pairs of layers that share keys and values, routed and shared experts.
 
-Queries and keys are normalized after rotation.
+Queries and keys are normalised after their rotation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from paramcount.architectures.hunyuan_v1_moe import stretched_rope
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, attend, linear, norm, rope
-from paramcount.parts.decoders import decoder
+from paramcount.flow import Data, Size, Width, attend, linear, rope, route
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes import (
     ABSENT,
     Condition,
     Flag,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     derived,
@@ -28,6 +28,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
 def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -58,9 +59,16 @@ def as_first_published(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
             )
 
 
-class HunYuan(Sizes):
-    """Source: arXiv:2411.02265; modeling_hunyuan.py of tencent/Tencent-Hunyuan-Large; layers that share keys and
-    values arXiv:2405.12981."""
+def routing(config: Mapping[str, Any], c: Any) -> str:
+    """Source: HunYuanTopKGate and top1gating of modeling_hunyuan.py: the share of the one expert is not normalised."""
+    if c.n_active_experts > 1:
+        raise ValueError("more than one expert per token drop tokens beyond their capacity")
+    return "softmax"
+
+
+class HunYuan(Decoder):
+    """Source: arXiv:2411.02265; HunYuanDecoderLayer in modeling_hunyuan.py of tencent/Tencent-Hunyuan-Large; layers
+    that share keys and values arXiv:2405.12981."""
 
     reference: ClassVar[str] = "HunYuanForCausalLM of tencent/Tencent-Hunyuan-Large"
     rotated: ClassVar[str | None] = "d_head"
@@ -83,11 +91,49 @@ class HunYuan(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        few = (c.n_kv_heads, c.d_head)
-        return decoder(
-            c, tokens, layer, [(word, 1) for word in c.layer_types], carry=(few, few) if c.layer_types else ()
-        )
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = setting(default=stretched_rope)
+    routing: ClassVar = setting(default=routing)
+
+    def kinds(c) -> list[tuple[str, Size]] | None:
+        return [(word, 1) for word in c.layer_types] or None
+
+    def carry(c) -> tuple[Width, ...]:
+        """Keys, before their rotation, and values: those of the last layer that has some."""
+        return ((c.n_kv_heads, c.d_head),) * 2 if c.layer_types else ()
+
+    def layer(c, x: Data, *passed: Any) -> Any:
+        *before, kind = passed or ("full_attention",)
+        a, kv = c.attend(c.norm(x, "input_layernorm"), before if kind == "shared_attention" else None)
+        x = x + a
+        x = x + c.feed_forward(c.norm(x, "post_attention_layernorm"))
+        return (x, *kv) if c.layer_types else x
+
+    def attend(c, x: Data, shared: Sequence[Data] | None) -> tuple[Data, Sequence[Data]]:
+        """Attended x, and the keys and values that the next layer may take.
+
+        A layer that takes them rotates and normalises the keys itself.
+        """
+        heads, bias = (c.n_kv_heads, c.d_head), c.attention_bias
+        q = rope(linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias), c.rope)
+        kv = shared or [linear(x, f"self_attn.{letter}_proj", f"qkv.{letter}", heads, bias=bias) for letter in "kv"]
+        k = rope(kv[0], c.rope)
+        if c.qk_norm:
+            q, k = c.norm(q, "self_attn.query_layernorm"), c.norm(k, "self_attn.key_layernorm")
+        a = attend(q, k, kv[1], cached=() if shared else tuple(kv), causal=True)
+        return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias), kv
+
+    def feed_forward(c, x: Data) -> Data:
+        if not c.moe:
+            return gated_mlp(x, "mlp.", "mlp", c.d_expert, activation=c.activation)
+        routed = mixture(c, x, "mlp.", router="gate.wg", choose=c.choose)
+        if not c.shared_mlp:
+            return routed
+        width = c.n_shared_experts * c.d_expert
+        return routed + gated_mlp(x, "mlp.shared_mlp.", "shared_experts", width, activation=c.activation)
+
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, c.routing)
 
     def unused_fields(c) -> tuple[str, ...]:
         return (
@@ -103,36 +149,3 @@ class HunYuan(Sizes):
                 where="layer_types.0",
                 expected="full_attention, because no earlier layer has keys and values to share",
             )
-
-
-def layer(c: Any, kind: str, x: Data, *handed: Data) -> Any:
-    a, kept = attention(c, norm(x, "input_layernorm"), handed if kind == "shared_attention" else None)
-    x = x + a
-    x = x + feed_forward(c, norm(x, "post_attention_layernorm"))
-    return (x, *kept) if c.layer_types else x
-
-
-def attention(c: Any, x: Data, shared: tuple[Data, ...] | None) -> tuple[Data, tuple[Data, ...]]:
-    """Attended x, and the keys and values that the next layer may take.
-
-    A layer that takes them rotates and normalizes the keys itself.
-    """
-    few, bias = (c.n_kv_heads, c.d_head), c.attention_bias
-    q = rope(linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias))
-    kept = shared or tuple(linear(x, f"self_attn.{letter}_proj", f"qkv.{letter}", few, bias=bias) for letter in "kv")
-    k = rope(kept[0])
-    if c.qk_norm:
-        q, k = norm(q, "self_attn.query_layernorm"), norm(k, "self_attn.key_layernorm")
-    a = attend(q, k, kept[1], cached=() if shared else kept, causal=True)
-    return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias), kept
-
-
-def feed_forward(c: Any, x: Data) -> Data:
-    if not c.moe:
-        return gated_mlp(x, "mlp.", "mlp", c.d_expert)
-    routed = mixture(c, x, "mlp.", router="gate.wg")
-    return (
-        routed + gated_mlp(x, "mlp.shared_mlp.", "shared_experts", c.n_shared_experts * c.d_expert)
-        if c.shared_mlp
-        else routed
-    )

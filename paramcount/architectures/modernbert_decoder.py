@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, fused, layers, linear, lookup, norm
+from paramcount.flow import Data, Size, activate, layer_norm, linear
 from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
+from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.sizes import (
     ABSENT,
     SLIDING,
@@ -19,7 +21,6 @@ from paramcount.sizes import (
     Flag,
     Natural,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     derived,
@@ -28,6 +29,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def full_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -53,9 +55,9 @@ def half_window(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
     return span // 2 if span else None
 
 
-class ModernBertDecoder(Sizes):
-    """Source: modeling_modernbert_decoder.py of the reference; the encoder it is made from arXiv:2412.13663, section
-    2.1.
+class ModernBertDecoder(Decoder):
+    """Source: ModernBertDecoderLayer of the reference, modeling_modernbert_decoder.py; the encoder it is made from
+    arXiv:2412.13663, section 2.1.
     """
 
     reference: ClassVar[str] = "ModernBertDecoderForCausalLM"
@@ -77,41 +79,39 @@ class ModernBertDecoder(Sizes):
     lm_head_bias: Flag = hf("decoder_bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        h = activate(linear(states(c, tokens), "lm_head.dense", "other", c.d_model, bias=c.transform_bias), "gelu")
-        return head(
-            c,
-            norm(h, "lm_head.norm", bias=c.norm_bias),
-            "model.embeddings.tok_embeddings.weight",
-            "decoder",
-            bias=c.lm_head_bias,
-        )
+    prefix: ClassVar[str] = "model."
+    names: ClassVar[tuple[str, str, str]] = ("embeddings.tok_embeddings", "layers", "final_norm")
+    activation: ClassVar = setting("hidden_activation", default="gelu")
+    transform_activation: ClassVar = setting("classifier_activation", default="gelu")
+    norm_eps: ClassVar = setting("norm_eps", default=1e-5)
+    rope: ClassVar = rotary(160_000, 8192, block="full_attention", key="global_rope_theta")
+    local_rope: ClassVar = rotary(10_000, 8192, block="sliding_attention", key="local_rope_theta")
+
+    def embed(c, tokens: Data) -> Data:
+        return c.norm(super().embed(tokens), "model.embeddings.norm")
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return [(("" if i else "first ") + word, 1) for i, word in enumerate(c.layer_types)]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        first, _, word = kind.rpartition(" ")
+        h = x if first else c.norm(x, "attn_norm")
+        local: Any = {"window": c.window, "angles": c.local_rope} if word == SLIDING[0] else {}
+        x = x + attention(c, h, "attn.", bias=c.attention_bias, o_name="Wo", **local)
+        h, names = c.norm(x, "mlp_norm"), ("Wi", "Wo")
+        return x + fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias, names=names)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps, bias=c.norm_bias)
+
+    def head(c, x: Data) -> Data:
+        h = linear(x, "lm_head.dense", "other", c.d_model, bias=c.transform_bias)
+        h = c.norm(activate(h, c.transform_activation), "lm_head.norm")
+        return head(c, h, "model.embeddings.tok_embeddings.weight", "decoder", bias=c.lm_head_bias)
 
     def body(c, tokens: Data) -> Data:
-        return states(c, tokens)
+        return c.transform(c.embed(tokens))
 
     def check(c) -> None:
         check_heads_fill(c)
         check_layer_types(c, "layer_types", "n_layers", SLIDING)
-
-
-def states(c: Any, tokens: Data) -> Data:
-    x = lookup(tokens, "model.embeddings.tok_embeddings.weight", "embedding", c.vocab_size, c.d_model)
-    x = norm(x, "model.embeddings.norm", bias=c.norm_bias)
-    kinds = [(("" if i else "first ") + word, 1) for i, word in enumerate(c.layer_types)]
-    x = layers(x, "model.layers.{layer}.", kinds, lambda kind, x: layer(c, kind, x))
-    return norm(x, "model.final_norm", bias=c.norm_bias)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    first, _, word = kind.rpartition(" ")
-    h = x if first else norm(x, "attn_norm", bias=c.norm_bias)
-    x = x + attention(
-        c, h, "attn.", bias=c.attention_bias, o_name="Wo", window=c.window if word == SLIDING[0] else None
-    )
-    return x + mlp(c, norm(x, "mlp_norm", bias=c.norm_bias))
-
-
-def mlp(c: Any, x: Data) -> Data:
-    gate, up = fused(x, "mlp.Wi", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff}, bias=c.mlp_bias)
-    return linear(activate(gate, "gelu") * up, "mlp.Wo", "mlp.down", c.d_model, bias=c.mlp_bias)

@@ -6,19 +6,18 @@ Each may lack its attention or MLP, have a matrix in its place, or be of another
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, linear, norm
+from paramcount.flow import Data, Size, linear
 from paramcount.parts.attentions import Heads, attention
-from paramcount.parts.decoders import decoder
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import (
     Derivation,
     Flag,
     Indices,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     derived,
@@ -29,6 +28,7 @@ from paramcount.sizes import (
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
 
+LayerKind: TypeAlias = tuple[str, int, int, str, int]  # attention, its KV heads and window, MLP, its hidden size
 NO_OP, LINEAR = "no_op", "replace_with_linear"
 LATER = ("mamba", "llama4", "moe")  # what later modelling code of this model type reads besides
 
@@ -111,7 +111,7 @@ def widths(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(found)
 
 
-class NemotronNAS(Sizes):
+class NemotronNAS(Decoder):
     """Source: arXiv:2411.19146; modeling_decilm.py and block_config.py of nvidia/Llama-3_3-Nemotron-Super-49B-v1. A
     part that is left out takes its norm with it.
     """
@@ -133,10 +133,24 @@ class NemotronNAS(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        looks_back = c.window_by_layer or (0,) * len(c.layer_types)
-        kinds = zip(c.layer_types, c.n_kv_heads_by_layer, looks_back, c.mlp_types, c.d_ff_by_layer)
-        return decoder(c, tokens, layer, [(kind, 1) for kind in kinds])
+    def kinds(c) -> list[tuple[LayerKind, Size]]:
+        windows = c.window_by_layer or (0,) * len(c.layer_types)
+        kinds = zip(c.layer_types, c.n_kv_heads_by_layer, windows, c.mlp_types, c.d_ff_by_layer)
+        return [(kind, 1) for kind in kinds]
+
+    def layer(c, x: Data, kind: LayerKind) -> Data:
+        attends, n_kv_heads, window, feeds, d_ff = kind
+        if attends == LINEAR:
+            x = x + linear(c.norm(x, "input_layernorm"), "self_attn.linear_attn", "other", c.d_model)
+        elif attends != NO_OP:
+            heads, h = Heads(c.n_heads, n_kv_heads, c.d_head), c.norm(x, "input_layernorm")
+            x = x + attention(heads, h, "self_attn.", bias=c.attention_bias, window=window or None, angles=c.rope)
+        if feeds == LINEAR:
+            x = x + linear(c.norm(x, "post_attention_layernorm"), "mlp.linear_mlp", "mlp", c.d_model)
+        elif feeds != NO_OP:
+            h = c.norm(x, "post_attention_layernorm")
+            x = x + gated_mlp(h, "mlp.", "mlp", d_ff, activation=c.activation, bias=c.mlp_bias)
+        return x
 
     def check(c) -> None:
         check_heads_fill(c)
@@ -163,23 +177,3 @@ def listed(c: Any, field: str) -> tuple[int, ...]:
         problem, sizes = f"has {len(found)} items for n_layers = {c.n_layers}", (len(found), c.n_layers)
         raise ParamcountError(problem, where=field, expected="one number per layer", sizes=sizes)
     return found
-
-
-def layer(c: Any, kind: tuple[str, int, int, str, int], x: Data) -> Data:
-    attends, n_kv_heads, window, feeds, d_ff = kind
-    if attends != NO_OP:
-        h = norm(x, "input_layernorm")
-        if attends == LINEAR:
-            x = x + linear(h, "self_attn.linear_attn", "other", c.d_model)
-        else:
-            x = x + attention(
-                Heads(c.n_heads, n_kv_heads, c.d_head), h, "self_attn.", bias=c.attention_bias, window=window or None
-            )
-    if feeds != NO_OP:
-        h = norm(x, "post_attention_layernorm")
-        x = x + (
-            linear(h, "mlp.linear_mlp", "mlp", c.d_model)
-            if feeds == LINEAR
-            else gated_mlp(h, "mlp.", "mlp", d_ff, bias=c.mlp_bias)
-        )
-    return x

@@ -150,7 +150,8 @@ class Evaluation:
         weights = [self.read_weight(weight, scope) for weight in data.weights]
         watch: dict[str, Array] | None = None if self.observer is None else {}
         of_tokens = data.shape[:1] == ("tokens",) or not inputs
-        positions = self.positions if of_tokens else np.arange(len(inputs[0]))
+        n_rows, n_tokens = len(inputs[0]) if inputs else len(self.positions), self.n_past + len(self.positions)
+        positions = np.arange(n_tokens - n_rows, n_tokens) if of_tokens else np.arange(n_rows)
         step = Step(positions, scope.layer, self.states.setdefault((*scope.path, id(data)), {}), watch)
         shape = (len(inputs[0]) if inputs else 0, *(n if isinstance(n, int) else -1 for n in data.shape[1:]))
         result = operation.compute(step, inputs, weights, shape)

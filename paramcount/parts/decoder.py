@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import ClassVar
 
-from paramcount.flow import Data, Size, layers, lookup, rms_norm
+from paramcount.flow import Data, Size, Width, layers, lookup, rms_norm
 from paramcount.parts.decoders import head
 from paramcount.sizes import Positive, Sizes, hf
 from paramcount.sizes.setting_fields import rotary, setting
@@ -31,12 +31,17 @@ class Decoder(Sizes):
 
     def decode(c, x: Data) -> Data:
         """Embedded tokens [n, d_model] to logits [n, vocab_size]."""
+        return c.head(c.transform(x))
+
+    def transform(c, x: Data) -> Data:
+        """Embedded tokens through the layers and the last norm."""
         kinds, name = c.kinds(), f"{c.prefix}{c.names[1]}.{{layer}}."
+        reads, carry = c.reads(), c.carry()
         if kinds is None:
-            x = layers(x, name, [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=c.reads())
+            x = layers(x, name, [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=reads, carry=carry)
         else:
-            x = layers(x, name, kinds, lambda kind, *x: c.layer(*x, kind), reads=c.reads())
-        return c.head(c.last(x))
+            x = layers(x, name, kinds, lambda kind, *x: c.layer(*x, kind), reads=reads, carry=carry)
+        return c.last(x)
 
     def embed(c, tokens: Data) -> Data:
         """Token ids [n] to vectors [n, d_model]."""
@@ -48,6 +53,10 @@ class Decoder(Sizes):
 
     def reads(c) -> tuple[Data, ...]:
         """What every layer reads besides x, such as an encoder's output."""
+        return ()
+
+    def carry(c) -> tuple[Width, ...]:
+        """Sizes of what each layer passes to the next besides x, such as keys and values."""
         return ()
 
     def last(c, x: Data) -> Data:

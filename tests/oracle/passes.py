@@ -858,6 +858,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "rope_theta": 300.0, "pad_token_id": 0,
     },
     "emu3": {"text_config": {**USUAL, "pad_token_id": 0}},
+    "modernbert-decoder, other settings": {
+        **NO_WIDTH, "local_attention": 10, "global_attn_every_n_layers": 2, "num_hidden_layers": 4, "pad_token_id": 0,
+        "hidden_activation": "relu", "classifier_activation": "silu", "norm_eps": 0.01, "norm_bias": True,
+        "attention_bias": True, "mlp_bias": True, "classifier_bias": True, "tie_word_embeddings": False,
+        "global_rope_theta": 300.0, "local_rope_theta": 70.0,
+    },
     "moshi, other settings": {
         **USUAL, "ffn_dim": 44, "hidden_act": "gelu", "rms_norm_eps": 0.01, "rope_theta": 300.0, "num_codebooks": 1,
     },

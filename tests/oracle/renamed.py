@@ -67,10 +67,65 @@ LING_NAMES = (
     (r"model\.embed_tokens", "model.word_embeddings"), (r"e_score_correction_bias", "expert_bias"),
     (r"block_sparse_moe", "mlp"), (r"\.w1\.", ".gate_proj."), (r"\.w3\.", ".up_proj."), (r"\.w2\.", ".down_proj."),
 )  # fmt: skip
+CHATGLM_NAMES = (
+    (r"model\.embed_tokens", "transformer.embedding.word_embeddings"), (r"model\.layers", "transformer.encoder.layers"),
+    (r"model\.norm", "transformer.encoder.final_layernorm"), (r"lm_head", "transformer.output_layer"),
+    (r"self_attn\.o_proj", "self_attention.dense"), (r"self_attn", "self_attention"),
+    (r"gate_up_proj", "dense_h_to_4h"), (r"down_proj", "dense_4h_to_h"),
+)  # fmt: skip
+FALCON = {**SIZES, "bias": True, "layer_norm_epsilon": 0.01}
 MIXTURE = {**GROUPED, **SETTINGS, "num_experts_per_tok": 3, "moe_intermediate_size": 14}
 MIXTRAL = {**MIXTURE, "model_type": "mixtral", "num_local_experts": 8, "intermediate_size": 14}
 LAYER_NORMS = {"layer_norm_eps": 0.01, "rope_theta": 300.0}
 STAND_INS = {
+    "mimo": StandIn(
+        {**GROUPED, **SETTINGS, "model_type": "mimo"},
+        {**GROUPED, **SETTINGS, "model_type": "qwen2"},
+        "Qwen2ForCausalLM",
+    ),
+    "chatglm": StandIn(
+        {
+            **SIZES,
+            "model_type": "chatglm",
+            "padded_vocab_size": 96,
+            "num_layers": 2,
+            "kv_channels": 8,
+            "ffn_hidden_size": 44,
+            "multi_query_attention": True,
+            "multi_query_group_num": 2,
+            "add_qkv_bias": True,
+            "layernorm_epsilon": 0.01,
+        },
+        {**GROUPED, "model_type": "glm", "head_dim": 8, "rms_norm_eps": 0.01, "pad_token_id": 0},
+        "GlmForCausalLM",
+        CHATGLM_NAMES,
+        "query_key_value",
+    ),
+    "RefinedWeb": StandIn(
+        {**FALCON, "model_type": "RefinedWeb", "hidden_size": 256, "n_head_kv": 2, "parallel_attn": True},
+        {**FALCON, "model_type": "falcon", "hidden_size": 256, "num_kv_heads": 2, "new_decoder_architecture": True},
+        "FalconForCausalLM",
+    ),
+    "RefinedWebModel": StandIn(
+        {**FALCON, "model_type": "RefinedWebModel", "multi_query": True, "parallel_attn": True},
+        {**FALCON, "model_type": "falcon", "multi_query": True},
+        "FalconForCausalLM",
+    ),
+    "hunyuan": StandIn(
+        {**GROUPED, **SETTINGS, "model_type": "hunyuan", "use_qk_norm": True, "pad_token_id": 0},
+        {**GROUPED, **SETTINGS, "model_type": "hunyuan_v1_dense", "head_dim": 8, "pad_token_id": 0},
+        "HunYuanDenseV1ForCausalLM",
+    ),
+    "nemotron-nas": StandIn(
+        {
+            **SIZES,
+            **SETTINGS,
+            "model_type": "nemotron-nas",
+            "block_configs": [{"attention": {"n_heads_in_group": 2}, "ffn": {"ffn_mult": 2.0}}] * 2,
+        },
+        {**GROUPED, **SETTINGS, "model_type": "llama", "intermediate_size": 256},
+        "LlamaForCausalLM",
+    ),
     "kimi_k2": StandIn(
         {**LATENT, "model_type": "kimi_k2", "architectures": ["DeepseekV3ForCausalLM"], "topk_method": "noaux_tc"},
         {**LATENT, "model_type": "deepseek_v3"},
