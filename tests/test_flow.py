@@ -133,7 +133,15 @@ def test_operations_come_in_the_order_they_run() -> None:
     tokens = given("tokens", "tokens")
     x = lookup(tokens, "table", "embedding", 10, 4)
     out = elementwise(x + two_linears(x), "gate", "g", "other", 1)
-    assert [data.op for data, *_ in list_steps(out)] == ["tokens", "lookup", "linear", "linear", "add", "gate"]
+    labels = [data.operation.label for data, *_ in list_steps(out)]
+    assert labels == [
+        "token ids",
+        "lookup",
+        "linear",
+        "linear",
+        "add",
+        "gate",
+    ]
 
 
 def two_linears(x: Data) -> Data:

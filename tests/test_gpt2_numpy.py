@@ -119,7 +119,7 @@ def test_every_intermediate_has_the_shape_of_its_declared_operation() -> None:
     ]
     outside, inside = [data for data, repeats in flow if not repeats], [data for data, repeats in flow if repeats]
     expected = [
-        (data.op, tuple(len(TOKENS) if n == "tokens" else n for n in data.shape))
+        (type(data.operation), tuple(len(TOKENS) if n == "tokens" else n for n in data.shape))
         for data in outside[:3] + 2 * inside + outside[3:]
     ]
     words = [(name.removeprefix("h.0.").removeprefix("h.1."), shape) for name, shape in seen]
@@ -294,7 +294,7 @@ class NormTwice(Wrong):
         (Wrong, set(), ""),
         (NoBias, {"tensors", "sum", "reads"}, "only in NumPy: ('h.0.mlp.c_fc.bias', (20,))"),
         (NotTransposed, {"tensors"}, "only in NumPy: ('h.0.mlp.c_fc.weight', (8, 20))"),
-        (NoActivation, {"shapes"}, "only in NumPy: (13, ('activation', (5, 20)))"),
+        (NoActivation, {"shapes"}, "only in NumPy: (13, ('Activation', (5, 20)))"),
         (NormTwice, {"tensors", "sum", "reads", "shapes"}, "missing from NumPy: ('extra.weight', (8,))"),
     ],
 )

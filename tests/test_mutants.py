@@ -197,7 +197,7 @@ def drop_weights(patch: Patch, original: Operation, component: str) -> None:
 
     def mutant(x: Data, name: str, of: str, *a: Any, **k: Any) -> Data:
         out: Data = original(x, name, of, *a, **k)
-        return Data(out.op, out.inputs, out.shape) if of == component else out
+        return Data(out.operation, out.inputs, out.shape) if of == component else out
 
     replace_everywhere(patch, original, mutant)
 

@@ -237,9 +237,9 @@ def test_near_distances_have_buckets_of_their_own_and_far_ones_share_them() -> N
 
 
 def test_blocks_of_tokens_are_summed_and_the_last_takes_what_is_left() -> None:
-    sums = compute(Pool("sums of blocks", 2), [[1.0], [2.0], [3.0], [4.0], [10.0]])
+    sums = compute(Pool("block sums", 2), [[1.0], [2.0], [3.0], [4.0], [10.0]])
     assert sums.tolist() == [[3], [17]]
-    assert compute(Pool("sums of blocks", 4), [[1.0], [2.0]]).shape == (0, 1)
+    assert compute(Pool("block sums", 4), [[1.0], [2.0]]).shape == (0, 1)
     assert compute(Distances(8, 4, causal=False, block=2), [[0.0]] * 5).tolist() == [
         [0, 5],
         [0, 5],
@@ -321,7 +321,7 @@ def test_a_setting_that_is_unknown_cannot_be_computed() -> None:
 def test_data_holds_its_operation() -> None:
     x = Data("input", (), ("tokens", 2))
     assert (x + x).operation is ADD
-    assert (x * x).op == "multiply"
+    assert (x * x).operation.label == "multiply"
 
 
 def test_queries_grow_with_the_position_in_steps_or_with_its_logarithm() -> None:

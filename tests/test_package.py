@@ -29,7 +29,7 @@ LEVELS = [
     ["architectures", "formulas"],
     ["huggingface", "zoo"],
     ["explaining", "loading", "tracing", "views"],
-    ["auditing", "checkpoints", "costs", "drawing"],
+    ["auditing", "checkpoints", "drawing"],
     ["execution"],
     ["api"],
     ["__init__", "cli"],

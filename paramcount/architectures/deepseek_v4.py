@@ -301,7 +301,7 @@ def choose_blocks(c: Any, x: Data, latent: Data, prefix: str) -> tuple[Data, Dat
 
 def grouped_output(c: Any, a: Data, prefix: str) -> Data:
     """The heads in groups, each through a matrix of its own, then all together."""
-    groups = Data(Reshape("to groups"), (a,), (a.shape[0], c.n_o_groups, c.d_o_group))
+    groups = Data(Reshape("groups"), (a,), (a.shape[0], c.n_o_groups, c.d_o_group))
     held = Weight(prefix + "wo_a.weight", "output_projection", (c.n_o_groups * c.d_o_lora, c.d_o_group))
     return linear(linear_by_head(groups, c.d_o_lora, held, of="group"), prefix + "wo_b", "output_projection", c.d_model)
 

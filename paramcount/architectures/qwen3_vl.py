@@ -12,7 +12,7 @@ from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen3 import Qwen3
 from paramcount.architectures.qwen3_moe import Qwen3MoE
-from paramcount.flow import Data, Size, block, elementwise, layers, linear, norm, split
+from paramcount.flow import Data, Size, Undescribed, block, elementwise, layers, linear, norm, split
 from paramcount.parts.decoders import decoder, dense_or_moe, pre_norm, usual_layer
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, widen
@@ -143,7 +143,7 @@ def kinds_of(dense: Sequence[int] | None, n_layers: Size, seen: Sequence[int]) -
 def layer(c: Any, kind: tuple[str, bool], x: Data, *image: Data) -> Data:
     word, seen = kind
     x = usual_layer(c, x, (lambda h: mixture(c, h)) if word == "moe" else None, bias=c.attention_bias, qk_norm=True)
-    return Data("add view", (x, *image), x.shape) if seen else x
+    return Data(Undescribed("add view", of_prompt=True), (x, *image), x.shape) if seen else x
 
 
 def mixture(c: Any, x: Data) -> Data:

@@ -151,7 +151,7 @@ def under_other_names(out: Data, moved: tuple[str, str]) -> Data:
             waiting += data.inputs
             if not data.inputs:
                 sources[id(data)] = data
-    outside = tuple(Data(source.op, (), source.shape) for source in sources.values())
+    outside = tuple(Data(source.operation, (), source.shape) for source in sources.values())
     return Data(
         "block",
         outside,

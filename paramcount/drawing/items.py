@@ -18,13 +18,11 @@ from paramcount.drawing.matrices import (
     make_weight,
 )
 from paramcount.errors import format_shape
+from paramcount.flow.operation import Form
 from paramcount.tracing.trace import Product, Shape, Step
 
-SIGNS = {"add": "+", "multiply": "×", "subtract": "−", "scale": "×", "relative bias": "+"}
-FROM_LENGTHS = ("distances",)  # depend only on the length of their inputs
+SIGNS = {Form.SUM: "+", Form.PRODUCT: "×", Form.DIFFERENCE: "−"}
 OUTSIDE = -1  # not a step: the data that enter a body
-CONCATENATIONS = ("join", "beside", "append")
-RESHAPES = ("to heads", "to groups", "reshape", "flatten")
 LETTERS = {"Q": "queries", "K": "keys", "V": "values"}
 
 
@@ -72,7 +70,7 @@ class Reader:
 
     def read_items(self) -> tuple[Item, ...]:
         self.fused = {i: product for i in self.indices if (product := self.find_fused_product(i))}
-        joins = [i for i in self.indices if self.steps[i].op == "join"]
+        joins = [i for i in self.indices if self.steps[i].form is Form.CONCATENATION]
         rotations = {i: rotation for i in joins if (rotation := self.find_partial_rotation(i))}
         self.rotations = {i: item for i, (item, _) in rotations.items()}
         done = {j for _, steps in rotations.values() for j in steps}
@@ -91,7 +89,7 @@ class Reader:
     def add_sources(self, i: int) -> None:
         """Add the data that a step reads from outside the section."""
         step = self.steps[i]
-        for j in () if step.op in FROM_LENGTHS else step.reads:
+        for j in () if step.reads_only_lengths else step.reads:
             if j in self.within or self.find_source(j) in self.owner:
                 continue
             column = self.is_column(j)
@@ -113,55 +111,59 @@ class Reader:
 
     def is_column(self, step: int) -> bool:
         """Whether its output is one element per token."""
-        return len(self.steps[step].out) == 1 and not self.steps[step].weights and self.steps[step].op != "last row"
+        return (
+            len(self.steps[step].out) == 1
+            and not self.steps[step].weights
+            and self.steps[step].form is not Form.LAST_POSITION
+        )
 
     def add_step(self, i: int) -> None:
         """Add the item of a step, if it has one."""
         step = self.steps[i]
         if i in self.fused or self.is_reshape(step):
             self.alias_of[i] = step.reads[0]
-        elif step.op == "split" and step.reads[0] in self.fused:
+        elif step.form is Form.SPLIT and step.reads[0] in self.fused:
             self.add_slice(i, self.fused[step.reads[0]])
         elif i in self.rotations:
             self.add(self.rotations[i])
-        elif step.op in ("QKᵀ", "· V") and step.product:
+        elif step.form in (Form.SCORES, Form.WEIGHTED_VALUES) and step.product:
             self.add_attention_product(i, step.product)
-        elif step.weights and (step.op == "linear" or is_patch_embedding(step)):
+        elif step.weights and (step.form is Form.LINEAR or is_patch_embedding(step)):
             self.add_product(i)
-        elif step.op == "lookup" and step.weights:
-            table = make_weight(step.weights[0], i, step.op, step.text)
+        elif step.form is Form.LOOKUP and step.weights:
+            table = make_weight(step.weights[0], i, step.form, step.text)
             self.add(Item("lookup", i, step.reads, make_output(step, i), table, note=describe_tie(step)))
-        elif step.op == "mask":
+        elif step.form is Form.MASK:
             self.add(Item("words", i, step.reads, words=("mask",)))
-        elif step.op == "softmax" and self.is_after_mask(i):
+        elif step.form is Form.ATTENTION_WEIGHTS and self.is_after_mask(i):
             self.add_softmax(i)
-        elif step.op in SIGNS and len(step.reads) > 1 and not step.weights:
-            self.add(Item("sign", i, step.reads, words=(SIGNS[step.op],)))
-        elif step.op == "sum of experts":
+        elif step.form in SIGNS and len(step.reads) > 1 and not step.weights:
+            self.add(Item("sign", i, step.reads, words=(SIGNS[step.form],)))
+        elif step.form is Form.SUM_OF_EXPERTS:
             self.add(Item("sign", i, step.reads, words=("Σ",)))
         else:
             self.add_operation(i)
 
     def is_reshape(self, step: Step) -> bool:
         """Whether a step passes on its input with equal rows, so that nothing is drawn."""
-        if step.op not in (*RESHAPES, "split") or not step.reads or step.reads[0] in self.fused:
+        if step.form not in (Form.RESHAPE, Form.SPLIT) or not step.reads or step.reads[0] in self.fused:
             return False
         return has_equal_rows(step.inputs[0], step.out)
 
     def add_operation(self, i: int) -> None:
         """Add an operation without a form of its own; as words if it keeps the shape."""
         step = self.steps[i]
-        weights = tuple(make_weight(weight, i, step.op) for weight in step.weights)
-        reads = () if step.op in FROM_LENGTHS else step.reads
+        weights = tuple(make_weight(weight, i, step.form) for weight in step.weights)
+        reads = () if step.reads_only_lengths else step.reads
         keeps_shape = bool(reads) and bool(step.inputs) and has_equal_rows(step.inputs[0], step.out)
-        text = () if step.op == "split" else (step.text,)
+        text = () if step.form is Form.SPLIT else (step.text,)
         out = None if keeps_shape else make_data(step.out, i, column=self.is_column(i))
         state = make_state(self.states[i], i) if i in self.states else None
         if weights or state:
             out = make_data(step.out, i, flat=True) if state and out is None else out
             self.add(Item("operation", i, reads, out, weights=weights, state=state, words=text))
         elif out is not None:
-            is_concatenation = step.op in CONCATENATIONS
+            is_concatenation = step.form is Form.CONCATENATION
             kind = "box" if step.reads else "source"
             label, words = ("", ("‖",)) if is_concatenation else (" ".join(text), ())
             self.add(Item(kind, i, reads, out._replace(label=label), words=words))
@@ -198,17 +200,18 @@ class Reader:
             right = right._replace(tied=weight.tied_to is not None)
             biases, left = tuple(make_bias(bias, right) for bias in others), format_shape(step.product.left)
         else:
-            right, left = make_weight(weight, i, step.op, step.text), format_shape(step.inputs[0])
+            right, left = make_weight(weight, i, step.form, step.text), format_shape(step.inputs[0])
             if is_patch_embedding(step):
                 text = f"[{' · '.join(map(str, weight.shape[1:]))}, {weight.shape[0]}]"
                 right = right._replace(rows=right.cols, cols=right.rows, shape=text)
-            biases = tuple(make_weight(bias, i, step.op) for bias in others)
+            biases = tuple(make_weight(bias, i, step.form) for bias in others)
         self.add(Item("product", i, step.reads, out, right, biases, note=describe_tie(step), left=left))
 
     def find_fused_product(self, i: int) -> Product | None:
         """The product of a fused matrix, if its output is split completely."""
         step, shares = self.steps[i], [self.steps[j] for j in self.readers.get(i, [])]
-        if step.op != "linear" or len(step.out) != 2 or len(shares) < 2 or any(share.op != "split" for share in shares):
+        is_split = len(shares) > 1 and all(share.form is Form.SPLIT for share in shares)
+        if step.form is not Form.LINEAR or len(step.out) != 2 or not is_split:
             return None
         return step.product if sum(count_features(share.out) for share in shares) == step.out[-1] else None
 
@@ -217,7 +220,7 @@ class Reader:
         share, whole = self.steps[i], self.steps[self.steps[i].reads[0]]
         weight, *others = whole.weights
         heads, cols = (share.out[1], share.out[2]) if len(share.out) == 3 else (1, share.out[-1])
-        text = share.text if share.text != share.op else ""
+        text = share.text if share.component else ""
         right = make_stack(int(heads), (product.right[0], cols), "weight", share.reads[0], text, weight.name)
         biases = tuple(make_bias(bias, right) for bias in others)
         out, left = make_data(share.out, i), format_shape(product.left)
@@ -228,7 +231,7 @@ class Reader:
         step = self.steps[i]
         operand = step.inputs[-1]
         copies = operand[-2] if len(operand) > 2 and isinstance(operand[-2], int) else 1
-        if step.op == "QKᵀ":
+        if step.form is Form.SCORES:
             right = make_stack(copies, product.right, "data", i, "Kᵀ")
             out = make_stack(step.heads, product.out, "data", i, "attention scores")
         else:
@@ -239,14 +242,14 @@ class Reader:
     # ---- softmax, state, experts
 
     def is_after_mask(self, i: int) -> bool:
-        return self.steps[self.steps[i].reads[0]].op == "mask" and self.steps[i].reads[0] in self.within
+        return self.steps[self.steps[i].reads[0]].form is Form.MASK and self.steps[i].reads[0] in self.within
 
     def add_softmax(self, i: int) -> None:
         """Add the unmasked attention weights: a triangle, or a band of it."""
         step = self.steps[i]
         mask = self.steps[step.reads[0]].mask
         at = self.owner[step.reads[0]]
-        weights = tuple(make_weight(weight, i, step.op) for weight in step.weights)
+        weights = tuple(make_weight(weight, i, step.form) for weight in step.weights)
         kind = "operation" if weights else "words"
         self.items[at] = self.items[at]._replace(kind=kind, words=("mask", "softmax"), weights=weights)
         out = make_stack(step.heads, step.out[-2:], "data", i, "attention weights")
@@ -264,7 +267,7 @@ class Reader:
             while self.is_elementwise(j):
                 rotations.append(j)
                 j = self.steps[j].reads[0]
-            if j not in self.within or self.steps[j].op != "split" or len(self.readers[j]) != 1:
+            if j not in self.within or self.steps[j].form is not Form.SPLIT or len(self.readers[j]) != 1:
                 return None
             splits.append(j)
             sources.add(self.steps[j].reads[0])
@@ -283,7 +286,7 @@ class Reader:
             i in self.within
             and len(step.reads) == 1
             and not step.weights
-            and step.op != "split"
+            and step.form is not Form.SPLIT
             and has_equal_rows(step.inputs[0], step.out)
         )
 
@@ -343,5 +346,5 @@ def add_letter(item: Item, letter: str) -> Item:
     if item.kind not in ("product", "box") or item.out is None or item.operand is not None:
         return item
     right = item.right and item.right._replace(label=item.right.label or LETTERS[letter])
-    label = letter if item.out.label in ("", "join", "split", letter) or item.kind == "product" else item.out.label
+    label = letter if item.out.label in ("", letter) or item.kind == "product" else item.out.label
     return item._replace(out=item.out._replace(label=label), right=right)

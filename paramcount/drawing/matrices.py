@@ -7,6 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.errors import format_shape
+from paramcount.flow.operation import Form
 from paramcount.tracing.trace import Shape, Step, WeightUse
 
 
@@ -52,7 +53,12 @@ def make_data(shape: Shape, step: int, *, flat: bool = False, column: bool = Fal
 
 def make_output(step: Step, index: int, *, column: bool = False, label: str = "") -> Matrix:
     """The output of a step. A bias per pair of tokens is drawn like attention scores, one matrix per head."""
-    if step.op == "lookup" and len(step.out) == 3 and step.inputs[0] == step.out[:2] and isinstance(step.out[2], int):
+    if (
+        step.form is Form.LOOKUP
+        and len(step.out) == 3
+        and step.inputs[0] == step.out[:2]
+        and isinstance(step.out[2], int)
+    ):
         return make_stack(step.out[2], step.out[:2], "data", index, label)
     return make_data(step.out, index, column=column, label=label)
 
@@ -72,13 +78,13 @@ def make_state(shape: Shape, step: int) -> Matrix:
     return Matrix(shape[0], multiply_sizes(shape[1:]), "data", format_shape(shape), step, "recurrent state")
 
 
-def make_weight(weight: WeightUse, step: int, op: str, label: str = "") -> Matrix:
+def make_weight(weight: WeightUse, step: int, form: Form = Form.PLAIN, label: str = "") -> Matrix:
     """A weight as a matrix: a vector becomes a column, and further axes are flattened into the second."""
     shape = weight.shape
     tied = weight.tied_to is not None
     while len(shape) > 1 and shape[0] == 1:
         shape = shape[1:]
-    if len(shape) == 3 and op == "linear by head" and isinstance(shape[0], int):
+    if len(shape) == 3 and form is Form.LINEAR_PER_HEAD and isinstance(shape[0], int):
         return make_stack(shape[0], shape[1:], "weight", step, label, weight.name)._replace(tied=tied)
     rows, cols = shape[0] if shape else 1, multiply_sizes(shape[1:])
     return Matrix(rows, cols, "weight", format_shape(weight.shape), step, label, weight.name, tied=tied)

@@ -10,11 +10,13 @@ from typing import NamedTuple
 from paramcount.drawing.items import Item, list_items
 from paramcount.drawing.matrices import make_output
 from paramcount.errors import ParamcountError
+from paramcount.flow.operation import Form
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.ranges import format_ranges, join_ranges
 from paramcount.tracing.trace import Scope, Shape, Step, Trace
 
 MAX_RUNS = 5  # runs of layer indices in a heading
+RECURRENCES = {Form.STATE_SPACE: "state space model", Form.LINEAR_ATTENTION: "linear attention"}
 PARTS = {"vision": "vision encoder", "audio": "audio encoder", "cross_attention": "cross-attention"}
 
 
@@ -114,12 +116,12 @@ def name_section(section: Section, steps: Sequence[Step], parts: int = 1) -> str
     name = PARTS.get(section.part, section.part.replace("_", " "))
     if section.layers or section.part not in ("decoder", "encoder"):
         return name
-    ops = {steps[i].op for i in section.indices}
+    forms = {steps[i].form for i in section.indices}
     components = {weight.component for i in section.indices for weight in steps[i].weights}
     purpose = ""
-    if "lm_head" in components or "last row" in ops:
+    if "lm_head" in components or Form.LAST_POSITION in forms:
         purpose = "output"
-    elif "lookup" in ops:
+    elif Form.LOOKUP in forms:
         purpose = "embedding"
     if parts == 1:
         return purpose
@@ -140,7 +142,7 @@ def describe_runs(runs: Sequence[tuple[int, int]]) -> str:
 
 def find_states(trace: Trace) -> dict[int, Shape]:
     """The recurrent states of the scans and delta rules in a trace: {step: shape}."""
-    return {i: step.state[0] for i, step in enumerate(trace.steps) if step.state and step.op in ("scan", "delta rule")}
+    return {i: step.state[0] for i, step in enumerate(trace.steps) if step.state and step.form in RECURRENCES}
 
 
 # ---- bands
@@ -243,17 +245,14 @@ def is_bottleneck(items: Sequence[Item], i: int) -> bool:
 def name_band(items: Sequence[Item], steps: Sequence[Step]) -> str:
     """The name of a band, from its operations."""
     drawn_steps = [steps[item.step] for item in items if item.kind != "source"]
-    ops = {step.op for step in drawn_steps}
+    forms = {step.form for step in drawn_steps}
     components = {weight.component.partition(".")[0] for step in drawn_steps for weight in step.weights}
     attentions = [steps[item.step] for item in items if item.operand is not None]
     names = []
-    if "QKᵀ" in ops or attentions:
+    if Form.SCORES in forms or attentions:
         is_cross = any(step.part == "cross_attention" for step in attentions)
         names.append("cross-attention" if is_cross else "attention")
-    if "scan" in ops:
-        names.append("state space model")
-    if "delta rule" in ops:
-        names.append("linear attention")
+    names += [name for form, name in RECURRENCES.items() if form in forms]
     if any(item.kind == "experts" for item in items):
         names.append("mixture of experts")
     elif "mlp" in components:

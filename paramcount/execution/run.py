@@ -22,7 +22,6 @@ from paramcount.formats.files import expand_home, read_text
 from paramcount.formats.strict_json import parse_json
 from paramcount.sizes import Sizes
 from paramcount.sizes.reading import add_settings
-from paramcount.tracing.phrases import name_step
 from paramcount.zoo import Model
 
 LARGEST_CONFIG = 4 << 20  # bytes
@@ -197,7 +196,7 @@ def check_operations(out: Data, where: str) -> None:
     unknown: dict[str, None] = {}
     for data, *_ in list_steps(out):
         if not data.operation.runs:
-            found = f"cannot run, because paramcount does not compute the operation {name_step(data.op)!r}"
+            found = f"cannot run, because paramcount does not compute the operation {data.operation.label!r}"
             raise ParamcountError(found, where=where, expected="an architecture whose operations are all supported")
         values = [getattr(data.operation, name) for name in data.operation.fields]
         unknown.update((value.name, None) for value in values if isinstance(value, Unknown))

@@ -10,7 +10,7 @@ import numpy as np
 
 from paramcount.checkpoints.folding import strip_indices
 from paramcount.errors import ParamcountError, describe_value, join_words, make_printable
-from paramcount.execution.evaluate import Value, name_input
+from paramcount.execution.evaluate import Value
 from paramcount.execution.run import Limits, Run, prepare, read_config_beside, settle_sizes
 from paramcount.execution.watching import LayerView, Watcher, to_dict
 from paramcount.execution.weights import CheckpointWeights
@@ -133,7 +133,8 @@ def place_tokens(
 
     If there is an encoder, it reads the text, and the decoder reads the token that starts an output.
     """
-    if all(name_input(data.op) != "source_tokens" for data, *_ in list_steps(out) if isinstance(data.operation, Input)):
+    inputs = {data.operation.what for data, *_ in list_steps(out) if isinstance(data.operation, Input)}
+    if "source tokens" not in inputs:
         return ids, {}
     document = model.reading.document or read_config_beside(weights) or {}
     start = document.get("decoder_start_token_id")

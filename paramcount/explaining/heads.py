@@ -12,7 +12,7 @@ from paramcount.explaining.explanation import Component, Explanation, Line
 from paramcount.explaining.layers import Stack, find_layer, format_runs, list_stacks
 from paramcount.explaining.lines import Share, make_line, sum_component
 from paramcount.explaining.pieces import Piece, Walk, to_polynomial
-from paramcount.flow import Data, Repeat, Size, Weight, last_size, list_steps, multiply
+from paramcount.flow import Add, Data, Linear, Repeat, Size, Split, Weight, last_size, list_steps, multiply, operations
 from paramcount.flow.walk import name_stacks
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import describe_changes
@@ -117,7 +117,7 @@ def list_attentions(model: Model, walk: Walk) -> Iterator[Attention]:
         stacks = name_stacks(steps)
         for data, _, repeats, part in steps:
             layer = next((repeat for repeat in repeats if repeat.axis == "layer"), None)
-            if data.op == "attend" and layer is not None and walk.evaluate(layer.count):
+            if isinstance(data.operation, operations.Attention) and layer is not None and walk.evaluate(layer.count):
                 inner = tuple(other for other, _, scopes, _ in steps if layer in scopes)
                 yield Attention(data, inner, stacks[id(layer)], layer, part)
 
@@ -164,7 +164,7 @@ def list_matrices(attention: Attention) -> Iterator[Matrix]:
     before = find_sources([scores, *(source for data in outputs for source in data.inputs)])
     for data in attention.steps:
         if id(data) in before:
-            splits = [step for step in attention.steps if step.op == "split" and step.inputs == (data,)]
+            splits = [step for step in attention.steps if isinstance(step.operation, Split) and step.inputs == (data,)]
             yield from list_shares(data, [step for step in splits if id(step) in before], scores.shape[1])
     for data in outputs:
         heads, d_v = data.inputs[0].shape[1], scores.shape[-1]
@@ -177,7 +177,7 @@ def list_matrices(attention: Attention) -> Iterator[Matrix]:
 def list_shares(data: Data, splits: list[Data], n_heads: Size) -> Iterator[Matrix]:
     """The share of a head in the weights of one operation. `splits`: the parts of a fused weight. An output of n_heads
     elements has one element per head."""
-    d_in = last_size(data.inputs[0]) if data.op == "linear" else 1
+    d_in = last_size(data.inputs[0]) if isinstance(data.operation, Linear) else 1
     for weight in data.weights:
         if weight.component.partition(".")[0] != "qkv":
             continue
@@ -216,4 +216,5 @@ def find_sources(inputs: Sequence[Data]) -> dict[int, Data]:
 
 def is_residual(data: Data) -> bool:
     """Whether the data are the residual stream: the input of the layer, or a sum with it."""
-    return not data.inputs or (data.op == "add" and any(is_residual(source) for source in data.inputs))
+    is_sum = isinstance(data.operation, Add) and not data.weights
+    return not data.inputs or (is_sum and any(is_residual(source) for source in data.inputs))

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.operation import Array, Operation, Pass, Shape
+from paramcount.flow.operation import NOT_DESCRIBED, Array, Form, Operation, Pass, Shape
 
 Size: TypeAlias = Any  # an int, an int64 array or a symbol; the first axis of data may be a string: "tokens"
 Width: TypeAlias = Any  # a Size, or a tuple of them: (n_heads, d_head)
@@ -73,11 +73,15 @@ class Undescribed(Operation):
 
     text: str
     states: tuple[tuple[Size, ...], ...] = ()
+    of_prompt: bool = False  # type: ignore[misc]  # a parameter here alone
     runs: ClassVar[bool] = False
 
     @property
     def label(self) -> str:
         return self.text
+
+    def describe(self) -> str:
+        return NOT_DESCRIBED
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
@@ -87,11 +91,15 @@ class Undescribed(Operation):
 class Add(Operation):
     """The sum of two values, such as a residual connection, or of a value and a learned one."""
 
+    form: ClassVar[Form] = Form.SUM
     learned: Literal["no", "vector", "positions"] = "no"  # added: a vector, a value per head, a vector per row
 
     @property
     def label(self) -> str:
-        return {"no": "add", "vector": "add bias", "positions": "positions"}[self.learned]
+        return {"no": "add", "vector": "add bias", "positions": "position embedding"}[self.learned]
+
+    def describe(self) -> str:
+        return "one learned vector per position, added" if self.learned == "positions" else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x = inputs[0]
@@ -106,6 +114,7 @@ class Add(Operation):
 class Multiply(Operation):
     """The element-wise product of two values, or of a value with one per token, such as a shared expert's gate."""
 
+    form: ClassVar[Form] = Form.PRODUCT
     per_token: bool = False
 
     @property
@@ -113,7 +122,7 @@ class Multiply(Operation):
         return "scale" if self.per_token else "multiply"
 
     def describe(self) -> str:
-        return "scaled per token" if self.per_token else ""
+        return "scaled per token" if self.per_token else "element-wise"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0] * inputs[1]
@@ -143,11 +152,6 @@ class Data:
         self.inputs, self.shape, self.weights = inputs, shape, weights
         self.prefix, self.bodies, self.part = prefix, bodies, part
 
-    @property
-    def op(self) -> str:
-        """The label of its operation."""
-        return self.operation.label
-
     def __add__(self, other: Data) -> Data:
         return Data(ADD, (self, other), check_same_shape(self, other))
 
@@ -155,7 +159,7 @@ class Data:
         return Data(MULTIPLY, (self, other), check_same_shape(self, other))
 
     def __repr__(self) -> str:
-        return f"<{self.op} {list(self.shape)}>"
+        return f"<{self.operation.label} {list(self.shape)}>"
 
 
 def check_same_shape(a: Data, b: Data) -> tuple[Size, ...]:
@@ -163,10 +167,10 @@ def check_same_shape(a: Data, b: Data) -> tuple[Size, ...]:
     if a.shape is b.shape:
         return a.shape
     if len(a.shape) != len(b.shape):
-        raise ParamcountError(f"shape {list(a.shape)} meets {list(b.shape)}", where=b.op)
+        raise ParamcountError(f"shape {list(a.shape)} meets {list(b.shape)}", where=b.operation.label)
     for m, n in zip(a.shape, b.shape):
         if m is not n and type(m) in (int, str) and type(n) in (int, str) and m != n:
-            raise ParamcountError(f"shape {list(a.shape)} meets {list(b.shape)}", where=b.op)
+            raise ParamcountError(f"shape {list(a.shape)} meets {list(b.shape)}", where=b.operation.label)
     return a.shape
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, dataclass_transform
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, dataclass_transform
 
 from paramcount.errors import ParamcountError
 
@@ -27,7 +28,11 @@ else:
 
 Shape: TypeAlias = tuple[int, ...]
 
-__all__ = ["Array", "Operation", "Pass", "Shape", "Unknown", "is_known", "np", "require"]
+__all__ = [
+    "NOT_DESCRIBED", "Array", "Form", "Operation", "Pass", "Shape", "Stage", "Unknown", "is_known", "np", "require",
+]  # fmt: skip
+
+NOT_DESCRIBED = "not described"
 
 
 class Unknown:
@@ -68,6 +73,39 @@ def require(value: Any) -> Any:
     return value
 
 
+class Form(Enum):
+    """What a step is to a reader who cares for more than its name: how it is drawn, and what it belongs to."""
+
+    PLAIN = auto()  # its name, with its weights
+    LINEAR = auto()  # data times a matrix
+    LINEAR_PER_HEAD = auto()
+    LOOKUP = auto()
+    CONVOLUTION = auto()
+    SUM = auto()
+    DIFFERENCE = auto()
+    PRODUCT = auto()
+    CONCATENATION = auto()
+    SPLIT = auto()
+    RESHAPE = auto()
+    SCORES = auto()  # of attention
+    MASK = auto()
+    ATTENTION_WEIGHTS = auto()
+    WEIGHTED_VALUES = auto()
+    KV_CACHE = auto()
+    STATE_SPACE = auto()  # a recurrent state
+    LINEAR_ATTENTION = auto()  # likewise
+    SUM_OF_EXPERTS = auto()
+    LAST_POSITION = auto()
+
+
+class Stage(NamedTuple):
+    """What a trace shows as one step: an operation, or a part of one that computes several things in turn."""
+
+    label: str
+    note: str = ""
+    form: Form = Form.PLAIN
+
+
 class Pass(Protocol):
     """What an operation may know of the forward pass besides its inputs and weights."""
 
@@ -87,6 +125,10 @@ class Operation:
     fields: ClassVar[tuple[str, ...]] = ()  # names of its parameters
     required: ClassVar[frozenset[str]] = frozenset()  # those without a default
     name: ClassVar[str] = ""  # in traces and drawings
+    form: ClassVar[Form] = Form.PLAIN
+    named_by_weights: ClassVar[bool] = False  # "queries" rather than "linear"
+    reads_only_lengths: ClassVar[bool] = False  # of its inputs, so that it is equal for all texts of a length
+    of_prompt: ClassVar[bool] = False  # what it adds to its first input came with the prompt
     runs: ClassVar[bool] = True  # whether `compute` exists
 
     def __init_subclass__(cls) -> None:
@@ -103,7 +145,7 @@ class Operation:
 
     @property
     def label(self) -> str:
-        """Its name with what distinguishes it from others of its kind: "silu" rather than "activation"."""
+        """Its name with what distinguishes it from others of its class: "silu" rather than "activation"."""
         return self.name
 
     @property

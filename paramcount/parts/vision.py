@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import Data, Size, Weight
+from paramcount.flow import Data, Size, Undescribed, Weight
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import plain_mlp
@@ -39,4 +39,4 @@ def vision_layer(c: Any, x: Data, names: tuple[str, str] = ("layer_norm1", "laye
 
 def insert(x: Data, *others: Data) -> Data:
     """The tokens' vectors with those of an image or a sound in the places held for them."""
-    return Data("insert", (x, *others), x.shape)
+    return Data(Undescribed("insert", of_prompt=True), (x, *others), x.shape)

@@ -10,6 +10,7 @@ from math import prod
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, format_shape, make_printable
 from paramcount.flow.caches import CROSS_ATTENTION
+from paramcount.flow.operation import Form
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.numbers import format_bytes
 from paramcount.output.ranges import format_ranges
@@ -40,10 +41,10 @@ def describe_step(step: Step) -> str:
         shapes = format_product(step.product)
         if step.heads > 1:
             *rows, d_head = step.product.out
-            is_concatenated = step.op != "QKᵀ" and isinstance(d_head, int)
+            is_concatenated = step.form is not Form.SCORES and isinstance(d_head, int)
             out = (*rows, step.heads * d_head) if is_concatenated else step.out
             shapes = f"{step.heads} × {shapes} → {format_shape(out)}"
-    elif step.op == "lookup":
+    elif step.form is Form.LOOKUP and step.weights:
         shapes = f"{format_shape(step.inputs[0])} in {format_shape(step.weights[0].shape)} → {format_shape(step.out)}"
     elif step.inputs and step.inputs[0] != step.out:
         inputs = " and ".join(format_inputs(step.inputs))
@@ -180,7 +181,7 @@ def describe_scores(trace: Trace) -> Iterator[str]:
     """The number of elements of all attention scores."""
     layers: dict[Shape, int] = {}
     for step in trace.steps:
-        if step.op == "softmax" and len(step.out) > 1 and step.reads:
+        if step.form is Form.ATTENTION_WEIGHTS:
             shape = step.out[1:] if trace.batch is not None else step.out
             layers[shape] = layers.get(shape, 0) + prod(scope.copies for scope in step.layers)
     if layers and trace.attention_scores is not None:

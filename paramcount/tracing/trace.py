@@ -7,6 +7,8 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
+from paramcount.flow.operation import Form
+
 Shape: TypeAlias = tuple[int | str, ...]  # a size that depends on the input is a name: ("patches", 1280)
 ROUTED = "routed"  # the number of tokens routed to one expert
 
@@ -51,7 +53,7 @@ class Mask(NamedTuple):
 class Step(NamedTuple):
     """One operation."""
 
-    op: str  # lookup, linear, norm, QKᵀ, mask, softmax, · V, add, silu, …
+    op: str  # the label of its operation: lookup, linear, norm, QKᵀ, mask, softmax, · V, add, silu, …
     text: str  # its name in tables: "queries", "token embedding"
     name: str  # module name in the checkpoint; "" without weights
     inputs: tuple[Shape, ...]
@@ -64,6 +66,8 @@ class Step(NamedTuple):
     scopes: tuple[Scope, ...]  # outermost first
     reads: tuple[int, ...]  # indices of the steps whose outputs it reads
     note: str
+    form: Form
+    reads_only_lengths: bool = False  # of its inputs
     mask: Mask | None = None  # if it applies one
     state: tuple[Shape, ...] = ()  # recurrent state, whose size does not depend on the number of tokens
     # Of its matrix products in one layer, for the rows of all experts together; None if a size depends on the input.
@@ -82,6 +86,7 @@ class Step(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         plain = self._asdict()
+        del plain["form"], plain["reads_only_lengths"]
         plain["weights"] = [weight._asdict() for weight in self.weights]
         plain["under"] = [scope._asdict() for scope in plain.pop("scopes")]
         plain["product"] = self.product and self.product._asdict()

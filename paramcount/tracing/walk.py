@@ -10,20 +10,24 @@ from paramcount.flow import (
     Attention,
     Body,
     Data,
-    Distances,
+    Experts,
+    Input,
+    Layers,
+    Linear,
     Lookup,
     Repeat,
     Size,
     Split,
+    Tuple,
     Weight,
     last_size,
     list_steps,
 )
 from paramcount.flow import multiply as product_of
 from paramcount.flow.caches import find_cached
-from paramcount.flow.operation import Operation
+from paramcount.flow.operation import Form, Operation, Stage
 from paramcount.flow.walk import locate_weight
-from paramcount.tracing.phrases import describe_data, describe_operation, name_operation, name_step
+from paramcount.tracing.phrases import describe_data, name_data
 from paramcount.tracing.trace import (
     ROUTED,
     CacheEntry,
@@ -35,9 +39,10 @@ from paramcount.tracing.trace import (
     WeightUse,
 )
 
-IMAGE_OPERATIONS = ("insert", "add view")  # not repeated when decoding: the image came with the prompt
-# Declared on the queries, applied to the attention scores
-SCORE_OPERATIONS = ("relative bias", "alibi", "beside a sink")
+# Steps that no operation declares: they follow from what a trace is asked for
+KV_CACHE = Stage("KV cache", "cached tokens, then the new ones", Form.KV_CACHE)
+PADDING = Stage("pad", "with zeros")
+LAST_POSITION = Stage("last position", "predicts the next token", Form.LAST_POSITION)
 
 
 class TraceOptions(NamedTuple):
@@ -162,22 +167,23 @@ class Walk:
             return
         if self.is_precomputed(data):
             return
-        if data.op in IMAGE_OPERATIONS and self.options.past is not None:
+        if data.operation.of_prompt and self.options.past is not None:
             self.visit(data.inputs[0], place)
             self.pass_on(data, data.inputs[0])
             return
         for source in data.inputs:
             self.visit(source, place)
             if not data.bodies and self.is_precomputed(source) and self.find_source(source) is None:
-                self.add_step(source, place, "cache", inputs=(), note="computed before the first token", reads=())
-        if data.op == "input" or isinstance(data.operation, Alibi):
+                stage = KV_CACHE._replace(note="computed before the first token")
+                self.add_step(source, place, stage, inputs=(), reads=())
+        if (isinstance(data.operation, Input) and not data.operation.what) or isinstance(data.operation, Alibi):
             return
         self.add_padding(data.inputs, place)
         if data.bodies:
             self.visit_bodies(data, place)
         elif isinstance(data.operation, Attention):
             self.add_attention(data, data.operation, place)
-        elif not is_silent(data) and data.op not in SCORE_OPERATIONS:
+        elif not is_silent(data):
             self.add_operation(data, place)
         if id(data) in self.cached_rows and self.options.past:
             self.add_cache_read(data, place)
@@ -197,23 +203,23 @@ class Walk:
 
     def visit_bodies(self, data: Data, place: Place) -> None:
         """Add the steps inside layers, experts or a named block."""
-        if data.op == "layers" and self.options.pad is not None and data.shape[0] == "tokens":
+        if isinstance(data.operation, Layers) and self.options.pad is not None and data.shape[0] == "tokens":
             self.n_rows = self.options.pad
             self.add_padding(data.inputs, place)
         for body in data.bodies:
             self.visit(body.out, place.inside(data, body.repeat))
-        if data.op == "experts":
+        if isinstance(data.operation, Experts):
             (body,) = data.bodies
             router_weights = data.inputs[1]
             note = f"{body.repeat.active:,} of {body.repeat.count:,} experts per token, weighted by the router"
             inputs = (self.shape_of(body.out, place.inside(data, body.repeat)), self.shape_of(router_weights))
             reads = self.find_sources((body.out, router_weights))
-            self.add_step(data, place, "sum of experts", inputs=inputs, note=note, reads=reads)
+            self.add_step(data, place, Experts.sum, inputs=inputs, note=note, reads=reads)
         elif data.bodies[0].repeat.axis in ("layer", "use"):
             self.pass_on(data, max(data.bodies, key=last_end_index).out)
         else:
             out = data.bodies[0].out
-            self.add_step(data, place, data.op, inputs=(self.shape_of(out),), reads=self.find_sources((out,)))
+            self.add_step(data, place, make_stage(data), inputs=(self.shape_of(out),), reads=self.find_sources((out,)))
 
     def pass_on(self, data: Data, original: Data) -> None:
         """Give data the source of `original`, which it passes on unchanged."""
@@ -230,16 +236,16 @@ class Walk:
         if id(data) in self.step_of:
             index = self.step_of[id(data)]
             return self.pad_step_of.get(index, index)
-        passes_on = is_silent(data) or data.op in SCORE_OPERATIONS
-        sources = self.outer.get(id(data)) or (data.inputs[:1] if passes_on else ())
+        sources = self.outer.get(id(data)) or (data.inputs[:1] if is_silent(data) else ())
         indices = (self.find_source(source, (*visited, data)) for source in sources if source not in visited)
         return next((index for index in indices if index is not None), None)
 
-    def add_step(self, data: Data, place: Place, op: str, *, inputs: tuple[Shape, ...], **fields: Any) -> None:
+    def add_step(self, data: Data, place: Place, stage: Stage, *, inputs: tuple[Shape, ...], **fields: Any) -> None:
         """Append the step that computes data. `fields` override the defaults."""
         step = Step(
-            op=op,
-            text=name_step(op),
+            op=stage.label,
+            text=stage.label,
+            form=stage.form,
             name="",
             inputs=inputs,
             weights=(),
@@ -250,7 +256,7 @@ class Walk:
             component="",
             scopes=place.scopes,
             reads=self.find_sources(data.inputs),
-            note=describe_operation(op),
+            note=stage.note,
         )
         self.step_of[id(data)] = len(self.steps)
         self.steps.append(step._replace(**fields))
@@ -258,7 +264,7 @@ class Walk:
     def add_operation(self, data: Data, place: Place) -> None:
         """Append a step for one operation."""
         uses = tuple(self.use_weight(weight, data, place) for weight in data.weights)
-        is_lm_head = bool(uses) and uses[0].component == "lm_head" and data.op == "linear"
+        is_lm_head = bool(uses) and uses[0].component == "lm_head" and data.operation.form is Form.LINEAR
         if is_lm_head and self.causal and data.shape[0] == "tokens" and not self.is_after_selection:
             self.select_last_position(data.inputs[0], place)
         component = data.operation.component if isinstance(data.operation, Split) else None
@@ -269,16 +275,17 @@ class Walk:
         self.add_step(
             data,
             place,
-            data.op,
+            make_stage(data),
             inputs=tuple(self.shape_of(source, place) for source in data.inputs),
-            text=name_operation(data, components, place.part),
+            text=name_data(data, components, place.part),
             name=uses[0].name.removesuffix(".weight") if uses else "",
             weights=uses,
             out=self.shape_of(data, place),
             heads=heads,
             product=product,
-            component=uses[0].component if uses else "",
+            component=component or (uses[0].component if uses else ""),
             note=f"tied to {uses[0].tied_to}" if uses and uses[0].tied_to else describe_data(data),
+            reads_only_lengths=data.operation.reads_only_lengths,
             state=state,
             multiply_adds=self.count_multiply_adds(data, place),
         )
@@ -308,14 +315,14 @@ class Walk:
         """A weight as it is multiplied: [in, out] for a matrix, however it is stored."""
         record = locate_weight(weight, place.prefix, place.repeats, place.part)
         shape = weight.shape
-        if data.op == "linear" and len(shape) == 2 and shape[0] != last_size(data.inputs[0]):
+        if isinstance(data.operation, Linear) and len(shape) == 2 and not data.operation.transposed:
             shape = shape[::-1]
         return WeightUse(record.name, shape, record.stored_shape, weight.component, record.tied_to, weight.role)
 
     def find_product(self, data: Data, place: Place) -> tuple[int, Product | None]:
         """(number of products, one of them) of a matrix, or of one part of a fused matrix."""
         whole = data.inputs[0] if isinstance(data.operation, Split) and data.operation.component else data
-        is_matrix = whole.op == "linear" and bool(whole.weights) and len(whole.weights[0].shape) == 2
+        is_matrix = isinstance(whole.operation, Linear) and len(whole.weights[0].shape) == 2
         if not is_matrix or (whole is not data and len(data.shape) != 3):
             return 1, None
         d_in: Size = last_size(whole.inputs[0])
@@ -328,10 +335,6 @@ class Walk:
         """Append scores = QKᵀ, biases and mask, weights = softmax(scores), and the weighted sum of values."""
         q, k, v, *added = data.inputs
         chosen = added.pop() if attention.has_choice else None
-        biases = []
-        while q.op in SCORE_OPERATIONS:
-            biases.append(q)
-            q = q.inputs[0]
         n, m = self.count_rows(q), self.count_rows(k)
         heads, shared = (x.shape[1] if len(x.shape) == 3 else 1 for x in (q, k))
         scores = self.add_batch_axis((heads, n, m) if len(q.shape) == 3 else (n, m))
@@ -341,41 +344,43 @@ class Walk:
         self.add_step(
             data,
             place,
-            "QKᵀ",
+            Attention.scores,
             inputs=(self.shape_of(q), self.shape_of(k)),
             product=product,
-            note=f"attention scores{grouping}" + (f", {attention.describe()}" if attention.describe() else ""),
+            note=f"{Attention.scores.note}{grouping}" + (f", {attention.describe()}" if attention.describe() else ""),
             reads=self.find_sources((q, k)),
             multiply_adds=self.count_scores(heads, n, m, q.shape[-1]),
             **fields,
         )
-        terms = [(bias.op, bias.inputs[1:]) for bias in reversed(biases)]
-        terms += [(bias.op, ()) if isinstance(bias.operation, Alibi) else ("relative bias", (bias,)) for bias in added]
-        terms += [("choose", (chosen,))] if chosen else []
-        for op, others in terms:
-            inputs = (scores, *(self.shape_of(other) for other in others))
-            self.add_next(data, place, op, inputs=inputs, others=others, **fields)
+        for bias in added:
+            is_fixed = isinstance(bias.operation, Alibi)  # no step of its own
+            stage = make_stage(bias) if is_fixed else Attention.biased_scores
+            inputs = (scores,) if is_fixed else (scores, self.shape_of(bias))
+            self.add_next(data, place, stage, inputs=inputs, others=() if is_fixed else (bias,), **fields)
+        if chosen:
+            inputs = (scores, self.shape_of(chosen))
+            self.add_next(data, place, Attention.selection, inputs=inputs, others=(chosen,), **fields)
         if (n != 1 and attention.causal) or attention.window != (None if n != 1 else attention.trimmed_to):
             mask = Mask(attention.causal, attention.window)
-            self.add_next(data, place, "mask", inputs=(scores,), note=describe_mask(mask), mask=mask, **fields)
+            self.add_next(data, place, Attention.mask, inputs=(scores,), note=describe_mask(mask), mask=mask, **fields)
         uses = tuple(self.use_weight(weight, data, place) for weight in data.weights)
         sink = ", with a learned attention sink per head" if uses else ""
         component = uses[0].component if uses else ""
         self.add_next(
             data,
             place,
-            "softmax",
+            Attention.attention_weights,
             inputs=(scores,),
             weights=uses,
             component=component,
-            note=f"attention weights{sink}",
+            note=f"{Attention.attention_weights.note}{sink}",
             **fields,
         )
         product = Product((n, m), (m, v.shape[-1]), (n, v.shape[-1]))
         self.add_next(
             data,
             place,
-            "· V",
+            Attention.weighted_values,
             inputs=(scores, self.shape_of(v)),
             others=(v,),
             product=product,
@@ -403,9 +408,9 @@ class Walk:
             return None
         return (self.options.batch or 1) * heads * n * m * size
 
-    def add_next(self, data: Data, place: Place, op: str, *, others: tuple[Data, ...] = (), **fields: Any) -> None:
+    def add_next(self, data: Data, place: Place, stage: Stage, *, others: tuple[Data, ...] = (), **fields: Any) -> None:
         """Append another step of the same operation. It reads the previous step, and `others`."""
-        self.add_step(data, place, op, reads=(len(self.steps) - 1, *self.find_sources(others)), **fields)
+        self.add_step(data, place, stage, reads=(len(self.steps) - 1, *self.find_sources(others)), **fields)
 
     def add_cache_read(self, data: Data, place: Place) -> None:
         """Append a step that joins the cached tokens and the new ones."""
@@ -415,7 +420,7 @@ class Walk:
             product = step.product and narrow_product(step.product, self.options.tokens)
             self.steps[self.step_of[id(data)]] = step._replace(out=new, product=product)
             old = self.add_batch_axis((self.cached_rows[id(data)] - self.options.tokens, *data.shape[1:]))
-            self.add_next(data, place, "cache", inputs=(old, new))
+            self.add_next(data, place, KV_CACHE, inputs=(old, new))
 
     def add_padding(self, inputs: tuple[Data, ...], place: Place) -> None:
         """Append a step that pads data with zeros."""
@@ -426,24 +431,29 @@ class Walk:
             if index is None or data.shape[0] != "tokens" or isinstance(data.operation, Alibi):
                 continue
             if self.steps[index].out != self.shape_of(data):
-                self.add_step(data, place, "pad", inputs=(self.steps[index].out,), reads=(index,))
+                self.add_step(data, place, PADDING, inputs=(self.steps[index].out,), reads=(index,))
                 self.pad_step_of[index] = self.step_of[id(data)]
 
     def select_last_position(self, data: Data, place: Place) -> None:
         """Append a step that keeps the position which predicts the next token."""
         inputs = (self.shape_of(data),)
         self.is_after_selection = True
-        note = describe_operation("last row")
+        note = LAST_POSITION.note
         if self.n_rows != self.options.tokens:
             note = f"position {self.options.tokens:,} of {self.n_rows:,}"
-        self.add_step(data, place, "last row", inputs=inputs, reads=self.find_sources((data,)), note=note)
+        self.add_step(data, place, LAST_POSITION, inputs=inputs, reads=self.find_sources((data,)), note=note)
 
 
 def is_equal_for_all_texts(data: Data) -> bool:
     """Whether the data depend on positions alone: one value per pair of tokens, or per token and block."""
     is_lookup = isinstance(data.operation, Lookup) and bool(data.inputs)
     source = data.inputs[0] if is_lookup else data
-    return data.shape[0] in data.shape[1:] or isinstance(source.operation, Distances)
+    return data.shape[0] in data.shape[1:] or source.operation.reads_only_lengths
+
+
+def make_stage(data: Data) -> Stage:
+    operation = data.operation
+    return Stage(operation.label, describe_data(data), operation.form)
 
 
 def describe_mask(mask: Mask) -> str:
@@ -457,7 +467,7 @@ def describe_mask(mask: Mask) -> str:
 def is_silent(data: Data) -> bool:
     """Whether it computes nothing: a tuple, the only part of a split, or a stack without layers."""
     is_whole = isinstance(data.operation, Split) and len(data.operation.widths) == 1
-    return is_whole or data.op == "tuple" or (data.op == "layers" and not data.bodies)
+    return is_whole or isinstance(data.operation, Tuple) or (isinstance(data.operation, Layers) and not data.bodies)
 
 
 def match_inputs(data: Data) -> Iterator[tuple[Data, tuple[Data, ...]]]:
@@ -466,7 +476,7 @@ def match_inputs(data: Data) -> Iterator[tuple[Data, tuple[Data, ...]]]:
     for body in data.bodies:
         start = body.repeat.runs[0][0] if body.repeat.runs else 0
         others = []
-        if data.op == "layers":  # the preceding layer first
+        if isinstance(data.operation, Layers):  # the preceding layer first
             others = sorted(data.bodies, key=lambda other: start not in end_indices(other))
         is_first = not any(start in end_indices(other) for other in others)
         layers = tuple(other.out for other in others if other is not body)

@@ -11,7 +11,18 @@ import numpy as np
 
 from paramcount.counting.count import Count
 from paramcount.errors import make_printable
-from paramcount.flow import given, list_steps, multiply
+from paramcount.flow import (
+    Activation,
+    Add,
+    Attention,
+    Linear,
+    Lookup,
+    Norm,
+    Split,
+    given,
+    list_steps,
+    multiply,
+)
 from paramcount.gpt2.forward_pass import Array, forward, make_weights
 from paramcount.zoo.checks import Check
 
@@ -22,11 +33,11 @@ TOLERANCE = 1e-5  # float32 rounding error; a changed token changes logits by ab
 
 # {intermediate result of the NumPy forward pass, without "h.{layer}.": the declared operation that computes it}
 OPERATIONS = {
-    "token embedding": "lookup", "position embedding": "lookup", "embedding": "add",
-    "norm 1": "norm", "qkv": "linear", "q": "split", "k": "split", "v": "split", "weighted values": "attend",
-    "attention output": "linear", "after attention": "add",
-    "norm 2": "norm", "mlp up": "linear", "gelu": "activation", "mlp down": "linear", "after mlp": "add",
-    "final norm": "norm", "logits": "linear",
+    "token embedding": Lookup, "position embedding": Lookup, "embedding": Add,
+    "norm 1": Norm, "qkv": Linear, "q": Split, "k": Split, "v": Split, "weighted values": Attention,
+    "attention output": Linear, "after attention": Add,
+    "norm 2": Norm, "mlp up": Linear, "gelu": Activation, "mlp down": Linear, "after mlp": Add,
+    "final norm": Norm, "logits": Linear,
 }  # fmt: skip
 INSIDE_ATTENTION = ("attention scores", "attention weights")  # steps inside the declared attention operation
 
@@ -59,7 +70,7 @@ def check_forward_pass(sizes: Any, count: Count) -> list[Check]:
     logits = forward(arrays, token_ids, n_heads=sizes.n_heads, observe=lambda name, x: results.append((name, x.shape)))
     names = [re.sub(r"^h\.\d+\.", "", name) for name, _ in results]
     shapes = [
-        (OPERATIONS.get(name, name), shape)
+        (OPERATIONS[name].__name__, shape)
         for name, (_, shape) in zip(names, results, strict=True)
         if name not in INSIDE_ATTENTION
     ]
@@ -110,7 +121,7 @@ def _list_declared_shapes(sizes: Any, n_tokens: int) -> Iterator[tuple[str, tupl
     for repeats, body in groupby(list_steps(sizes.forward(given("tokens", "tokens"))), key=lambda step: step[2]):
         # Inputs are not operations, and an operation with bodies consists of the operations in them.
         shapes = [
-            (data.op, tuple(n_tokens if n == "tokens" else n for n in data.shape))
+            (type(data.operation).__name__, tuple(n_tokens if n == "tokens" else n for n in data.shape))
             for data, *_ in body
             if data.inputs and not data.bodies
         ]

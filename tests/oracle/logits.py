@@ -99,7 +99,8 @@ def make_inputs(sizes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     import torch
 
     steps = list_steps(next(iter(list_flows(sizes)))[0])
-    shapes = {data.op: data.shape for data, *_ in steps if isinstance(data.operation, Input) and data.op != "input"}
+    inputs = [(data.operation.what, data.shape) for data, *_ in steps if isinstance(data.operation, Input)]
+    shapes = {what: shape for what, shape in inputs if what}
     with torch.random.fork_rng():
         torch.manual_seed(3)
         if "source tokens" in shapes:

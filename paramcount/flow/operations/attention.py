@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight
-from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
+from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Stage, Unknown, np, require
 from paramcount.flow.operations.routing import choose_largest
 
 
@@ -135,7 +135,7 @@ class Sinusoids(Operation):
     Source: arXiv:1706.03762, section 3.5.
     """
 
-    name: ClassVar[str] = "sinusoids"
+    name: ClassVar[str] = "sinusoidal positions"
     pairing: Literal["halves", "interleaved"] = "halves"  # all sines before all cosines, or one after the other
     slowest: Literal["below base", "base"] = "below base"  # the last angle is position / base, or one step before
     offset: int | Unknown = 0  # of the first position
@@ -173,7 +173,8 @@ def sinusoids(
 class Alibi(Operation):
     """A bias on the attention scores, proportional to the distance: [n, m, heads]. Source: arXiv:2108.12409 §3."""
 
-    name: ClassVar[str] = "alibi"
+    name: ClassVar[str] = "ALiBi"
+    reads_only_lengths: ClassVar[bool] = True
     over_root: Size | None = None  # divided by the square root of this size, as the scores are: Falcon
 
     def describe(self) -> str:
@@ -199,7 +200,8 @@ class Distances(Operation):
     Source: arXiv:1910.10683 §2.1; T5Attention._relative_position_bucket of the reference.
     """
 
-    name: ClassVar[str] = "distances"
+    name: ClassVar[str] = "relative positions"
+    reads_only_lengths: ClassVar[bool] = True
     n_buckets: Size
     farthest: int | Unknown  # from this distance on there is one bucket
     causal: bool  # keys after the query are in the bucket of distance 0; else buckets for either side
@@ -207,7 +209,7 @@ class Distances(Operation):
 
     def describe(self) -> str:
         if isinstance(self.farthest, Unknown):
-            return ""
+            return "for each pair of tokens"
         sides = "" if self.causal else ", half for each direction"
         pair = "pair of tokens" if self.block is None else "token and block"
         return f"for each {pair}, in {self.n_buckets:,} buckets up to {self.farthest:,}{sides}"
@@ -245,7 +247,13 @@ class Attention(Operation):
     if `by_key`, and, if `has_choice`, the tokens that each query attends to [n, chosen].
     """
 
-    name: ClassVar[str] = "attend"
+    name: ClassVar[str] = "attention"
+    scores: ClassVar[Stage] = Stage("QKᵀ", "attention scores", Form.SCORES)
+    biased_scores: ClassVar[Stage] = Stage("add bias", "to the attention scores", Form.SUM)
+    selection: ClassVar[Stage] = Stage("select tokens", "attends only to the selected tokens")
+    mask: ClassVar[Stage] = Stage("mask", "", Form.MASK)
+    attention_weights: ClassVar[Stage] = Stage("softmax", "attention weights", Form.ATTENTION_WEIGHTS)
+    weighted_values: ClassVar[Stage] = Stage("· V", "weighted sum of values", Form.WEIGHTED_VALUES)
     window: Size | None = None  # causal: tokens visible, itself included; else: tokens visible on either side
     cached: tuple[Data, ...] = ()  # KV cache
     causal: bool = True  # whether a token sees no later tokens
@@ -406,7 +414,7 @@ class ChooseTokens(Operation):
     Inputs: q [n, heads, d], k [m, d] and the weights of the heads [n, heads]. Source: arXiv:2512.02556 §2.1.
     """
 
-    name: ClassVar[str] = "choose tokens"
+    name: ClassVar[str] = "top-k tokens"
     n_chosen: Size
 
     def describe(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Multiply, Size, Weight, last_size
-from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
+from paramcount.flow.operation import NOT_DESCRIBED, Array, Operation, Pass, Shape, Unknown, is_known, np, require
 
 
 def scale(x: Data, by: Data) -> Data:
@@ -23,7 +23,7 @@ class Scale(Operation):
 
     factor: float | Unknown = 1.0
     shift: float = 0.0
-    text: str = "times a number"  # in traces: "times √d_model"
+    text: str = "scale"  # in traces: "times √d_model"
     root: Size | None = None  # the size
     over: Size = 1  # what it is divided by
     inverse: bool = False  # one over the root
@@ -57,7 +57,7 @@ class Scale(Operation):
         return np.uint32((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16).view(np.float32)
 
 
-def scale_by(x: Data, factor: float | Unknown, text: str = "times a number", *, shift: float = 0.0) -> Data:
+def scale_by(x: Data, factor: float | Unknown, text: str = "scale", *, shift: float = 0.0) -> Data:
     """x times a constant. A factor of exactly 1 is no step."""
     return (
         x
@@ -86,7 +86,7 @@ class ScaleByPosition(Operation):
     "logarithm": log(position + 1) / log(span), at least 1.
     """
 
-    name: ClassVar[str] = "times a number for each position"
+    name: ClassVar[str] = "scale"
     rule: Literal["steps", "logarithm"]
     span: int | Unknown
     beta: float | Unknown = 1.0
@@ -94,7 +94,7 @@ class ScaleByPosition(Operation):
 
     def describe(self) -> str:
         if not is_known(self.span):
-            return ""
+            return "times a constant per position"
         return f"grows with the position from {self.span:,} on"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -131,7 +131,7 @@ class Clip(Operation):
 
     def describe(self) -> str:
         if not is_known(self.least, self.most):
-            return ""
+            return "smooth limit on the magnitude" if self.smooth else ""
         if self.smooth:
             return f"at {self.most:g}"
         return f"at most {self.most:g}" if self.least is None else f"from {self.least:g} to {self.most:g}"
@@ -185,6 +185,8 @@ def xielu(x: Array, positive: Array, negative: Array, beta: Array, eps: Array) -
     return np.asarray(np.where(x > 0, right, left) + beta * x, dtype=np.float32)
 
 
+QUICK_GELU = 1.702
+
 # {name in config.json: (name in words, function)}. Source: ACT2CLS in activations.py of the reference.
 FUNCTIONS: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "silu": ("SiLU", lambda x: x * sigmoid(x)),
@@ -197,7 +199,7 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "gelu_accurate": ("GELU (tanh)", gelu_tanh),
     "gelu_pytorch_tanh": ("GELU (tanh)", gelu_tanh),
     "gelu_python_tanh": ("GELU (tanh)", gelu_tanh),
-    "quick_gelu": ("quick GELU", lambda x: x * sigmoid(1.702 * x)),
+    "quick_gelu": ("quick GELU", lambda x: x * sigmoid(QUICK_GELU * x)),
     "relu": ("ReLU", lambda x: np.maximum(x, 0)),
     "relu2": ("ReLU²", lambda x: np.square(np.maximum(x, 0))),
     "relu6": ("ReLU6", lambda x: np.clip(x, 0, 6)),
@@ -222,13 +224,18 @@ class Activation(Operation):
 
     @property
     def label(self) -> str:
-        return self.function if isinstance(self.function, str) else "activation"
+        if not is_known(self.function, self.alpha):
+            return "activation"
+        return str(self.function) if self.alpha == 1 else "quick_gelu" if self.alpha == QUICK_GELU else "swish"
 
     def describe(self) -> str:
-        if not isinstance(self.function, str):
+        if not is_known(self.function, self.alpha):
             return ""
-        text = FUNCTIONS[self.function][0] if self.function in FUNCTIONS else self.function.replace("xielu", "xIELU")
-        return text if not is_known(self.alpha) or self.alpha == 1 else f"{text}, α = {self.alpha:g}"
+        if self.alpha not in (1, QUICK_GELU):
+            return f"x · sigmoid({self.alpha:g} x)"
+        if self.function == "xielu":
+            return "xIELU"
+        return FUNCTIONS[self.label][0] if self.label in FUNCTIONS else NOT_DESCRIBED
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -262,7 +269,7 @@ class Norm(Operation):
 
     @property
     def label(self) -> str:
-        return "l2 norm" if self.kind == "l2" else "norm"
+        return "L2 norm" if self.kind == "l2" else "norm"
 
     def describe(self) -> str:
         if not isinstance(self.kind, str):

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Add, Data, Size, Weight, Width, as_axes, last_size, multiply
-from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
+from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, np, require
 from paramcount.flow.operations.elementwise import FUNCTIONS
 from paramcount.flow.operations.shapes import Split
 
@@ -16,6 +16,8 @@ class Lookup(Operation):
     """Rows of a table [rows, size] by an index per token."""
 
     name: ClassVar[str] = "lookup"
+    form: ClassVar[Form] = Form.LOOKUP
+    named_by_weights: ClassVar[bool] = True
     index: Literal["ids", "positions"] = "ids"  # the values of the input, or the position of each token in the text
     offset: int | Unknown = 0  # added to a position
 
@@ -57,6 +59,8 @@ class Linear(Operation):
     """x · W + b over all axes but the first. W is stored [out, in], or [in, out] if `transposed`."""
 
     name: ClassVar[str] = "linear"
+    form: ClassVar[Form] = Form.LINEAR
+    named_by_weights: ClassVar[bool] = True
     transposed: bool = False
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
@@ -127,12 +131,14 @@ class HeadLinear(Operation):
     Stored [heads, out, in] or [heads · out, in], or [heads, in, out] if `transposed`.
     """
 
+    form: ClassVar[Form] = Form.LINEAR_PER_HEAD
+    named_by_weights: ClassVar[bool] = True
     transposed: bool = False
     of: Literal["head", "group"] = "head"
 
     @property
     def label(self) -> str:
-        return "linear by head" if self.of == "head" else "grouped linear"
+        return "linear per head" if self.of == "head" else "grouped linear"
 
     def describe(self) -> str:
         return f"one matrix per {self.of}"
@@ -161,7 +167,7 @@ def linear_by_head(
 class MultiplyVector(Operation):
     """x times a learned vector or scalar, or times a function of it."""
 
-    name: ClassVar[str] = "weigh"
+    name: ClassVar[str] = "scale"
     function: str = "linear"  # of the learned values; its name in config.json
 
     def describe(self) -> str:

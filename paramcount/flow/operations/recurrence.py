@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight, as_axes
-from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
+from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, is_known, np, require
 from paramcount.flow.operations.elementwise import sigmoid, softplus
 
 
@@ -20,7 +20,9 @@ class Convolve(Operation):
     [out, in, width], with zero padding.
     """
 
-    name: ClassVar[str] = "convolve"
+    name: ClassVar[str] = "convolution"
+    form: ClassVar[Form] = Form.CONVOLUTION
+    named_by_weights: ClassVar[bool] = True
     width: Size
     channels: Size | None = None  # if it is causal
     stride: int = 1
@@ -76,12 +78,16 @@ class SelectiveScan(Operation):
     """
 
     name: ClassVar[str] = "scan"
+    form: ClassVar[Form] = Form.STATE_SPACE
     channels: Size
     d_state: Size
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
         return ((*as_axes(self.channels), self.d_state),)
+
+    def describe(self) -> str:
+        return "recurrent state, updated per token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         u, step, b, c = inputs
@@ -104,6 +110,7 @@ class StateSpaceDual(Operation):
     """
 
     name: ClassVar[str] = "scan"
+    form: ClassVar[Form] = Form.STATE_SPACE
     heads: Size
     d_head: Size
     d_state: Size
@@ -112,6 +119,9 @@ class StateSpaceDual(Operation):
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
         return ((self.heads, self.d_head, self.d_state),)
+
+    def describe(self) -> str:
+        return "recurrent state, updated per token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         u, step, b, c = inputs
@@ -143,6 +153,7 @@ class DeltaRule(Operation):
     """
 
     name: ClassVar[str] = "delta rule"
+    form: ClassVar[Form] = Form.LINEAR_ATTENTION
     heads: Size
     d_k: Size
     d_v: Size
@@ -184,6 +195,7 @@ class LinearAttention(Operation):
     """
 
     name: ClassVar[str] = "scan"
+    form: ClassVar[Form] = Form.LINEAR_ATTENTION
     heads: Size
     d_k: Size
     d_v: Size
@@ -217,11 +229,15 @@ class GatedRecurrence(Operation):
     """
 
     name: ClassVar[str] = "scan"
+    form: ClassVar[Form] = Form.STATE_SPACE
     channels: Size
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
         return ((self.channels,),)
+
+    def describe(self) -> str:
+        return "recurrent state, updated per token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         u, enters, stays = (x.reshape(len(x), -1) for x in inputs)

@@ -7,18 +7,19 @@ from math import prod
 from typing import ClassVar, Literal
 
 from paramcount.flow.graph import Data, Size
-from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
+from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, np, require
 
 
 class Input(Operation):
     """An input of the model or of a repeated block: token ids, hidden states, pixels."""
 
-    what: str = "input"
+    what: str = ""  # "" for that of a block
     default: int | Unknown | None = None  # of every token, if it is not given
 
     @property
     def label(self) -> str:
-        return self.what
+        ids = {"tokens": "token ids", "source tokens": "source token ids", "segments": "segment ids"}
+        return ids.get(self.what, self.what) or "input"
 
 
 def given(name: str, *shape: Size, default: int | Unknown | None = None) -> Data:
@@ -30,6 +31,8 @@ class Split(Operation):
     """One part of the last axis. The sequence of parts recurs `groups` times along it."""
 
     name: ClassVar[str] = "split"
+    form: ClassVar[Form] = Form.SPLIT
+    named_by_weights: ClassVar[bool] = True
     widths: tuple[Size, ...]  # of all parts, over all groups
     part: int  # which of them
     groups: Size = 1
@@ -39,7 +42,7 @@ class Split(Operation):
         if type(self.groups) is int and self.groups == 1:
             return ""
         same = type(self.groups) is int and self.groups == self.widths[self.part]
-        return "interleaved" if same else "its part of each group"
+        return "interleaved" if same else f"the same part of each of {self.groups:,} groups"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -57,7 +60,8 @@ def split(x: Data, *widths: Size) -> tuple[Data, ...]:
 class Join(Operation):
     """Concatenation along the last axis, or another one."""
 
-    name: ClassVar[str] = "join"
+    name: ClassVar[str] = "concat"
+    form: ClassVar[Form] = Form.CONCATENATION
     axis: int = -1
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -76,11 +80,12 @@ def put_in_front(a: Data, b: Data, axis: int = 0) -> Data:
 class Reshape(Operation):
     """The same values in other axes; the first axis stays."""
 
-    to: Literal["to heads", "flatten", "to groups", "reshape"] = "reshape"
+    form: ClassVar[Form] = Form.RESHAPE
+    to: Literal["heads", "groups", "one axis", "other axes"] = "other axes"
 
     @property
     def label(self) -> str:
-        return self.to
+        return {"one axis": "flatten", "other axes": "reshape"}.get(self.to, f"reshape to {self.to}")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return inputs[0].reshape(len(inputs[0]), *shape[1:])
@@ -88,7 +93,7 @@ class Reshape(Operation):
 
 def to_heads(x: Data, n_heads: Size, d_head: Size) -> Data:
     """[n, n_heads · d_head] to [n, n_heads, d_head]."""
-    return Data(Reshape("to heads"), (x,), (*x.shape[:1], n_heads, d_head))
+    return Data(Reshape("heads"), (x,), (*x.shape[:1], n_heads, d_head))
 
 
 def reshape(x: Data, *shape: Size) -> Data:
@@ -102,15 +107,20 @@ class Expand(Operation):
     To pairs of heads: [n, heads, d] to [n, heads, 2·d]: a head of the first half beside one of the second, twice.
     """
 
-    to: Literal["to every head", "to every stream", "pairs of heads, twice"] = "to every head"
+    to: Literal["heads", "streams", "pairs of heads"] = "heads"
 
     @property
     def label(self) -> str:
-        return self.to
+        return f"expand to {self.to}"
+
+    def describe(self) -> str:
+        if self.to == "pairs of heads":
+            return "each head of the first half with one of the second"
+        return f"shared by all {self.to}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
-        if self.to == "pairs of heads, twice":
+        if self.to == "pairs of heads":
             pairs = np.concatenate(np.split(x, 2, axis=1), axis=-1)
             return np.concatenate((pairs, pairs), axis=1)
         heads = prod(shape[1:-1])
@@ -122,17 +132,20 @@ def to_every_head(x: Data, heads: Size) -> Data:
 
 
 def to_every_stream(x: Data, streams: Size) -> Data:
-    return Data(Expand("to every stream"), (x,), (*x.shape[:1], streams, x.shape[-1]))
+    return Data(Expand("streams"), (x,), (*x.shape[:1], streams, x.shape[-1]))
 
 
 def to_pairs_of_heads(x: Data) -> Data:
-    return Data(Expand("pairs of heads, twice"), (x,), (*x.shape[:2], x.shape[2] + x.shape[2]))
+    return Data(Expand("pairs of heads"), (x,), (*x.shape[:2], x.shape[2] + x.shape[2]))
 
 
 class Select(Operation):
     """For each token one of several values. Its first input: which of the others, [n]."""
 
-    name: ClassVar[str] = "one of"
+    name: ClassVar[str] = "select"
+
+    def describe(self) -> str:
+        return "one of its inputs per token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         index, *values = inputs
@@ -147,7 +160,7 @@ def select(index: Data, *values: Data) -> Data:
 class Pool(Operation):
     """One vector for several tokens: that of the first, or the sum over each block; the last block may be shorter."""
 
-    of: Literal["first token", "sums of blocks"]
+    of: Literal["first token", "block sums"]
     size: int | Unknown = 1  # tokens per block
 
     @property
@@ -171,7 +184,7 @@ def first_token(x: Data) -> Data:
 
 def sum_blocks(x: Data, size: int | Unknown) -> Data:
     """[n, d] to [n / size, d]. Source: arXiv:2112.07916, section 3.1.2."""
-    return Data(Pool("sums of blocks", size), (x,), ("blocks", *x.shape[1:]))
+    return Data(Pool("block sums", size), (x,), ("blocks", *x.shape[1:]))
 
 
 class Tuple(Operation):

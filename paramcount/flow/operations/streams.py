@@ -70,11 +70,16 @@ class MixStreams(Operation):
     Inputs: [n, streams, d], or [n, d] of one, and the weights [n, in · out]. One stream comes out as [n, d].
     """
 
-    to: Literal["collapse", "to every stream", "mix streams"]
+    to: Literal["collapse", "expand to streams", "mix streams"]
 
     @property
     def label(self) -> str:
         return self.to
+
+    def describe(self) -> str:
+        if self.to == "expand to streams":
+            return "times the weight of each stream"
+        return "weighted sum of the streams" if self.to == "collapse" else "each stream becomes a weighted sum of all"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return out[0] * inputs[1][1] * out[-1]
@@ -93,7 +98,7 @@ def collapse(x: Data, weights: Data) -> Data:
 
 def to_streams(x: Data, weights: Data) -> Data:
     """[n, d] to every stream, times its weight."""
-    return Data(MixStreams("to every stream"), (x, weights), (*x.shape[:1], weights.shape[-1], *x.shape[1:]))
+    return Data(MixStreams("expand to streams"), (x, weights), (*x.shape[:1], weights.shape[-1], *x.shape[1:]))
 
 
 def mix_streams(x: Data, weights: Data) -> Data:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
 from paramcount.flow.graph import Body, Data, Repeat, Size, Width, as_axes, check_same_shape
-from paramcount.flow.operation import Operation
+from paramcount.flow.operation import Form, Operation, Stage
 from paramcount.flow.operations.shapes import Input, bundle
 
 INPUT = Input()
@@ -20,7 +20,7 @@ class Block(Operation):
 
     @property
     def label(self) -> str:
-        return "heads" if self.per_head else self.name
+        return "concat heads" if self.per_head else self.name
 
 
 def block(
@@ -53,6 +53,7 @@ class Experts(Operation):
     """
 
     name: ClassVar[str] = "experts"
+    sum: ClassVar[Stage] = Stage("sum of experts", "", Form.SUM_OF_EXPERTS)
     weighted: Literal["output", "input"] = "output"  # which of them the weight of an expert multiplies
     identities: Size = 0  # experts behind those with weights, which return their input
     parts: Literal["output", "input"] | None = None  # of whose last axis each chosen expert has its own part
