@@ -414,7 +414,7 @@ def test_an_unreadable_cell_is_not_checkable_and_has_a_reason(heading: str, text
         ("deepseek-v3", "params", "up to 500B", "wrong (correct: 671,026,404,352)", ""),
         ("llama-3.1-8b", "context", "131072", "right", ""),
         ("llama-3.1-8b", "context", "128k", "matches when rounded (K = 1,024)", "K = 1,024"),
-        ("llama-3.1-8b", "context", "128000", "wrong (correct: 131,072)", "128 × 1,024"),
+        ("llama-3.1-8b", "context", "128000", "wrong (correct: 131,072)", "= 128 × 1,024"),
         ("llama-3.1-8b", "context", "64k", "wrong (correct: 131,072)", ""),
         ("llama-3.1-8b", "vocab", "128K", "matches when rounded", ""),
         (
@@ -504,7 +504,7 @@ def test_a_context_length_that_the_publisher_states_is_not_wrong(model: str, con
             "llama-2-70b",
             "70B",
             "rounded to the nearest 10 B; "
-            "published by github meta-llama/llama-models@d13eea5ec039:models/llama2/MODEL_CARD.md",
+            "also published in github meta-llama/llama-models@d13eea5ec039:models/llama2/MODEL_CARD.md",
         ),
         ("llama-2-7b", "6,738,417,664", "= total 6,738,415,616 + legacy buffers 2,048"),
     ],

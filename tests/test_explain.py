@@ -18,12 +18,15 @@ import pytest
 
 import paramcount as pc
 from paramcount import zoo
+from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import count_sizes
+from paramcount.explaining.glossary import FLAGS, MEANINGS
 from paramcount.explaining.heads import list_attentions, list_matrices
 from paramcount.explaining.layers import list_stacks
 from paramcount.explaining.lines import find_common_words
 from paramcount.explaining.pieces import evaluate, walk_model
 from paramcount.explaining.render_text import render_latex, render_text
+from paramcount.sizes import Sizes, get_key, inner_configs
 from paramcount.zoo import count_model
 from tests import test_mutants
 from tests.batches import in_batches
@@ -568,3 +571,54 @@ def test_an_explanation_is_immutable() -> None:
     assert isinstance(explanation, pc.Explanation)
     assert explanation == pc.explain(pc.load("gpt2-small"))
     assert evaluate(explanation.total, {}) == 124_439_808
+
+
+# ---- names of sizes and of modules
+
+
+def test_every_size_and_every_flag_without_a_config_key_has_a_meaning() -> None:
+    sections = [section for name in ARCHITECTURES for section in list_sections(architecture(name))]
+    names = {field for section in sections for field in section.model_fields if field.startswith(("n_", "d_"))}
+    assert sorted(names - set(MEANINGS)) == []
+    without_key = {
+        field
+        for section in sections
+        for field, declared in section.model_fields.items()
+        if declared.annotation in (bool, int) and not get_key(section, field).spellings(field)
+    }
+    assert sorted(without_key - set(MEANINGS) - set(FLAGS)) == ["conv_bias", "router_bias", "tie_word_embeddings"]
+
+
+def list_sections(sizes: type[Sizes]) -> list[type[Sizes]]:
+    """The class and the classes of its inner configs."""
+    return [sizes, *(section for inner in inner_configs(sizes).values() for section in list_sections(inner))]
+
+
+def list_labels(config: dict[str, Any], component: str) -> dict[str, int]:
+    """{module and kind of a line: value} of a component."""
+    (found,) = [c for c in pc.explain(config).components if c.name == component]
+    return {" ".join((line.detail, line.of)).strip(): line.value for line in found.lines}
+
+
+@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
+def test_modules_without_a_common_meaning_have_a_line_each() -> None:
+    qwen = list_labels({"model_type": "qwen2_moe"}, "router")  # 60 experts, d_model 2,048, 24 layers
+    prefix = "model.layers.{layer}.mlp."
+    assert qwen == {
+        f"{prefix}gate weights": 24 * 60 * 2048,
+        f"{prefix}shared_expert_gate weights": 24 * 2048,
+    }
+    whisper = list_labels({"model_type": "whisper"}, "mixer")  # two convolutions of kernel 3, 80 mel bands
+    assert whisper == {
+        "model.encoder.conv1 weights": 3 * 80 * 384,
+        "model.encoder.conv1 biases": 384,
+        "model.encoder.conv2 weights": 3 * 384 * 384,
+        "model.encoder.conv2 biases": 384,
+    }
+    assert list_labels({"model_type": "gpt_oss"}, "other") == {"model.layers.{layer}.self_attn.sinks weights": 36 * 64}
+
+
+@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
+def test_the_bias_of_a_recurrence_is_not_the_bias_of_a_matrix() -> None:
+    mamba = list_labels({"model_type": "mamba2"}, "mixer")
+    assert mamba["mixer.state weights"] == 64 * 3 * 128  # A_log, D and dt_bias of 128 heads

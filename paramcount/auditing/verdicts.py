@@ -132,7 +132,7 @@ def judge_context(claim: Claim, judgement: Judgement, model: Model, is_own: bool
     for length, note in list_noted_contexts(model):
         if match_amount(length, amount):
             return Judgement("not checkable", true, f"the sources disagree: {note.rstrip('.')}")
-    return judgement._replace(note=f"{true // 1024} × 1,024") if amount.value * 1024 == true * 1000 else judgement
+    return judgement._replace(note=f"= {true // 1024} × 1,024") if amount.value * 1024 == true * 1000 else judgement
 
 
 def judge_vocabulary(claim: Claim, judgement: Judgement, model: Model, is_own: bool) -> Judgement:
@@ -161,7 +161,7 @@ def explain_claim(amount: Amount, true: int, model: Model) -> str:
     if len(answer.accounts) == 1:
         (account,) = answer.accounts
         return f"= {render_equation(account)}" + ("" if account.fit == "exact" else f", {account.fit}")
-    notes = [f"published by {answer.source}"] if answer.source else []
+    notes = [f"also published in {answer.source}"] if answer.source else []
     ends_in_zero = letter and amount.digits % 10 == 0 and not amount.decimals
     if ends_in_zero and match_figure(true, Figure(amount.digits * amount.unit, 10 * amount.unit)) == "rounded":
         notes.insert(0, f"rounded to the nearest 10 {letter}")

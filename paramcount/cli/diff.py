@@ -17,6 +17,7 @@ from paramcount.cli.options import (
 )
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError
+from paramcount.explaining.glossary import FLAGS
 from paramcount.loading import load
 from paramcount.output.tables import Column, Table
 from paramcount.sizes.values import format_size
@@ -86,7 +87,9 @@ def make_size_row(size: SizeDifference) -> Row:
             values.append(None)
         else:
             values.append(value if type(value) in (int, bool, str) else text)
-    return ["size", size.name, *values, None, None, " → ".join(texts)]
+    meaning = FLAGS.get(size.name.rpartition(".")[2])
+    text = " → ".join(texts) + (f" ({meaning})" if meaning else "")
+    return ["size", size.name, *values, None, None, text]
 
 
 def make_component_row(part: ComponentDifference) -> Row:

@@ -41,7 +41,8 @@ def command(
 ) -> None:
     """Draw every matrix of a model to scale, in the order of the forward pass.
 
-    Data is blue, weights are grey. Identical layers are drawn once. Same colour = same dimension.
+    Activations are filled blue, weights grey. Edges of the same colour have the same size. Identical layers are drawn
+    once.
     """
     from paramcount.drawing.pictures import draw_model
     from paramcount.drawing.render import choose_format, render_file

@@ -36,14 +36,16 @@ if TYPE_CHECKING:
 @click.option("--pad", type=int, metavar="N", help="Pad to N tokens.")
 @click.option("--batch", type=int, metavar="N", help="Batch size.")
 @click.option("--decode", is_flag=True, help="Decode the next token; requires --past.")
-@click.option("--past", type=int, metavar="N", help="Number of tokens in the KV cache; requires --decode.")
+@click.option(
+    "--past", type=int, metavar="N", help="Number of earlier tokens, kept in the KV cache or state; requires --decode."
+)
 @click.option("--source", type=int, metavar="N", help="Encoder input length.")
 @click.option("--full", is_flag=True, help="Show every layer; by default, identical layers are shown once.")
 @click.option(
     "--weights", metavar="PATH", type=FilePath(), help="Run the model with the weights at PATH (safetensors)."
 )
 @click.option("--text", metavar="TEXT", help="Input text for --weights.")
-@click.option("--watch", is_flag=True, help="Show what changes from layer to layer; requires --weights.")
+@click.option("--watch", is_flag=True, help="Show the residual stream layer by layer; requires --weights.")
 @click.option("--plot", metavar="FILE", type=FilePath(), help="Plot the values of --watch to FILE; requires --weights.")
 @click.option(
     "--tokenizer",

@@ -33,5 +33,5 @@ def explain_model(model: Model, *, layer: int | str | None = None, head: bool = 
     not_counted = model.reading.not_counted
     notes = [f"not included in the total: {', '.join(not_counted)}"] if not_counted else []
     for reason, n in sum_unreachable(model.sizes, model.reading.head).items():
-        notes.append(f"unreachable {n:,}, not included in the total: {reason}")
+        notes.append(f"not included in the total: unreachable {n:,} ({reason})")
     return build_explanation(model, walk, main, {"MTP": mtp, "buffers": buffers}, notes=notes)

@@ -18,6 +18,7 @@ from paramcount.symbolic.polynomials import Polynomial
 
 DEEPEST = 1  # nested brackets in a formula; deeper ones are split by detail, or at one level more by tensor
 LONGEST = 110  # characters in a formula; longer ones are split too
+BY_MODULE = ("router", "mixer", "other")  # components of different modules, each with its own lines
 MOST_NAMED = 3  # kinds of layers to list if they have no common name
 
 Kinds = Mapping[str, tuple[Repeat, ...]]  # {stack: the kinds of its layers}
@@ -72,15 +73,18 @@ def make_tied_line(name: str, part: str, tied_to: str | None, walk: Walk) -> Lin
 
 def make_lines(name: str, pieces: Sequence[Piece], walk: Walk, kinds: Kinds, depth: int) -> Iterator[Line]:
     """One line for the weights and one for the biases of each part and kind of layer; more if a formula gets long."""
+    modules = {piece.module for piece in pieces if piece.component in BY_MODULE}
+    by_module = name == "other" or len(modules) > 1
     groups: dict[tuple[str, str], list[Piece]] = {}
     for piece in pieces:
-        groups.setdefault((piece.part, name_detail(piece, depth)), []).append(piece)
+        is_module = depth == 1 and by_module and piece.module in modules
+        groups.setdefault((piece.part, piece.module if is_module else name_detail(piece, depth)), []).append(piece)
     for (part, detail), group in sorted(groups.items(), key=lambda item: PARTS.index(item[0][0])):
         lines = []
         for of in ("weights", "biases"):
             half = [piece for piece in group if piece.is_bias == (of == "biases")]
             for share in make_shares(half, walk, kinds):
-                line = make_line(share, name, detail if depth > 1 else "", part, of)
+                line = make_line(share, name, detail if depth > 1 or detail != name else "", part, of)
                 lines += [line] if line.value else []
         names_at = {d: {name_detail(piece, d) for piece in group} for d in range(depth + 1, depth + 4)}
         deeper = next((d for d, names in names_at.items() if len(names) > 1), None)

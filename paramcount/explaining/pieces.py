@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from math import prod
 from typing import NamedTuple
@@ -39,7 +40,13 @@ class Piece(NamedTuple):
 
     @property
     def is_bias(self) -> bool:
-        return self.name.rpartition(".")[2].endswith("bias")
+        """Whether it is the bias of a matrix; `dt_bias` is a parameter of the recurrence."""
+        return self.name.rpartition(".")[2].endswith("bias") and not self.component.endswith(".state")
+
+    @property
+    def module(self) -> str:
+        """The name without ".weight" or ".bias"."""
+        return re.sub(r"\.(weight|bias)$", "", self.name)
 
     @property
     def layers(self) -> Size:

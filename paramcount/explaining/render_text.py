@@ -36,7 +36,7 @@ def list_labels(line: Line, lines: Sequence[Line], component: str) -> list[str]:
     if len({other.part for other in lines}) > 1:
         labels.append(line.part)
     if line.detail:
-        labels.append(line.detail.removeprefix(f"{line.component}."))
+        labels.append(line.detail.removeprefix(f"{line.component}.").rpartition("{layer}.")[2].removeprefix("model."))
     if line.layers and not line.formula.startswith(line.layers):
         labels.append(line.layers)
     if line.of == "biases":
@@ -65,8 +65,8 @@ def describe_experts(group: ExpertGroup) -> str:
     """The line above these sums: "experts: 8 of 256 active per token in 58 MoE layers"."""
     kind = f"{group.kind} " if group.kind else ""
     layers = f" in {group.layers:,} {kind}layers" if group.layers != 1 else ""
-    least = f"{group.least:,} to " if group.least != group.visited else ""
-    return f"{group.component}: {least}{group.visited:,} of {group.experts:,} active per token{layers}"
+    most = "up to " if group.least != group.visited else ""
+    return f"{group.component}: {most}{group.visited:,} of {group.experts:,} active per token{layers}"
 
 
 def format_active_sum(e: Explanation) -> str:

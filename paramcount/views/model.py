@@ -69,7 +69,7 @@ def describe_count(count: Count) -> list[str]:
         lines.append(f"not included in the total: {' · '.join(extras)}")
     lines += describe_release(count)
     for reason, n in sum_unreachable(count.sizes, count.head).items():
-        lines.append(f"unreachable {n:,}, not included in the total: {reason}")
+        lines.append(f"not included in the total: unreachable {n:,} ({reason})")
     if count.language_model != count.total:
         lines.append(f"language model only {count.language_model:,}")
     return lines
@@ -79,9 +79,11 @@ def describe_active(count: Count) -> str:
     """The active parameters with the number of experts per token."""
     repeats = (repeat for tensor in count.tensors for repeat in (*tensor.repeats, tensor.stacked) if repeat)
     groups = dict.fromkeys(f"{repeat.active} of {repeat.count}" for repeat in repeats if repeat.axis == "expert")
-    least = f", at least {count.active_min:,}" if count.active_min != count.active else ""
-    active = f"active {count.active:,} ({format_count(count.active)}{least}): {' and '.join(groups)} experts per token"
-    return f"{active} · without input embedding {count.active_without_input_embedding:,}"
+    varies = count.active_min != count.active
+    most, least = ("up to ", f" · minimum {count.active_min:,}") if varies else ("", "")
+    experts = f"{most}{' and '.join(groups)} experts per token"
+    without = f"without input embedding {count.active_without_input_embedding:,}"
+    return f"active {count.active:,} ({format_count(count.active)}): {experts}{least} · {without}"
 
 
 def describe_release(count: Count) -> list[str]:
