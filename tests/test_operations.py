@@ -31,6 +31,7 @@ from paramcount.flow.operations.recurrence import (
     GatedRecurrence,
     LinearAttention,
     SelectiveScan,
+    Shift,
     StateSpaceDual,
 )
 from paramcount.flow.operations.routing import Route
@@ -358,3 +359,17 @@ def test_a_head_attends_to_the_keys_with_the_largest_biases() -> None:
 def test_experts_in_a_grid_are_chosen_by_row_and_column() -> None:
     found = compute(Route(1, "softmax over chosen", grid=2), [[0.0, 1.0, 5.0, 2.0]])
     assert found.tolist() == [[0, 0, 1, 0]]  # row 1, column 0
+
+
+def test_a_convolution_of_groups_follows_rows_in_front_of_the_text() -> None:
+    first, second = [[[1.0, 2.0]], [[0.0, 1.0]]], [[[0.0, 1.0], [3.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]]]
+    x = [[1.0, 10.0], [2.0, 20.0]]
+    led = compute(Convolve(2, 2, lead=1), x, weights=(first, [5.0, 7.0]))
+    assert led.tolist() == [[5, 7], [7, 17], [10, 27]]  # the first row is the bias alone
+    found = compute(Convolve(2, 2, grouped=True, is_led=True), led, weights=(second,))
+    assert found.tolist() == [[7 + 3 * 7, 17], [10 + 3 * 17, 27]]
+
+
+def test_a_shift_gives_each_token_the_value_of_the_one_before() -> None:
+    assert compute(Shift(1), [[1.0], [2.0]]).ravel().tolist() == [0, 1]
+    assert compute(Shift(1), [[1.0], [2.0]], input=np.array([[9.0]])).ravel().tolist() == [9, 1]

@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
     Data,
-    Weight,
     activate,
+    add_vector,
     attend,
     block,
-    elementwise,
     fused,
     last_size,
     layers,
     linear,
-    lookup,
+    plain_norm,
     rope,
-)
-from paramcount.parts.decoders import head
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, derived, hf
+    scale_by,
+    to_every_token,
+)  # fmt: skip
+from paramcount.parts.decoder import Decoder
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Words, derived, hf
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.rules import check_divides
+from paramcount.sizes.setting_fields import setting
 
 MOST_PASSES = 256  # each is walked
 
@@ -43,8 +44,12 @@ def cycles(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return words
 
 
-class HrmText(Sizes):
-    """Source: modeling_hrm_text.py of the reference; arXiv:2506.21734, section 2. `n_layers`: of one stack."""
+def read_embedding_scale(config: Mapping[str, Any], c: Any) -> float:
+    return 1 / float(config.get("initializer_range", 0.02))
+
+
+class HrmText(Decoder):
+    """Source: HrmTextModel and HrmTextStack of the reference; arXiv:2506.21734, section 2. `n_layers`: of one stack."""
 
     reference: ClassVar[str] = "HrmTextForCausalLM"
     linear_by_component: ClassVar[bool] = False
@@ -62,17 +67,46 @@ class HrmText(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        high = activate(
-            lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model), "times embedding_scale"
-        )
-        low = Data(
-            "start", (high,), high.shape, (Weight("model.z_L_init", "other", (c.d_model,)),)
-        )  # the same for every token, not trained
+    embedding_scale: ClassVar = setting("embedding_scale", default=read_embedding_scale)
+
+    def decode(c, high: Data) -> Data:
+        low = to_every_token(high, "model.z_L_init", "other")  # not trained
         for i, module in enumerate(c.cycles):
-            found = stack(c, high + low, f"model.{module}_module.layers.{{layer}}.", again=module in c.cycles[:i])
+            found = c.stack(high + low, f"model.{module}_module.layers.{{layer}}.", again=module in c.cycles[:i])
             low, high = (found, high) if module == "L" else (low, found)
-        return head(c, high, "model.embed_tokens.weight")
+        return c.head(high)
+
+    def embed(c, tokens: Data) -> Data:
+        return scale_by(super().embed(tokens), c.embedding_scale, "times embedding_scale")
+
+    def stack(c, x: Data, prefix: str, *, again: bool) -> Data:
+        """All layers of a module. `again`: with the weights of its first pass."""
+
+        def body(kind: str, x: Data) -> Data:
+            return block(x, "", c.layer, tied_to=prefix) if again else c.layer(x)
+
+        return plain_norm(layers(x, prefix, [("layer", c.n_layers)], body), "rms", c.norm_eps)
+
+    def layer(c, x: Data) -> Data:
+        x = x + c.attention(plain_norm(x, "rms", c.norm_eps))
+        return x + c.mlp(plain_norm(x, "rms", c.norm_eps))
+
+    def attention(c, x: Data) -> Data:
+        """Gated heads. The matrices that read x are stored as one, their biases, if any, one by one."""
+        heads = dict.fromkeys(("gate", "q", "k", "v"), (c.n_heads, c.d_head))
+        outputs = fused(x, "attn.gqkv_proj", {f"qkv.{name}": width for name, width in heads.items()})
+        if c.attention_bias:
+            biases = [(f"self_attn.{name}_proj.bias", f"qkv.{name}") for name in heads]
+            outputs = tuple(add_bias(y, *names) for y, names in zip(outputs, biases))
+        gate, q, k, v = outputs
+        a = attend(rope(q, c.rope), rope(k, c.rope), v) * activate(gate, "sigmoid")
+        return linear(a, "attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias)
+
+    def mlp(c, x: Data) -> Data:
+        gate, up = fused(x, "mlp.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff})
+        if c.mlp_bias:
+            gate, up = add_bias(gate, "mlp.gate_proj.bias", "mlp.gate"), add_bias(up, "mlp.up_proj.bias", "mlp.up")
+        return linear(activate(gate, c.activation) * up, "mlp.down_proj", "mlp.down", c.d_model, bias=c.mlp_bias)
 
     def check(c) -> None:
         if set(c.cycles) != {"L", "H"} or c.cycles[-1] != "H":
@@ -80,43 +114,5 @@ class HrmText(Sizes):
         check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
 
 
-def stack(c: Any, x: Data, prefix: str, *, again: bool) -> Data:
-    """All layers of a module. `again`: with the weights of its first pass."""
-
-    def body(kind: str, x: Data) -> Data:
-        return block(x, "", lambda x: layer(c, x), tied_to=prefix) if again else layer(c, x)
-
-    return bare_norm(layers(x, prefix, [("layer", c.n_layers)], body))
-
-
-def layer(c: Any, x: Data) -> Data:
-    x = x + attention(c, bare_norm(x))
-    return x + mlp(c, bare_norm(x))
-
-
-def attention(c: Any, x: Data) -> Data:
-    """Heads whose values pass a gate. Matrices that read x are stored as one, their biases, if any, one by one."""
-    heads = (c.n_heads, c.d_head)
-    parts = {"gate": heads, "q": heads, "k": heads, "v": heads}
-    outputs = fused(x, "attn.gqkv_proj", {f"qkv.{name}": width for name, width in parts.items()})
-    if c.attention_bias:
-        outputs = tuple(add_bias(y, f"self_attn.{name}_proj.bias", f"qkv.{name}") for name, y in zip(parts, outputs))
-    gate, q, k, v = outputs
-    return linear(
-        attend(rope(q), rope(k), v) * activate(gate, "sigmoid"),
-        "attn.o_proj",
-        "output_projection",
-        c.d_model,
-        bias=c.attention_bias,
-    )
-
-
-def mlp(c: Any, x: Data) -> Data:
-    gate, up = fused(x, "mlp.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff})
-    if c.mlp_bias:
-        gate, up = add_bias(gate, "mlp.gate_proj.bias", "mlp.gate"), add_bias(up, "mlp.up_proj.bias", "mlp.up")
-    return linear(activate(gate, "silu") * up, "mlp.down_proj", "mlp.down", c.d_model, bias=c.mlp_bias)
-
-
 def add_bias(x: Data, name: str, component: str) -> Data:
-    return elementwise(x, "add", name, component, last_size(x))
+    return add_vector(x, name, component, last_size(x))

@@ -10,16 +10,39 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Weight, activate, attend, convolve, elementwise, join, linear, norm
+from paramcount.flow import (
+    Data,
+    Weight,
+    activate,
+    add_vector,
+    attend,
+    convolve,
+    join,
+    layers,
+    linear,
+    means_of_heads,
+    multiply_vector,
+    plain_norm,
+    reshape,
+    route,
+    scale_by,
+    split,
+    to_every_head,
+    to_heads,
+    token_before,
+)  # fmt: skip
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoders import decoder
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import head
 from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rotary import rotary_width_of
 from paramcount.sizes.rules import check_at_most, check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("hybrid", "hybrid_sliding")
+LEAST_NORM = 1e-14  # about the square of the smallest length that the reference divides by
 
 
 def one_expert(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -28,8 +51,8 @@ def one_expert(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return 1
 
 
-class Zaya(Sizes):
-    """Source: modeling_zaya.py of the reference; attention arXiv:2510.04476."""
+class Zaya(Decoder):
+    """Source: ZayaDecoderLayer of the reference; attention arXiv:2510.04476."""
 
     reference: ClassVar[str] = "ZayaForCausalLM"
     linear_by_component: ClassVar[bool] = False
@@ -58,11 +81,66 @@ class Zaya(Sizes):
     lm_head_bias: Flag = hf("lm_head_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(5_000_000.0, 131_072, block=KINDS[0])
+    sliding_rope: ClassVar = rotary(10_000.0, 131_072, block=KINDS[1])
+
+    def decode(c, x: Data) -> Data:
         kinds = [((word, i == 0), 1) for i, word in enumerate(c.layer_types)]
-        return decoder(
-            c, tokens, layer, kinds, enter=lambda x: enter(c, x), carry=(c.d_router,), head_bias=c.lm_head_bias
-        )
+        return c.head(c.last(layers(x, "model.layers.{layer}.", kinds, c.layer, carry=(c.d_router,))))
+
+    def embed(c, tokens: Data) -> Data:
+        return move_and_scale(super().embed(tokens), "model.input_hidden_states")
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, "model.embed_tokens.weight", bias=c.lm_head_bias)
+
+    def layer(c, kind: tuple[str, bool], x: Data, router_state: Data) -> tuple[Data, Data]:
+        word, first = kind
+        a = c.attention(c.norm(x, "input_layernorm"), slides=word == KINDS[1])
+        x = add_residual(x, a, "post_attention_residual_scale.")
+        h = c.norm(x, "post_attention_layernorm")
+        chosen, router_state = c.choose(h, "mlp.gate.", None if first else router_state)
+        y = stacked_experts(c, h, chosen, "mlp.experts.", at_least=0)
+        return add_residual(x, y, "post_mlp_residual_scale."), router_state
+
+    def attention(c, x: Data, *, slides: bool) -> Data:
+        """Compressed convolutional attention. Source: arXiv:2510.04476; ZayaCCAProjection of the reference."""
+        prefix, bias = "self_attn.qkv_proj.", c.attention_bias
+        q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)
+        k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
+        d_q, d_k = c.n_heads * c.d_head, c.n_kv_heads * c.d_head
+        both = join(reshape(q, d_q), reshape(k, d_k))
+        both = convolve(both, prefix + "conv_qk_depthwise", c.n_before, lead=c.n_before_in_head - 1)
+        both = convolve(both, prefix + "conv_qk_grouped", c.n_before_in_head, group=c.d_head, is_led=True)
+        mean_q = scale_by(q + to_every_head(k, c.n_heads), 0.5, "half")
+        mean_k = means_of_heads(mean_q, c.n_kv_heads)
+        q, k = split(both, d_q, d_k)
+        q, k = to_heads(q, c.n_heads, c.d_head) + mean_q, to_heads(k, c.n_kv_heads, c.d_head) + mean_k
+        late = token_before(linear(x, prefix + "v_proj_delayed", "qkv.v", c.d_late))
+        if bias:
+            late = add_vector(late, prefix + "v_proj_delayed.bias", "qkv.v", c.d_late)
+        v = join(linear(x, prefix + "v_proj_current", "qkv.v", c.d_late, bias=bias), late)
+        q, k = plain_norm(q, "rms", LEAST_NORM), plain_norm(k, "rms", LEAST_NORM)
+        k = multiply_vector(k, "self_attn.qk_norm.temp", "other", c.n_kv_heads, per_head=True)
+        d_rope, angles = (c.d_rope_sliding, c.sliding_rope) if slides else (c.d_rope, c.rope)
+        q, k = partial_rope(q, d_rope, angles), partial_rope(k, d_rope, angles)
+        a = attend(q, k, to_heads(v, c.n_kv_heads, c.d_head), window=c.window if slides else None)
+        return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias)
+
+    def choose(c, x: Data, prefix: str, before: Data | None) -> tuple[Data, Data]:
+        """The weights of the experts, one of which may be to use none, and what the next layer's router adds to its
+        state.
+        """
+        state = linear(x, prefix + "down_proj", "router", c.d_router, bias=True)
+        if before:
+            state = state + multiply_vector(before, prefix + "router_states_scale", "router", c.d_router)
+        h = c.norm(state, prefix + "router_mlp.norm")
+        for name in ("fc1", "fc2"):
+            h = activate(linear(h, prefix + "router_mlp." + name, "router", c.d_router, bias=True), "gelu")
+        logits = linear(h, prefix + "router_mlp.out_proj", "router", c.n_routed_experts + 1)
+        bias = Weight(prefix + "balancing_biases", "router", (c.n_routed_experts + 1,), role="buffer")
+        return split(route(logits, 1, "softmax", bias=bias), c.n_routed_experts, 1)[0], state
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
@@ -83,85 +161,12 @@ class Zaya(Sizes):
             )
 
 
-def enter(c: Any, x: Data) -> Data:
-    return elementwise(
-        elementwise(x, "add", "model.input_hidden_states_bias", "other", c.d_model),
-        "scale",
-        "model.input_hidden_states_scale",
-        "other",
-        c.d_model,
-    )
+def move_and_scale(x: Data, name: str) -> Data:
+    """(x + learned vector) · learned vector."""
+    x = add_vector(x, name + "_bias", "other", x.shape[-1])
+    return multiply_vector(x, name + "_scale", "other", x.shape[-1])
 
 
-def layer(c: Any, kind: tuple[str, bool], x: Data, router_state: Data) -> tuple[Data, Data]:
-    word, first = kind
-    x = residual(
-        c, attention(c, norm(x, "input_layernorm"), slides=word == KINDS[1]), x, "post_attention_residual_scale."
-    )
-    h = norm(x, "post_attention_layernorm")
-    scores, router_state = route(c, h, None if first else router_state)
-    return residual(
-        c, stacked_experts(c, h, scores, "mlp.experts.", at_least=0), x, "post_mlp_residual_scale."
-    ), router_state
-
-
-def residual(c: Any, y: Data, x: Data, prefix: str) -> Data:
+def add_residual(x: Data, y: Data, prefix: str) -> Data:
     """x + y, each moved and scaled element-wise before."""
-    y = elementwise(
-        elementwise(y, "add", prefix + "hidden_states_bias", "other", c.d_model),
-        "scale",
-        prefix + "hidden_states_scale",
-        "other",
-        c.d_model,
-    )
-    return y + elementwise(
-        elementwise(x, "add", prefix + "residual_bias", "other", c.d_model),
-        "scale",
-        prefix + "residual_scale",
-        "other",
-        c.d_model,
-    )
-
-
-def attention(c: Any, x: Data, *, slides: bool) -> Data:
-    """Compressed convolutional attention. Source: arXiv:2510.04476."""
-    prefix, bias = "self_attn.qkv_proj.", c.attention_bias
-    q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)
-    k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
-    n = c.n_heads + c.n_kv_heads
-    both = convolve(Data("join", (q, k), (x.shape[0], n * c.d_head)), prefix + "conv_qk_depthwise", c.n_before)
-    weight = Weight(
-        prefix + "conv_qk_grouped.weight", "mixer.convolution", (n * c.d_head, c.d_head, c.n_before_in_head)
-    )
-    both = Data(
-        "convolve",
-        (both,),
-        both.shape,
-        (weight, Weight(prefix + "conv_qk_grouped.bias", "mixer.convolution", (n * c.d_head,))),
-    )
-    mean_q = Data("mean with its key", (q, k), q.shape)
-    mean_k = Data("mean of its queries", (mean_q,), k.shape)
-    q, k = Data("split", (both,), q.shape) + mean_q, Data("split", (both,), k.shape) + mean_k
-    late = activate(linear(x, prefix + "v_proj_delayed", "qkv.v", c.d_late, bias=bias), "of the token before")
-    v = join(linear(x, prefix + "v_proj_current", "qkv.v", c.d_late, bias=bias), late)
-    v = Data("to heads", (v,), k.shape)
-    d_rope = c.d_rope_sliding if slides else c.d_rope
-    q, k = (
-        activate(q, "l2 norm"),
-        elementwise(activate(k, "l2 norm"), "scale", "self_attn.qk_norm.temp", "other", c.n_kv_heads),
-    )
-    a = attend(partial_rope(q, d_rope), partial_rope(k, d_rope), v, window=c.window if slides else None)
-    return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias)
-
-
-def route(c: Any, x: Data, before: Data | None) -> tuple[Data, Data]:
-    """Scores for all experts and for none, and the state that the next layer's router adds to its own."""
-    prefix, d, n = "mlp.gate.", c.d_router, c.n_routed_experts + 1
-    state = linear(x, prefix + "down_proj", "router", d, bias=True)
-    if before:
-        state = state + elementwise(before, "scale", prefix + "router_states_scale", "router", d)
-    h = norm(state, prefix + "router_mlp.norm")
-    for name in ("fc1", "fc2"):
-        h = activate(linear(h, prefix + "router_mlp." + name, "router", d, bias=True), "gelu")
-    scores = activate(linear(h, prefix + "router_mlp.out_proj", "router", n), "softmax")
-    return elementwise(scores, "correct", prefix + "balancing_biases", "router", n, role="buffer"), state
+    return move_and_scale(y, prefix + "hidden_states") + move_and_scale(x, prefix + "residual")

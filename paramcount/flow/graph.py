@@ -103,8 +103,11 @@ class Add(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x = inputs[0]
-        if self.learned != "positions":
-            return x + (inputs[1] if self.learned == "no" else weights[0])
+        if self.learned == "no":
+            return x + inputs[1]
+        if self.learned == "vector":
+            vector = weights[0]
+            return x + (vector.reshape(x.shape[1:]) if vector.size == x[:1].size else vector)
         table = weights[0].reshape(-1, *x.shape[1:])
         if len(table) != len(x):
             raise ParamcountError(f"{len(x):,} positions", where="pixels", expected=f"{len(table):,}")

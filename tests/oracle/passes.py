@@ -1112,6 +1112,19 @@ LOGITS_ONLY: dict[str, dict[str, Any]] = {
         "sinusoidal_embeddings": True,
     },
     "xlm, causal": {**XLM, "causal": True},
+    "zaya, sliding": {
+        **SLIDING, "num_hidden_layers": 3, "head_dim": 8, "layer_types": ["hybrid_sliding", "hybrid", "hybrid_sliding"],
+        "moe_intermediate_size": 14, "num_experts": 3, "router_hidden_size": 12, "cca_time0": 3, "cca_time1": 4,
+        "rms_norm_eps": 1e-2, "attention_bias": True, "lm_head_bias": True, "hidden_act": "gelu",
+        "rope_parameters": {
+            "hybrid": {"rope_type": "default", "rope_theta": 300.0, "partial_rotary_factor": 0.75},
+            "hybrid_sliding": {"rope_type": "default", "rope_theta": 70.0, "partial_rotary_factor": 0.5},
+        },
+    },
+    "hrm_text, biases": {
+        **USUAL, "head_dim": 8, "H_cycles": 2, "L_cycles": 2, "attention_bias": True, "mlp_bias": True,
+        "rms_norm_eps": 1e-2, "hidden_act": "gelu", "rope_theta": 300.0, "embedding_scale": 3.0,
+    },
     "jetmoe, gelu": {
         **NO_WIDTH, "kv_channels": 10, "num_local_experts": 6, "num_experts_per_tok": 3, "rms_norm_eps": 1e-2,
         "activation_function": "gelu", "rope_theta": 300.0,

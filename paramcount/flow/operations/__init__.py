@@ -62,9 +62,11 @@ from paramcount.flow.operations.recurrence import (
     GatedRecurrence,
     LinearAttention,
     SelectiveScan,
+    Shift,
     StateSpaceDual,
     convolve,
     convolve_frames,
+    token_before,
 )
 from paramcount.flow.operations.routing import Route, route
 from paramcount.flow.operations.shapes import (
@@ -80,6 +82,7 @@ from paramcount.flow.operations.shapes import (
     first_token,
     given,
     join,
+    means_of_heads,
     put_in_front,
     reshape,
     select,
@@ -87,6 +90,7 @@ from paramcount.flow.operations.shapes import (
     sum_blocks,
     to_every_head,
     to_every_stream,
+    to_every_token,
     to_heads,
     to_pairs_of_heads,
 )
@@ -146,6 +150,7 @@ __all__ = [
     "ScaleByPosition",
     "Select",
     "SelectiveScan",
+    "Shift",
     "Sinusoids",
     "Split",
     "StateSpaceDual",
@@ -179,6 +184,7 @@ __all__ = [
     "linear",
     "linear_by_head",
     "lookup",
+    "means_of_heads",
     "mix_streams",
     "multiply_vector",
     "norm",
@@ -202,7 +208,9 @@ __all__ = [
     "sum_blocks",
     "to_every_head",
     "to_every_stream",
+    "to_every_token",
     "to_heads",
     "to_pairs_of_heads",
     "to_streams",
+    "token_before",
 ]  # fmt: skip

@@ -165,16 +165,20 @@ def linear_by_head(
 
 
 class MultiplyVector(Operation):
-    """x times a learned vector or scalar, or times a function of it."""
+    """x times a learned vector, scalar or value per head, or times a function of it."""
 
     name: ClassVar[str] = "scale"
     function: str = "linear"  # of the learned values; its name in config.json
+    per_head: bool = False
 
     def describe(self) -> str:
+        if self.per_head:
+            return "times a learned value per head"
         return "times a learned vector" if self.function == "linear" else f"times {self.function} of a learned vector"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0] * FUNCTIONS[self.function][1](weights[0])
+        vector = weights[0][:, None] if self.per_head else weights[0]
+        return inputs[0] * FUNCTIONS[self.function][1](vector)
 
 
 def add_vector(x: Data, name: str, component: str, *shape: Size, role: str = "parameter") -> Data:
@@ -188,7 +192,13 @@ def add_positions(x: Data, name: str, *shape: Size) -> Data:
 
 
 def multiply_vector(
-    x: Data, name: str, component: str, *shape: Size, role: str = "parameter", function: str = "linear"
+    x: Data,
+    name: str,
+    component: str,
+    *shape: Size,
+    role: str = "parameter",
+    function: str = "linear",
+    per_head: bool = False,
 ) -> Data:
-    """x times a learned vector or scalar, or times a function of it."""
-    return Data(MultiplyVector(function), (x,), x.shape, (Weight(name, component, shape, role=role),))
+    """x times a learned vector, scalar or value per head, or times a function of it."""
+    return Data(MultiplyVector(function, per_head), (x,), x.shape, (Weight(name, component, shape, role=role),))

@@ -15,9 +15,9 @@ from paramcount.flow.operations.elementwise import sigmoid, softplus
 class Convolve(Operation):
     """Over adjacent tokens or frames.
 
-    Causal: each of the channels over the last `width` tokens, stored [channels, 1, width]; it keeps its last inputs,
-    [channels, width - 1]. Else all channels over adjacent frames, [n, in] to [n / stride, out], stored
-    [out, in, width], with zero padding.
+    Causal: each of the channels, or each group of them, over the last `width` tokens, stored
+    [channels, size of a group, width]; it keeps its last inputs, [channels, width - 1]. Else all channels over
+    adjacent frames, [n, in] to [n / stride, out], stored [out, in, width], with zero padding.
     """
 
     name: ClassVar[str] = "convolution"
@@ -26,6 +26,9 @@ class Convolve(Operation):
     width: Size
     channels: Size | None = None  # if it is causal
     stride: int = 1
+    grouped: bool = False  # every group of channels has its own matrices
+    lead: Size = 0  # so many rows in front of the text are computed too, for a convolution that follows
+    is_led: bool = False  # the input has its rows in front of the text
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
@@ -33,7 +36,7 @@ class Convolve(Operation):
 
     def describe(self) -> str:
         if self.channels is not None:
-            return "causal, depthwise"
+            return "causal, one matrix per group of channels" if self.grouped else "causal, depthwise"
         return f"over {self.width} adjacent frames" + (", stride 2" if self.stride == 2 else "")
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
@@ -43,24 +46,71 @@ class Convolve(Operation):
         (x,), kernel = inputs, weights[0]
         width = kernel.shape[2]
         if self.channels is not None:
-            before = run.state.get("inputs", np.zeros((width - 1, x.shape[1]), np.float32))
+            n_before = 0 if self.is_led else width - 1 + int(self.lead)
+            before = run.state.get("inputs", np.zeros((n_before, x.shape[1]), np.float32))
             padded = np.concatenate((before, x))
-            run.state["inputs"] = padded[len(padded) - (width - 1) :]
-            y = sum(padded[i : i + len(x)] * kernel[:, 0, i] for i in range(width))
+            n = len(padded) - (width - 1)
+            run.state["inputs"] = padded[n:]
+            y = sum(self.mix_channels(padded[i : i + n], kernel[:, :, i]) for i in range(width))
         else:
             padded = np.pad(x, (((width - 1) // 2, (width - 1) // 2), (0, 0)))
             n = (len(padded) - width) // self.stride + 1
             y = sum(padded[i : i + (n - 1) * self.stride + 1 : self.stride] @ kernel[:, :, i].T for i in range(width))
         return y + weights[1] if len(weights) > 1 else np.asarray(y)
 
+    def mix_channels(self, x: Array, kernel: Array) -> Array:
+        """[n, channels] with a kernel [channels, size of a group]."""
+        if not self.grouped:
+            return x * kernel[:, 0]
+        matrices = kernel.reshape(-1, kernel.shape[1], kernel.shape[1])
+        y = x.reshape(len(x), len(matrices), 1, -1) @ matrices.transpose(0, 2, 1)
+        return y.reshape(x.shape)
 
-def convolve(x: Data, name: str, d_conv: Size, *, bias: bool = True, component: str = "mixer.convolution") -> Data:
-    """Each channel over the last d_conv tokens: [n, channels] to [n, channels]."""
+
+def convolve(
+    x: Data,
+    name: str,
+    d_conv: Size,
+    *,
+    bias: bool = True,
+    component: str = "mixer.convolution",
+    group: Size | None = None,
+    lead: Size = 0,
+    is_led: bool = False,
+) -> Data:
+    """Each channel, or each group of so many, over the last d_conv tokens: [n, channels] to [n, channels].
+
+    `lead`: rows in front of the text that it computes too, because another convolution follows, which `is_led`.
+    """
     channels = x.shape[-1]
-    weights: tuple[Weight, ...] = (Weight(name + ".weight", component, (channels, 1, d_conv)),)
+    weights: tuple[Weight, ...] = (
+        Weight(name + ".weight", component, (channels, 1 if group is None else group, d_conv)),
+    )
     if bias:
         weights += (Weight(name + ".bias", component, (channels,)),)
-    return Data(Convolve(d_conv, channels), (x,), x.shape, weights)
+    operation = Convolve(d_conv, channels, grouped=group is not None, lead=lead, is_led=is_led)
+    return Data(operation, (x,), x.shape, weights)
+
+
+class Shift(Operation):
+    """The value of the token before; 0 for the first token."""
+
+    name: ClassVar[str] = "token before"
+    channels: Size
+
+    @property
+    def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
+        return ((self.channels,),)
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,) = inputs
+        padded = np.concatenate((run.state.get("input", np.zeros((1, x.shape[1]), np.float32)), x))
+        run.state["input"] = padded[-1:]
+        return padded[:-1]
+
+
+def token_before(x: Data) -> Data:
+    return Data(Shift(x.shape[-1]), (x,), x.shape)
 
 
 def convolve_frames(x: Data, name: str, channels: Size, width: Size, *, stride: int = 1) -> Data:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import ClassVar, Literal
 
-from paramcount.flow.graph import Data, Size
+from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, np, require
 
 
@@ -102,12 +102,13 @@ def reshape(x: Data, *shape: Size) -> Data:
 
 
 class Expand(Operation):
-    """The same vector for every head or stream: [n, d] to [n, heads, d].
+    """The same vector for every head or stream: [n, d] to [n, heads, d], or [n, kv_heads, d] to [n, heads, d].
 
     To pairs of heads: [n, heads, d] to [n, heads, 2·d]: a head of the first half beside one of the second, twice.
+    To every token: a learned vector.
     """
 
-    to: Literal["heads", "streams", "pairs of heads"] = "heads"
+    to: Literal["heads", "streams", "tokens", "pairs of heads"] = "heads"
 
     @property
     def label(self) -> str:
@@ -120,10 +121,14 @@ class Expand(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
+        if self.to == "tokens":
+            return np.broadcast_to(weights[0], (len(x), *shape[1:]))
         if self.to == "pairs of heads":
             pairs = np.concatenate(np.split(x, 2, axis=1), axis=-1)
             return np.concatenate((pairs, pairs), axis=1)
         heads = prod(shape[1:-1])
+        if x.ndim == 3:
+            return np.repeat(x, heads // x.shape[1], axis=1)
         return np.broadcast_to(x[:, None, :], (len(x), heads, x.shape[-1])).reshape(len(x), *shape[1:])
 
 
@@ -133,6 +138,11 @@ def to_every_head(x: Data, heads: Size) -> Data:
 
 def to_every_stream(x: Data, streams: Size) -> Data:
     return Data(Expand("streams"), (x,), (*x.shape[:1], streams, x.shape[-1]))
+
+
+def to_every_token(x: Data, name: str, component: str) -> Data:
+    """A learned vector for every token of x, [n, d]."""
+    return Data(Expand("tokens"), (x,), x.shape, (Weight(name, component, x.shape[-1:]),))
 
 
 def to_pairs_of_heads(x: Data) -> Data:
@@ -158,9 +168,12 @@ def select(index: Data, *values: Data) -> Data:
 
 
 class Pool(Operation):
-    """One vector for several tokens: that of the first, or the sum over each block; the last block may be shorter."""
+    """One vector for several tokens: that of the first, or the sum over each block; the last block may be shorter.
 
-    of: Literal["first token", "block sums"]
+    Means of heads: one vector for each KV head, [n, heads, d] to [n, kv_heads, d].
+    """
+
+    of: Literal["first token", "block sums", "means of heads"]
     size: int | Unknown = 1  # tokens per block
 
     @property
@@ -168,12 +181,14 @@ class Pool(Operation):
         return self.of
 
     def describe(self) -> str:
-        return "" if self.of == "first token" or isinstance(self.size, Unknown) else f"of {self.size} tokens each"
+        return "" if self.of != "block sums" or isinstance(self.size, Unknown) else f"of {self.size} tokens each"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
         if self.of == "first token":
             return x[:1]
+        if self.of == "means of heads":
+            return x.reshape(len(x), int(shape[1]), -1, x.shape[-1]).mean(2)
         starts = np.arange(len(x) // require(self.size)) * require(self.size)
         return np.add.reduceat(x, starts, axis=0) if len(starts) else x[:0]
 
@@ -185,6 +200,11 @@ def first_token(x: Data) -> Data:
 def sum_blocks(x: Data, size: int | Unknown) -> Data:
     """[n, d] to [n / size, d]. Source: arXiv:2112.07916, section 3.1.2."""
     return Data(Pool("block sums", size), (x,), ("blocks", *x.shape[1:]))
+
+
+def means_of_heads(x: Data, n_kv_heads: Size) -> Data:
+    """The mean of the heads that share keys and values: [n, heads, d] to [n, kv_heads, d]."""
+    return Data(Pool("means of heads"), (x,), (x.shape[0], n_kv_heads, x.shape[2]))
 
 
 class Tuple(Operation):
