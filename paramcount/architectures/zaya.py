@@ -87,7 +87,7 @@ class Zaya(Decoder):
 
     def decode(c, x: Data) -> Data:
         kinds = [((word, i == 0), 1) for i, word in enumerate(c.layer_types)]
-        return c.head(c.last(layers(x, "model.layers.{layer}.", kinds, c.layer, carry=(c.d_router,))))
+        return c.head(c.last(layers(x, "model.layers.{layer}.", kinds, c.layer_and_router, carry=(c.d_router,))))
 
     def embed(c, tokens: Data) -> Data:
         return move_and_scale(super().embed(tokens), "model.input_hidden_states")
@@ -95,7 +95,7 @@ class Zaya(Decoder):
     def head(c, x: Data) -> Data:
         return head(c, x, "model.embed_tokens.weight", bias=c.lm_head_bias)
 
-    def layer(c, kind: tuple[str, bool], x: Data, router_state: Data) -> tuple[Data, Data]:
+    def layer_and_router(c, kind: tuple[str, bool], x: Data, router_state: Data) -> tuple[Data, Data]:
         word, first = kind
         a = c.attention(c.norm(x, "input_layernorm"), slides=word == KINDS[1])
         x = add_residual(x, a, "post_attention_residual_scale.")
