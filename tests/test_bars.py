@@ -16,7 +16,7 @@ import pytest
 
 import paramcount as pc
 from paramcount import zoo
-from paramcount.counting.count import COMPONENTS
+from paramcount.counting.components import COMPONENTS
 from paramcount.errors import ParamcountError
 from tests.refusing import command_error, list_directory
 from tests.running import Runner

@@ -31,8 +31,9 @@ from paramcount.checkpoints.matching import expand_names
 from paramcount.checkpoints.name_meanings import find_meaning, read_meanings
 from paramcount.checkpoints.render_contents import format_shapes
 from paramcount.checkpoints.writers.gguf_names import list_gguf_tensors
-from paramcount.counting.count import COMPONENTS, Count
-from paramcount.counting.tensors import Tensor, locate_component
+from paramcount.counting.components import COMPONENTS, locate_component
+from paramcount.counting.count import Count
+from paramcount.counting.tensors import Tensor
 from paramcount.zoo import count_model
 from tests.batches import in_batches
 from tests.comparison import expect_names, load_reference, load_reference_names

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount.counting.components import TOWERS
 from paramcount.counting.count import Count
-from paramcount.counting.tensors import TOWERS, Tensor
+from paramcount.counting.tensors import Tensor
 
 TRUTH = sorted((Path(__file__).parent / "data" / "config_truth").glob("*.json"))
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import paramcount as pc
 from paramcount import formulas, zoo
 from paramcount.counting.arithmetic import format_arithmetic
-from paramcount.counting.count import COMPONENTS, PARTS, count_sizes
+from paramcount.counting.components import COMPONENTS, PARTS
+from paramcount.counting.count import count_sizes
 from paramcount.sizes import Sizes
 from paramcount.sizes.rules import validate_sizes
 from tests.batches import in_batches

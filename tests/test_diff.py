@@ -16,7 +16,7 @@ import paramcount as pc
 from paramcount import zoo
 from paramcount.api import what_if
 from paramcount.cli.diff import add_brackets, render_arithmetic
-from paramcount.counting.tensors import qualify_component
+from paramcount.counting.components import qualify_component
 from paramcount.views.diff import diff_models
 from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES

@@ -20,7 +20,8 @@ from paramcount.checkpoints.matching import expand_names
 from paramcount.checkpoints.writers.gguf_names import find_layout, get_gguf_name, list_gguf_tensors, list_mmproj_parts
 from paramcount.checkpoints.writers.gguf_tables import LAYOUTS as KNOWN
 from paramcount.checkpoints.writers.gguf_tables import ROBERTA, ROPE_FACTORS, WITHOUT_PADDING
-from paramcount.counting.tensors import TOWERS, Tensor
+from paramcount.counting.components import TOWERS
+from paramcount.counting.tensors import Tensor
 from paramcount.loading import load
 from paramcount.zoo import count_model
 from tests.batches import in_batches

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from paramcount.counting.count import COMPONENTS
+from paramcount.counting.components import COMPONENTS
 from tests.headers import (
     Tensors,
     assign_shards,

@@ -18,8 +18,8 @@ from paramcount.checkpoints.name_meanings import Meanings, read_meanings
 from paramcount.checkpoints.opening.sampling import have_same_samples
 from paramcount.checkpoints.packed.quantised import Unpacked, as_decimal, unpack
 from paramcount.checkpoints.verify import Comparison
-from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION
-from paramcount.counting.tensors import locate_component
+from paramcount.counting.components import COMPONENTS, locate_component
+from paramcount.counting.count import SCHEMA_VERSION
 
 MOST_TABLES = 16  # embeddings and heads that are compared with the token embedding
 DUPLICATE = "tied duplicate"

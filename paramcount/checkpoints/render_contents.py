@@ -10,7 +10,7 @@ from pathlib import Path
 from paramcount.checkpoints.classify import get_display_name
 from paramcount.checkpoints.contents import Copy, Pattern, StoredCount
 from paramcount.checkpoints.render_verification import format_bits, format_not_included
-from paramcount.counting.count import COMPONENTS
+from paramcount.counting.components import COMPONENTS
 from paramcount.errors import format_shape, make_printable
 from paramcount.output.numbers import format_bytes, format_count
 from paramcount.output.tables import Column, Table

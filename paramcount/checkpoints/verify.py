@@ -15,8 +15,9 @@ from paramcount.checkpoints.index_sizes import explain_total_size
 from paramcount.checkpoints.matching import Matches, expand_names, is_counted, match_tensors, split_by_component
 from paramcount.checkpoints.packed.quantised import Totals, Unpacked, unpack
 from paramcount.checkpoints.writers.layouts import apply_layout
-from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION, Count
-from paramcount.counting.tensors import Tensor, locate_component
+from paramcount.counting.components import COMPONENTS, locate_component
+from paramcount.counting.count import SCHEMA_VERSION, Count
+from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.zoo import Model, count_model
 

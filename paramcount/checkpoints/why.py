@@ -16,7 +16,8 @@ from paramcount.checkpoints.matching import is_counted
 from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.checkpoints.verify import Comparison, Verification, build_verification, compare_tensors, sum_declared
 from paramcount.counting.arithmetic import format_arithmetic, format_sum
-from paramcount.counting.tensors import Tensor, locate_component
+from paramcount.counting.components import locate_component
+from paramcount.counting.tensors import Tensor
 from paramcount.explaining.causes import (
     BUFFERS,
     DUPLICATES,

@@ -3,8 +3,9 @@
 This package depends on sizes and flows, not on files, names or the zoo.
 """
 
-from paramcount.counting.count import COMPONENTS, PARTS, SCHEMA_VERSION, TABLES, Count, count_sizes
-from paramcount.counting.tensors import TOWERS, Tensor, list_tensors
+from paramcount.counting.components import COMPONENTS, PARTS, TABLES, TOWERS
+from paramcount.counting.count import SCHEMA_VERSION, Count, count_sizes
+from paramcount.counting.tensors import Tensor, list_tensors
 
 __all__ = [
     "COMPONENTS",

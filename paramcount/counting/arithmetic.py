@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from paramcount.counting.components import qualify_component
 from paramcount.counting.count import Count
-from paramcount.counting.tensors import Tensor, qualify_component
+from paramcount.counting.tensors import Tensor
 from paramcount.flow import multiply
 
 MANY_TENSORS = ("vision", "audio")  # their arithmetic would fill a page; see `count.details`

@@ -8,8 +8,9 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from paramcount.counting.components import COMPONENTS, PARTS, TABLES, TOWERS
 from paramcount.counting.sum_weights import Sums, cached_sums, sum_weights
-from paramcount.counting.tensors import TOWERS, Tensor, list_tensors, list_unreachable, locate_component
+from paramcount.counting.tensors import Tensor, list_tensors, list_unreachable
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
@@ -17,13 +18,8 @@ if TYPE_CHECKING:
     from paramcount.sizes import Sizes
 
 SCHEMA_VERSION = 2
-
-COMPONENTS = (
-    "embedding", "other_embedding", "position", "qkv", "output_projection", "mlp", "router", "experts",
-    "shared_experts", "mixer", "norm", "lm_head", "other", "vision", "audio", "projector",
-)  # fmt: skip
-PARTS = ("decoder", "encoder", "cross_attention", "vision", "audio", "projector", "mtp")
-TABLES = ("embedding", "other_embedding", "position", "lm_head")
+NO_COMPONENTS = dict.fromkeys(COMPONENTS, 0)
+NO_PARTS = dict.fromkeys(PARTS[:-1], 0)
 
 
 @dataclass(frozen=True)
@@ -225,26 +221,20 @@ def count_sizes(sizes: Sizes, id: str = "", head: bool = True, *, cached: bool =
 
 def build_count(sums: Sums, sizes: Sizes, id: str, head: bool, **facts: Any) -> Count:
     """The count with these sums over its weights."""
-    components, active_components = dict.fromkeys(COMPONENTS, 0), dict.fromkeys(COMPONENTS, 0)
-    parts = dict.fromkeys(PARTS[:-1], 0)
-    details: dict[str, int] = {}
-    for (part, name), (n, active) in sums.components.items():
-        overview, name = locate_component(part, name)
-        components[overview] += n
-        active_components[overview] += active
-        parts[part] += n
-        if name != overview and n != 0:  # whether a kind without layers is listed would depend on the cache
-            details[name] = details.get(name, 0) + n
+    components = {**NO_COMPONENTS, **sums.components}
+    active_components = {**components, **sums.active}
+    active = sum(active_components.values())
     legacy = sum(prod(shape) * copies for _, shape, copies in sizes.legacy_buffers())
     return Count(
         id=id,
         total=sum(components.values()),
-        active=sum(active_components.values()),
-        active_min=sum(active_components.values()) - sums.active_slack,
+        active=active,
+        active_min=active - sums.active_slack,
         components=components,
         active_components=active_components,
-        details=details,
-        parts=parts,
+        # Whether a kind without layers has details of 0 depends on the cache.
+        details={name: n for name, n in sums.details.items() if n != 0},
+        parts={**NO_PARTS, **sums.parts},
         buffers=sums.excluded["buffer"],
         legacy_buffers=legacy,
         mtp=sums.excluded["mtp"],

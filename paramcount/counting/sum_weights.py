@@ -7,12 +7,13 @@ configs with the same structure only evaluate the resulting polynomials.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from math import prod
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from paramcount.counting.components import locate_component
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Repeat, Size, given, list_weights
 from paramcount.flow.walk import count_copies
@@ -24,13 +25,14 @@ STRUCTURE_ERRORS = (ParamcountError, TypeError, AttributeError)  # raised if a d
 MAX_STRUCTURES = 5000  # about 6 KB each
 EXCLUDED = ("buffer", "mtp", "mtp_buffer", "mtp_copy")  # not included in the total
 
-Sum = tuple[Size, Size]  # parameters, and those of them that are active
-
 
 class Sums(NamedTuple):
     """Sums over the weights of one declaration."""
 
-    components: Mapping[tuple[str, str], Sum]  # by (part, component)
+    components: Mapping[str, Size]
+    active: Mapping[str, Size]  # active parameters, at least of the components that have inactive ones
+    details: Mapping[str, Size]
+    parts: Mapping[str, Size]
     excluded: Mapping[str, Size]  # by each name in EXCLUDED
     tied: bool
     active_slack: Size = 0  # maximum minus minimum of active parameters, if the number of active experts varies
@@ -50,7 +52,7 @@ def list_flows(sizes: Sizes, head: bool = True) -> Iterator[tuple[Data, str]]:
 
 def sum_weights(sizes: Sizes, head: bool) -> Sums:
     """The sums over all weights, as ints, int64 arrays or polynomials, depending on the sizes."""
-    components: dict[tuple[str, str], list[Size]] = {}
+    sums: dict[tuple[str, str], list[Size]] = {}
     excluded: dict[str, Size] = dict.fromkeys(EXCLUDED, 0)
     tied = False
     repeats: tuple[Repeat, ...] | None = None
@@ -72,10 +74,28 @@ def sum_weights(sizes: Sizes, head: bool) -> Sums:
                 if active is not min_active:
                     active_slack += prod(weight.shape) * (active - min_active)
                 for component, elements in record.shares:
-                    sums = components.setdefault((record.part, component), [0, 0])
-                    sums[0] += elements * copies
-                    sums[1] += elements * active
-    return Sums({key: (total, active) for key, (total, active) in components.items()}, excluded, tied, active_slack)
+                    pair = sums.setdefault((record.part, component), [0, 0])
+                    pair[0] += elements * copies
+                    pair[1] += elements * active
+    return group_sums(sums, excluded, tied, active_slack)
+
+
+def group_sums(
+    sums: Mapping[tuple[str, str], Sequence[Size]], excluded: Mapping[str, Size], tied: bool, active_slack: Size
+) -> Sums:
+    """The sums by component, detail and part. `sums`: {(part, component): (parameters, active parameters)}."""
+    components: dict[str, Size] = {}
+    active_components: dict[str, Size] = {}
+    details: dict[str, Size] = {}
+    parts: dict[str, Size] = {}
+    for (part, name), (n, active) in sums.items():
+        component, detail = locate_component(part, name)
+        components[component] = components.get(component, 0) + n
+        active_components[component] = active_components.get(component, 0) + active
+        if detail != component:
+            details[detail] = details.get(detail, 0) + n
+        parts[part] = parts.get(part, 0) + n
+    return Sums(components, active_components, details, parts, excluded, tied, active_slack)
 
 
 def cached_sums(sizes: Sizes, head: bool = True) -> Sums:
@@ -97,14 +117,15 @@ def cached_sums(sizes: Sizes, head: bool = True) -> Sums:
 
 def get_structure(sizes: Sizes, fixed_numbers: bool) -> Hashable:
     """Everything about a config that is not a symbol. Configs with equal structures have the same polynomials."""
-    inner = inner_configs(type(sizes))
-    structure: list[Hashable] = [type(sizes)]
-    for name, value in sizes.__dict__.items():
-        if name in inner and value is not None:
-            structure.append(get_structure(value, fixed_numbers))
-        else:
-            structure.append(... if is_symbolic(name, value, fixed_numbers) else value)
-    return tuple(structure)
+    fields = sizes.__dict__
+    if inner := inner_configs(type(sizes)):
+        blocks = [name for name in inner if fields[name] is not None]
+        fields = {**fields, **{name: get_structure(fields[name], fixed_numbers) for name in blocks}}
+    if fixed_numbers:
+        structure = [... if is_symbolic(name, value, fixed_numbers) else value for name, value in fields.items()]
+    else:
+        structure = [... if type(value) is int else value for value in fields.values()]
+    return (type(sizes), *structure)
 
 
 def is_symbolic(name: str, value: object, fixed_numbers: bool) -> bool:
@@ -116,7 +137,7 @@ class CompiledSums(NamedTuple):
     """The sums of a structure as polynomials, ready to evaluate for many configs.
 
     Evaluation fills a list: 1, the sizes, then products of two earlier entries, so that all monomials share their
-    factors. Each polynomial is then a sum of coefficient times entry.
+    factors. Each polynomial is then a sum of coefficient times entry; `names` divides their values into tables.
 
     A lambda compiled with `eval` gains little: 10,096 and 10,175 instead of 9,382 and 10,404 counts per second (two
     comparisons, best of three runs each).
@@ -125,8 +146,7 @@ class CompiledSums(NamedTuple):
     get_sizes: Callable[[Sizes], tuple[int, ...]]
     products: tuple[tuple[int, int], ...]
     polynomials: tuple[tuple[tuple[int, int], ...], ...]  # (coefficient, entry) of each term
-    # Of each (part, component): the indices of the polynomials of its total and of its active parameters.
-    sums: tuple[tuple[tuple[str, str], int, int], ...]
+    names: tuple[tuple[str, ...], ...]  # of the polynomials, for each mapping of `Sums`
     tied: bool
 
     def evaluate(self, sizes: Sizes) -> Sums:
@@ -139,9 +159,9 @@ class CompiledSums(NamedTuple):
             for coefficient, i in terms:
                 value += coefficient * entries[i]
             values.append(value)
-        components = {key: (values[i], values[j]) for key, i, j in self.sums}
-        *excluded, active_slack = values[-len(EXCLUDED) - 1 :]
-        return Sums(components, dict(zip(EXCLUDED, excluded)), self.tied, active_slack)
+        remaining = iter(values)
+        components, active, details, parts, excluded = [dict(zip(names, remaining)) for names in self.names]
+        return Sums(components, active, details, parts, excluded, self.tied, values[-1])
 
 
 _structures: dict[Hashable, int | CompiledSums] = {}
@@ -153,27 +173,20 @@ def derive_polynomials(sizes: Sizes, head: bool, fixed_numbers: bool) -> Compile
         sums = sum_weights(make_symbolic(sizes, fixed_numbers), head)
     except STRUCTURE_ERRORS:
         return None
-    polynomials: list[Size] = []
-    indices = []
-    for key, (total, active) in sums.components.items():
-        polynomials.append(total)
-        first = len(polynomials) - 1
-        if total != active:
-            polynomials.append(active)
-        indices.append((key, first, len(polynomials) - 1))
-    polynomials += [*(sums.excluded[name] for name in EXCLUDED), sums.active_slack]
+    active = {name: n for name, n in sums.active.items() if n != sums.components[name]}
+    tables = (sums.components, active, sums.details, sums.parts, sums.excluded)
+    polynomials = [*(n for table in tables for n in table.values()), sums.active_slack]
     names = sorted({name for p in polynomials if type(p) is not int for name in p.names})
     if len(names) < 2:  # attrgetter returns a tuple only for two names or more
         return None
-    return compile_sums(names, polynomials, tuple(indices), sums.tied)
+    products, compiled = compile_polynomials(names, polynomials)
+    return CompiledSums(attrgetter(*names), products, compiled, tuple(map(tuple, tables)), sums.tied)
 
 
-def compile_sums(
-    names: list[str],
-    polynomials: list[Size],
-    sums: tuple[tuple[tuple[str, str], int, int], ...],
-    tied: bool,
-) -> CompiledSums:
+def compile_polynomials(
+    names: Sequence[str], polynomials: Sequence[Size]
+) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[tuple[int, int], ...], ...]]:
+    """The products and the terms of `CompiledSums`."""
     entries: dict[tuple[str, ...], int] = {(): 0} | {(name,): 1 + i for i, name in enumerate(names)}
     products: list[tuple[int, int]] = []
 
@@ -193,7 +206,7 @@ def compile_sums(
             factors = tuple(name for name, power in monomial for _ in range(power))
             terms.append((coefficient, find_entry(factors)))
         compiled.append(tuple(terms))
-    return CompiledSums(attrgetter(*names), tuple(products), tuple(compiled), sums, tied)
+    return tuple(products), tuple(compiled)
 
 
 def make_symbolic(sizes: Sizes, fixed_numbers: bool, prefix: str = "", *, concrete: Container[str] = ()) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,8 +11,6 @@ from paramcount.flow import Data, Repeat, given, list_weights
 
 if TYPE_CHECKING:
     from paramcount.sizes import Sizes
-
-TOWERS = ("vision", "audio", "projector")  # parts that are one component each in the overview
 
 
 class Tensor(NamedTuple):
@@ -86,18 +83,6 @@ def repeat_to_dict(repeat: Repeat) -> dict[str, Any]:
     """A repeat as plain data for JSON: `runs` are [first index, number] pairs."""
     runs = [list(run) for run in repeat.runs]
     return {"axis": repeat.axis, "count": repeat.count, "active": repeat.active, "kind": repeat.label, "runs": runs}
-
-
-def qualify_component(part: str, name: str) -> str:
-    """A weight's component: vision, audio and projector are one component each, with details such as "vision.mlp"."""
-    return f"{part}.{name}" if part in TOWERS and part != name else name
-
-
-@cache
-def locate_component(part: str, name: str) -> tuple[str, str]:
-    """(component, detail) of a weight; both are equal if the component has no details."""
-    name = qualify_component(part, name)
-    return name.partition(".")[0], name
 
 
 def list_tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from paramcount.counting.count import COMPONENTS
+from paramcount.counting.components import COMPONENTS
 from paramcount.errors import ParamcountError, find_nearest, make_extra_error, make_printable
 from paramcount.output.files import choose_by_extension
 from paramcount.output.numbers import format_count

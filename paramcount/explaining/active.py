@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from paramcount.counting.tensors import locate_component
+from paramcount.counting.components import locate_component
 from paramcount.explaining.explanation import ExpertGroup
 from paramcount.explaining.lines import Kinds, find_common_words
 from paramcount.explaining.pieces import Piece, Walk, evaluate

@@ -252,8 +252,8 @@ def try_values(cls: type[Sizes], values: Values) -> Trial:
                 return Trial(None, str(error), c.fields, tuple(numbers))
             numbers[size] = get_default_number(cls, size)
         else:
-            excluded = tuple(sums.excluded.items())
-            signature = frozenset(sums.components.items()), excluded, sums.tied, sums.active_slack
+            tables = (sums.components, sums.active, sums.details, sums.parts, sums.excluded)
+            signature = tuple(frozenset(table.items()) for table in tables), sums.tied, sums.active_slack
             return Trial(sums, signature, c.fields, tuple(numbers))
 
 

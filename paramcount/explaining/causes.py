@@ -8,8 +8,9 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.counting.arithmetic import format_sum
+from paramcount.counting.components import TOWERS, qualify_component
 from paramcount.counting.quantisation.scales import Scheme, count_blocks, make_scales
-from paramcount.counting.tensors import TOWERS, Tensor, qualify_component
+from paramcount.counting.tensors import Tensor
 from paramcount.errors import join_words
 from paramcount.flow import Repeat
 

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.counting.count import COMPONENTS, PARTS, build_count
+from paramcount.counting.components import COMPONENTS, PARTS
+from paramcount.counting.count import build_count
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, Sums, sum_weights
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
 from paramcount.explaining.architecture import SymbolicSizes, check_structure, sum_architecture

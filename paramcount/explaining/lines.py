@@ -6,8 +6,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from paramcount.counting.count import COMPONENTS, PARTS
-from paramcount.counting.tensors import TOWERS, locate_component
+from paramcount.counting.components import COMPONENTS, PARTS, TOWERS, locate_component
 from paramcount.errors import make_printable
 from paramcount.explaining.explanation import Component, Line
 from paramcount.explaining.pieces import Piece, Walk, evaluate, to_polynomial

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from paramcount.counting.components import qualify_component
 from paramcount.counting.count import SCHEMA_VERSION, Count
-from paramcount.counting.tensors import Tensor, qualify_component
+from paramcount.counting.tensors import Tensor
 from paramcount.errors import format_shape
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.render_text import (

@@ -33,7 +33,7 @@ from paramcount.huggingface.multimodal import (
     Composite,
     get_encoder_type,
 )
-from paramcount.sizes import LARGEST, Origin, Sizes
+from paramcount.sizes import LARGEST, Origin, Sizes, inner_configs
 from paramcount.sizes.reading import Reading
 from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.settings import check_settings
@@ -242,9 +242,9 @@ def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     if not architecture.section:
         warnings += warn_default_sizes(sizes, origin, used.union(repeated), default_cls)
     check_second_text_config(model_type, unread)
-    for field, part in sizes:
-        # A part without a section has its sizes at the top level.
-        if isinstance(part, Sizes) and ("", type(part)) in readers.pairs:
+    for field in inner_configs(architecture):
+        part = getattr(sizes, field)
+        if ("", type(part)) in readers.pairs:  # a part without a section has its sizes at the top level
             paths = {inner: f"{field}.{inner}" for inner in type(part).model_fields}
             part_origin = {inner: origin[path] for inner, path in paths.items() if path in origin}
             warnings += warn_default_sizes(part, part_origin, used, default_cls)
@@ -276,13 +276,13 @@ def warn_default_sizes(sizes: Sizes, origin: Mapping[str, Origin], used: set[str
 
 def check_second_text_config(model_type: str, unread: Mapping[str, Any]) -> None:
     """Raise an error for a section that the reference would take for the language model of a text-only model."""
-    reference = get_reference_class(architecture_of(model_type)) if model_type in ARCHITECTURES else ""
-    if not reference.endswith(GENERATIVE_ENDINGS):
+    sections = [key for key in ("text_config", "decoder", "generator") if unread.get(key) is not None]
+    if not sections or model_type not in ARCHITECTURES:
         return
-    for key in ("text_config", "decoder", "generator"):
-        if unread.get(key) is not None:
-            problem = f"is set, but {reference} has no such section and cannot run with it"
-            raise ParamcountError(problem, where=key, expected="sizes at the top level")
+    reference = get_reference_class(architecture_of(model_type))
+    if reference.endswith(GENERATIVE_ENDINGS):
+        problem = f"is set, but {reference} has no such section and cannot run with it"
+        raise ParamcountError(problem, where=sections[0], expected="sizes at the top level")
 
 
 def warn_other_class(document: Mapping[str, Any], reference: str) -> tuple[str, ...]:

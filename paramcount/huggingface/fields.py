@@ -69,12 +69,6 @@ class ConfigValues(NamedTuple):
         return ConfigValues(self.values, origin, used, Readers(tuple(pairs)))
 
 
-@cache
-def make_origin(key: str) -> Origin:
-    """The origin of a field that was read from a key. Cached: architectures declare few different keys."""
-    return Origin("read", (key,))
-
-
 class RecordingConfig(dict[str, Any]):
     """A config.json that records which keys a derivation accesses."""
 
@@ -95,11 +89,21 @@ class RecordingConfig(dict[str, Any]):
         return super().__contains__(key)
 
 
+class Spelling(NamedTuple):
+    """A key that a field is read from."""
+
+    name: str  # in the architecture's section, or from the root
+    is_plain: bool  # a key of the section itself: no path through nested mappings, and not from the root
+    at_root: bool
+    path: str  # from the root
+    origin: Origin  # of a field that is read from it
+
+
 class ConfigField(NamedTuple):
     """How to read one field: its `Key` and its type, resolved once per architecture."""
 
     name: str
-    spellings: tuple[str, ...] = ()
+    spellings: tuple[Spelling, ...] = ()
     absent: Any = None
     null: Any = None
     at_most: str | None = None
@@ -133,7 +137,7 @@ def list_fields(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
         minimums = [limit.ge for limit in get_limits(info) if hasattr(limit, "ge")]
         field = ConfigField(
             name=name,
-            spellings=key.spellings(name),
+            spellings=tuple(make_spelling(spelling, architecture.section) for spelling in key.spellings(name)),
             absent=key.absent,
             null=key.null,
             at_most=key.at_most,
@@ -143,6 +147,13 @@ def list_fields(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
         )
         fields.append(field)
     return tuple(fields)
+
+
+def make_spelling(name: str, section: str | None) -> Spelling:
+    """How to look up a key. `section`: of the architecture; a leading slash leads out of it."""
+    at_root, name = name[0] == "/", name.removeprefix("/")
+    path = f"{section}.{name}" if section and not at_root else name
+    return Spelling(name, "." not in name and not at_root, at_root, path, Origin("read", (path,)))
 
 
 def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
@@ -194,7 +205,7 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
     origin: dict[str, Origin] = {}
     used: set[str] = set()
     pairs: tuple[tuple[str, type[Sizes]], ...] = ((architecture.section or "", architecture),)
-    recorder, root_recorder = RecordingConfig(config), RecordingConfig(document)
+    recorder = RecordingConfig(config)
     for field, spellings, absent, null, at_most, least, inner, optional, at_root in list_fields(architecture):
         if inner is not None:
             if optional and inner.section and get_value(document, inner.section) in (ABSENT, None):
@@ -207,42 +218,44 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
             pairs += part.readers.pairs
             continue
         hides_others = False  # a null that a derivation replaces hides the other spellings, as a value does
-        for name in spellings:
-            value = get_value(document, name[1:]) if name[0] == "/" else get_value(config, name)
+        for name, is_plain, is_outside, key, key_origin in spellings:
+            value = config.get(name, ABSENT) if is_plain else get_value(document if is_outside else config, name)
             if value is ABSENT or hides_others:
                 continue
-            key = name[1:] if name[0] == "/" else prefix + name
             used.add(key)
             if value is None and null is not NULL:
                 absent, hides_others = (absent, False) if null is ABSENT else (null, callable(null))
                 continue
-            is_valid = least is None or (type(value) is int and least <= value <= LARGEST)
-            if least is not None and not is_valid and not (optional and value is None):
-                raise make_integer_error(value, least, key)
+            if least is not None and (type(value) is not int or not least <= value <= LARGEST):  # noqa: SIM102
+                if not (optional and value is None):
+                    raise make_integer_error(value, least, key)
             if at_most is not None and value > values[at_most]:
                 value = values[at_most]
-            if name == "layer_types" and type(value) is list:
-                value = [OLD_LAYER_TYPES.get(word, word) if isinstance(word, str) else word for word in value]
-            values[field], origin[field] = tuple(value) if type(value) is list else value, make_origin(key)
+            if type(value) is list:
+                value = tuple(rename_layer_types(value) if name == "layer_types" else value)
+            values[field] = value
+            origin[field] = key_origin
             break
         else:
             if absent is REQUIRED:
-                names = spellings if len(spellings) > 1 else ()
+                names = [spelling.name for spelling in spellings] if len(spellings) > 1 else ()
                 expected = "" if len(spellings) > 1 or least is None else describe_integer(least)
-                raise ParamcountError("is missing", where=prefix + spellings[0], choices=names, expected=expected)
+                raise ParamcountError("is missing", where=spellings[0].path, choices=names, expected=expected)
             if not callable(absent):
                 values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), DEFAULT
                 continue
-            source, source_prefix = (root_recorder, "") if at_root else (recorder, prefix)
+            source, source_prefix = (RecordingConfig(document), "") if at_root else (recorder, prefix)
             source.accessed = []
             values[field] = derive_value(absent, source, values, field)
-            present = [key for key in dict.fromkeys(source.accessed) if dict.__contains__(source, key)]
-            origin[field] = Origin("derived", tuple(source_prefix + key for key in present))
-            used.update([source_prefix + key for key in source.accessed] if source_prefix else source.accessed)
-    for field, (value, key) in read_single_layers(architecture, document, config, values).items():
-        values[field] = value
-        origin[field] = Origin("read", (prefix + key,)) if key else Origin("derived", (prefix + PER_LAYER,))
-        used.add(prefix + PER_LAYER)
+            accessed = [source_prefix + key for key in source.accessed] if source_prefix else source.accessed
+            present = [path for path, key in zip(accessed, source.accessed) if dict.__contains__(source, key)]
+            origin[field] = Origin("derived", tuple(dict.fromkeys(present)))
+            used.update(accessed)
+    if PER_LAYER in config or PER_LAYER in document:
+        for field, (value, key) in read_single_layers(architecture, document, config, values).items():
+            values[field] = value
+            origin[field] = Origin("read", (prefix + key,)) if key else Origin("derived", (prefix + PER_LAYER,))
+            used.add(prefix + PER_LAYER)
     recorder.accessed = []
     conditions = architecture.conditions
     if not architecture.own_layer_types:
@@ -251,6 +264,11 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
         derive_value(condition, recorder, values, CONDITIONS)
     used.update([prefix + key for key in recorder.accessed] if prefix else recorder.accessed)
     return ConfigValues(values, origin, used, Readers(pairs))
+
+
+def rename_layer_types(words: Iterable[Any]) -> list[Any]:
+    """Layer types by their names today."""
+    return [OLD_LAYER_TYPES.get(word, word) if isinstance(word, str) else word for word in words]
 
 
 def read_inner_config(inner: type[Sizes], document: Mapping[str, Any]) -> tuple[Any, ConfigValues]:
@@ -277,7 +295,12 @@ def make_integer_error(value: object, least: int, key: str) -> ParamcountError:
 def list_common_keys(architecture: type[Sizes]) -> dict[str, str]:
     """{key: field} of the keys that per_layer_config may set for single layers."""
     keys = {key for sizes in architecture.layered.values() for key in sizes}
-    return {name: field.name for field in list_fields(architecture) for name in field.spellings if name in keys}
+    return {
+        spelling.name: field.name
+        for field in list_fields(architecture)
+        for spelling in field.spellings
+        if spelling.name in keys
+    }
 
 
 def drop_replaced_keys(architecture: type[Sizes], config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -286,7 +309,8 @@ def drop_replaced_keys(architecture: type[Sizes], config: Mapping[str, Any]) -> 
         return config
     common = set(list_common_keys(architecture).values())
     replaced = {field for sizes in architecture.layered.values() for field in sizes.values()} - common
-    dropped = {name for field in list_fields(architecture) if field.name in replaced for name in field.spellings}
+    fields = [field for field in list_fields(architecture) if field.name in replaced]
+    dropped = {spelling.name for field in fields for spelling in field.spellings if not spelling.at_root}
     return {key: value for key, value in config.items() if key not in dropped}
 
 
@@ -367,11 +391,11 @@ def list_unread_keys(document: Mapping[str, Any], used: set[str], readers: Reade
     """
     unread: dict[str, Any] = {}
     sections = {section for section, _ in readers.pairs if section}
-    top_level_keys = {key.partition(".")[0] for key in used}
+    blocks = {key.partition(".")[0] for key in used if "." in key}
     for key, value in document.items():
         if key in sections and isinstance(value, Mapping):
             unread.update((f"{key}.{name}", inner) for name, inner in value.items() if f"{key}.{name}" not in used)
-        elif key not in top_level_keys:
+        elif key not in used and key not in blocks:
             unread[key] = value
     return unread
 
@@ -401,7 +425,7 @@ def list_default_sizes(architecture: type[Sizes], origin: Mapping[str, Origin], 
     return [
         field.name
         for field in list_core_sizes(architecture)
-        if origin[field.name] is DEFAULT and used.isdisjoint(field.spellings)
+        if origin[field.name] is DEFAULT and used.isdisjoint(spelling.path for spelling in field.spellings)
     ]
 
 

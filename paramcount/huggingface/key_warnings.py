@@ -304,8 +304,10 @@ def warn_missing_sections(document: Mapping[str, Any], readers: Readers, referen
 
     Missing single sizes of a section are normal: the reference saves only those that differ from its defaults.
     """
-    sections = dict.fromkeys(section for section, _ in readers.pairs if section in LANGUAGE_SECTIONS)
-    missing = [section for section in sections if document.get(section) is None]
+    sections = [section for section, _ in readers.pairs if section in LANGUAGE_SECTIONS]
+    if not sections:
+        return ()
+    missing = [section for section in dict.fromkeys(sections) if document.get(section) is None]
     return tuple(f"{section} is missing; used the defaults of {reference}" for section in missing)
 
 

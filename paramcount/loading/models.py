@@ -178,9 +178,8 @@ def load_mapping(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Mod
     if has_model_type and has_config:
         raise ParamcountError("has both model_type and architecture", expected="a config.json or a zoo entry, not both")
     if has_model_type:
-        for key in content:
-            if not isinstance(key, str):
-                raise ParamcountError(f"the key {describe_value(key)} is not a string", expected="string keys")
+        if set(map(type, content)) != {str}:
+            check_keys(content)
         return _load_config(content, id, name)
     if _is_entry(content):
         return zoo.make_model(zoo.parse_entry(content, id))
@@ -188,6 +187,13 @@ def load_mapping(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Mod
 
     check_is_config(content)
     return _load_config(content, id, name)
+
+
+def check_keys(content: Mapping[str, Any]) -> None:
+    """Raises: ParamcountError for a key that is not a string."""
+    for key in content:
+        if not isinstance(key, str):
+            raise ParamcountError(f"the key {describe_value(key)} is not a string", expected="string keys")
 
 
 def _is_entry(content: Mapping[str, Any]) -> bool:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from paramcount.counting.components import qualify_component
 from paramcount.counting.count import SCHEMA_VERSION, Count
-from paramcount.counting.tensors import Tensor, qualify_component
+from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError, format_shape, make_printable
 from paramcount.huggingface.fields import get_value
 from paramcount.output.layer_kinds import describe_kind

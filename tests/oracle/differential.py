@@ -103,7 +103,8 @@ def list_keys(
         elif field.inner:
             found += list_keys(tower if field.inner is Tower and tower else field.inner)
         elif field.spellings:
-            found.append((cls, field.name, [name[1:] if name[0] == "/" else start + name for name in field.spellings]))
+            paths = [key.name if key.at_root else start + key.name for key in field.spellings]
+            found.append((cls, field.name, paths))
     return found
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.counting.tensors import TOWERS as OTHER_PARTS
+from paramcount.counting.components import TOWERS as OTHER_PARTS
 from paramcount.huggingface.config import read_config
 from paramcount.huggingface.multimodal import COMPOSITES, LANGUAGE_MODEL_TYPES
 from tests.model_types import MODEL_TYPES

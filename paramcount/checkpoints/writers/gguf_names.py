@@ -14,7 +14,8 @@ from paramcount.checkpoints.matching import iterate_names
 from paramcount.checkpoints.writers import gguf_tables as tables
 from paramcount.checkpoints.writers.gguf_shapes import write_shape
 from paramcount.checkpoints.writers.rewriting import fuse, split_ending, unstack
-from paramcount.counting.tensors import TOWERS, Tensor
+from paramcount.counting.components import TOWERS
+from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError, find_nearest, quote
 
 if TYPE_CHECKING:
