@@ -13,6 +13,7 @@ import paramcount as pc
 from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES
 from paramcount.cli.commands import COMMANDS
+from paramcount.huggingface.multimodal import COMPOSITES
 from tests.refresh_docs import (
     DOCS,
     DOCUMENTS,
@@ -91,7 +92,13 @@ def test_the_readme_says_how_many_models_and_model_types_there_are() -> None:
     text = " ".join(TEXTS[README].split())
     models = sum(not zoo.load_entry(id).estimate for id in zoo.list_ids())
     assert f"{models} models from {len(zoo.list_families())} families" in text
-    assert f"{len({name.partition('.')[0] for name in ARCHITECTURES})} model types" in text
+    known = {name.partition(".")[0] for name in ARCHITECTURES}
+    others = COMPOSITES.keys() - ARCHITECTURES.keys()
+    assert f"{len(known)} model types as transformers does, and the language model of {len(others)} more" in text
+    # and in the section on accuracy: model types in the mappings of transformers, and the others
+    (whole, language_models) = re.findall(r"counts (\d+) in full and the language model of (\d+) more", text)[0]
+    (unmapped,) = re.findall(r"also counts (\d+) model types", text)
+    assert (int(whole) + int(unmapped), int(language_models)) == (len(known), len(others))
 
 
 def test_the_guide_on_commands_has_the_help_of_every_command() -> None:
