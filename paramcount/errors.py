@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 LONGEST = 200
 # The beginnings of problems that continue a sentence whose subject is the place: "hidden_size is missing".
@@ -12,6 +13,59 @@ PREDICATES = (
     "selects ", "became ", "responded ", "changed ", "belongs ", "asks ", "needs ", "ends ", "exceeds ", "repeats ",
 )  # fmt: skip
 MOST_LISTED = 5
+
+
+class FieldName(NamedTuple):
+    """The path of a size or another field in an error, such as "vision.n_heads".
+
+    It stays data until the error is printed: a config.json and a zoo entry have different names for the same size.
+    """
+
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+    def __add__(self, text: str | FieldName | Phrase) -> Phrase:  # type: ignore[override]
+        return Phrase((self,)) + text
+
+    def __radd__(self, text: str) -> Phrase:
+        return Phrase((text, self))
+
+
+class Phrase(NamedTuple):
+    """A text that contains names of fields. It is made by adding strings and FieldNames.
+
+    >>> str("= 3 does not divide " + FieldName("n_heads") + " = 8")
+    '= 3 does not divide n_heads = 8'
+    """
+
+    parts: tuple[str | FieldName, ...]
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.parts))
+
+    def __add__(self, text: str | FieldName | Phrase) -> Phrase:  # type: ignore[override]
+        return Phrase((*self.parts, *make_phrase(text).parts))
+
+    def __radd__(self, text: str) -> Phrase:
+        return Phrase((text, *self.parts))
+
+    def list_paths(self) -> list[str]:
+        """The paths of the fields, in order."""
+        return [part.path for part in self.parts if isinstance(part, FieldName)]
+
+    def rename(self, find_name: Callable[[str], FieldName | str]) -> Phrase:
+        """The same text with other names for its fields."""
+        return Phrase(tuple(find_name(part.path) if isinstance(part, FieldName) else part for part in self.parts))
+
+
+Text = str | FieldName | Phrase
+
+
+def make_phrase(text: Text) -> Phrase:
+    """A text as a Phrase."""
+    return text if isinstance(text, Phrase) else Phrase((text,) if text else ())
 
 
 class ParamcountError(ValueError):
@@ -35,18 +89,28 @@ class ParamcountError(ValueError):
 
     def __init__(
         self,
-        found: str,
+        found: Text,
         *,
-        where: str = "",
-        expected: str = "",
+        where: Text = "",
+        expected: Text = "",
         choices: Iterable[object] = (),
         sizes: Iterable[int] = (),
         nearest: Iterable[str] = (),
     ) -> None:
-        self.found, self.where = found, where
         self.choices, self.sizes, self.nearest = tuple(choices), tuple(sizes), tuple(nearest)[:MOST_LISTED]
-        self.expected = expected or list_choices(self.choices)
-        message = join_place(where, found) if where else found
+        self._found, self._where = make_phrase(found), make_phrase(where)
+        self._expected = make_phrase(expected or list_choices(self.choices))
+        paths = self._where.list_paths()
+        block = paths[0].rpartition(".")[0] + "." if paths else ""  # the other names are relative to it
+
+        def shorten(path: str) -> str:
+            return path.removeprefix(block)
+
+        first = next((i for i, part in enumerate(self._where.parts) if isinstance(part, FieldName)), 0) + 1
+        rest = Phrase(self._where.parts[first:]).rename(shorten)
+        self.where = str(Phrase(self._where.parts[:first]) + rest)
+        self.found, self.expected = str(self._found.rename(shorten)), str(self._expected.rename(shorten))
+        message = join_place(self.where, self.found) if self.where else self.found
         if self.expected:
             message += f" (expected {self.expected})"
         if self.nearest:
@@ -58,38 +122,62 @@ class ParamcountError(ValueError):
         """Deprecated alias of `expected`, until 0.3."""
         return self.expected
 
+    def list_paths(self) -> list[str]:
+        """The paths of the fields that the error is about, the wrong one first."""
+        return list(dict.fromkeys((*self._where.list_paths(), *self._found.list_paths())))
+
+    def rename(self, find_name: Callable[[str], FieldName | str]) -> ParamcountError:
+        """The same error with other names for its fields.
+
+        >>> print(ParamcountError("= 0", where=FieldName("n_heads")).rename({"n_heads": "num_heads"}.__getitem__))
+        num_heads = 0
+        """
+        found, where, expected = (text.rename(find_name) for text in (self._found, self._where, self._expected))
+        return self._replace_texts(found, where, expected, self.nearest)
+
     def add_location(self, place: str) -> ParamcountError:
         """The same error with a file or line before its field.
 
         >>> print(ParamcountError("= 0", where="n_heads").add_location("config.json"))
         config.json: n_heads = 0
         """
-        return self.replace(where=f"{place}: {self.where}" if self.where else place)
+        return self.replace(where=f"{place}: " + self._where if self.where else place)
 
     def add_block(self, block: str) -> ParamcountError:
-        """The same error with its field inside `block`.
+        """The same error with its fields inside `block`.
 
         >>> print(ParamcountError("= 0", where="n_heads").add_block("config"))
         config.n_heads = 0
         """
-        return self.replace(where=f"{block}.{self.where}" if self.where else block)
+        error = self.rename(lambda path: FieldName(f"{block}.{path}"))
+        if self._where.list_paths():
+            return error
+        return error.replace(where=f"{block}.{self.where}" if self.where else block)
 
     def replace(
         self,
         *,
-        found: str | None = None,
-        where: str | None = None,
-        expected: str | None = None,
+        found: Text | None = None,
+        where: Text | None = None,
+        expected: Text | None = None,
         nearest: Iterable[str] | None = None,
     ) -> ParamcountError:
         """The same error with some of its parts replaced."""
+        return self._replace_texts(
+            self._found if found is None else found,
+            self._where if where is None else where,
+            self._expected if expected is None else expected,
+            self.nearest if nearest is None else nearest,
+        )
+
+    def _replace_texts(self, found: Text, where: Text, expected: Text, nearest: Iterable[str]) -> ParamcountError:
         return ParamcountError(
-            self.found if found is None else found,
-            where=self.where if where is None else where,
-            expected=self.expected if expected is None else expected,
+            found,
+            where=where,
+            expected=expected,
             choices=self.choices,
             sizes=self.sizes,
-            nearest=self.nearest if nearest is None else nearest,
+            nearest=nearest,
         )
 
 
@@ -102,7 +190,7 @@ def join_place(place: object, problem: str) -> str:
     return f"{place} {problem}" if problem.startswith(PREDICATES) else f"{place}: {problem}"
 
 
-def make_choice_error(value: object, choices: Iterable[str], *, where: str) -> ParamcountError:
+def make_choice_error(value: object, choices: Iterable[str], *, where: Text) -> ParamcountError:
     """The error for a value that is not one of `choices`, with the nearest of them.
 
     >>> print(make_choice_error("fulll", ("full", "sliding"), where="layer_types.0"))

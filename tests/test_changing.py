@@ -279,6 +279,14 @@ def test_a_size_that_would_be_derived_differently_is_a_note() -> None:
          "n_heads=16)"),
         ("llama-3.1-8b", {"n_heads": 33},
          "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 33 (expected 1, 3, 11 or 33, or n_heads=32)"),
+        ("llama-3.1-8b", {"num_attention_heads": 33},
+         "llama-3.1-8b: n_kv_heads = 8 does not divide num_attention_heads = 33 (expected 1, 3, 11 or 33, or "
+         "num_attention_heads=32)"),
+        ("llama-3.1-8b", {"heads": 33},
+         "llama-3.1-8b: n_kv_heads = 8 does not divide heads = 33 (expected 1, 3, 11 or 33, or heads=32)"),
+        ({"model_type": "llama"}, {"n_kv_heads": 3},
+         "unnamed: n_kv_heads = 3 does not divide num_attention_heads = 32 (expected 1, 2, 4, 8, 16, …, or "
+         "n_kv_heads=2)"),
         ("llama-3.1-8b", {"n_heads": 4},
          "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 4 (expected 1, 2 or 4, for example n_heads=4 and "
          "n_kv_heads=4)"),

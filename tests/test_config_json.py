@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.cli import main
+from paramcount.huggingface.fields import list_fields
 from tests.batches import in_batches
 from tests.refusing import error_of, model_error
 from tests.test_config_files import QWEN, TOTAL
@@ -255,12 +258,12 @@ def test_missing_sizes_are_one_warning() -> None:
     assert count.warnings == (
         "ignored hiden_size (looks like a size, but LlamaForCausalLM does not use it); did you mean hidden_size?",
         "vocab_size, hidden_size, num_hidden_layers, num_attention_heads and intermediate_size are missing; used the "
-        "defaults of LlamaForCausalLM",
+        "defaults of LlamaConfig",
     )
     (warning,) = pc.count({"model_type": "qwen3"}).warnings
-    assert warning.endswith("num_key_value_heads and 2 more are missing; used the defaults of Qwen3ForCausalLM")
+    assert warning.endswith("num_key_value_heads and 2 more are missing; used the defaults of Qwen3Config")
     assert pc.count(omit_key("hidden_size")).warnings == (
-        "hidden_size is missing; used the default of LlamaForCausalLM: 4,096",
+        "hidden_size is missing; used the default of LlamaConfig: 4,096",
     )
     assert pc.count({**LLAMA, "head_dim": None, "num_key_value_heads": None}).warnings == ()
 
@@ -273,7 +276,7 @@ def test_a_missing_section_is_a_warning_but_missing_sizes_in_it_are_not() -> Non
     assert warnings == (
         "ignored hidden_size (looks like a size, but Gemma3ForConditionalGeneration does not use it); did you mean "
         "text_config.hidden_size?",
-        "text_config is missing; used the defaults of Gemma3ForConditionalGeneration",
+        "text_config is missing; used the defaults of Gemma3Config",
     )
     misspelt = {"model_type": "gemma3", "text_config": {"hiden_size": 64}}
     assert pc.count(misspelt).warnings == (
@@ -286,8 +289,7 @@ def test_missing_sizes_at_the_top_level_of_a_multimodal_config_are_a_warning() -
     """Qwen2VLConfig and Dots3NoteConfig read them there if there is no text_config."""
     (warning,) = pc.count({"model_type": "qwen2_vl"}).warnings
     assert warning.endswith(
-        "num_attention_heads, num_key_value_heads and 1 more are missing; used the defaults of "
-        "Qwen2VLForConditionalGeneration"
+        "num_attention_heads, num_key_value_heads and 1 more are missing; used the defaults of Qwen2VLConfig"
     )
     sizes = {
         "vocab_size": 9,
@@ -300,7 +302,7 @@ def test_missing_sizes_at_the_top_level_of_a_multimodal_config_are_a_warning() -
     assert pc.count({"model_type": "qwen2_vl", **sizes}).warnings == ()
     assert pc.count({"model_type": "qwen2_vl", "text_config": {"num_hidden_layers": 1}}).warnings == ()
     (warning,) = pc.count({"model_type": "dots3_note"}).warnings
-    assert warning.endswith("more are missing; used the defaults of Dots3NoteForCausalLM")
+    assert warning.endswith("more are missing; used the defaults of Dots3NoteTextConfig")
 
 
 LLAVA_NEXT = {"model_type": "llava_next", "text_config": {"model_type": "llama", "num_hidden_layers": 1}}
@@ -820,3 +822,57 @@ def test_a_null_number_of_experts_is_an_error_if_groups_divide_it() -> None:
     assert pc.count(dense).total > 0
     with pytest.raises(pc.ParamcountError, match="num_local_experts = null, but n_group is set"):
         pc.count(dense | {"n_group": 1, "topk_group": 1})
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {"model_type": "bert", "hidden_size": 100},
+            "hidden_size = 100 is not a multiple of num_attention_heads = 12 (expected a multiple of 12)",
+        ),
+        ({"model_type": "gpt2", "n_embd": 1023}, "n_embd = 1023 is not a multiple of n_head = 12"),
+        (
+            {"model_type": "gpt2", "n_embd": 1023, "num_attention_heads": 12},
+            "n_embd = 1023 is not a multiple of num_attention_heads = 12",
+        ),
+        ({"model_type": "mamba2", "num_heads": 7}, "num_heads × head_dim = 7 × 64 = 448 is not the inner size 8192"),
+        ({"model_type": "bart", "decoder_attention_heads": 7}, "d_model = 1024 is not a multiple of decoder_attention"),
+        ({"model_type": "phi", "num_attention_heads": 33}, "rotary dimension = 31 is odd"),
+        (
+            {"model_type": "qwen2_moe", "decoder_sparse_step": 0},
+            "decoder_sparse_step = 0 is invalid or does not fit num_hidden_layers = 24",
+        ),
+        (
+            {"model_type": "gemma4", "vision_config": {"num_attention_heads": 7}},
+            "vision_config.num_key_value_heads = 12 does not divide num_attention_heads = 7 (expected 1 or 7)",
+        ),
+    ],
+)
+def test_an_error_names_the_keys_of_the_config(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(pc.ParamcountError) as error:
+        pc.count(config)
+    assert str(error.value).startswith(message)
+
+
+def test_no_error_about_a_config_names_a_size_that_is_not_a_key() -> None:
+    """Over all model types, with sizes that do not fit together. "rotary" is a word, too."""
+    types = [name for name in ARCHITECTURES if "." not in name]
+    spellings = [
+        (field.name, field.spellings)
+        for name in types
+        for field in list_fields(architecture(name))
+        if field.inner is None
+    ]
+    keys = {key.name.split(".")[-1] for _, names in spellings for key in names}
+    fields = {field for field, _ in spellings} - keys - {"rotary"}
+    sizes = [("hidden_size", 1), ("hidden_size", 33), ("num_attention_heads", 7), ("head_dim", 7), ("num_experts", 1)]
+    messages = []
+    for name in types:
+        for key, value in sizes:
+            try:
+                pc.count({"model_type": name, key: value})
+            except pc.ParamcountError as error:
+                messages.append(str(error))
+    assert len(messages) > 300
+    assert [message for message in messages if fields & set(re.findall(r"\w+", message))] == []

@@ -624,8 +624,7 @@ def test_a_what_if_is_drawn(run: Runner) -> None:
 
 
 MISSING = (
-    "vocab_size, hidden_size, num_attention_heads and intermediate_size are missing; "
-    "used the defaults of LlamaForCausalLM"
+    "vocab_size, hidden_size, num_attention_heads and intermediate_size are missing; used the defaults of LlamaConfig"
 )
 
 

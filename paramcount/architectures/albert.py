@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, block, given, layer_norm, layers, linear
 from paramcount.parts.classic import first_pooled, multi_head, second_bias
 from paramcount.parts.encoders import embed_tokens, masked_head
@@ -110,13 +110,15 @@ class Albert(Sizes):
         check_heads_fill(c)
         if len(c.layer_groups) != c.n_layers:
             found, sizes = (
-                f"has {len(c.layer_groups)} items for n_layers = {c.n_layers}",
+                f"has {len(c.layer_groups)} items for " + FieldName("n_layers") + f" = {c.n_layers}",
                 (len(c.layer_groups), c.n_layers),
             )
-            raise ParamcountError(found, where="layer_groups", expected="one per layer", sizes=sizes)
+            raise ParamcountError(found, where=FieldName("layer_groups"), expected="one per layer", sizes=sizes)
         if list(c.layer_groups) != sorted(c.layer_groups):
             raise ParamcountError(
-                "does not list the groups in ascending order", where="layer_groups", expected="ascending group indices"
+                "does not list the groups in ascending order",
+                where=FieldName("layer_groups"),
+                expected="ascending group indices",
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Size, Weight, activate, linear, scale
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
@@ -153,7 +153,9 @@ class BailingHybrid(LatentDecoder):
             check_rotated_in_pairs(c, "d_rope")
         elif c.d_rope % 2 and c.d_rope > 4:
             raise ParamcountError(
-                f"= {c.d_rope} is odd, but rotary embedding rotates pairs", where="d_rope", expected="an even number"
+                f"= {c.d_rope} is odd, but rotary embedding rotates pairs",
+                where=FieldName("d_rope"),
+                expected="an even number",
             )
 
 

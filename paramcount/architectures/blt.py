@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, attend, block, layers, linear, lookup, norm
 from paramcount.parts.decoders import usual_layer
 from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
@@ -142,9 +142,8 @@ class Blt(Sizes):
         )
         for name, found, other, wanted in pairs:
             if found != wanted:
-                raise ParamcountError(
-                    f"= {found} is not {other} = {wanted}", where=name, expected=f"{wanted}", sizes=(found, wanted)
-                )
+                problem = f"= {found} is not " + FieldName(other) + f" = {wanted}"
+                raise ParamcountError(problem, where=FieldName(name), expected=f"{wanted}", sizes=(found, wanted))
 
 
 def table(c: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
     Rope,
@@ -156,7 +156,7 @@ class ChatGLM(Decoder):
         if c.d_head % 4:
             raise ParamcountError(
                 f"= {c.d_head} cannot be split into two halves of rotary pairs",
-                where="d_head",
+                where=FieldName("d_head"),
                 expected="a multiple of 4",
             )
         if c.first:

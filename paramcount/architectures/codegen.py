@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.gptj import GPTJ
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, attend, fused, linear
 from paramcount.sizes import Positive, hf
 
@@ -32,4 +32,4 @@ class CodeGen(GPTJ):
     def check(c) -> None:
         super().check()
         if c.n_heads % 4:
-            raise ParamcountError(f"= {c.n_heads}", where="n_heads", expected="a multiple of 4")
+            raise ParamcountError(f"= {c.n_heads}", where=FieldName("n_heads"), expected="a multiple of 4")

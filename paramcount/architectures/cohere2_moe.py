@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, make_choice_error
 from paramcount.flow import (
     Data,
     Size,
@@ -148,10 +148,12 @@ class Cohere2Moe(Decoder):
         turning = any(rotates(c, kind) for kind, _ in typed_layers(c.layer_types, c.dense_layers))
         if c.d_head % 2 and (turning or c.d_head > 4):  # the reference asks it of a wide head even where none is turned
             raise ParamcountError(
-                f"= {c.d_head} is odd, but rotary embedding rotates pairs", where="d_head", expected="an even number"
+                f"= {c.d_head} is odd, but rotary embedding rotates pairs",
+                where=FieldName("d_head"),
+                expected="an even number",
             )
         if c.shared and len(c.dense_layers) < c.n_layers and c.combined not in COMBINED:
-            raise make_choice_error(c.combined, COMBINED, where="combined")
+            raise make_choice_error(c.combined, COMBINED, where=FieldName("combined"))
 
 
 def rotates(c: Any, kind: Any) -> bool:

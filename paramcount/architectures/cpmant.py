@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Weight, layers, linear, lookup, norm
 from paramcount.parts.attentions import relative
 from paramcount.parts.classic import multi_head
@@ -67,7 +67,9 @@ class CpmAnt(Sizes):
     def check(c) -> None:
         for name in ("n_prompts", "n_segments"):
             if getattr(c, name) < 3:
-                raise ParamcountError(f"= {getattr(c, name)}, but text has index 2", where=name, expected="at least 3")
+                raise ParamcountError(
+                    f"= {getattr(c, name)}, but text tokens use index 2", where=FieldName(name), expected="at least 3"
+                )
 
 
 def layer(c: Any, x: Data, bias: Data) -> Data:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, activate, attend, clip, experts, fused, layer_norm, linear, rope, route
 from paramcount.parts.decoder import Decoder
 from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, hf
@@ -102,4 +102,4 @@ class Dbrx(Decoder):
     def check(c) -> None:
         check_heads_fill(c)
         if c.tie_word_embeddings:
-            raise ParamcountError("= true", where="tie_word_embeddings", expected="false")
+            raise ParamcountError("= true", where=FieldName("tie_word_embeddings"), expected="false")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
 from paramcount.flow import (
     Data,
     Lookup,
@@ -225,10 +225,16 @@ class DeepseekV4(Sizes):
             check_at_most(c, "d_far_rope", "d_index")
         if c.n_heads * c.d_head % c.n_o_groups:
             found, sizes = (
-                f"= {c.n_o_groups} does not divide n_heads × d_head = {c.n_heads} × {c.d_head}",
+                f"= {c.n_o_groups} does not divide "
+                + FieldName("n_heads")
+                + " × "
+                + FieldName("d_head")
+                + f" = {c.n_heads} × {c.d_head}",
                 (c.n_o_groups, c.n_heads, c.d_head),
             )
-            raise ParamcountError(found, where="n_o_groups", expected="a divisor of that product", sizes=sizes)
+            raise ParamcountError(
+                found, where=FieldName("n_o_groups"), expected=f"a divisor of {c.n_heads * c.d_head}", sizes=sizes
+            )
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data, tokens: Data) -> Data:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, activate, attend, block, elementwise, fused, given, layers, linear, norm
 from paramcount.parts.attentions import attention, fused_qkv
 from paramcount.parts.composite import with_language
@@ -110,8 +110,8 @@ class VL2Language(Sizes):
         elif c.d_kv_lora is None or not c.d_nope or not c.d_rope or not c.d_v:
             raise ParamcountError(
                 "= true, but the sizes of MLA are missing",
-                where="use_mla",
-                expected="kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim and v_head_dim",
+                where=FieldName("use_mla"),
+                expected="kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim and v_head_dim, or use_mla = false",
             )
 
 

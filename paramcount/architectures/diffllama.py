@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, attend, differential, linear, rope, to_pairs_of_heads
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
@@ -60,5 +60,7 @@ class DiffLlama(Decoder):
     def check(c) -> None:
         if c.n_kv_heads % 2:
             raise ParamcountError(
-                f"= {c.n_kv_heads}", where="n_kv_heads", expected="an even number, because value heads form two halves"
+                f"= {c.n_kv_heads}",
+                where=FieldName("n_kv_heads"),
+                expected="an even number, because value heads form two halves",
             )

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from math import isqrt
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
     Linear,
@@ -103,7 +103,11 @@ class Doge(Decoder):
         if c.n_keys != isqrt(c.n_routed_experts):
             root = isqrt(c.n_routed_experts)
             found, expected = f"= {c.n_keys} for {c.n_routed_experts} experts", f"{root}, the integer square root"
-            raise ParamcountError(found, where="n_keys", expected=expected, sizes=(c.n_keys, c.n_routed_experts, root))
+            raise ParamcountError(
+                found, where=FieldName("n_keys"), expected=expected, sizes=(c.n_keys, c.n_routed_experts, root)
+            )
         if c.moe and c.n_active_experts > c.n_keys**2:
-            expected, sizes = f"at most n_keys² = {c.n_keys**2}", (c.n_active_experts, c.n_keys**2)
-            raise ParamcountError(f"= {c.n_active_experts}", where="n_active_experts", expected=expected, sizes=sizes)
+            limit, sizes = "at most " + FieldName("n_keys") + f"² = {c.n_keys**2}", (c.n_active_experts, c.n_keys**2)
+            raise ParamcountError(
+                f"= {c.n_active_experts}", where=FieldName("n_active_experts"), expected=limit, sizes=sizes
+            )

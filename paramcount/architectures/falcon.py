@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Data, alibi, attend, fused, layer_norm, linear, rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
@@ -127,6 +127,6 @@ class Falcon(FalconLayers):
     def check(c) -> None:
         check_heads_fill(c)
         if c.norms not in NORMS:
-            raise make_choice_error(c.norms, NORMS, where="norms")
+            raise make_choice_error(c.norms, NORMS, where=FieldName("norms"))
         if not c.alibi:
             check_even(c, "d_head")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.olmo import bare_norm
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Body,
     Data,
@@ -84,7 +84,7 @@ def sources_come_first(c: Any) -> None:
         if i in shared and word not in seen:
             raise ParamcountError(
                 f"= {i} has no earlier layer of its type to share with",
-                where="kv_sharing_layers",
+                where=FieldName("kv_sharing_layers"),
                 expected="layers that follow one of the same type",
             )
         if i not in shared:
@@ -172,8 +172,11 @@ class Gemma3nText(Sizes):
         check_sliding_or_full(c)
         sources_come_first(c)
         if isinstance(c.d_ff, tuple) and len(c.d_ff) != c.n_layers:
-            found, sizes = f"has {len(c.d_ff)} items for n_layers = {c.n_layers}", (len(c.d_ff), c.n_layers)
-            raise ParamcountError(found, where="d_ff", expected="one size, or one per layer", sizes=sizes)
+            found, sizes = (
+                f"has {len(c.d_ff)} items for " + FieldName("n_layers") + f" = {c.n_layers}",
+                (len(c.d_ff), c.n_layers),
+            )
+            raise ParamcountError(found, where=FieldName("d_ff"), expected="one size, or one per layer", sizes=sizes)
 
 
 def vectors_of_layers(c: Any, tokens: Data, x: Data, prefix: str) -> Data:

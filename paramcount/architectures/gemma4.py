@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText, language_model
 from paramcount.architectures.olmo import bare_norm
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Data,
     Size,
@@ -55,7 +55,7 @@ class Gemma4Vision(Sizes):
         if c.d_head % 4:
             raise ParamcountError(
                 f"= {c.d_head} cannot be split into pairs for 2D rotary embedding",
-                where="d_head",
+                where=FieldName("d_head"),
                 expected="a multiple of 4",
             )
 
@@ -257,8 +257,8 @@ class Gemma4Patches(Sizes):
     def check(c) -> None:
         if c.d_out != c.d_model:
             raise ParamcountError(
-                f"= {c.d_out} is not d_model = {c.d_model}",
-                where="d_out",
+                f"= {c.d_out} is not " + FieldName("d_model") + f" = {c.d_model}",
+                where=FieldName("d_out"),
                 expected=f"{c.d_model}",
                 sizes=(c.d_out, c.d_model),
             )

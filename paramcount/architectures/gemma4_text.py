@@ -19,7 +19,7 @@ from paramcount.architectures.gemma3n import (
     vectors_of_layers,
 )
 from paramcount.architectures.olmo import bare_norm
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Size, activate, elementwise, experts, fused, layers, linear, lookup, norm
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoders import head
@@ -128,7 +128,9 @@ class Gemma4Text(Gemma4UnifiedText):
         super().check()
         for field in ("n_routed_experts", "n_active_experts", "d_expert") if c.mixture else ():
             if getattr(c, field) < 1:
-                raise ParamcountError("is missing", where=field, expected="a positive integer if layers have experts")
+                raise ParamcountError(
+                    "is missing", where=FieldName(field), expected="a positive integer, because layers have experts"
+                )
 
 
 def language_model(c: Any, tokens: Data, prefix: str, *others: Data) -> Data:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Size, layers
 from paramcount.parts.decoders import dense_or_moe, typed_layers
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
@@ -101,7 +101,7 @@ class GlmMoeDsa(DeepseekV32):
         if 0 in c.reusing_layers:
             raise ParamcountError(
                 "= [0, …], but layer 0 has no earlier layer whose token selection it can reuse",
-                where="reusing_layers",
+                where=FieldName("reusing_layers"),
                 expected="layers after 0",
             )
 

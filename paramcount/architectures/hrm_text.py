@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Data,
     activate,
@@ -110,7 +110,9 @@ class HrmText(Decoder):
 
     def check(c) -> None:
         if set(c.cycles) != {"L", "H"} or c.cycles[-1] != "H":
-            raise ParamcountError(f"= {describe_value(c.cycles)}", where="cycles", expected="L and H, ending with H")
+            raise ParamcountError(
+                f"= {describe_value(c.cycles)}", where=FieldName("cycles"), expected="L and H, ending with H"
+            )
         check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from paramcount.architectures.hunyuan_v1_moe import stretched_rope
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Size, Width, attend, linear, rope, route
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp, mixture
@@ -146,6 +146,6 @@ class HunYuan(Decoder):
         if c.layer_types and c.layer_types[0] != "full_attention":
             raise ParamcountError(
                 f"= {c.layer_types[0]}",
-                where="layer_types.0",
+                where=FieldName("layer_types") + ".0",
                 expected="full_attention, because no earlier layer has keys and values to share",
             )

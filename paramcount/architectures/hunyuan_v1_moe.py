@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Data,
     Rope,
@@ -97,9 +97,13 @@ class HunYuanMoEV1(Decoder):
 
     def check(c) -> None:
         if c.active_by_layer and (len(c.active_by_layer) != c.n_layers or max(c.active_by_layer) != c.n_active_experts):
-            expected = f"one number per layer, the largest equal to n_active_experts = {c.n_active_experts}"
+            expected = (
+                "one number per layer, the largest equal to "
+                + FieldName("n_active_experts")
+                + f" = {c.n_active_experts}"
+            )
             raise ParamcountError(
                 f"has {len(c.active_by_layer)} items with maximum {max(c.active_by_layer)}",
-                where="active_by_layer",
+                where=FieldName("active_by_layer"),
                 expected=expected,
             )

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.glm_moe_dsa import list_kinds
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, activate, clip, experts, fused, layers, linear, to_every_stream
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.feed_forward import gated_mlp
@@ -155,6 +155,6 @@ class HYV4(LatentDecoder):
         if 0 in c.reusing_layers:
             raise ParamcountError(
                 "= [0, …], but layer 0 has no earlier layer whose token selection it can reuse",
-                where="reusing_layers",
+                where=FieldName("reusing_layers"),
                 expected="layers after 0",
             )

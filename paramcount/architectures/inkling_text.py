@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, attend, convolve, elementwise, experts, fused, linear, norm
 from paramcount.parts.attentions import Heads, relative
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
@@ -100,7 +100,9 @@ class InklingText(InklingBody):
         super().check()
         if not c.n_shared_experts and len(c.dense_layers) < c.n_layers:
             raise ParamcountError(
-                "= 0, but the router scores them too", where="n_shared_experts", expected="a positive integer"
+                "= 0, but the router scores them too",
+                where=FieldName("n_shared_experts"),
+                expected="a positive integer",
             )
 
 

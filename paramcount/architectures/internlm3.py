@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.llama import Llama
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.setting_fields import rotary, setting
@@ -29,4 +29,8 @@ class InternLM3(Llama):
     def check(c) -> None:
         super().check()
         if c.attention_bias != c.mlp_bias:
-            raise ParamcountError("differs from mlp_bias", where="attention_bias", expected="both true or both false")
+            raise ParamcountError(
+                "differs from " + FieldName("mlp_bias"),
+                where=FieldName("attention_bias"),
+                expected="both true or both false",
+            )

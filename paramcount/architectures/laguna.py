@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Data,
     Unknown,
@@ -146,15 +146,20 @@ class Laguna(Decoder):
         check_sliding_or_full(c)
         for i, n in enumerate(c.heads_by_layer):
             if n % c.n_kv_heads:
-                found, expected = f"= {n}, but n_kv_heads = {c.n_kv_heads}", f"a multiple of {c.n_kv_heads}"
-                raise ParamcountError(found, where=f"heads_by_layer.{i}", expected=expected, sizes=(n, c.n_kv_heads))
+                found, expected = (
+                    f"= {n}, but " + FieldName("n_kv_heads") + f" = {c.n_kv_heads}",
+                    f"a multiple of {c.n_kv_heads}",
+                )
+                raise ParamcountError(
+                    found, where=FieldName("heads_by_layer") + f".{i}", expected=expected, sizes=(n, c.n_kv_heads)
+                )
         if c.heads_by_layer and len(c.heads_by_layer) != c.n_layers:
             found, sizes = (
-                f"has {len(c.heads_by_layer)} items for n_layers = {c.n_layers}",
+                f"has {len(c.heads_by_layer)} items for " + FieldName("n_layers") + f" = {c.n_layers}",
                 (len(c.heads_by_layer), c.n_layers),
             )
             raise ParamcountError(
-                found, where="heads_by_layer", expected="one number per layer, or an empty list", sizes=sizes
+                found, where=FieldName("heads_by_layer"), expected="one number per layer, or an empty list", sizes=sizes
             )
         if SLIDING[1] in c.layer_types:
             check_at_most(c, "d_rope", "d_head")

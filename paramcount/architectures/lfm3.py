@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.lfm2 import NAMES
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Rope, activate, linear, rms_norm, rope, scale
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
@@ -100,5 +100,7 @@ class Lfm3(Decoder):
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         if c.window is None and "sliding_attention" in c.layer_types:
             raise ParamcountError(
-                "= null, but there are sliding attention layers", where="window", expected="a positive integer"
+                "= null, but there are sliding attention layers",
+                where=FieldName("window"),
+                expected="a positive integer",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, QKVO, T5, relative_bias
-from paramcount.errors import make_choice_error
+from paramcount.errors import FieldName, make_choice_error
 from paramcount.flow import Data, attend, linear, put_in_front, sum_blocks
 from paramcount.sizes import Condition, Flag, Positive, Word, derived, flag, hf
 from paramcount.sizes.setting_fields import setting
@@ -47,7 +47,7 @@ class LongT5(T5):
 
     def check(c) -> None:
         if c.encoder_attention not in ATTENTIONS:
-            raise make_choice_error(c.encoder_attention, ATTENTIONS, where="encoder_attention")
+            raise make_choice_error(c.encoder_attention, ATTENTIONS, where=FieldName("encoder_attention"))
 
 
 class LongT5Encoder(LongT5):

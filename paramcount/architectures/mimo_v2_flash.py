@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
     Size,
@@ -120,9 +120,14 @@ class MiMoV2Flash(Decoder):
     def check(c) -> None:
         check_sliding_or_full(c)
         if SLIDING[0] in c.layer_types and c.n_heads % (2 * c.n_kv_heads):
-            found = f"= {c.n_kv_heads}, and 2 × {c.n_kv_heads} does not divide n_heads = {c.n_heads}"
+            found = (
+                f"= {c.n_kv_heads}, and 2 × {c.n_kv_heads} does not divide " + FieldName("n_heads") + f" = {c.n_heads}"
+            )
             raise ParamcountError(
-                found, where="n_kv_heads", expected="half of a divisor of n_heads", sizes=(c.n_kv_heads, c.n_heads)
+                found,
+                where=FieldName("n_kv_heads"),
+                expected="half of a divisor of " + FieldName("n_heads"),
+                sizes=(c.n_kv_heads, c.n_heads),
             )
         check_at_most(c, "d_rope", "d_head")
         check_at_most(c, "d_rope_sliding", "d_head")

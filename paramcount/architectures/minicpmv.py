@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Weight, attend, block, fused, given, linear, norm
 from paramcount.parts.composite import with_language
 from paramcount.parts.siglip import SiglipVision, siglip
@@ -58,7 +58,7 @@ class MiniCPMV(Sizes):
         d_model = c.language.d_model  # type: ignore[attr-defined]
         if type(d_model) is int and d_model % 128:
             raise ParamcountError(
-                f"= {d_model}", where="language.d_model", expected="a multiple of 128", sizes=(d_model,)
+                f"= {d_model}", where=FieldName("language.d_model"), expected="a multiple of 128", sizes=(d_model,)
             )
 
 

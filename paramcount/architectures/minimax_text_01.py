@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, activate, linear, norm, scale
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder
@@ -58,7 +58,7 @@ class MiniMaxText01(Sizes):
         if c.n_layers == 1:
             raise ParamcountError(
                 "= 1, for which the decay of lightning attention is undefined",
-                where="n_layers",
+                where=FieldName("n_layers"),
                 expected="2 or more",
             )
 

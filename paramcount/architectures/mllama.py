@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Size, Weight, block, elementwise, given, layers, linear, lookup, multiply_vector, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.classic import multi_head
@@ -118,7 +118,7 @@ class MllamaText(Decoder):
         if c.tie_word_embeddings:
             raise ParamcountError(
                 "= true, but the token embedding has 8 more rows than the LM head",
-                where="tie_word_embeddings",
+                where=FieldName("tie_word_embeddings"),
                 expected="false",
             )
 

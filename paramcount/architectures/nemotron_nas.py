@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, TypeAlias
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Size, linear
 from paramcount.parts.attentions import Heads, attention
 from paramcount.parts.decoder import Decoder
@@ -159,14 +159,18 @@ class NemotronNAS(Decoder):
         for i, (word, n) in enumerate(zip(c.layer_types, listed(c, "n_kv_heads_by_layer"))):
             if (word == "full_attention") != bool(n) or (n and c.n_heads % n):
                 found, expected = (
-                    f"= {n} for {word} with n_heads = {c.n_heads}",
+                    f"= {n} for {word} with " + FieldName("n_heads") + f" = {c.n_heads}",
                     "a divisor of n_heads if the layer has attention, else 0",
                 )
-                raise ParamcountError(found, where=f"n_kv_heads_by_layer.{i}", expected=expected, sizes=(n, c.n_heads))
+                raise ParamcountError(
+                    found, where=FieldName("n_kv_heads_by_layer") + f".{i}", expected=expected, sizes=(n, c.n_heads)
+                )
         for i, (word, n) in enumerate(zip(c.mlp_types, listed(c, "d_ff_by_layer"))):
             if (word == "gated") != bool(n):
                 expected = "a positive integer if the layer has an MLP, else 0"
-                raise ParamcountError(f"= {n} for {word}", where=f"d_ff_by_layer.{i}", expected=expected, sizes=(n,))
+                raise ParamcountError(
+                    f"= {n} for {word}", where=FieldName("d_ff_by_layer") + f".{i}", expected=expected, sizes=(n,)
+                )
         if c.window_by_layer:
             listed(c, "window_by_layer")
 
@@ -174,6 +178,9 @@ class NemotronNAS(Decoder):
 def listed(c: Any, field: str) -> tuple[int, ...]:
     found: tuple[int, ...] = getattr(c, field)
     if len(found) != c.n_layers:
-        problem, sizes = f"has {len(found)} items for n_layers = {c.n_layers}", (len(found), c.n_layers)
-        raise ParamcountError(problem, where=field, expected="one number per layer", sizes=sizes)
+        problem, sizes = (
+            f"has {len(found)} items for " + FieldName("n_layers") + f" = {c.n_layers}",
+            (len(found), c.n_layers),
+        )
+        raise ParamcountError(problem, where=FieldName(field), expected="one number per layer", sizes=sizes)
     return found

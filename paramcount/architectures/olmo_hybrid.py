@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Unknown, activate, linear, rms_norm, rope, scale_by, to_heads
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
@@ -118,6 +118,6 @@ class OlmoHybrid(Decoder):
         if len({word in ("linear_attention", "mamba") for word in c.layer_types}) < 2:
             raise ParamcountError(
                 "contains only one type of layer",
-                where="layer_types",
+                where=FieldName("layer_types"),
                 expected="both linear_attention and full_attention",
             )

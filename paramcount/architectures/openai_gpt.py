@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, layer_norm, layers, lookup
 from paramcount.parts.attentions import causal_masks, gpt_attention
 from paramcount.parts.decoders import head
@@ -54,5 +54,8 @@ class OpenAIGPT(Sizes):
     def check(c) -> None:
         check_heads_fill(c)
         if c.d_ff != 4 * c.d_model:
-            found, sizes = f"= {c.d_ff} is not 4 × d_model = {4 * c.d_model}", (c.d_ff, 4 * c.d_model)
-            raise ParamcountError(found, where="d_ff", expected=f"{4 * c.d_model}", sizes=sizes)
+            found, sizes = (
+                f"= {c.d_ff} is not 4 × " + FieldName("d_model") + f" = {4 * c.d_model}",
+                (c.d_ff, 4 * c.d_model),
+            )
+            raise ParamcountError(found, where=FieldName("d_ff"), expected=f"{4 * c.d_model}", sizes=sizes)

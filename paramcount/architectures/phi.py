@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, layer_norm
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import Decoder
@@ -75,8 +75,11 @@ def heads_fill_evenly(c: Any) -> None:
     if c.d_model // c.n_heads != c.d_head:
         expected, sizes = c.d_model // c.n_heads, (c.d_head, c.d_model // c.n_heads)
         raise ParamcountError(
-            f"= {c.d_head} is not the size of the query and key norms, d_model / n_heads",
-            where="d_head",
+            f"= {c.d_head} is not the size of the query and key norms, "
+            + FieldName("d_model")
+            + " / "
+            + FieldName("n_heads"),
+            where=FieldName("d_head"),
             expected=f"{expected}",
             sizes=sizes,
         )

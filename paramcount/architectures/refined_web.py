@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.falcon import NORMS, Falcon, FalconLayers, switch
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Word, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_divides, check_heads_fill
@@ -24,7 +24,7 @@ def layout_of_40b(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if not switch(js, "parallel_attn", True):
         raise ParamcountError("= false, but n_head_kv is set", where="parallel_attn", expected="true")
     if c["d_head"] != 64:
-        raise ParamcountError(f"= {c['d_head']}", where="d_head", expected="64", sizes=(c["d_head"], 64))
+        raise ParamcountError(f"= {c['d_head']}", where=FieldName("d_head"), expected="64", sizes=(c["d_head"], 64))
 
 
 def layout_of_7b(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Weight, activate, layers, linear, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.sizes import ABSENT, Flag, Positive, Sizes, equal_to, hf
@@ -29,7 +29,9 @@ class Rwkv(Sizes):
     def check(c) -> None:
         if c.n_layers < 2:  # how much each layer mixes is initialised by its depth over n_layers - 1
             raise ParamcountError(
-                "= 1, which the reference cannot initialise", where="n_layers", expected="an integer of at least 2"
+                "= 1, which the reference cannot initialise",
+                where=FieldName("n_layers"),
+                expected="an integer of at least 2",
             )
 
     def forward(c, tokens: Data) -> Data:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, layer_norm, scale_by, sinusoids
 from paramcount.parts.classic import crossing, multi_head, source_states
 from paramcount.parts.decoder import Decoder
@@ -63,5 +63,7 @@ class XGLM(Decoder):
         check_heads_fill(c)
         if c.d_model < 4:
             raise ParamcountError(
-                f"= {c.d_model} is too small for sinusoidal positions", where="d_model", expected="at least 4"
+                f"= {c.d_model} is too small for sinusoidal positions",
+                where=FieldName("d_model"),
+                expected="at least 4",
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Data,
     SelectiveScan,
@@ -179,7 +179,7 @@ class Zamba(SharedBlockDecoder):
         if len(c.owners) == 1 and c.tie_word_embeddings:  # it finds nothing to tie and stops
             raise ParamcountError(
                 "has one hybrid layer, so tied weights have nothing to share",
-                where="layer_types",
+                where=FieldName("layer_types"),
                 expected="no hybrid layer, or several",
             )
 
@@ -190,13 +190,15 @@ def owned(c: Any) -> None:
     if len(c.owners) != len(hybrid):
         raise ParamcountError(
             f"has {len(c.owners)} items for {len(hybrid)} hybrid layers",
-            where="owners",
+            where=FieldName("owners"),
             expected="one per hybrid layer",
         )
     for use, (i, owner) in enumerate(zip(hybrid, c.owners)):
         if owner > i or owner not in hybrid:
             raise ParamcountError(
-                f"= {owner}", where=f"owners.{use}", expected=f"the index of a hybrid layer, at most {i}"
+                f"= {owner}",
+                where=FieldName("owners") + f".{use}",
+                expected=f"the index of a hybrid layer, at most {i}",
             )
 
 

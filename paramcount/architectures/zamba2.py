@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.zamba import KINDS, SharedBlockDecoder, Use, doubled_per_head, owned, use_of, widened
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Data,
     Size,
@@ -208,11 +208,16 @@ class Zamba2(SharedBlockDecoder):
                 f"has {len(c.adapters)} items for {len(c.owners)} hybrid layers",
                 (len(c.adapters), len(c.owners)),
             )
-            raise ParamcountError(found, where="adapters", expected="one per hybrid layer", sizes=sizes)
+            raise ParamcountError(found, where=FieldName("adapters"), expected="one per hybrid layer", sizes=sizes)
         if c.owners and c.attention_adapters and not c.n_kv_heads * c.d_head == c.n_heads * c.d_head == 2 * c.d_model:
-            found = f"= {c.n_heads} × {c.d_head}, {c.n_kv_heads} × {c.d_head}"
-            where, values = "n_heads × d_head, n_kv_heads × d_head", (c.n_heads, c.n_kv_heads, c.d_head, 2 * c.d_model)
-            raise ParamcountError(found, where=where, expected=f"2 × d_model = {2 * c.d_model}", sizes=values)
+            heads, size = (FieldName("n_kv_heads"), c.n_kv_heads), FieldName("d_head")
+            if c.n_heads * c.d_head != 2 * c.d_model:
+                heads = FieldName("n_heads"), c.n_heads
+            found, where = f"= {heads[1]} × {c.d_head} = {heads[1] * c.d_head}", heads[0] + " × " + size
+            values = (c.n_heads, c.n_kv_heads, c.d_head, 2 * c.d_model)
+            raise ParamcountError(
+                found, where=where, expected="2 × " + FieldName("d_model") + f" = {2 * c.d_model}", sizes=values
+            )
 
 
 def stored(use: Use) -> str:

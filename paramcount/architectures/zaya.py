@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Data,
     Weight,
@@ -145,10 +145,16 @@ class Zaya(Decoder):
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         if 2 * c.d_late != c.n_kv_heads * c.d_head:
-            found = f"= {c.d_late} is not half of n_kv_heads × d_head = {c.n_kv_heads} × {c.d_head}"
+            found = (
+                f"= {c.d_late} is not half of "
+                + FieldName("n_kv_heads")
+                + " × "
+                + FieldName("d_head")
+                + f" = {c.n_kv_heads} × {c.d_head}"
+            )
             raise ParamcountError(
                 found,
-                where="d_late",
+                where=FieldName("d_late"),
                 expected="half of that product, which must be even",
                 sizes=(c.d_late, c.n_kv_heads, c.d_head),
             )
@@ -157,7 +163,7 @@ class Zaya(Decoder):
                 check_at_most(c, width, "d_head")
         if KINDS[1] in c.layer_types and c.window is None:
             raise ParamcountError(
-                "= null, but there are sliding attention layers", where="window", expected="an integer"
+                "= null, but there are sliding attention layers", where=FieldName("window"), expected="an integer"
             )
 
 

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
-from paramcount.errors import ParamcountError, describe_integer, describe_value, find_nearest, join_words, list_names
+from paramcount.errors import (
+    FieldName,
+    ParamcountError,
+    Text,
+    describe_integer,
+    describe_value,
+    find_nearest,
+    join_words,
+    list_names,
+)
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -17,7 +26,11 @@ def convert_validation_error(error: ValidationError, schema: type[BaseModel]) ->
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
     steps, fields = _locate(first, schema)
-    where = ".".join(steps)
+    n_items = next((i for i, step in enumerate(reversed(steps)) if not step.isdecimal()), 0)
+    names, items = steps[: len(steps) - n_items], steps[len(steps) - n_items :]
+    where: Text = ".".join(items)
+    if names:
+        where = FieldName(".".join(names)) + "".join(f".{item}" for item in items)
     if first["type"] == "extra_forbidden":
         expected, nearest = list_names(fields, steps[-1]), find_nearest(steps[-1], fields)
         return ParamcountError("unknown field", where=where, expected=expected, nearest=nearest)

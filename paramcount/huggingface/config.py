@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from paramcount.huggingface.fields import (
     list_unread_keys,
     read_language_model,
     read_values,
+    validate_values,
 )
 from paramcount.huggingface.key_warnings import (
     find_ignored_blocks,
@@ -32,10 +32,10 @@ from paramcount.huggingface.multimodal import (
     WHOLE_CLASSES,
     Composite,
     get_encoder_type,
+    get_language_config,
 )
 from paramcount.sizes import LARGEST, Origin, Sizes, inner_configs
 from paramcount.sizes.reading import Reading
-from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error
 
@@ -231,24 +231,21 @@ def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     check_class(model_type, cls, architecture)
     values, origin, used, readers = read_values(architecture, document)
     unread = list_unread_keys(document, used, readers)
-    try:
-        sizes = validate_sizes(architecture, values)
-    except ParamcountError as error:
-        raise rename_to_keys(error, origin) from None
+    sizes = validate_values(architecture, document, values, origin)
     default_cls = get_reference_class(architecture)
     has_head = cls in ("", default_cls, *architecture.equivalent_classes) or cls != get_base_class(architecture)
     reference = cls if cls in architecture.equivalent_classes or not has_head else default_cls
     warnings, repeated = warn_unread_keys(document, unread, used, readers, default_cls)
     if not architecture.section:
-        warnings += warn_default_sizes(sizes, origin, used.union(repeated), default_cls)
+        warnings += warn_default_sizes(sizes, origin, used.union(repeated), document)
     check_second_text_config(model_type, unread)
     for field in inner_configs(architecture):
         part = getattr(sizes, field)
         if ("", type(part)) in readers.pairs:  # a part without a section has its sizes at the top level
             paths = {inner: f"{field}.{inner}" for inner in type(part).model_fields}
             part_origin = {inner: origin[path] for inner, path in paths.items() if path in origin}
-            warnings += warn_default_sizes(part, part_origin, used, default_cls)
-    warnings += warn_missing_sections(document, readers, default_cls)
+            warnings += warn_default_sizes(part, part_origin, used, document)
+    warnings += warn_missing_sections(document, readers)
     warnings += warn_other_class(document, reference)
     has_untraced_window = document.get("use_sliding_window") is True and "window" not in architecture.model_fields
     reading = Reading(
@@ -265,13 +262,15 @@ def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     return sizes, reading, name
 
 
-def warn_default_sizes(sizes: Sizes, origin: Mapping[str, Origin], used: set[str], reference: str) -> tuple[str, ...]:
+def warn_default_sizes(
+    sizes: Sizes, origin: Mapping[str, Origin], used: set[str], document: Mapping[str, Any]
+) -> tuple[str, ...]:
     """A warning if a config.json does not state sizes that every model has, unless no layer uses them."""
     missing = list_default_sizes(type(sizes), origin, used)
     if not missing:
         return ()
     unused = sizes.unused_fields()
-    return warn_missing_sizes(type(sizes), [field for field in missing if field not in unused], reference)
+    return warn_missing_sizes(type(sizes), [field for field in missing if field not in unused], document)
 
 
 def check_second_text_config(model_type: str, unread: Mapping[str, Any]) -> None:
@@ -359,8 +358,8 @@ def read_language_model_only(
         suspects = {key: value for key, value in unread.items() if "." in key}
     warnings, _ = warn_unread_keys(document, suspects, used, readers, reference)
     if ("", type(sizes)) in readers.pairs:
-        warnings += warn_default_sizes(sizes, origin, used, reference)
-    warnings += warn_missing_sections(document, readers, reference)
+        warnings += warn_default_sizes(sizes, origin, used, get_language_config(document))
+    warnings += warn_missing_sections(document, readers)
     reading = Reading(
         cls or f"{document['model_type']}, its language model as {sizes.reference}",
         has_head,
@@ -399,20 +398,3 @@ def read_nested_language_model(
         unread=unread,
     )
     return sizes, reading, name
-
-
-def rename_to_keys(error: ParamcountError, origin: Mapping[str, Origin]) -> ParamcountError:
-    """The same error with config.json keys instead of field names."""
-    keys = {field: source.keys[0] for field, source in origin.items() if source.kind == "read"}
-    prefix = error.where.rpartition(".")[0] + "."
-    if not any(field.startswith(prefix) for field in origin):
-        prefix = ""  # otherwise the field names are relative to an inner config
-
-    def get_key(word: re.Match[str]) -> str:
-        field = word[0] if word[0].startswith(prefix) else prefix + word[0]
-        return keys.get(field, word[0])
-
-    def rename_fields(text: str) -> str:
-        return re.sub(r"[\w.]+", get_key, text)
-
-    return error.replace(found=rename_fields(error.found), where=rename_fields(error.where))

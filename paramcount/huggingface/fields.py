@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
 from pydantic.fields import FieldInfo
 
 from paramcount.architectures import architecture as architecture_of
-from paramcount.errors import ParamcountError, describe_integer, describe_value, join_words, make_choice_error
+from paramcount.errors import (
+    FieldName,
+    ParamcountError,
+    Text,
+    describe_integer,
+    describe_value,
+    make_choice_error,
+    make_phrase,
+)
 from paramcount.huggingface.multimodal import COMPOSITES, TIE_KEY, get_encoder_config, get_language_config
 from paramcount.sizes import (
     ABSENT,
@@ -25,11 +34,12 @@ from paramcount.sizes import (
     get_key,
     inner_configs,
 )
+from paramcount.sizes.key_names import NameFinder, make_key_names
 from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error, read_sizes_by_kind
+from paramcount.sizes.values import format_input
 
 # {old layer type: its name today}. Source: PreTrainedConfig.layer_types.
-CONDITIONS = "config.json"  # the place of an error that a condition does not name
 OLD_LAYER_TYPES = {
     "mamba": "linear_attention", "attention": "full_attention", "deepseek_sparse_attention": "indexed_attention",
     "qwen_sparse_attention": "indexed_attention",
@@ -42,6 +52,10 @@ LAYER_TYPES = (
     "hybrid_sliding", "reference_sliding_attention", "linear_attention", "mamba", "attention",
     "deepseek_sparse_attention", "qwen_sparse_attention",
 )  # fmt: skip
+
+
+# The exceptions of a derivation that reads a value of the wrong type.
+BROKEN_BY_VALUE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
 class Readers(NamedTuple):
@@ -194,6 +208,19 @@ def check_layer_types(config: Mapping[str, Any], values: Mapping[str, Any]) -> N
             raise make_choice_error(layer_type, LAYER_TYPES, where=f"layer_types.{i}")
 
 
+def validate_values(
+    architecture: type[Sizes], document: Mapping[str, Any], values: Mapping[str, Any], origin: Mapping[str, Origin]
+) -> Sizes:
+    """The validated sizes.
+
+    Raises: ParamcountError that names the keys of the config.json.
+    """
+    try:
+        return validate_sizes(architecture, values)
+    except ParamcountError as error:
+        raise error.rename(make_key_names(architecture, document, values, origin)) from None
+
+
 def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> ConfigValues:
     """The values of an architecture's fields from a config.json, as the reference reads them.
 
@@ -204,6 +231,7 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
     values: dict[str, Any] = {}
     origin: dict[str, Origin] = {}
     used: set[str] = set()
+    find_name = make_key_names(architecture, document, values, origin)
     pairs: tuple[tuple[str, type[Sizes]], ...] = ((architecture.section or "", architecture),)
     recorder = RecordingConfig(config)
     for field, spellings, absent, null, at_most, least, inner, optional, at_root in list_fields(architecture):
@@ -238,21 +266,20 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
             break
         else:
             if absent is REQUIRED:
-                names = [spelling.name for spelling in spellings] if len(spellings) > 1 else ()
-                expected = "" if len(spellings) > 1 or least is None else describe_integer(least)
-                raise ParamcountError("is missing", where=spellings[0].path, choices=names, expected=expected)
+                expected = "" if least is None else describe_integer(least)
+                raise ParamcountError("is missing", where=find_name(field), expected=expected)
             if not callable(absent):
                 values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), DEFAULT
                 continue
             source, source_prefix = (RecordingConfig(document), "") if at_root else (recorder, prefix)
             source.accessed = []
-            values[field] = derive_value(absent, source, values, field)
+            values[field] = derive_value(absent, source, values, find_name)
             accessed = [source_prefix + key for key in source.accessed] if source_prefix else source.accessed
             present = [path for path, key in zip(accessed, source.accessed) if dict.__contains__(source, key)]
             origin[field] = Origin("derived", tuple(dict.fromkeys(present)))
             used.update(accessed)
     if PER_LAYER in config or PER_LAYER in document:
-        for field, (value, key) in read_single_layers(architecture, document, config, values).items():
+        for field, (value, key) in read_single_layers(architecture, document, config, values, find_name).items():
             values[field] = value
             origin[field] = Origin("read", (prefix + key,)) if key else Origin("derived", (prefix + PER_LAYER,))
             used.add(prefix + PER_LAYER)
@@ -261,7 +288,7 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
     if not architecture.own_layer_types:
         conditions = (check_layer_types, *conditions)
     for condition in conditions:
-        derive_value(condition, recorder, values, CONDITIONS)
+        derive_value(condition, recorder, values, find_name)
     used.update([prefix + key for key in recorder.accessed] if prefix else recorder.accessed)
     return ConfigValues(values, origin, used, Readers(pairs))
 
@@ -315,7 +342,11 @@ def drop_replaced_keys(architecture: type[Sizes], config: Mapping[str, Any]) -> 
 
 
 def read_single_layers(
-    architecture: type[Sizes], document: Mapping[str, Any], config: Mapping[str, Any], values: Mapping[str, Any]
+    architecture: type[Sizes],
+    document: Mapping[str, Any],
+    config: Mapping[str, Any],
+    values: Mapping[str, Any],
+    find_name: NameFinder,
 ) -> dict[str, tuple[Any, str]]:
     """{field: (value, key)} from per_layer_config, which only a section with layers may have."""
     outer: Mapping[str, Any] = {}
@@ -333,7 +364,7 @@ def read_single_layers(
         return read_sizes_by_kind(js, sizes, layered, common)
 
     try:
-        overrides: dict[str, tuple[Any, str]] = derive_value(read_overrides, RecordingConfig(config), values, PER_LAYER)
+        overrides: dict[str, tuple[Any, str]] = derive_value(read_overrides, RecordingConfig(config), values, find_name)
     except ParamcountError as error:
         raise error.add_block(architecture.section) if architecture.section else error from None
     return overrides
@@ -351,7 +382,7 @@ def read_language_model(document: Mapping[str, Any]) -> tuple[Sizes, str, Config
         if block and section:
             check_tie_key(architecture, section)
         config_values = read_values(architecture, language_config)
-        sizes = validate_sizes(architecture, config_values.values)
+        sizes = validate_values(architecture, language_config, config_values.values, config_values.origin)
     except ParamcountError as error:
         raise error.add_block(block) if block else error from None
     if block:
@@ -376,8 +407,9 @@ def read_encoder(document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
     """The sizes of the vision encoder in a multimodal config, and how they were read."""
     encoder, section = get_encoder_config(document)
     section_name = str(encoder.section)
-    config_values = read_values(encoder, {section_name: section})
-    sizes = validate_sizes(encoder, config_values.values)
+    encoder_document = {section_name: section}
+    config_values = read_values(encoder, encoder_document)
+    sizes = validate_values(encoder, encoder_document, config_values.values, config_values.origin)
     if document.get(section_name) is None:
         config_values = config_values._replace(origin=dict.fromkeys(config_values.origin, DEFAULT), used=set())
     config_values.used.add(f"{section_name}.model_type")
@@ -401,23 +433,41 @@ def list_unread_keys(document: Mapping[str, Any], used: set[str], readers: Reade
 
 
 def derive_value(
-    derivation: Derivation | Condition, config: RecordingConfig, values: Mapping[str, Any], field: str
+    derivation: Derivation | Condition, config: RecordingConfig, values: Mapping[str, Any], find_name: NameFinder
 ) -> Any:
     """The result of a derivation, with a one-line error if a value of the wrong type breaks it."""
     try:
         return derivation(config, values)
-    except ParamcountError:
-        raise
-    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-        keys = list(dict.fromkeys(config.accessed))
-        if keys == [field]:
-            problem = "is invalid or contradicts another key"
-        else:
-            names = [key if dict.__contains__(config, key) else f"{key} (missing)" for key in keys]
-            problem = f"cannot be derived from {join_words(names or ['the other sizes'], 'and')}"
-            if field == CONDITIONS:
-                problem = f"cannot be checked with these values of {join_words(keys or ['other sizes'], 'and')}"
-        raise ParamcountError(problem, where=field, expected="a config that the reference can build") from None
+    except ParamcountError as error:
+        raise error.rename(find_name) from None
+    except BROKEN_BY_VALUE:
+        raise make_derivation_error(derivation, config, values).rename(find_name) from None
+
+
+def make_derivation_error(
+    derivation: Derivation | Condition, config: RecordingConfig, values: Mapping[str, Any]
+) -> ParamcountError:
+    """The error for a derivation that fails: it names the keys and the sizes that the derivation accessed."""
+    fields = RecordingConfig(values)
+    with suppress(*BROKEN_BY_VALUE):
+        derivation(config, fields)
+    keys = [key for key in dict.fromkeys(config.accessed) if dict.__contains__(config, key)]
+    named: list[tuple[Text, Any]] = [(key, config.get(key)) for key in keys]
+    named += [(FieldName(field), values[field]) for field in dict.fromkeys(fields.accessed) if field in values]
+    expected = "a value that the reference accepts"
+    if not named:
+        return ParamcountError("the reference cannot build this config", expected="a valid config.json")
+    (where, value), *others = named
+    found = make_phrase(f"{format_if_short(value)} is invalid".strip())
+    for i, (name, other) in enumerate(others):
+        found += (" and " if i else " or does not fit ") + make_phrase(name) + format_if_short(other)
+    return ParamcountError(found, where=where, expected=expected)
+
+
+def format_if_short(value: object) -> str:
+    """ " = " and a value; empty for a mapping or a list of lists."""
+    items = value if isinstance(value, (list, tuple)) else (value,)
+    return "" if any(isinstance(item, (dict, list, tuple)) for item in items) else f" = {format_input(value)}"
 
 
 def list_default_sizes(architecture: type[Sizes], origin: Mapping[str, Origin], used: Set[str]) -> list[str]:

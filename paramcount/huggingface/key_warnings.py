@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from paramcount.errors import MOST_LISTED, join_words, make_printable
 from paramcount.huggingface.fields import Readers, get_value
 from paramcount.sizes import ABSENT, Key, Sizes, get_key, inner_configs
+from paramcount.sizes.key_names import describe_defaults, find_main_key
 
 SCALAR_TYPES = {str, int, float, bool, type(None), list}  # faster to check than isinstance(value, Mapping)
 MOST_CACHED = 400  # configs with more keys are not cached
@@ -288,18 +289,20 @@ def warn_ignored_blocks(blocks: Sequence[tuple[str, list[str]]], readers: Reader
 # ---- missing sizes
 
 
-def warn_missing_sizes(architecture: type[Sizes], fields: Sequence[str], reference: str) -> tuple[str, ...]:
+def warn_missing_sizes(
+    architecture: type[Sizes], fields: Sequence[str], document: Mapping[str, Any]
+) -> tuple[str, ...]:
     """A warning about missing sizes, for which the reference uses its defaults."""
-    keys = [get_key(architecture, field).spellings(field)[0] for field in fields]
+    keys = [find_main_key(get_key(architecture, field).spellings(field), document) for field in fields]
     if not keys:
         return ()
     if len(keys) == 1:
         default = get_key(architecture, fields[0]).absent
-        return (f"{format_names(keys)} is missing; used the default of {reference}: {default:,}",)
-    return (f"{format_names(keys)} are missing; used the defaults of {reference}",)
+        return (f"{format_names(keys)} is missing; used the default of {describe_defaults(document)}: {default:,}",)
+    return (f"{format_names(keys)} are missing; used the defaults of {describe_defaults(document)}",)
 
 
-def warn_missing_sections(document: Mapping[str, Any], readers: Readers, reference: str) -> tuple[str, ...]:
+def warn_missing_sections(document: Mapping[str, Any], readers: Readers) -> tuple[str, ...]:
     """A warning if the section of the language model is missing.
 
     Missing single sizes of a section are normal: the reference saves only those that differ from its defaults.
@@ -308,7 +311,7 @@ def warn_missing_sections(document: Mapping[str, Any], readers: Readers, referen
     if not sections:
         return ()
     missing = [section for section in dict.fromkeys(sections) if document.get(section) is None]
-    return tuple(f"{section} is missing; used the defaults of {reference}" for section in missing)
+    return tuple(f"{section} is missing; used the defaults of {describe_defaults(document)}" for section in missing)
 
 
 def format_names(names: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 `fields` declares them. `derivations`, `layer_types`, `rotary`, `mixers` and `single_layers` compute the sizes that have
 no key of their own. `rules` checks sizes against each other, `conditions` and `settings` check config.json keys that no
-size depends on, and `values` parses and formats values.
+size depends on, `key_names` names sizes in errors about a config.json, and `values` parses and formats values.
 """
 
 from paramcount.sizes.derivations import (

@@ -5,7 +5,7 @@ They raise an error if the reference rejects the config, or if it can build the 
 
 from __future__ import annotations
 
-from paramcount.errors import ParamcountError, describe_value, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
 from paramcount.sizes import Condition, ConfigJson, FieldValues
 
 
@@ -22,7 +22,9 @@ def even_where_rotated(*words: str, named: bool = False) -> Condition:
         is_checked = is_rotated or (d_head > 4 and (named or "head_dim" in js))
         if d_head % 2 and d_head > 1 and is_checked:
             raise ParamcountError(
-                f"= {d_head} is odd, but rotary embedding rotates pairs", where="d_head", expected="an even number"
+                f"= {d_head} is odd, but rotary embedding rotates pairs",
+                where=FieldName("d_head"),
+                expected="an even number",
             )
 
     return condition

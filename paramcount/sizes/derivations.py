@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.sizes.fields import MOST_NAMED, ConfigJson, Derivation, FieldValues
 
 SLIDING = ("sliding_attention", "full_attention")
@@ -14,6 +14,10 @@ def equal_to(field: str) -> Derivation:
 
 def d_model_per_head(js: ConfigJson, c: FieldValues) -> int:
     """The head size if the heads share d_model."""
+    if 0 < c["d_model"] < c["n_heads"]:
+        found = f"= {c['d_model']} is less than " + FieldName("n_heads") + f" = {c['n_heads']}"
+        expected = "at least one dimension per head"
+        raise ParamcountError(found, where=FieldName("d_model"), expected=expected, sizes=(c["d_model"], c["n_heads"]))
     d_head: int = c["d_model"] // c["n_heads"]
     return d_head
 
@@ -42,9 +46,8 @@ def per_layer(c: FieldValues) -> range:
     Raises: ParamcountError if there are too many to list.
     """
     if c["n_layers"] > MOST_NAMED:
-        raise ParamcountError(
-            f"= {c['n_layers']}", where="n_layers", expected=f"at most {MOST_NAMED:,} layers if they differ"
-        )
+        expected = f"at most {MOST_NAMED:,} layers if they differ"
+        raise ParamcountError(f"= {c['n_layers']}", where=FieldName("n_layers"), expected=expected)
     return range(c["n_layers"])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.sizes import Condition, ConfigJson, Derivation, FieldValues
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rotary import in_pairs
@@ -82,7 +82,7 @@ def check_mixer_fills(c: FieldValues, inner: int) -> None:
     if n_heads * d_head != inner:
         raise ParamcountError(
             f"= {n_heads} × {d_head} = {n_heads * d_head} is not the inner size {inner}",
-            where="n_mamba_heads × d_mamba_head",
+            where=FieldName("n_mamba_heads") + " × " + FieldName("d_mamba_head"),
             expected=f"{inner}",
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from paramcount.errors import ParamcountError, describe_value, list_numbers, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, describe_value, list_numbers, make_choice_error
 from paramcount.formats.schema_errors import convert_validation_error
 from paramcount.sizes import MOST_NAMED, SLIDING, Sizes, inner_configs
 
@@ -21,15 +21,16 @@ def check_divides(c: Sizes, small: str, large: str) -> None:
     a, b = getattr(c, small), getattr(c, large)
     if b % a:
         divisors = [*(d for d in range(1, min(b - 1, 4096) + 1) if b % d == 0), b]
-        found, expected = f"= {a} does not divide {large} = {b}", list_numbers(divisors, a)
-        raise ParamcountError(found, where=small, expected=expected, choices=divisors, sizes=(a, b))
+        found, expected = f"= {a} does not divide " + FieldName(large) + f" = {b}", list_numbers(divisors, a)
+        raise ParamcountError(found, where=FieldName(small), expected=expected, choices=divisors, sizes=(a, b))
 
 
 def check_at_most(c: Sizes, small: str, large: str) -> None:
     """One size is at most another."""
     a, b = getattr(c, small), getattr(c, large)
     if a > b:
-        raise ParamcountError(f"= {a} is more than {large} = {b}", where=small, expected=f"at most {b}", sizes=(a, b))
+        found = f"= {a} is more than " + FieldName(large) + f" = {b}"
+        raise ParamcountError(found, where=FieldName(small), expected=f"at most {b}", sizes=(a, b))
 
 
 def check_active_experts(c: Any, active: str, routed: str) -> None:
@@ -43,8 +44,13 @@ def check_heads_fill(c: Any, heads: str = "n_heads", size: str = "d_head") -> No
     """The number of heads times the head size is d_model, if the reference reshapes d_model to heads."""
     n, d = getattr(c, heads), getattr(c, size)
     if n * d != c.d_model:
-        found, where = f"= {n} × {d} = {n * d} is not d_model = {c.d_model}", f"{heads} × {size}"
-        raise ParamcountError(found, where=where, expected=f"{c.d_model}", sizes=(n, d, n * d, c.d_model))
+        sizes = (n, d, n * d, c.d_model)
+        if d == c.d_model // n:  # then no other head size fits either
+            found = f"= {c.d_model} is not a multiple of " + FieldName(heads) + f" = {n}"
+            raise ParamcountError(found, where=FieldName("d_model"), expected=f"a multiple of {n}", sizes=sizes)
+        found = f"= {n} × {d} = {n * d} is not " + FieldName("d_model") + f" = {c.d_model}"
+        where = FieldName(heads) + " × " + FieldName(size)
+        raise ParamcountError(found, where=where, expected=f"{c.d_model}", sizes=sizes)
 
 
 def check_stack_heads(c: Any) -> None:
@@ -58,14 +64,19 @@ def check_even(c: Sizes, size: str) -> None:
     n = getattr(c, size)
     if n % 2 and n != 1:
         raise ParamcountError(
-            f"= {n} is odd, but rotary embedding rotates pairs", where=size, expected="an even number", sizes=(n,)
+            f"= {n} is odd, but rotary embedding rotates pairs",
+            where=FieldName(size),
+            expected="an even number",
+            sizes=(n,),
         )
 
 
 def check_rotated_in_pairs(c: Sizes, size: str) -> None:
     """A rotated size is not 1 either, if the reference rotates neighbouring values (interleaved rotary positions)."""
     if getattr(c, size) == 1:
-        raise ParamcountError("= 1 is odd, but rotary embedding rotates pairs", where=size, expected="an even number")
+        raise ParamcountError(
+            "= 1 is odd, but rotary embedding rotates pairs", where=FieldName(size), expected="an even number"
+        )
 
 
 def check_experts_exist(c: Any) -> None:
@@ -73,7 +84,9 @@ def check_experts_exist(c: Any) -> None:
     dense = c.n_dense_layers if hasattr(c, "n_dense_layers") else len(c.dense_layers)
     for field in ("n_routed_experts", "n_active_experts"):
         if dense < c.n_layers and getattr(c, field) < 1:
-            raise ParamcountError("= 0, but some layers have experts", where=field, expected="a positive integer")
+            raise ParamcountError(
+                "= 0, but some layers have experts", where=FieldName(field), expected="a positive integer"
+            )
 
 
 def check_layer_indices(c: Sizes, indices: str, limit: str) -> None:
@@ -81,27 +94,29 @@ def check_layer_indices(c: Sizes, indices: str, limit: str) -> None:
     listed, n = getattr(c, indices), getattr(c, limit)
     if n > MOST_NAMED:
         expected = f"at most {MOST_NAMED:,} layers if they are listed by index"
-        raise ParamcountError(f"= {n} with {indices}", where=limit, expected=expected, sizes=(n, MOST_NAMED))
+        found = f"= {n} with " + FieldName(indices)
+        raise ParamcountError(found, where=FieldName(limit), expected=expected, sizes=(n, MOST_NAMED))
     if list(listed) != sorted(set(listed)) or (listed and listed[-1] >= n):
         first = listed[:8]
         text = ", ".join([*map(str, first), *(["…"] if len(listed) > 8 else [])])
         expected = f"ascending, distinct layer indices below {n}"
-        raise ParamcountError(f"= [{text}] for {limit} = {n}", where=indices, expected=expected, sizes=(*first, n))
+        found = f"= [{text}] for " + FieldName(limit) + f" = {n}"
+        raise ParamcountError(found, where=FieldName(indices), expected=expected, sizes=(*first, n))
 
 
 def check_one_per_layer(c: Sizes, words: str, limit: str) -> None:
     """A list has one item per layer."""
     items, n = getattr(c, words), getattr(c, limit)
     if items is not None and len(items) != n:
-        found = f"has {len(items)} items for {limit} = {n}"
-        raise ParamcountError(found, where=words, expected="one per layer", sizes=(len(items), n))
+        found = f"has {len(items)} items for " + FieldName(limit) + f" = {n}"
+        raise ParamcountError(found, where=FieldName(words), expected="one per layer", sizes=(len(items), n))
 
 
 def check_layer_types(c: Sizes, words: str, limit: str, choices: tuple[str, ...]) -> None:
     """A list has one of these words per layer."""
     for i, word in enumerate(getattr(c, words)):
         if word not in choices:
-            raise make_choice_error(word, choices, where=f"{words}.{i}")
+            raise make_choice_error(word, choices, where=FieldName(words) + f".{i}")
     check_one_per_layer(c, words, limit)
 
 
@@ -109,16 +124,19 @@ def check_sliding_or_full(c: Any) -> None:
     """`layer_types` is valid, and there is a window if a layer uses sliding attention."""
     check_layer_types(c, "layer_types", "n_layers", SLIDING)
     if c.window is None and "sliding_attention" in c.layer_types:
-        raise ParamcountError("= null, but layer_types has sliding_attention", where="window", expected="an integer")
+        found = "= null, but " + FieldName("layer_types") + " has sliding_attention"
+        raise ParamcountError(found, where=FieldName("window"), expected="an integer")
 
 
 def check_projection(c: Any) -> None:
     """Embeddings are projected exactly if their size differs from d_model, as in the reference."""
     if c.embeddings_projected != (c.d_embedding != c.d_model):
         value = describe_value(c.embeddings_projected)
-        found = f"= {value} for d_embedding = {c.d_embedding} and d_model = {c.d_model}"
-        expected = "true if d_embedding differs from d_model, else false"
-        raise ParamcountError(found, where="embeddings_projected", expected=expected, sizes=(c.d_embedding, c.d_model))
+        d_embedding, d_model = FieldName("d_embedding"), FieldName("d_model")
+        found = f"= {value} for " + d_embedding + f" = {c.d_embedding} and " + d_model + f" = {c.d_model}"
+        expected = "true if " + d_embedding + " differs from " + d_model + ", else false"
+        where, sizes = FieldName("embeddings_projected"), (c.d_embedding, c.d_model)
+        raise ParamcountError(found, where=where, expected=expected, sizes=sizes)
 
 
 # Rules for every architecture with both fields.

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from paramcount.errors import LONGEST, ParamcountError, describe_value, find_nearest, list_names, quote
+from paramcount.errors import (
+    LONGEST,
+    FieldName,
+    ParamcountError,
+    describe_value,
+    find_nearest,
+    list_names,
+    make_printable,
+    quote,
+)
 from paramcount.sizes import SET, USUAL, Origin, Sizes, get_key, inner_configs
+from paramcount.sizes.key_names import make_key_names
 from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.values import format_input, format_size, to_json
 from paramcount.zoo.aliases import find_by_heading
@@ -27,12 +37,13 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
         for name, value in flatten_changes(changes):
             path = resolve_path(sizes, name)
             if path in values:
-                found = f"is given twice, as {names[path]} and as {quote(name)}"
+                found = f"is given twice, as {quote(names[path])} and as {quote(name)}"
                 raise ParamcountError(found, where=path, expected="each size once")
-            values[path], names[path] = value, quote(name)
+            values[path], names[path] = value, name
         config = apply_changes(sizes, values)
     except ParamcountError as error:
-        raise add_hint(error, sizes, values).add_location(model.id) from None
+        find_name = make_size_names(model, names)
+        raise add_hint(error, sizes, values, find_name).rename(find_name).add_location(model.id) from None
     reading, original = model.reading, model.original or model
     if reading.origin:  # a zoo entry has no origins
         origin = {path: SET if path in values else old for path, old in reading.origin.items()}
@@ -48,6 +59,20 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
         original=original,
         changes={path: (get_size(original.sizes, path), get_size(config, path)) for path in paths},
     )
+
+
+def make_size_names(model: Model, names: Mapping[str, str]) -> Callable[[str], FieldName]:
+    """The name of each size in an error: the caller's word, the key of a config.json, otherwise the path itself."""
+    reading, values = model.reading, model.sizes.__dict__
+    find_key = make_key_names(type(model.sizes), reading.document, values, reading.origin)
+
+    def find_name(path: str) -> FieldName:
+        if path in names:
+            return FieldName(make_printable(names[path], 60))
+        key = find_key(path) if reading.origin else path
+        return key if isinstance(key, FieldName) else FieldName(path)
+
+    return find_name
 
 
 def note_fixed_sizes(before: Sizes, after: Sizes, origins: Mapping[str, Origin]) -> Iterator[str]:
@@ -175,30 +200,27 @@ def get_size(sizes: Sizes, path: str) -> Any:
 # ---- suggestions
 
 
-def add_hint(error: ParamcountError, sizes: Sizes, changes: Mapping[str, object]) -> ParamcountError:
+def add_hint(
+    error: ParamcountError, sizes: Sizes, changes: Mapping[str, object], find_name: Callable[[str], FieldName]
+) -> ParamcountError:
     """The same error with a suggestion: a further change that makes the others valid, or the nearest valid value."""
-    others = [path for path in find_paths(error.where, list_paths(sizes)) if path not in changes]
+    paths = list_paths(sizes)
+    others = [path for path in error.list_paths() if path in paths and path not in changes]
     for path in others:
         if example := find_example(error, sizes, changes, path):
-            settings = [f"{name}={format_input(value)}" for name, value in list(changes.items())[:3]]
-            return error.replace(expected=f"{error.expected}, for example {' and '.join([*settings, example])}")
+            settings = [f"{find_name(name)}={format_input(value)}" for name, value in list(changes.items())[:3]]
+            settings.append(f"{find_name(path)}={example}")
+            return error.replace(expected=f"{error.expected}, for example {' and '.join(settings)}")
     hint = ""
     for path, value in changes.items() if others else ():
         nearby = [value + sign * i for i in range(1, MOST_TRIED) for sign in (-1, 1)] if type(value) is int else []
         if example := find_valid_value(sizes, changes, path, nearby):
-            hint = f", or {example}"
+            hint = f", or {find_name(path)}={example}"
     return error.replace(expected=error.expected + hint)
 
 
-def find_paths(where: str, paths: Sequence[str]) -> list[str]:
-    """The paths that an error location names: both for vision.n_heads × d_head, the list for layer_types.3."""
-    words = [re.sub(r"(\.\d+)+$", "", word) for word in re.findall(r"[\w.]+", where)]
-    block = words[0].rpartition(".")[0] if words else ""
-    return [path for word in words for path in (word, f"{block}.{word}") if path in paths]
-
-
 def find_example(error: ParamcountError, sizes: Sizes, changes: Mapping[str, object], path: str) -> str:
-    """A further change that makes the others valid, such as "d_head=96"; empty if none is found.
+    """A further change that makes the others valid, such as "96"; empty if none is found.
 
     Only the first words of a list with one word per layer are suggested.
     """
@@ -209,7 +231,7 @@ def find_example(error: ParamcountError, sizes: Sizes, changes: Mapping[str, obj
         divisors = {n // d for n in numbers for d in range(1, 257) if n % d == 0}
         candidates = sorted(divisors | numbers, key=lambda n: (abs(n - value), n))[:MOST_TRIED]
     elif isinstance(value, tuple) and value and isinstance(value[0], str):
-        return f"{path}=[{', '.join([*map(format_input, list(dict.fromkeys(value))[:2]), '…'])}]"
+        return f"[{', '.join([*map(format_input, list(dict.fromkeys(value))[:2]), '…'])}]"
     elif isinstance(value, tuple):
         candidates = [tuple(i for i in value if i < n) for n in sorted(numbers, reverse=True)]
     return find_valid_value(sizes, changes, path, candidates)
@@ -222,7 +244,7 @@ def find_valid_value(sizes: Sizes, changes: Mapping[str, object], path: str, can
             apply_changes(sizes, {**changes, path: candidate})
         except ParamcountError:
             continue
-        return f"{path}={format_input(candidate)}"
+        return format_input(candidate)
     return ""
 
 
