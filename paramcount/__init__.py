@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         explain,
         formula,
         load,
+        memory,
         plot,
         report,
         run,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from paramcount.auditing.audit import Audit
     from paramcount.checkpoints.contents import StoredCount
     from paramcount.checkpoints.verify import Verification
+    from paramcount.costs.memory import Memory
     from paramcount.counting.count import Count
     from paramcount.counting.tensors import Tensor
     from paramcount.drawing.shapes import Drawing
@@ -52,6 +54,7 @@ _TYPES = {
     "Difference": "views.diff",
     "Drawing": "drawing.shapes",
     "Explanation": "explaining.explanation",
+    "Memory": "costs.memory",
     "Model": "zoo.model",
     "ParamcountError": "errors",
     "Polynomial": "symbolic.polynomials",
@@ -63,10 +66,10 @@ _TYPES = {
     "Why": "explaining.why",
 }
 __all__ = [
-    "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Model", "ParamcountError",
+    "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Memory", "Model", "ParamcountError",
     "Polynomial", "Run", "StoredCount", "Tensor", "Trace", "Verification", "Why", "__version__", "audit", "compare",
-    "count", "diff", "draw", "explain", "formula", "load", "plot", "report", "run", "stored_in", "trace", "verify",
-    "what_if", "why",
+    "count", "diff", "draw", "explain", "formula", "load", "memory", "plot", "report", "run", "stored_in", "trace",
+    "verify", "what_if", "why",
 ]  # fmt: skip
 
 

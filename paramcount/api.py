@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from paramcount.auditing.audit import Audit
     from paramcount.checkpoints.contents import StoredCount
     from paramcount.checkpoints.verify import Verification
+    from paramcount.costs.memory import Memory
     from paramcount.counting.count import Count
     from paramcount.drawing.shapes import Drawing
     from paramcount.execution.run import Run
@@ -307,6 +308,48 @@ def run(
     from paramcount.execution import run_loaded
 
     return run_loaded(load(model, download=download, strict=strict), weights, tokens, watch=watch, inputs=inputs)
+
+
+def memory(
+    model: object,
+    *,
+    dtype: str | None = None,
+    component_dtypes: Mapping[str, str] | None = None,
+    context: int | None = None,
+    batch: int = 1,
+    kv_dtype: str = "bf16",
+    engine: str = "minimal",
+    source: int | None = None,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> Memory:
+    """The memory that a model takes at inference: weights, KV cache and recurrent state.
+
+    `dtype` is the format of the weights: "bf16", "fp8", "int4", "gptq-4bit-g64", "nf4", …; by default as the config
+    states, otherwise BF16. `component_dtypes` changes single components. `context` is the number of tokens per
+    sequence: by default 8,192, or fewer if the model takes fewer. `batch` is the number of sequences, `source` the
+    encoder input length. `engine` selects how the cache is allocated; "minimal" is what the computation needs.
+
+    Units: bytes.
+    Raises: ParamcountError as `count` does; for an unknown dtype, component or engine, and for sizes below 1.
+
+    >>> result = memory("llama-3.1-8b", context=8192)
+    >>> result.weights_bytes, result.kv_bytes_per_token, result.kv_cache_bytes
+    (16060522496, 131072, 1073741824)
+    """
+    from paramcount.costs.memory import measure_memory
+
+    return measure_memory(
+        load(model, download=download, strict=strict, set=set),
+        dtype=dtype,
+        overrides=component_dtypes,
+        context=context,
+        batch=batch,
+        kv_dtype=kv_dtype,
+        engine=engine,
+        source=source,
+    )
 
 
 def draw(

@@ -61,6 +61,7 @@ def command_lines(folder: Path) -> list[list[str]]:
             ["trace", id],
             ["verify", id],
             ["why", id],
+            ["memory", id],
         ]
     lines += [
         ["show", "gpt2-small", "--set", "n_layers=24"],
@@ -71,6 +72,10 @@ def command_lines(folder: Path) -> list[list[str]]:
         ["trace", "llama-3.1-8b", "--decode", "--past", "9"],
         ["trace", "t5-small", "--source", "7", "--batch", "2"],
         ["trace", "gpt2-small", "--set", "n_layers=2", "--full"],
+    ]
+    lines += [
+        ["memory", "llama-3.1-8b", "--dtype", "int4", "--dtype", "lm_head=fp8", "--context", "32k", "--batch", "2"],
+        ["memory", "gpt2-small", "--set", "n_layers=24"],
     ]
     lines += [
         ["trace", "jamba-v0.1", "--decode", "--past", "9"],

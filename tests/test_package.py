@@ -29,7 +29,7 @@ LEVELS = [
     ["architectures", "formulas"],
     ["huggingface", "zoo"],
     ["explaining", "loading", "tracing", "views"],
-    ["auditing", "checkpoints", "drawing"],
+    ["auditing", "checkpoints", "costs", "drawing"],
     ["execution"],
     ["api"],
     ["__init__", "cli"],

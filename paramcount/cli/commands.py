@@ -14,6 +14,9 @@ GROUPS = {
         "diff": ("diff", "Show which sizes and components differ between two models."),
         "list": ("list_models", "List the models in the zoo."),
     },
+    "Resources": {
+        "memory": ("memory", "Show the memory for weights and KV cache."),
+    },
     "Inside a model": {
         "explain": ("explain", "Explain each component: formula, numbers, value."),
         "trace": ("trace", "Trace a forward pass: every operation with its shapes."),

@@ -86,6 +86,17 @@ def format_bytes(count: int) -> str:
     return format_scaled(count, (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)))
 
 
+def format_binary_bytes(count: int) -> str:
+    """Bytes in binary units: 1 GiB is 2³⁰ bytes.
+
+    >>> format_binary_bytes(497759232), format_binary_bytes(2684105617408)
+    ('475 MiB', '2.44 TiB')
+    """
+    if count < 1024:
+        return f"{count} B"
+    return format_scaled(count, (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)))
+
+
 def format_scaled(count: int, units: Sequence[tuple[str, int]]) -> str:
     """A count with three significant digits in the largest unit that does not exceed it. `units`: largest first."""
     i = next((i for i, (_, size) in enumerate(units) if count >= size), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -66,14 +66,10 @@ def read_storage(
 
     Raises: ParamcountError if the size is unknown.
     """
-    if release:
-        released = release.quantisation
-        plan = released and Plan(released, *RELEASED_PLANS[released], "BF16")
-        return measure_storage(sizes, release, tensors, plan) if plan else None
-    config = find_quantization_config(document)
-    if config is None:
+    plan = find_plan(release, document)
+    if plan is None:
         return None
-    plan, listed = make_plan(config, document), list(tensors)
+    listed = list(tensors)
     has_experts = any(tensor.component.startswith("experts") for tensor in listed)
     if plan.method == "bitsandbytes" and has_experts and not str(document.get("transformers_version")).startswith("5."):
         raise ParamcountError(
@@ -82,19 +78,61 @@ def read_storage(
     return measure_storage(sizes, release, listed, plan)
 
 
+def find_plan(release: Release | None, document: Mapping[str, Any]) -> Plan | None:
+    """The plan that a zoo entry or a config.json states; None if the weights are not quantised.
+
+    Raises: ParamcountError if the plan is not supported.
+    """
+    if release:
+        released = release.quantisation
+        return Plan(released, *RELEASED_PLANS[released], "BF16") if released else None
+    config = find_quantization_config(document)
+    return None if config is None else make_plan(config, document)
+
+
 def measure_storage(sizes: Sizes, release: Release | None, tensors: Iterable[Tensor], plan: Plan) -> Storage:
     """The bytes of the tensors that a plan stores."""
     total, quantized, mtp = 0, 0, False
+    stored = (tensor for tensor in tensors if is_stored(tensor, release))
+    for row in list_stored(sizes, stored, plan):
+        total += row.bytes
+        quantized += row.values if row.packing.layout != "plain" else 0
+        mtp = mtp or row.tensor.part == "mtp"
+    return Storage(plan.method, plan.text, total, quantized, plan.exact, mtp)
+
+
+class StoredTensor(NamedTuple):
+    """Equal copies of one tensor, stored alike."""
+
+    tensor: Tensor
+    copies: int
+    packing: Packing
+    bytes: int  # of all copies
+
+    @property
+    def values(self) -> int:
+        """The values of all copies, scales not included."""
+        return self.copies * prod(self.tensor.shape)
+
+
+def list_stored(
+    sizes: Sizes, tensors: Iterable[Tensor], plan: Plan, *, hypothetical: bool = False
+) -> Iterator[StoredTensor]:
+    """How a plan stores each tensor. MTP layers are left out if the plan's method leaves them out.
+
+    `hypothetical`: nobody states that the model is stored like this. Experts that share a tensor are then packed one by
+    one, and matrices that the format cannot pack stay as they are, as do those of vision and audio encoders.
+
+    Raises: ParamcountError if the plan does not determine how a tensor is stored, unless `hypothetical`.
+    """
     facts, linear = merge_facts(sizes), plan.method in WHOLE_MODEL
-    if linear and not facts.linear_by_component:
+    if linear and not facts.linear_by_component and not hypothetical:
         raise ParamcountError(
             f"quantises linear layers, but which matrices of {sizes.reference} are linear layers is unknown"
         )
     for tensor in tensors:
-        if not is_stored(tensor, release) or (tensor.part == "mtp" and plan.method not in METHODS_WITH_MTP):
+        if tensor.part == "mtp" and plan.method not in METHODS_WITH_MTP:
             continue
-        mtp = mtp or tensor.part == "mtp"
-        plain_dtype = get_dtype(tensor, facts, plan.dtype)
         n_plain = tensor.copies
         stays_float32 = is_named(tensor, (*facts.float32, *facts.float32_if_float16))
         for group in () if stays_float32 else plan.groups:
@@ -102,17 +140,23 @@ def measure_storage(sizes: Sizes, release: Release | None, tensors: Iterable[Ten
             packed = select_packed(tensor, scheme)
             if packed is None or not n_plain:
                 continue
-            check_plan(tensor, plan)
+            try:
+                check_plan(tensor, plan, hypothetical=hypothetical)
+                size = compute_packed_bytes(tensor, group.packing, tensor.name.endswith(facts.transposable))
+            except ParamcountError:
+                if hypothetical:
+                    continue
+                raise
             copies = min(n_plain, packed.copies)
             n_plain -= copies
-            total += copies * compute_packed_bytes(tensor, group.packing, tensor.name.endswith(facts.transposable))
-            quantized += copies * prod(tensor.shape)
-        if n_plain and linear and tensor.part in TOWERS and may_be_packed(tensor, plan):
+            yield StoredTensor(tensor, copies, group.packing, copies * size)
+        if n_plain and linear and not hypothetical and tensor.part in TOWERS and may_be_packed(tensor, plan):
             raise ParamcountError(
                 f"quantises the {tensor.part} part, but which of its matrices are linear layers is unknown"
             )
-        total += n_plain * compute_bytes(tensor.shape, Packing("plain", plain_dtype))
-    return Storage(plan.method, plan.text, total, quantized, plan.exact, mtp)
+        if n_plain:
+            plain = Packing("plain", get_dtype(tensor, facts, plan.dtype))
+            yield StoredTensor(tensor, n_plain, plain, n_plain * compute_bytes(tensor.shape, plain))
 
 
 def merge_facts(sizes: Sizes) -> MatrixFacts:
@@ -155,9 +199,9 @@ def may_be_packed(tensor: Tensor, plan: Plan) -> bool:
     return len(tensor.shape) == 2 and name != tensor.name and any(group.scheme.quantises(name) for group in plan.groups)
 
 
-def check_plan(tensor: Tensor, plan: Plan) -> None:
+def check_plan(tensor: Tensor, plan: Plan, *, hypothetical: bool) -> None:
     """Raises: ParamcountError if the config does not determine how a tensor is stored."""
-    if plan.method in ("fp8", "mxfp8", "mxfp4"):
+    if plan.method in ("fp8", "mxfp8", "mxfp4") or hypothetical:
         return
     if tensor.stacked is not None:
         raise ParamcountError(f"uses {plan.text}, whose layout for experts that share one tensor is unknown")

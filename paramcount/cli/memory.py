@@ -1,0 +1,83 @@
+"""paramcount memory MODEL"""
+
+from __future__ import annotations
+
+import click
+
+from paramcount.cli.commands import Command
+from paramcount.cli.options import (
+    Output,
+    add_changes,
+    collect_messages,
+    download_option,
+    emit,
+    load_model,
+    model_argument,
+    output_options,
+    set_option,
+)
+from paramcount.cli.quantities import parse_tokens
+from paramcount.errors import ParamcountError
+
+
+@click.command("memory", cls=Command, epilog="Example: paramcount memory llama-3.1-8b --dtype fp8 --context 128k")
+@model_argument
+@click.option(
+    "--dtype",
+    "dtypes",
+    metavar="[COMPONENT=]DTYPE",
+    multiple=True,
+    help="Store the weights as DTYPE (default: as released, or bf16); COMPONENT=DTYPE changes one component.",
+)
+@click.option("--context", metavar="N", help="Tokens per sequence; 8k means 8,192.")
+@click.option("--batch", type=int, default=1, metavar="N", help="Number of sequences (default: 1).")
+@click.option("--kv-dtype", default="bf16", metavar="DTYPE", help="Store the KV cache as DTYPE (default: bf16).")
+@click.option("--engine", default="minimal", metavar="NAME", help="Allocate as this engine does (default: minimal).")
+@click.option("--source", metavar="N", help="Encoder input length (default: the context).")
+@set_option
+@download_option
+@output_options
+def command(
+    name: str,
+    dtypes: tuple[str, ...],
+    context: str | None,
+    batch: int,
+    kv_dtype: str,
+    engine: str,
+    source: str | None,
+    changes: tuple[str, ...],
+    download: bool,
+    output: Output,
+) -> None:
+    """Show the memory that a model takes at inference: weights by dtype, KV cache and state by context.
+
+    The sizes are exact for what they count. What a runtime takes besides, such as CUDA's context, is not included."""
+    from paramcount.costs.memory import measure_memory
+    from paramcount.costs.render_memory import build_memory_table
+
+    model = load_model(name, changes, download)
+    dtype, overrides = split_dtypes(dtypes)
+    memory = measure_memory(
+        model,
+        dtype=dtype,
+        overrides=overrides,
+        context=None if context is None else parse_tokens(context, where="--context"),
+        batch=batch,
+        kv_dtype=kv_dtype,
+        engine=engine,
+        source=None if source is None else parse_tokens(source, where="--source"),
+    )
+    messages = collect_messages([name], [model], memory)
+    emit(lambda format: add_changes(build_memory_table(memory), model), output, messages)
+
+
+def split_dtypes(dtypes: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
+    """The dtype of all weights, and those of single components."""
+    whole, overrides = [text for text in dtypes if "=" not in text], {}
+    if len(whole) > 1:
+        raise ParamcountError(f"{whole[0]} and {whole[1]}", where="--dtype", expected="one dtype, or COMPONENT=DTYPE")
+    for text in dtypes:
+        component, sign, dtype = text.partition("=")
+        if sign:
+            overrides[component] = dtype
+    return whole[0] if whole else None, overrides

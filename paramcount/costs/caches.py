@@ -1,0 +1,61 @@
+"""The KV cache and the recurrent state of a model: elements per sequence, and their bytes."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from paramcount.costs.dtypes import KVDtype
+from paramcount.counting.sum_weights import list_flows
+from paramcount.flow.caches import Cached, list_cached
+from paramcount.zoo import Model
+
+
+class CacheGroup(NamedTuple):
+    """Layers that cache alike."""
+
+    what: str  # keys and values | compressed KV latent | state | last inputs
+    kind: str  # cross-attention | sliding window; "" for attention to all earlier tokens, and for states
+    layers: int
+    rows: tuple[int, ...]  # elements per token of each tensor in one layer; of a state: elements in all
+    stream: str  # what its length is: "tokens", "source", another input, or "" for a state
+    longest: int | None = None  # tokens that one layer keeps at most; None for all
+
+    @property
+    def is_state(self) -> bool:
+        """Whether its size does not depend on the number of tokens."""
+        return not self.stream
+
+    @property
+    def grows(self) -> bool:
+        """Whether every further token makes it larger, however long the text is."""
+        return self.stream == "tokens" and self.longest is None
+
+    def count_tokens(self, context: int, source: int | None) -> int:
+        """The tokens that one layer keeps after a text of `context` tokens."""
+        if self.is_state:
+            return 1
+        n = context if self.stream == "tokens" else source or 0
+        return n if self.longest is None else min(n, self.longest)
+
+    def count_bytes(self, tokens: int, dtype: KVDtype) -> int:
+        """Bytes of all its layers, per sequence, if each keeps so many tokens."""
+        return self.layers * tokens * sum(dtype.count_bytes(elements) for elements in self.rows)
+
+
+def list_cache_groups(model: Model) -> tuple[CacheGroup, ...]:
+    """What the layers of a model cache, in execution order; equal kinds of layers are one group."""
+    out, part = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+    layers: dict[CacheGroup, int] = {}
+    for cached in list_cached(out, part):
+        group = make_group(cached)
+        layers[group] = layers.get(group, 0) + cached.layers
+    return tuple(group._replace(layers=n) for group, n in layers.items() if n)
+
+
+def make_group(cached: Cached) -> CacheGroup:
+    """What one operation caches, as a group without layers."""
+    if cached.is_state:
+        return CacheGroup(cached.what, cached.kind, 0, tuple(prod(shape) for shape in cached.shapes), "")
+    rows = tuple(prod(shape[1:]) for shape in cached.shapes)
+    return CacheGroup(cached.what, cached.kind, 0, rows, str(cached.shapes[0][0]), cached.longest)

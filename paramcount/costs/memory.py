@@ -1,0 +1,224 @@
+"""The memory that a model takes at inference: weights, KV cache and recurrent state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from paramcount.costs.caches import CacheGroup, list_cache_groups
+from paramcount.costs.dtypes import KVDtype, WeightFormat, parse_kv_dtype, parse_weight_format
+from paramcount.costs.engines import ENGINES, Request
+from paramcount.costs.weights import WeightGroup, group_weights, list_unpacked, store_weights, sum_buffers
+from paramcount.counting import SCHEMA_VERSION, Count
+from paramcount.counting.quantisation.storage import find_plan
+from paramcount.errors import ParamcountError, describe_value, make_choice_error
+from paramcount.zoo import Model, count_model
+from paramcount.zoo.model import is_quantised
+
+DEFAULT_CONTEXT = 8192  # tokens; fewer if the model takes fewer
+LARGEST = 10**9
+ALTERNATIVES = ("f32", "bf16", "fp8", "int8", "int4", "nf4")  # formats that every result lists
+
+
+class WeightCost(NamedTuple):
+    """The weights in one format."""
+
+    dtype: str  # for people: "INT4 (group 128)"
+    weights_bytes: int
+    unpacked: tuple[str, ...]  # what the format leaves in a higher precision: "embedding and norm in BF16"
+
+
+class ContextCost(NamedTuple):
+    """The memory at one context length, all sequences together."""
+
+    context: int
+    kv_cache_bytes: int
+    state_bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory that inference takes. All sizes are exact for what they count, in bytes.
+
+    `total_bytes` is weights, buffers, KV cache and state; what a runtime takes besides is not included.
+    """
+
+    id: str
+    name: str
+    dtype: str  # of the weights, for people: "BF16", "INT4 (group 128)"
+    kv_dtype: str
+    engine: str
+    context: int  # tokens per sequence
+    batch: int  # sequences
+    source: int | None  # encoder input length
+    parameters: int
+    weights_bytes: int  # scales and zero points included
+    buffers_bytes: int
+    kv_cache_bytes: int
+    state_bytes: int
+    kv_bytes_per_token: int  # that every further token adds per sequence, however long the text is
+    window_bytes: int  # the most that layers with a sliding window cache per sequence
+    weights: tuple[WeightGroup, ...]
+    caches: tuple[CacheGroup, ...]
+    contexts: tuple[ContextCost, ...]
+    formats: tuple[WeightCost, ...]  # the weights in the usual formats, the chosen one included
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total_bytes(self) -> int:
+        return self.weights_bytes + self.buffers_bytes + self.kv_cache_bytes + self.state_bytes
+
+    @property
+    def weights_by_component(self) -> dict[str, int]:
+        """{component: bytes of its weights}."""
+        sums: dict[str, int] = {}
+        for group in self.weights:
+            sums[group.component] = sums.get(group.component, 0) + group.bytes
+        return sums
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain data for JSON."""
+        names = (
+            "id", "name", "dtype", "kv_dtype", "engine", "context", "batch", "source", "parameters", "weights_bytes",
+            "buffers_bytes", "kv_cache_bytes", "state_bytes", "total_bytes", "kv_bytes_per_token",
+            "window_bytes",
+        )  # fmt: skip
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **{name: getattr(self, name) for name in names},
+            "weights": [group._asdict() for group in self.weights],
+            "caches": [group._asdict() for group in self.caches],
+            "contexts": [row._asdict() for row in self.contexts],
+            "formats": [row._asdict() for row in self.formats],
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+        }
+
+
+def measure_memory(
+    model: Model,
+    *,
+    dtype: object = None,
+    overrides: Mapping[str, object] | None = None,
+    context: object = None,
+    batch: object = 1,
+    kv_dtype: object = "bf16",
+    engine: object = "minimal",
+    source: object = None,
+) -> Memory:
+    """The memory of a model at inference.
+
+    Raises: ParamcountError for an unknown dtype, component or engine, and for sizes that are not positive integers.
+    """
+    count = count_model(model)
+    format = choose_format(model, dtype)
+    chosen = {name: parse_weight_format(value, where=f"dtype of {name}") for name, value in (overrides or {}).items()}
+    stored = store_weights(count, format, chosen)
+    weights = group_weights(stored)
+    limit = find_longest_context(model)
+    length = min(DEFAULT_CONTEXT, limit or DEFAULT_CONTEXT) if context is None else check_size("context", context)
+    request = Request(
+        length,
+        check_size("batch", batch),
+        parse_kv_dtype(kv_dtype),
+        None if source is None else check_size("source", source),
+    )
+    if engine not in ENGINES:
+        raise make_choice_error(engine, ENGINES, where="engine")
+    policy, groups = ENGINES[str(engine)], list_cache_groups(model)
+    if request.source is None and any(group.stream == "source" for group in groups):
+        request = request._replace(source=length)
+    weights_bytes, buffers_bytes = sum(group.bytes for group in weights), sum_buffers(stored)
+    allocation = policy(groups, request)
+    contexts = []
+    for n in list_contexts(length, limit):
+        at = policy(groups, request._replace(context=n))
+        total = weights_bytes + buffers_bytes + at.kv_bytes + at.state_bytes
+        contexts.append(ContextCost(n, at.kv_bytes, at.state_bytes, total))
+    warnings = []
+    if limit is not None and length > limit:
+        warnings.append(f"a context of {length:,} exceeds the {limit:,} positions of {model.id}")
+    if request.source is None:
+        streams = {group.stream: group.kind for group in groups if group.stream not in ("tokens", "")}
+        warnings += [
+            f"the cache of {kind} is not included: its length depends on the {x}" for x, kind in streams.items()
+        ]
+    warnings += [f"memory ignores {name}: every layer caches all tokens" for name in model.reading.untraced]
+    return Memory(
+        id=model.id,
+        name=model.name,
+        dtype=format.label,
+        kv_dtype=request.kv_dtype.label,
+        engine=str(engine),
+        context=length,
+        batch=request.batch,
+        source=request.source,
+        parameters=count.total,
+        weights_bytes=weights_bytes,
+        buffers_bytes=buffers_bytes,
+        kv_cache_bytes=allocation.kv_bytes,
+        state_bytes=allocation.state_bytes,
+        kv_bytes_per_token=count_growth(groups, request.kv_dtype),
+        window_bytes=sum(group.count_bytes(group.longest or 0, request.kv_dtype) for group in groups),
+        weights=weights,
+        caches=groups,
+        contexts=tuple(contexts),
+        formats=list_formats(count, format, weights),
+        warnings=tuple(warnings),
+        notes=allocation.notes,
+    )
+
+
+def choose_format(model: Model, dtype: object) -> WeightFormat:
+    """The format that the user names; otherwise the one that the config states; otherwise BF16."""
+    if dtype is not None:
+        return parse_weight_format(dtype)
+    plan = find_plan(model.release, model.reading.document) if is_quantised(model) else None
+    return parse_weight_format("bf16") if plan is None else WeightFormat("stored", f"{plan.text} (as stored)", plan)
+
+
+def list_formats(count: Count, chosen: WeightFormat, weights: tuple[WeightGroup, ...]) -> tuple[WeightCost, ...]:
+    """The weights in the usual formats, after the chosen one if that is not one of them."""
+    costs = []
+    for name in ALTERNATIVES:
+        format = parse_weight_format(name)
+        groups = weights if format == chosen else group_weights(store_weights(count, format))
+        costs.append(make_weight_cost(format, groups))
+    if chosen.label not in [cost.dtype for cost in costs]:
+        costs.insert(0, make_weight_cost(chosen, weights))
+    return tuple(costs)
+
+
+def make_weight_cost(format: WeightFormat, groups: tuple[WeightGroup, ...]) -> WeightCost:
+    return WeightCost(format.label, sum(group.bytes for group in groups), tuple(list_unpacked(groups, format)))
+
+
+def count_growth(groups: tuple[CacheGroup, ...], dtype: KVDtype) -> int:
+    """Bytes that every further token adds to the cache of one sequence, beyond all windows."""
+    return sum(group.count_bytes(1, dtype) for group in groups if group.grows)
+
+
+def find_longest_context(model: Model) -> int | None:
+    """The most tokens that a model takes: of its position embedding, or as published; None if unknown."""
+    limits = [getattr(model.sizes, "n_positions", None), model.context_length]
+    return min((n for n in limits if type(n) is int), default=None)
+
+
+def list_contexts(context: int, limit: int | None) -> list[int]:
+    """The context lengths of the table: powers of 4 from 4,096 to the limit, the limit and the one asked for."""
+    top = max(limit or 131_072, context)
+    powers = [n for n in (4096, 16_384, 65_536, 262_144, 1_048_576) if n < top]
+    return sorted({*powers, context, top})
+
+
+def check_size(name: str, value: object) -> int:
+    """The value of an option.
+
+    Raises: ParamcountError unless it is an integer from 1 to LARGEST.
+    """
+    if type(value) is not int or not 1 <= value <= LARGEST:
+        raise ParamcountError(f"= {describe_value(value)}", where=name, expected=f"an integer from 1 to {LARGEST:,}")
+    return value

@@ -1,0 +1,80 @@
+"""Memory at inference: weights by format, KV cache and recurrent state."""
+
+from __future__ import annotations
+
+import pytest
+
+import paramcount as pc
+from tests.running import Runner
+
+
+@pytest.mark.parametrize(
+    ("model", "per_token"),
+    [("deepseek-v3", 70_272), ("qwen2.5-72b", 327_680), ("llama-3.1-405b", 516_096)],
+)
+def test_the_kv_cache_per_token_is_the_published_one(model: str, per_token: int) -> None:
+    # "Insights into DeepSeek-V3", arXiv:2505.09343, table 1: 70.272, 327.680 and 516.096 KB in BF16
+    assert pc.memory(model).kv_bytes_per_token == per_token
+
+
+def test_a_sliding_window_stops_growing() -> None:
+    # gpt-oss-20b: 12 layers keep 127 tokens besides the new one, 12 keep all; 2 × 8 heads × 64, 2 bytes
+    result = pc.memory("gpt-oss-20b", context=10_000)
+    assert result.kv_cache_bytes == 12 * 2 * 8 * 64 * 2 * (127 + 10_000)
+    assert result.kv_bytes_per_token == 12 * 2 * 8 * 64 * 2
+
+
+def test_a_state_does_not_depend_on_the_context() -> None:
+    # Mamba layers of Jamba: 28 × 8,192 channels × (16 states + 3 inputs of the convolution)
+    short, long = (pc.memory("jamba-v0.1", context=n) for n in (16, 100_000))
+    assert short.state_bytes == long.state_bytes == 28 * 8192 * (16 + 3) * 2
+
+
+def test_a_batch_multiplies_cache_and_state_alone() -> None:
+    one, three = (pc.memory("jamba-v0.1", context=100, batch=n) for n in (1, 3))
+    assert three.kv_cache_bytes == 3 * one.kv_cache_bytes
+    assert three.state_bytes == 3 * one.state_bytes
+    assert three.weights_bytes == one.weights_bytes
+
+
+def test_weights_in_a_plain_dtype_are_parameters_times_its_bytes() -> None:
+    for dtype, size in (("fp32", 4), ("bf16", 2), ("fp16", 2)):
+        assert pc.memory("llama-3.1-8b", dtype=dtype).weights_bytes == 8_030_261_248 * size
+
+
+def test_one_component_may_have_a_dtype_of_its_own() -> None:
+    # 128,256 × 4,096 values: one byte each and a scale of 4 bytes per block of 128 × 128 instead of two bytes
+    whole = pc.memory("llama-3.1-8b", dtype="int4")
+    mixed = pc.memory("llama-3.1-8b", dtype="int4", component_dtypes={"lm_head": "fp32"})
+    assert mixed.weights_bytes - whole.weights_bytes == 128_256 * 4096 * 2
+
+
+def test_a_quantised_config_is_measured_as_it_is_stored() -> None:
+    assert pc.memory("gpt-oss-20b").weights_bytes == 13_761_264_768  # metadata.total_size of its index
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (["--dtype", "int5"], "dtype = 'int5' (expected a dtype such as bf16"),
+        (["--dtype", "fp8", "--dtype", "bf16"], "--dtype: fp8 and bf16 (expected one dtype, or COMPONENT=DTYPE)"),
+        (["--dtype", "experts=fp8"], "llama-3.1-8b has no component experts (expected embedding,"),
+        (["--context", "12q"], "--context = '12q' (expected tokens, such as 8192, 8k or 1M)"),
+        (["--context", "0"], "context = 0 (expected an integer from 1 to 1,000,000,000)"),
+        (["--batch", "0"], "batch = 0 (expected an integer from 1 to 1,000,000,000)"),
+        (["--kv-dtype", "q8_1"], "kv_dtype = 'q8_1' (expected bf16, fp8, int8, q8_0 or q4_0)"),
+        (["--engine", "vlm"], "engine = 'vlm' (expected minimal"),
+    ],
+)
+def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) -> None:
+    found = run("memory", "llama-3.1-8b", *line)
+    assert found.code == 2
+    assert found.out == ""
+    assert found.err.startswith(f"error: {error}")
+    assert found.err.count("\n") == 1
+
+
+def test_a_context_beyond_the_positions_is_a_warning(run: Runner) -> None:
+    found = run("memory", "gpt2-small", "--context", "2k")
+    assert found.code == 0
+    assert found.err == "warning: a context of 2,048 exceeds the 1,024 positions of gpt2-small\n"
