@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         diff,
         draw,
         explain,
+        flops,
         formula,
         load,
         memory,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from paramcount.auditing.audit import Audit
     from paramcount.checkpoints.contents import StoredCount
     from paramcount.checkpoints.verify import Verification
+    from paramcount.costs.flops import Flops
     from paramcount.costs.memory import Memory
     from paramcount.counting.count import Count
     from paramcount.counting.tensors import Tensor
@@ -54,6 +56,7 @@ _TYPES = {
     "Difference": "views.diff",
     "Drawing": "drawing.shapes",
     "Explanation": "explaining.explanation",
+    "Flops": "costs.flops",
     "Memory": "costs.memory",
     "Model": "zoo.model",
     "ParamcountError": "errors",
@@ -66,10 +69,10 @@ _TYPES = {
     "Why": "explaining.why",
 }
 __all__ = [
-    "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Memory", "Model", "ParamcountError",
-    "Polynomial", "Run", "StoredCount", "Tensor", "Trace", "Verification", "Why", "__version__", "audit", "compare",
-    "count", "diff", "draw", "explain", "formula", "load", "memory", "plot", "report", "run", "stored_in", "trace",
-    "verify", "what_if", "why",
+    "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Memory", "Model",
+    "ParamcountError", "Polynomial", "Run", "StoredCount", "Tensor", "Trace", "Verification", "Why", "__version__",
+    "audit", "compare", "count", "diff", "draw", "explain", "flops", "formula", "load", "memory", "plot", "report",
+    "run", "stored_in", "trace", "verify", "what_if", "why",
 ]  # fmt: skip
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from paramcount.auditing.audit import Audit
     from paramcount.checkpoints.contents import StoredCount
     from paramcount.checkpoints.verify import Verification
+    from paramcount.costs.flops import Flops
     from paramcount.costs.memory import Memory
     from paramcount.counting.count import Count
     from paramcount.drawing.shapes import Drawing
@@ -350,6 +351,34 @@ def memory(
         engine=engine,
         source=source,
     )
+
+
+def flops(
+    model: object,
+    *,
+    context: int | None = None,
+    source: int | None = None,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> Flops:
+    """The FLOPs of a model's matrix products: per decoded token, per prompt, and per token of training.
+
+    `context` is the number of tokens: by default 8,192, or fewer if the model takes fewer. `flops_per_token` decodes
+    the last of them, with the others in the KV cache; `prefill_flops` reads all of them at once. `source` is the
+    encoder input length.
+
+    Units: FLOPs, 2 per multiply-add.
+    Raises: ParamcountError as `trace` does.
+
+    >>> result = flops("llama-3.1-8b", context=8192)
+    >>> result.flops_per_token, result.two_n
+    (19304284160, 16060522496)
+    """
+    from paramcount.costs.flops import measure_flops
+
+    loaded = load(model, download=download, strict=strict, set=set)
+    return measure_flops(loaded, context=context, source=source)
 
 
 def draw(

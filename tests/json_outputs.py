@@ -62,6 +62,7 @@ def command_lines(folder: Path) -> list[list[str]]:
             ["verify", id],
             ["why", id],
             ["memory", id],
+            ["flops", id],
         ]
     lines += [
         ["show", "gpt2-small", "--set", "n_layers=24"],

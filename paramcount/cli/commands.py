@@ -16,6 +16,7 @@ GROUPS = {
     },
     "Resources": {
         "memory": ("memory", "Show the memory for weights and KV cache."),
+        "flops": ("flops", "Show the FLOPs per token and per prompt."),
     },
     "Inside a model": {
         "explain": ("explain", "Explain each component: formula, numbers, value."),

@@ -119,7 +119,7 @@ def measure_memory(
     stored = store_weights(count, format, chosen)
     weights = group_weights(stored)
     limit = find_longest_context(model)
-    length = min(DEFAULT_CONTEXT, limit or DEFAULT_CONTEXT) if context is None else check_size("context", context)
+    length = default_context(model) if context is None else check_size("context", context)
     request = Request(
         length,
         check_size("batch", batch),
@@ -205,6 +205,11 @@ def find_longest_context(model: Model) -> int | None:
     """The most tokens that a model takes: of its position embedding, or as published; None if unknown."""
     limits = [getattr(model.sizes, "n_positions", None), model.context_length]
     return min((n for n in limits if type(n) is int), default=None)
+
+
+def default_context(model: Model) -> int:
+    """The context length if none is given."""
+    return min(DEFAULT_CONTEXT, find_longest_context(model) or DEFAULT_CONTEXT)
 
 
 def list_contexts(context: int, limit: int | None) -> list[int]:

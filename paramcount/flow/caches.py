@@ -9,6 +9,7 @@ from paramcount.flow.graph import Data, Size, multiply
 from paramcount.flow.operations import Attention, Convolve
 from paramcount.flow.walk import list_steps
 
+KEYS_AND_VALUES, LATENT, STATE, LAST_INPUTS = "keys and values", "compressed KV latent", "state", "last inputs"
 CROSS_ATTENTION, SLIDING_WINDOW = "cross-attention", "sliding window"
 
 
@@ -24,7 +25,7 @@ class Cached(NamedTuple):
     @property
     def is_state(self) -> bool:
         """Whether it is a recurrent state, whose size does not depend on the number of tokens."""
-        return self.what in ("state", "last inputs")
+        return self.what in (STATE, LAST_INPUTS)
 
     @property
     def grows(self) -> bool:
@@ -39,13 +40,13 @@ def find_cached(data: Data) -> Cached | None:
         if not operation.cached:
             return None
         q, k, v = data.inputs[:3]
-        what = "keys and values" if operation.cached == (k, v) else "compressed KV latent"
+        what = KEYS_AND_VALUES if operation.cached == (k, v) else LATENT
         # A window includes the token that attends.
         longest = None if operation.trimmed_to is None else operation.trimmed_to - 1
         kind = CROSS_ATTENTION if k.shape[0] != q.shape[0] else "" if longest is None else SLIDING_WINDOW
         return Cached(what, tuple(x.shape for x in operation.cached), longest, kind)
     if shapes := operation.state_shapes:
-        return Cached("last inputs" if isinstance(operation, Convolve) else "state", shapes)
+        return Cached(LAST_INPUTS if isinstance(operation, Convolve) else STATE, shapes)
     return None
 
 

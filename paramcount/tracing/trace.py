@@ -7,6 +7,7 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
+from paramcount.flow.caches import LAST_INPUTS, LATENT, STATE
 from paramcount.flow.operation import Form
 
 Shape: TypeAlias = tuple[int | str, ...]  # a size that depends on the input is a name: ("patches", 1280)
@@ -102,6 +103,16 @@ class CacheEntry(NamedTuple):
     layers: int
     grows: bool  # with every token
     kind: str = ""  # cross-attention | sliding window; "" for attention to all earlier tokens
+
+    @property
+    def is_state(self) -> bool:
+        """Whether it is a recurrent state, whose size does not depend on the number of tokens."""
+        return self.what in (STATE, LAST_INPUTS)
+
+    @property
+    def is_latent(self) -> bool:
+        """Whether it is the compressed latent from which MLA expands keys and values."""
+        return self.what == LATENT
 
     @property
     def elements(self) -> int | None:
