@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from paramcount.costs.dtypes import WeightFormat
 from paramcount.counting import Count, Tensor
+from paramcount.counting.components import locate_component
 from paramcount.counting.quantisation.storage import StoredTensor, list_stored
-from paramcount.counting.tensors import locate_component
 from paramcount.errors import ParamcountError, join_words
 
 
