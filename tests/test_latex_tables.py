@@ -49,8 +49,8 @@ def test_latex_is_a_format_flag_and_an_extension(run: Runner, tmp_path: Path) ->
 
 def test_a_comparison_has_the_columns_that_fit_a_page_and_dashes_for_what_does_not_apply(run: Runner) -> None:
     lines = run("compare", "gpt2-small", "deepseek-v3", "--latex").out.splitlines()
-    assert lines[3] == r"\caption{Parameter counts of gpt2-small, deepseek-v3, as counted by paramcount}"
-    assert lines[4] == r"\label{tab:parameter-counts-of-gpt2-small-deepseek-v3-as-counted-by-par}"
+    assert lines[3] == r"\caption{Parameter counts of gpt2-small, deepseek-v3, computed by paramcount}"
+    assert lines[4] == r"\label{tab:parameter-counts-of-gpt2-small-deepseek-v3-computed-by-param}"
     assert (
         lines[7]
         == r"model & total & active & layers & d\_model & heads & KV heads & d\_ff & experts & active exp. & vocab \\"

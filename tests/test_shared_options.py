@@ -64,7 +64,7 @@ def test_help_alone_is_the_help_option(run: Runner, capsys: pytest.CaptureFixtur
     assert run("help") == run("--help")
     assert (
         command_error(capsys, "help", "shwo")
-        == "unknown command 'shwo' (expected a command that `paramcount help` lists); did you mean show?"
+        == "unknown command 'shwo' (expected a command from `paramcount help`); did you mean show?"
     )
 
 

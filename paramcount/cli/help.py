@@ -21,6 +21,6 @@ def command(context: click.Context, name: str | None) -> None:
         return
     named_command = parent.command.get_command(parent, name)
     if named_command is None:
-        expected = "a command that `paramcount help` lists"
+        expected = "a command from `paramcount help`"
         raise ParamcountError(f"unknown command {quote(name)}", expected=expected, nearest=find_nearest(name, COMMANDS))
     click.echo(click.Context(named_command, info_name=name, parent=parent).get_help())

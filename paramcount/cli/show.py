@@ -71,7 +71,7 @@ def command(
     if by or keys:
         from paramcount.views import breakdown
 
-        result = breakdown.build_key_table(model) if by is None else breakdown.BREAKDOWNS[by](count)
+        result = breakdown.build_key_table(model) if by is None else breakdown.build_breakdown(model, count, by)
     else:
         result = build_model_table(model, count)
     emit(lambda format: add_changes(result, model), output, messages)

@@ -57,7 +57,7 @@ MEANINGS = {
     "dt_rank": "rank of the time-step projection",
     "n_mamba_heads": "number of mixer heads",
     "d_mamba_head": "mixer head dimension",
-    "n_groups": "number of groups (heads that share B and C)",
+    "n_groups": "number of groups of heads that share B and C",
     "n_linear_heads": "number of linear-attention heads",
     "d_linear_head": "linear-attention head dimension",
     "n_linear_k_heads": "number of linear-attention key heads",

@@ -47,7 +47,7 @@ class Stack(NamedTuple):
         words = kind if isinstance(kind, tuple) else (kind,)
         name = describe_kind(" ".join(word for word in words if isinstance(word, str)))
         is_single = sum(n for _, n in self.runs[i]) == 1
-        identical = "no identical layer" if is_single else f"identical layers: {format_runs(self.runs[i])}"
+        identical = "no identical layers" if is_single else f"identical layers: {format_runs(self.runs[i])}"
         return make_printable(f"{name}; {identical}" if name else identical, 100)
 
 

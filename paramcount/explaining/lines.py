@@ -76,7 +76,7 @@ def make_lines(name: str, pieces: Sequence[Piece], walk: Walk, kinds: Kinds, dep
     by_module = name == "other" or len(modules) > 1
     groups: dict[tuple[str, str], list[Piece]] = {}
     for piece in pieces:
-        is_module = depth == 1 and by_module and piece.module in modules
+        is_module = by_module and piece.module in modules if depth == 1 else piece.component == "mixer.state"
         groups.setdefault((piece.part, piece.module if is_module else name_detail(piece, depth)), []).append(piece)
     for (part, detail), group in sorted(groups.items(), key=lambda item: PARTS.index(item[0][0])):
         lines = []
@@ -139,7 +139,7 @@ def make_shares(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> list[Share
     shares = []
     for (each, active_each), equal in by_size.items():
         equal_kinds, all_kinds = [repeat.kind for _, repeat in equal], [repeat.kind for _, repeat in all_layers]
-        words = name_words(find_common_words(equal_kinds, all_kinds))
+        words = name_words(find_common_words(equal_kinds, all_kinds)).replace("_", "-")
         times, values = name_number(to_polynomial(sum(repeat.count for _, repeat in equal)), words, walk)
         label = format_layers(evaluate(times, values), words) if len(equal) < len(all_layers) else ""
         shares.append(Share(label, times * each, times * active_each, values))

@@ -19,6 +19,7 @@ from paramcount.symbolic.factoring import escape_name, format_latex_name, format
 LEFT = 20  # columns for the label of a formula
 NARROWEST = 60
 GAP = "\u00a0"  # a non-breaking space
+MIXER_LABELS = {"xbc": "x, B and C", "step": "time step", "out": "output projection"}
 NOT_INCLUDED = "not included in the total"
 
 
@@ -36,7 +37,8 @@ def list_labels(line: Line, lines: Sequence[Line], component: str) -> list[str]:
     if len({other.part for other in lines}) > 1:
         labels.append(line.part)
     if line.detail:
-        labels.append(line.detail.removeprefix(f"{line.component}.").rpartition("{layer}.")[2].removeprefix("model."))
+        detail = line.detail.removeprefix(f"{line.component}.").rpartition("{layer}.")[2].removeprefix("model.")
+        labels.append(MIXER_LABELS.get(detail, detail) if line.component == "mixer" else detail)
     if line.layers and not line.formula.startswith(line.layers):
         labels.append(line.layers)
     if line.of == "biases":

@@ -116,14 +116,17 @@ def build_tensor_table(count: Count) -> Table:
     for tensor in count.tensors:
         shape = format_shape(tensor.shape)
         component = qualify_component(tensor.part, tensor.component)
-        rows.append([tensor.name, shape, tensor.copies, tensor.parameters, tensor.note, component, tensor.part])
+        label = component.rpartition(".")[0] if tensor.splits else component  # "qkv" for fused q, k and v
+        numbers = [tensor.copies, tensor.parameters]
+        rows.append([tensor.name, shape, *numbers, tensor.note, component, label, tensor.part])
     columns = [
         Column("name", "tensor", right=False),
         Column("shape", "shape"),
         Column("copies", "copies"),
         Column("parameters", "parameters"),
         Column("note", "", right=False),
-        Column("component", "component", right=False),
+        Column("component", "component", right=False, only="csv"),
+        Column("component", "component", right=False, only="text"),
         Column("part", "part", right=False, only="csv"),
     ]
     return make_breakdown(count, columns, rows, "by_tensor", [tensor.to_dict() for tensor in count.tensors])
@@ -135,7 +138,7 @@ def make_breakdown(count: Count, columns: list[Column], rows: list[list[Any]], n
         names = [column.name for column in columns]
         data = [dict(zip(names, row, strict=True)) for row in rows]
     document = {"schema_version": SCHEMA_VERSION, "id": count.id, "total": count.total, name: data}
-    return Table(columns, rows, document, above=[f"{count.total:,} parameters"])
+    return Table(columns, rows, document)
 
 
 BREAKDOWNS: dict[str, Callable[[Count], Table]] = {
@@ -143,6 +146,11 @@ BREAKDOWNS: dict[str, Callable[[Count], Table]] = {
     "part": build_part_table,
     "tensor": build_tensor_table,
 }
+
+
+def build_breakdown(model: Model, count: Count, by: str) -> Table:
+    """The table of one of BREAKDOWNS below the name and the total of the model."""
+    return BREAKDOWNS[by](count)._replace(above=[f"{model.name}   {count.total:,} parameters"])
 
 
 def build_key_table(model: Model) -> Table:

@@ -180,7 +180,7 @@ def list_footnotes(rows: Sequence[Row]) -> list[str]:
 def make_caption(rows: Sequence[Row]) -> str:
     """The caption of the table in a paper."""
     names = ", ".join(row["id"] for row in rows) if len(rows) <= MAX_NAMES_IN_CAPTION else f"{len(rows)} models"
-    return f"Parameter counts of {names}, as counted by paramcount"
+    return f"Parameter counts of {names}, computed by paramcount"
 
 
 def sort_rows(rows: Sequence[Row], sort: str | None) -> Sequence[Row]:
