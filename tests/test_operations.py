@@ -11,6 +11,7 @@ import pkgutil
 import re
 from collections.abc import Iterator
 from math import e, exp, log, sqrt
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +22,7 @@ import paramcount
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Undescribed, operations
 from paramcount.flow.graph import ADD, MULTIPLY
-from paramcount.flow.operation import Array, Operation, Unknown
+from paramcount.flow.operation import Array, Form, Operation, Unknown
 from paramcount.flow.operations.attention import Alibi, Attention, Differential, Distances, Rope, Rotary
 from paramcount.flow.operations.elementwise import Activation, Norm, ScaleByPosition
 from paramcount.flow.operations.linear import HeadLinear, Linear, Lookup
@@ -90,6 +91,29 @@ def test_an_operation_has_all_facets(cls: type[Operation]) -> None:
         operation = make_operation(cls, unknown=unknown)
         assert operation.label
         assert "nknown" not in operation.label + operation.describe()
+        assert isinstance(operation.form, Form)
+        assert all(isinstance(flag, bool) for flag in (operation.named_by_weights, operation.reads_only_lengths))
+        assert "not described" not in operation.describe()
+
+
+def test_a_step_without_a_description_has_only_its_label() -> None:
+    step = Undescribed("a step")
+    assert (step.label, step.describe(), step.form, step.named_by_weights) == (
+        "a step",
+        "not described",
+        Form.PLAIN,
+        False,
+    )
+    assert Activation("unheard of").describe() == "not described"
+
+
+def test_no_reader_compares_the_names_of_operations() -> None:
+    """Readers ask for the class or its facets: a label is for people alone."""
+    root = Path(paramcount.__file__).parent
+    compared = re.compile(r"(\.op|\.label|\.text) (==|!=|in|not in) [(\"']|[\"'] (in|not in) (ops|labels)\b")
+    folders = ("tracing", "drawing", "explaining", "execution", "zoo", "costs", "counting")
+    files = [path for folder in folders for path in (root / folder).rglob("*.py")]
+    assert [str(path) for path in files if compared.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_only_steps_without_a_description_cannot_run() -> None:

@@ -152,6 +152,53 @@ def test_elements_of_attention_scores_add_up(id: str) -> None:
         )
 
 
+def test_the_text_states_the_flops_of_a_layer_and_of_the_pass(run: Runner) -> None:
+    """GPT-2, arXiv:2001.08361, section 2.1: 2 FLOPs per parameter of a matrix and token, and 4 · n² · d for the scores
+    and the weighted values of n tokens. The LM head runs for the last token.
+    """
+    n, d = 5, 768
+    layer = 2 * n * 12 * d * d + 4 * n * n * d
+    text = run("trace", "gpt2-small", "--tokens", "5").out
+    assert f"h.{{layer}}   0–11; {layer:,} FLOPs each" in text
+    total = 12 * layer + 2 * d * 50_257
+    assert f"FLOPs: {total:,} (matrix products, 2 per multiply-add)" in text
+    rows = csv.DictReader(io.StringIO(run("trace", "gpt2-small", "--tokens", "5", "--csv").out))
+    assert sum(int(row["flops"] or 0) for row in rows) == total
+
+
+@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
+def test_flops_of_inputs_of_any_length_are_unknown() -> None:
+    assert "FLOPs: unknown, because sizes depend on the input" in build_table(trace({"model_type": "t5"})).below
+
+
+@pytest.mark.parametrize(
+    ("config", "line"),
+    [
+        ({"model_type": "bert"}, "token type embedding [5] in [2, 768] → [5, 768]; row lookup"),
+        ({"model_type": "t5"}, "relative positions [5, 5]; distance of each pair of tokens, in 32 buckets up to 128"),
+        ({"model_type": "t5"}, "add bias [8, 5, 5]; added to the attention scores"),
+        ({"model_type": "gpt_oss"}, "quick_gelu [routed, 2880]; quick GELU"),
+        (
+            {"model_type": "deepseek_v3"},
+            "route [5, 256]; sigmoid, top 8 of scores + bias in 4 of 8 groups, normalised, × 2.5",
+        ),
+    ],
+    ids=lambda value: value["model_type"] if isinstance(value, dict) else "",
+)
+@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
+def test_a_step_says_what_it_does(config: dict[str, str], line: str) -> None:
+    """The configs of the reference: BertConfig, T5Config, GptOssConfig and DeepseekV3Config, with their defaults."""
+    rows = [f"{name.strip()} {how}" for name, how, *_ in build_table(trace(config)).rows]
+    assert line in rows
+
+
+@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
+def test_only_a_kv_cache_holds_tokens() -> None:
+    """Mamba keeps a state of fixed size, arXiv:2312.00752, section 3."""
+    assert build_table(trace({"model_type": "mamba"}, past=7)).above[0].endswith("1 token after 7 tokens")
+    assert build_table(trace({"model_type": "llama"}, past=7)).above[0].endswith("1 token after 7 cached tokens")
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -11,6 +11,7 @@ from paramcount.api import trace
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data
 from paramcount.gpt2.forward_pass import forward, make_weights
+from paramcount.tracing.render import describe_flops
 from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Shape, Step, Trace
 from paramcount.tracing.walk import TraceOptions
@@ -300,9 +301,12 @@ def test_a_changed_declaration_changes_the_trace(monkeypatch: pytest.MonkeyPatch
         trace("llama-3.1-8b")
     monkeypatch.undo()
     replace_everywhere(monkeypatch, flow.rope, lambda x, *a: Data("turn", (x,), x.shape))
-    after = trace("llama-3.1-8b").steps
+    found = trace("llama-3.1-8b")
+    after = found.steps
     assert [step.op for step in before].count("rope") == [step.op for step in after].count("turn") == 2
     assert {step.note for step in after if step.op == "turn"} == {"not described"}
+    assert found.flops is None
+    assert list(describe_flops(found)) == ["FLOPs: unknown, because turn is not described"]
 
 
 # ---- what cannot be sent

@@ -67,7 +67,7 @@ class GptOss(Decoder):
         names, stored = ("", "_bias"), {"bias": True, "transposed": True}
         gate, up = fused(x, "gate_up_proj", halves, suffixes=names, groups=c.d_expert, **stored)
         gate = activate(clip(gate, None, c.limit), "silu", alpha=c.alpha)
-        up = scale_by(clip(up, -c.limit, c.limit), 1.0, "plus 1", shift=1.0)
+        up = scale_by(clip(up, -c.limit, c.limit), 1.0, "add 1", shift=1.0)
         return fused(gate * up, "down_proj", out, suffixes=names, **stored)[0]
 
     def check(c) -> None:

@@ -82,7 +82,7 @@ class Reader:
                 continue
             self.add_sources(i)
             self.add_step(i)
-        items = name_operands(self.items, self.owner)
+        items = name_operands(self.items, self.owner, self.steps)
         needed = {step for item in items for step in item.reads}
         return tuple(item for item in items if item.reads or item.kind != "source" or item.step in needed)
 
@@ -310,15 +310,15 @@ def describe_tie(step: Step) -> str:
     return step.note if step.weights and step.weights[0].tied_to else ""
 
 
-def name_operands(items: Sequence[Item], owner: dict[int, int]) -> tuple[Item, ...]:
+def name_operands(items: Sequence[Item], owner: dict[int, int], steps: Sequence[Step]) -> tuple[Item, ...]:
     """The items with Q, K and V as labels of the operands of attention. Unnamed parts of fused matrices are named after
     the whole matrix."""
     labelled = list(items)
     for item in items:
-        if item.kind != "product" or item.operand is None or item.right is None:
+        if item.kind != "product" or item.operand is None:
             continue
         letters = [(item.operand, "V")]
-        if item.right.label == "Kᵀ":
+        if steps[item.step].form is Form.SCORES:
             letters = [(item.reads[0], "Q"), (item.operand, "K")]
         for step, letter in letters:
             at = find_producer(items, owner, step)
@@ -346,5 +346,5 @@ def add_letter(item: Item, letter: str) -> Item:
     if item.kind not in ("product", "box") or item.out is None or item.operand is not None:
         return item
     right = item.right and item.right._replace(label=item.right.label or LETTERS[letter])
-    label = letter if item.out.label in ("", letter) or item.kind == "product" else item.out.label
+    label = letter if not item.out.label or item.kind == "product" else item.out.label
     return item._replace(out=item.out._replace(label=label), right=right)

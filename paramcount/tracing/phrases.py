@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from paramcount.flow import Data, Input
+from paramcount.flow import Data
 from paramcount.flow.operation import Form
 
 # {component: name of its weights}. Other components are called by their own name.
 COMPONENTS = {
-    "embedding": "token embedding", "position": "position embedding", "other_embedding": "embedding",
-    "lm_head": "LM head", "output_projection": "output projection",
+    "embedding": "token embedding", "position": "position embedding", "lm_head": "LM head",
+    "output_projection": "output projection",
     "qkv.q": "queries", "qkv.k": "keys", "qkv.v": "values", "qkv.gate": "gate", "qkv.q_down": "compressed query latent",
     "qkv.q_up": "queries", "qkv.kv": "shared KV", "qkv.kv_down": "compressed KV latent",
     "qkv.kv_up": "keys and values", "qkv.relative": "relative position queries",
@@ -42,9 +42,19 @@ def name_component(component: str, data: Data, part: str) -> str:
         return "shared expert gate"
     if component == "position" and is_lookup and is_pairwise_bias(data):
         return "relative position bias"
-    if component == "other_embedding" and is_lookup and isinstance(data.inputs[0].operation, Input):
-        return data.inputs[0].operation.label.replace(" ids", " embedding")
+    if component == "other_embedding" and is_lookup:
+        return name_table(data.weights[0].name)
     return COMPONENTS.get(component, component.rpartition(".")[2].replace("_", " "))
+
+
+def name_table(name: str) -> str:
+    """The name of an embedding from that of its weight.
+
+    >>> name_table("embeddings.token_type_embeddings.weight"), name_table("wpe.weight")
+    ('token type embedding', 'wpe embedding')
+    """
+    words = name.removesuffix(".weight").rpartition(".")[2].split("_")
+    return " ".join([*(word for word in words if not word.startswith("embed")), "embedding"])
 
 
 def is_pairwise_bias(data: Data) -> bool:

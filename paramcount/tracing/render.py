@@ -10,7 +10,7 @@ from math import prod
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, format_shape, make_printable
 from paramcount.flow.caches import CROSS_ATTENTION
-from paramcount.flow.operation import Form
+from paramcount.flow.operation import NOT_DESCRIBED, Form
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.numbers import format_bytes
 from paramcount.output.ranges import format_ranges
@@ -22,7 +22,10 @@ MAX_RUNS = 6  # runs of layer indices in a heading
 BF16_BYTES = 2
 # {CacheEntry.what: label}; all others are KV caches
 STATE_LABELS = {"state": "recurrent state", "last inputs": "convolution state"}
-CSV_COLUMNS = ("part", "op", "name", "copies", "heads", "left", "right", "product", "out", "note")
+CSV_COLUMNS = ("part", "op", "name", "copies", "heads", "left", "right", "product", "out", "note", "flops")
+# {part: what decides on its named sizes}
+DETERMINED_BY = {"vision": "the image", "projector": "the image", "audio": "the audio"}
+MAX_LABELS = 3  # steps in a footnote
 
 
 def format_product(product: Product) -> str:
@@ -46,7 +49,7 @@ def describe_step(step: Step) -> str:
             shapes = f"{step.heads} × {shapes} → {format_shape(out)}"
     elif step.form is Form.LOOKUP and step.weights:
         shapes = f"{format_shape(step.inputs[0])} in {format_shape(step.weights[0].shape)} → {format_shape(step.out)}"
-    elif step.inputs and step.inputs[0] != step.out:
+    elif step.inputs and step.inputs[0] != step.out and not step.reads_only_lengths:
         inputs = " and ".join(format_inputs(step.inputs))
         shapes = f"{inputs} → {format_shape(step.out)}"
     else:
@@ -64,28 +67,46 @@ def format_inputs(inputs: Sequence[Shape]) -> Iterator[str]:
         yield f"{n:,} × {format_shape(shape)}" if n > 1 else format_shape(shape)
 
 
-def describe_scope(scope: Scope) -> tuple[str, str]:
-    """The heading of a repeated block: (number of copies and kind, module name and layer indices)."""
+def describe_scope(scope: Scope, flops: int = 0) -> tuple[str, str]:
+    """The heading of a repeated block: (number of copies and kind, module name and layer indices).
+
+    `flops`: of one layer; 0 if they are unknown.
+    """
     if scope.axis == "expert":
         return f"{scope.active:,} of {scope.copies:,} experts", scope.name
     if scope.axis != "layer":
         return f"{scope.copies:,} × {scope.axis}", scope.name
     layer = f"{make_printable(describe_kind(scope.kind), 60)} layer".strip()
     runs = ", ".join(format_ranges(scope.runs[:MAX_RUNS])) + (", …" if len(scope.runs) > MAX_RUNS else "")
-    return f"{scope.copies:,} × {layer}" if scope.copies > 1 else layer, f"{scope.name}   {runs}"
+    each = f"; {flops:,} FLOPs{' each' if scope.copies > 1 else ''}" if flops else ""
+    return f"{scope.copies:,} × {layer}" if scope.copies > 1 else layer, f"{scope.name}   {runs}{each}"
 
 
 def list_rows(steps: Sequence[Step]) -> Iterator[tuple[str, str, Step | None]]:
     """(name, shapes, step) for each step; a heading, without a step, where layers or experts begin."""
     current: tuple[Scope, ...] = ()
+    flops = sum_layer_flops(steps)
     for step in steps:
         for depth, scope in enumerate(step.scopes):
             if current[depth : depth + 1] != (scope,):
-                heading, module = describe_scope(scope)
+                heading, module = describe_scope(scope, flops.get(step.scopes[: depth + 1], 0))
                 yield "  " * depth + heading, module, None
                 current = (*step.scopes[:depth], scope)
         current = step.scopes
         yield "  " * len(step.scopes) + step.text, describe_step(step), step
+
+
+def sum_layer_flops(steps: Sequence[Step]) -> dict[tuple[Scope, ...], int]:
+    """FLOPs of one layer by its scopes, without those whose size depends on the input."""
+    sums: dict[tuple[Scope, ...], int] = {}
+    unknown: set[tuple[Scope, ...]] = set()
+    for step in steps:
+        scopes = step.scopes
+        depth = max((i for i, scope in enumerate(scopes, start=1) if scope.axis == "layer"), default=0)
+        if step.multiply_adds is None:
+            unknown.add(scopes[:depth])
+        sums[scopes[:depth]] = sums.get(scopes[:depth], 0) + 2 * (step.multiply_adds or 0)
+    return {scopes: flops for scopes, flops in sums.items() if scopes and scopes not in unknown}
 
 
 def unfold_layers(steps: Iterable[Step], depth: int = 0) -> Iterator[Step]:
@@ -147,14 +168,16 @@ def list_csv_cells(step: Step) -> list[object]:
     """The cells of CSV_COLUMNS."""
     product = [format_shape(shape) for shape in step.product] if step.product else ["", "", ""]
     copies = prod(scope.copies for scope in step.scopes)
-    return [step.part, step.op, step.name, copies, step.heads, *product, format_shape(step.out), step.note]
+    end = [format_shape(step.out), step.note, step.flops]
+    return [step.part, step.op, step.name, copies, step.heads, *product, *end]
 
 
 def describe_input(trace: Trace) -> str:
     """The model and its input."""
     text = f"{trace.tokens:,} token{'s' if trace.tokens != 1 else ''}"
     if trace.past is not None:
-        text += f" after {trace.past:,} cached token{'s' if trace.past != 1 else ''}"
+        cached = "cached " if any(entry.what not in STATE_LABELS for entry in trace.cache) else ""
+        text += f" after {trace.past:,} {cached}token{'s' if trace.past != 1 else ''}"
     if trace.pad is not None:
         text += f", padded to {trace.pad:,} tokens"
     if trace.batch is not None:
@@ -163,18 +186,35 @@ def describe_input(trace: Trace) -> str:
 
 
 def list_footnotes(trace: Trace) -> list[str]:
-    """The named sizes, and the number of elements of attention scores, KV cache and recurrent state."""
-    return [*describe_named_sizes(trace), *describe_scores(trace), *describe_cache(trace)]
+    """The named sizes, the FLOPs, and the number of elements of attention scores, KV cache and recurrent state."""
+    return [*describe_named_sizes(trace), *describe_flops(trace), *describe_scores(trace), *describe_cache(trace)]
 
 
 def describe_named_sizes(trace: Trace) -> Iterator[str]:
     """The sizes that are names because they depend on the input."""
-    shapes = [shape for step in trace.steps for shape in (*step.inputs, step.out)]
-    names = dict.fromkeys(n for shape in shapes for n in shape if isinstance(n, str))
-    if ROUTED in names:
+    causes: dict[str, str] = {}  # {name: what decides on the size}
+    for step in trace.steps:
+        for n in (n for shape in (*step.inputs, step.out) for n in shape if isinstance(n, str)):
+            causes.setdefault(n, DETERMINED_BY.get(step.part, "the input"))
+    if causes.pop(ROUTED, None):
         yield f"{ROUTED}: number of tokens routed to an expert"
-    if others := [name for name in names if name != ROUTED]:
-        yield f"{', '.join(others)}: size depends on the input"
+    for cause in dict.fromkeys(causes.values()):
+        names = [name for name in causes if causes[name] == cause]
+        yield f"{', '.join(names)}: size depends on {cause}"
+
+
+def describe_flops(trace: Trace) -> Iterator[str]:
+    """The FLOPs of the pass, or why they are unknown."""
+    if trace.flops is not None:
+        yield f"FLOPs: {trace.flops:,} (matrix products, 2 per multiply-add)"
+        return
+    labels = list(dict.fromkeys(step.op for step in trace.steps if step.note == NOT_DESCRIBED))
+    if not labels:
+        yield "FLOPs: unknown, because sizes depend on the input"
+        return
+    more = f" and {len(labels) - MAX_LABELS:,} more" if len(labels) > MAX_LABELS else ""
+    verb = "are" if len(labels) > 1 else "is"
+    yield f"FLOPs: unknown, because {', '.join(labels[:MAX_LABELS])}{more} {verb} not described"
 
 
 def describe_scores(trace: Trace) -> Iterator[str]:

@@ -80,6 +80,11 @@ class Step(NamedTuple):
         return self.scopes
 
     @property
+    def flops(self) -> int | None:
+        """FLOPs of its matrix products in all layers, 2 per multiply-add; None if a size depends on the input."""
+        return None if self.multiply_adds is None else 2 * self.multiply_adds * count_layers(self)
+
+    @property
     def layers(self) -> tuple[Scope, ...]:
         """The stacks of layers that contain the step, outermost first."""
         return tuple(scope for scope in self.scopes if scope.axis == "layer")
@@ -163,24 +168,23 @@ class Trace(NamedTuple):
 
     @property
     def flops(self) -> int | None:
-        """FLOPs of all matrix products and convolutions: 2 per multiply-add. None if a size depends on the input.
+        """FLOPs of all matrix products and convolutions: 2 per multiply-add. None if a size depends on the input, or if
+        a step is not described.
 
         Every expert runs for the tokens routed to it; attention runs over all pairs of a query and a visible or masked
         key, as the reference computes it. The LM head runs for the last position.
         """
-        counts = [step.multiply_adds for step in self.steps]
-        if None in counts:
-            return None
-        return sum(2 * (step.multiply_adds or 0) * count_layers(step) for step in self.steps)
+        counts = [step.flops for step in self.steps]
+        return None if None in counts else sum(n for n in counts if n is not None)
 
     @property
     def flops_by_component(self) -> dict[str, int]:
         """FLOPs per component of the weights, such as "qkv.q"; products of activations alone are "attention"."""
         sums: dict[str, int] = {}
         for step in self.steps:
-            if step.multiply_adds:
+            if step.flops:
                 component = step.component or "attention"
-                sums[component] = sums.get(component, 0) + 2 * step.multiply_adds * count_layers(step)
+                sums[component] = sums.get(component, 0) + step.flops
         return sums
 
     @property

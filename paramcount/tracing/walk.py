@@ -19,6 +19,7 @@ from paramcount.flow import (
     Size,
     Split,
     Tuple,
+    Undescribed,
     Weight,
     last_size,
     list_steps,
@@ -291,7 +292,9 @@ class Walk:
         )
 
     def count_multiply_adds(self, data: Data, place: Place) -> int | None:
-        """Multiply-adds of an operation's matrix products in one layer; None if a size depends on the input."""
+        """Multiply-adds of an operation's matrix products in one layer; None if they are unknown."""
+        if isinstance(data.operation, Undescribed):
+            return None
         shapes = [self.full_shape(x, place) for x in (*data.inputs, data)]
         if id(data) in self.cached_rows and data.shape[0] == "tokens":
             shapes[-1] = (self.options.tokens if self.options.past is not None else self.n_rows, *shapes[-1][1:])

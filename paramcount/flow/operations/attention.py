@@ -209,10 +209,10 @@ class Distances(Operation):
 
     def describe(self) -> str:
         if isinstance(self.farthest, Unknown):
-            return "for each pair of tokens"
-        sides = "" if self.causal else ", half for each direction"
+            return "distance of each pair of tokens"
+        sides = "" if self.causal else ", half of them per direction"
         pair = "pair of tokens" if self.block is None else "token and block"
-        return f"for each {pair}, in {self.n_buckets:,} buckets up to {self.farthest:,}{sides}"
+        return f"distance of each {pair}, in {self.n_buckets:,} buckets up to {self.farthest:,}{sides}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         queries, n_keys = run.positions, int(run.positions[-1]) + 1
@@ -249,7 +249,7 @@ class Attention(Operation):
 
     name: ClassVar[str] = "attention"
     scores: ClassVar[Stage] = Stage("QKᵀ", "attention scores", Form.SCORES)
-    biased_scores: ClassVar[Stage] = Stage("add bias", "to the attention scores", Form.SUM)
+    biased_scores: ClassVar[Stage] = Stage("add bias", "added to the attention scores", Form.SUM)
     selection: ClassVar[Stage] = Stage("select tokens", "attends only to the selected tokens")
     mask: ClassVar[Stage] = Stage("mask", "", Form.MASK)
     attention_weights: ClassVar[Stage] = Stage("softmax", "attention weights", Form.ATTENTION_WEIGHTS)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from paramcount.flow.graph import Data, Size, Weight
-from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
+from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, is_known, np, require
 from paramcount.flow.operations.elementwise import FUNCTIONS
 
 
@@ -48,16 +48,22 @@ class Route(Operation):
             return "router weights"
         if self.scoring == "sparse mixer":
             return f"sparse mixer, top {self.n_active}"
-        text = "softmax" if self.scoring.startswith("softmax") else FUNCTIONS[self.scoring][0]
-        if self.has_choice:
-            return text + ", experts looked up by token id" + (", normalised" if self.normalise is True else "")
-        normalised = ", normalised" if self.normalise is True else ""
+        scores = "softmax" if self.scoring.startswith("softmax") else FUNCTIONS[self.scoring][0]
+        choice = "experts looked up by token id" if self.has_choice else f"top {self.n_active}"
+        if self.has_bias:
+            choice += f" of {self.biased} + bias"
+        if isinstance(self.n_groups, int) and self.n_groups > 1 and is_known(self.n_active_groups):
+            choice += f" in {self.n_active_groups} of {self.n_groups} groups"
+        phrases = [scores, choice]
         if self.scoring == "softmax over chosen":
-            return f"top {self.n_active}, softmax over the selected experts" + normalised + self.limit()
-        return f"{text}, top {self.n_active}" + normalised + self.limit()
-
-    def limit(self) -> str:
-        return f", at most {self.capacity:,} tokens per expert" if isinstance(self.capacity, int) else ""
+            phrases = [choice, "softmax over the selected experts"]
+        if self.normalise is True:
+            phrases.append("normalised")
+        if is_known(self.factor) and self.factor != 1:
+            phrases.append(f"× {self.factor:g}")
+        if isinstance(self.capacity, int):
+            phrases.append(f"at most {self.capacity:,} tokens per expert")
+        return ", ".join(phrases)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         logits, *given = inputs

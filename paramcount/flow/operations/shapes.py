@@ -42,7 +42,7 @@ class Split(Operation):
         if type(self.groups) is int and self.groups == 1:
             return ""
         same = type(self.groups) is int and self.groups == self.widths[self.part]
-        return "interleaved" if same else f"the same part of each of {self.groups:,} groups"
+        return "interleaved" if same else f"a part of each of {self.groups:,} groups"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -63,6 +63,9 @@ class Join(Operation):
     name: ClassVar[str] = "concat"
     form: ClassVar[Form] = Form.CONCATENATION
     axis: int = -1
+
+    def describe(self) -> str:
+        return "prepended, so there are more rows" if self.axis == 0 else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         return np.concatenate(inputs, axis=self.axis)
