@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from paramcount.costs.gguf_mixes import ALIASES as MIX_ALIASES
+from paramcount.costs.gguf_mixes import MIXES
 from paramcount.counting.quantisation.packing import Packing
 from paramcount.counting.quantisation.plans import Group, Plan, make_method_plan
 from paramcount.counting.quantisation.scales import Scheme
 from paramcount.errors import ParamcountError, describe_value, find_nearest
 from paramcount.formats.gguf import BLOCKS
 
+IMATRIX = "-IMATRIX"  # ends the name of a mix
 DEFAULT_GROUP = 128  # inputs per scale of GPTQ, AWQ and INT4
 PLAIN = {
     "f32": "F32", "fp32": "F32", "float32": "F32", "bf16": "BF16", "bfloat16": "BF16",
@@ -81,6 +84,8 @@ class WeightFormat(NamedTuple):
     label: str  # for people: "INT4 (group 64)"
     plan: Plan
     only: tuple[str, ...] = ()  # components that are packed; those of a model that has none of them are packed all
+    mix: str = ""  # of llama.cpp; the plan then says nothing
+    imatrix: bool = False  # whether llama-quantize had an importance matrix
 
 
 def parse_weight_format(text: object, *, where: str = "dtype") -> WeightFormat:
@@ -95,14 +100,14 @@ def parse_weight_format(text: object, *, where: str = "dtype") -> WeightFormat:
     found = find_weight_format(name)
     if found is None:
         nearest = find_nearest(name, list_weight_formats())
-        expected = "a dtype such as bf16, fp8, int8, int4, gptq, awq, nf4 or mxfp4"
+        expected = "a dtype such as bf16, fp8, int8, int4, gptq, awq, nf4, mxfp4 or q4_k_m"
         raise ParamcountError(f"= {describe_value(text)}", where=where, expected=expected, nearest=nearest)
     return found
 
 
 def list_weight_formats() -> tuple[str, ...]:
     """The names of all formats, without group sizes and numbers of bits."""
-    return (*PLAIN, *CONFIGS, "mxfp4", "int4", "gptq", "awq")
+    return (*PLAIN, *CONFIGS, "mxfp4", "int4", "gptq", "awq", *map(str.lower, (*MIXES, *MIX_ALIASES)))
 
 
 @lru_cache(maxsize=64)
@@ -116,6 +121,11 @@ def find_weight_format(name: str) -> WeightFormat | None:
     if name == "mxfp4":
         group = Group(Scheme("linear", (1, 32)), Packing("fp4", "U8", 4, (1, 32), "F8_E8M0"))
         return WeightFormat(name, LABELS[name], Plan("", "MXFP4", (group,), "BF16"), only=("experts",))
+    mix = name.upper().removesuffix(IMATRIX)
+    if (mix := MIX_ALIASES.get(mix, mix)) in MIXES:
+        imatrix = name.upper().endswith(IMATRIX)
+        label = f"{mix} (imatrix)" if imatrix else mix
+        return WeightFormat(name, label, Plan("", mix, (), "F16"), mix=mix, imatrix=imatrix)
     match = GROUPED.fullmatch(name)
     if match is None:
         return None

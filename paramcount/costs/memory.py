@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from paramcount.costs.caches import CacheGroup, list_cache_groups
 from paramcount.costs.dtypes import KVDtype, WeightFormat, parse_kv_dtype, parse_weight_format
 from paramcount.costs.engines import ENGINES, Request
-from paramcount.costs.weights import WeightGroup, group_weights, list_unpacked, store_weights, sum_buffers
+from paramcount.costs.weights import WeightGroup, describe_weights, group_weights, store_weights, sum_buffers
 from paramcount.counting import SCHEMA_VERSION, Count
 from paramcount.counting.quantisation.storage import find_plan
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
@@ -18,7 +18,7 @@ from paramcount.zoo.model import is_quantised
 
 DEFAULT_CONTEXT = 8192  # tokens; fewer if the model takes fewer
 LARGEST = 10**9
-ALTERNATIVES = ("f32", "bf16", "fp8", "int8", "int4", "nf4")  # formats that every result lists
+ALTERNATIVES = ("f32", "bf16", "fp8", "int8", "int4", "nf4", "q4_k_m")  # formats that every result lists
 
 
 class WeightCost(NamedTuple):
@@ -26,7 +26,7 @@ class WeightCost(NamedTuple):
 
     dtype: str  # for people: "INT4 (group 128)"
     weights_bytes: int
-    unpacked: tuple[str, ...]  # what the format leaves in a higher precision: "embedding and norm in BF16"
+    note: str  # what the format leaves in a higher precision: "embedding and norm in BF16"
 
 
 class ContextCost(NamedTuple):
@@ -185,7 +185,10 @@ def list_formats(count: Count, chosen: WeightFormat, weights: tuple[WeightGroup,
     costs = []
     for name in ALTERNATIVES:
         format = parse_weight_format(name)
-        groups = weights if format == chosen else group_weights(store_weights(count, format))
+        try:
+            groups = weights if format == chosen else group_weights(store_weights(count, format))
+        except ParamcountError:  # llama.cpp does not support the model
+            continue
         costs.append(make_weight_cost(format, groups))
     if chosen.label not in [cost.dtype for cost in costs]:
         costs.insert(0, make_weight_cost(chosen, weights))
@@ -193,7 +196,7 @@ def list_formats(count: Count, chosen: WeightFormat, weights: tuple[WeightGroup,
 
 
 def make_weight_cost(format: WeightFormat, groups: tuple[WeightGroup, ...]) -> WeightCost:
-    return WeightCost(format.label, sum(group.bytes for group in groups), tuple(list_unpacked(groups, format)))
+    return WeightCost(format.label, sum(group.bytes for group in groups), describe_weights(groups, format))
 
 
 def count_growth(groups: tuple[CacheGroup, ...], dtype: KVDtype) -> int:

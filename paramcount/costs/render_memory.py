@@ -34,9 +34,9 @@ def make_weight_table(memory: Memory) -> Table:
         Column("dtype", "weights", right=False),
         Column("weights_bytes", "GB", show=format_bytes),
         Column("weights_gib", "GiB", show=format_binary_bytes),
-        Column("unpacked", "", right=False, style="dim"),
+        Column("note", "", right=False, style="dim"),
     ]
-    rows = [[cost.dtype, cost.weights_bytes, cost.weights_bytes, "; ".join(cost.unpacked)] for cost in memory.formats]
+    rows = [[cost.dtype, cost.weights_bytes, cost.weights_bytes, cost.note] for cost in memory.formats]
     return Table(columns, rows, None, wraps=True, headings=False, bold=(memory.dtype,))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from paramcount.costs.dtypes import WeightFormat
+from paramcount.costs.gguf_mixes import list_mix
 from paramcount.counting import Count, Tensor
-from paramcount.counting.components import locate_component
+from paramcount.counting.components import TOWERS, locate_component
 from paramcount.counting.quantisation.storage import StoredTensor, list_stored
 from paramcount.errors import ParamcountError, join_words
 
@@ -43,16 +44,23 @@ def store_weights(
     for name in overrides:
         if name not in present:
             raise ParamcountError(f"has no component {name}", where=count.id, choices=tuple(present))
-    only = [name for name in format.only if name in present]
-    stored: list[StoredTensor] = []
-    for component in present:
-        chosen = overrides.get(component, format)
-        group = [tensor for tensor in tensors if find_component(tensor) == component]
-        plan = chosen.plan
-        if only and component not in only and component not in overrides:
-            plan = plan._replace(groups=())
-        stored += list_stored(count.sizes, group, plan, hypothetical=True)
+    stored = [row for row in list_rows(count, tensors, format) if find_component(row.tensor) not in overrides]
+    for component, chosen in overrides.items():
+        rows = list_rows(count, tensors, chosen._replace(only=()))
+        stored += [row for row in rows if find_component(row.tensor) == component]
     return stored
+
+
+def list_rows(count: Count, tensors: list[Tensor], format: WeightFormat) -> Iterator[StoredTensor]:
+    """How the tensors are stored in one format."""
+    if format.mix:
+        yield from list_mix(count, format.mix, imatrix=format.imatrix)
+        tensors = [tensor for tensor in tensors if tensor.part in TOWERS]  # in a file of their own, not quantised
+    is_packed = {name for name in format.only if any(find_component(tensor) == name for tensor in tensors)}
+    plain = format.plan._replace(groups=())
+    for tensor in tensors:
+        plan = plain if is_packed and find_component(tensor) not in is_packed else format.plan
+        yield from list_stored(count.sizes, [tensor], plan, hypothetical=True)
 
 
 def find_component(tensor: Tensor) -> str:
@@ -76,8 +84,11 @@ def sum_buffers(stored: Iterable[StoredTensor]) -> int:
     return sum(row.bytes for row in stored if row.tensor.role != "parameter")
 
 
-def list_unpacked(groups: Iterable[WeightGroup], format: WeightFormat) -> Iterator[str]:
-    """The components that a packed format leaves in a higher precision, with their dtypes: "embedding in BF16"."""
+def describe_weights(groups: Sequence[WeightGroup], format: WeightFormat) -> str:
+    """What a packed format leaves in a higher precision: "embedding, norm and lm_head in BF16"; of a mix, its bits."""
+    if format.mix:
+        bits = 800 * sum(group.bytes for group in groups) // sum(group.parameters for group in groups)
+        return f"{bits // 100}.{bits % 100:02} bits per weight"
     packed = {group.packing.format for group in format.plan.groups}
     parameters: dict[str, int] = {}
     for group in groups:
@@ -86,5 +97,4 @@ def list_unpacked(groups: Iterable[WeightGroup], format: WeightFormat) -> Iterat
     for group in groups if packed else ():
         if group.format not in packed and 2 * group.parameters > parameters[group.component]:  # not just its biases
             by_dtype.setdefault(group.format, []).append(group.component)
-    for dtype, components in by_dtype.items():
-        yield f"{join_words(components, 'and')} in {dtype}"
+    return "; ".join(f"{join_words(components, 'and')} in {dtype}" for dtype, components in by_dtype.items())
