@@ -24,7 +24,7 @@ from paramcount.flow import Data, Undescribed, operations
 from paramcount.flow.graph import ADD, MULTIPLY
 from paramcount.flow.operation import Array, Form, Operation, Unknown
 from paramcount.flow.operations.attention import Alibi, Attention, Differential, Distances, Rope, Rotary
-from paramcount.flow.operations.elementwise import Activation, Norm, ScaleByPosition
+from paramcount.flow.operations.elementwise import Activation, Norm, Scale, ScaleByPosition
 from paramcount.flow.operations.linear import HeadLinear, Linear, Lookup
 from paramcount.flow.operations.recurrence import (
     Convolve,
@@ -356,6 +356,24 @@ def test_queries_grow_with_the_position_in_steps_or_with_its_logarithm() -> None
     assert compute(ScaleByPosition("logarithm", 4), x)[:, 0] == pytest.approx(
         [1, 1, 1, 1, log(5) / log(4), log(6) / log(4)]
     )
+    power = [(1 + (i + 1) / 8) ** 0.5 for i in range(6)]
+    assert compute(ScaleByPosition("power", 8, 0.5, 1), x)[:, 0] == pytest.approx(power)
+
+
+def test_residual_and_update_are_scaled_by_the_number_of_additions() -> None:
+    run: Any = SimpleNamespace(layer=2)  # the fifth and the sixth of layer 2 follow four, and the embedding counts
+    for addition, i in ((1, 6), (2, 7)):
+        x = np.ones((1, 1), np.float32)
+        residual = Scale(depth="residual", addition=addition).compute(run, [x], [], (1, 1))
+        update = Scale(depth="update", addition=addition).compute(run, [x], [], (1, 1))
+        assert [residual.item(), update.item()] == pytest.approx([sqrt((i - 1) / i), sqrt(1 / i)])
+
+
+def test_lightning_attention_forgets_less_in_later_layers() -> None:
+    x = np.ones((2, 1, 1), np.float32)
+    run: Any = SimpleNamespace(layer=1, state={})  # half of the slope 2⁻⁸
+    found = LinearAttention(1, 1, 1, n_layers=3).compute(run, [x, x, x], [], (2, 1, 1))
+    assert found.ravel() == pytest.approx([1, 1 + exp(-(2**-8) * (0.5 + 1e-5))], rel=1e-7)
 
 
 def test_the_base_of_qwen_grows_in_steps_beyond_the_length_of_training() -> None:

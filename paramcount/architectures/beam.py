@@ -5,18 +5,30 @@ Five of six layers attend to a sliding window with rotary positions; the sixth a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, elementwise, linear, norm
-from paramcount.parts.attentions import normed
-from paramcount.parts.decoders import SANDWICH, decoder, typed_layers, usual_layer
-from paramcount.parts.feed_forward import correction, mixture
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.flow import (
+    Data,
+    Size,
+    activate,
+    add_by_depth,
+    add_vector,
+    linear,
+    rope,
+    scale_by_position,
+    soft_cap,
+)  # fmt: skip
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, mixture, routing_bias
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type
 from paramcount.sizes.rules import check_even, check_sliding_or_full
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def full_every_sixth(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -39,8 +51,8 @@ def turned(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(word for word in words if rope[word] is not None)
 
 
-class Beam(Sizes):
-    """Source: modeling_beam.py of the reference."""
+class Beam(Decoder):
+    """Source: BeamDecoderLayer of the reference."""
 
     reference: ClassVar[str] = "BeamForCausalLM"
     float32: ClassVar[tuple[str, ...]] = ("e_score_correction_bias", "mlp.gate.weight")
@@ -63,43 +75,53 @@ class Beam(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+    rope: ClassVar = rotary(positions=8192, block=SLIDING[0])
+    full_rope: ClassVar = rotary(positions=8192, block=SLIDING[1])
+    soft_cap: ClassVar = setting("final_logit_softcapping", default=30.0, nullable=True)
+    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.5)
+    n_groups: ClassVar = setting("n_group", default=8)
+    n_active_groups: ClassVar = setting("topk_group", default=4)
+
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, mlp = kind
+        a = c.attention(c.norm(x, "input_layernorm"), word)
+        x = add_by_depth(x, c.norm(a, "post_attention_layernorm"), 1)
+        h = c.norm(x, "pre_feedforward_layernorm")
+        if mlp == "moe":
+            y = mixture(c, h, "mlp.", choose=c.choose)
+        else:
+            y = gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return add_by_depth(x, c.norm(y, "post_feedforward_layernorm"), 2)
+
+    def attention(c, x: Data, word: str) -> Data:
+        window = c.window if word == SLIDING[0] else None
+        angles = c.rope if word == SLIDING[0] else c.full_rope
+
+        def prepare(q: Data, k: Data) -> tuple[Data, Data]:
+            q, k = c.norm(q, "self_attn.q_norm"), c.norm(k, "self_attn.k_norm")
+            if word in c.rotated_words:
+                return rope(q, angles), rope(k, angles)
+            return scale_by_position(q, "power", 2048, 0.1, first=1), k
+
+        return attention(c, x, "self_attn.", bias=c.attention_bias, prepare=prepare, gate=c.gate, window=window)
+
+    def gate(c, x: Data, a: Data) -> Data:
+        """A gate for each value, with one learned number for each head."""
+        g = linear(x, "self_attn.gate_proj", "qkv.gate", a.shape[1:])
+        g = add_vector(g, "self_attn.gate_bias", "qkv.gate", c.n_heads, per_head=True)
+        return a * activate(g, "sigmoid")
+
+    def choose(c, logits: Data) -> Data:
+        return choose_in_groups(c, logits, routing_bias(c, "mlp.gate.e_score_correction_bias"))
+
+    def head(c, x: Data) -> Data:
+        return soft_cap(super().head(x), c.soft_cap)
 
     def check(c) -> None:
         check_sliding_or_full(c)
         if set(c.rotated_words) & set(c.layer_types):
             check_even(c, "d_head")
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, mlp = kind
-    window = c.window if word == "sliding_attention" else None
-    options: dict[str, Any] = {
-        "bias": c.attention_bias,
-        "prepare": normed(rotate=word in c.rotated_words),
-        "gate": lambda x, a: gate(c, x, a),
-        "window": window,
-    }
-    return usual_layer(c, x, (lambda h: moe(c, h)) if mlp == "moe" else None, arrange=scaled, **options)
-
-
-def moe(c: Any, x: Data) -> Data:
-    return activate(mixture(c, x, "mlp.", choose=correction(c, "mlp.gate.e_score_correction_bias")), "routed scale")
-
-
-def gate(c: Any, x: Data, a: Data) -> Data:
-    """A gate for each value, with one learned number for each head."""
-    g = linear(x, "self_attn.gate_proj", "qkv.gate", a.shape[1:])
-    return a * activate(elementwise(g, "add", "self_attn.gate_bias", "qkv.gate", c.n_heads), "sigmoid")
-
-
-def scaled(
-    x: Data, attention: Callable[[Data], Data], feed_forward: Callable[[Data], Data], *, bias: bool = False
-) -> Data:
-    """Pre-norm and post-norm. Residual and update are scaled by depth, so that their sum keeps its magnitude."""
-    for part, before, behind in ((attention, *SANDWICH[:2]), (feed_forward, *SANDWICH[2:])):
-        x = activate(x, "depth scale") + activate(
-            norm(part(norm(x, before, bias=bias)), behind, bias=bias), "depth scale"
-        )
-    return x

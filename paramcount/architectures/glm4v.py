@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 from paramcount.architectures.glm import Glm4
 from paramcount.architectures.glm4_moe import Glm4Moe
 from paramcount.flow import Data, linear
-from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoders import decoder, dense_first, usual_layer
-from paramcount.parts.feed_forward import corrected_mixture, correction, shared_experts
+from paramcount.parts.attentions import attention
+from paramcount.parts.feed_forward import shared_experts
 from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import (
     Condition,
@@ -61,7 +60,7 @@ class Glm4vText(Glm4):
 
 
 class Glm4vMoeText(Glm4Moe):
-    """Source: arXiv:2507.01006, section 2."""
+    """Source: arXiv:2507.01006, section 2; Glm4vMoeTextDecoderLayer of the reference."""
 
     reference: ClassVar[str] = "Glm4vMoeForConditionalGeneration"
     base_model: ClassVar[str | None] = "Glm4vMoeTextModel"
@@ -78,21 +77,14 @@ class Glm4vMoeText(Glm4Moe):
         class_ends("TextModel")
     )  # alone, it is saved with one tensor for each projection of all experts
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, lambda c, kind, x: layer(c, x, moe if kind == "moe" else None), dense_first(c))
+    rope: ClassVar = rotary(positions=65536)
 
-
-def layer(c: Any, x: Data, feed_forward: Any) -> Data:
-    def prepare(q: Data, k: Data) -> tuple[Data, Data]:
-        return partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)
-
-    return usual_layer(
-        c, x, feed_forward and (lambda h: feed_forward(c, h)), bias=c.attention_bias, o_bias=False, prepare=prepare
-    )
-
-
-def moe(c: Any, x: Data) -> Data:
-    if not c.stacked:
-        return corrected_mixture(c, x, "mlp.")
-    scores = correction(c, "mlp.gate.e_score_correction_bias")(linear(x, "mlp.gate", "router", c.n_routed_experts))
-    return stacked_experts(c, x, scores, "mlp.experts.") + shared_experts(c, x, "mlp.")
+    def layer(c, x: Data, kind: str) -> Data:
+        """GLM-4.5's, with all experts in one tensor for each projection if the language model is saved alone."""
+        if kind == "dense" or not c.stacked:
+            return super().layer(x, kind)
+        h = c.norm(x, "input_layernorm")
+        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, o_bias=False, rotate=c.rotate)
+        h = c.norm(x, "post_attention_layernorm")
+        chosen = c.choose(linear(h, "mlp.gate", "router", c.n_routed_experts))
+        return x + stacked_experts(c, h, chosen, "mlp.experts.") + shared_experts(c, h, "mlp.")

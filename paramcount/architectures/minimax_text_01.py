@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, activate, linear, norm, scale
+from paramcount.flow import Data, activate, linear, route, scale, scale_by
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoders import decoder
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import lightning_attention
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes import ABSENT, Flag, Positive, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.rules import check_at_most, check_even, check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("linear_attention", "full_attention")
 
@@ -26,8 +27,10 @@ def layer_kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(KINDS[found[i] != 0] for i in per_layer(c))
 
 
-class MiniMaxText01(Sizes):
-    """Source: arXiv:2501.08313, section 2; modeling_minimax_text_01.py of MiniMaxAI/MiniMax-Text-01."""
+class MiniMaxText01(Decoder):
+    """Source: arXiv:2501.08313, section 2; MiniMaxText01DecoderLayer in modeling_minimax_text_01.py of
+    MiniMaxAI/MiniMax-Text-01.
+    """
 
     reference: ClassVar[str] = "MiniMaxText01ForCausalLM of MiniMaxAI/MiniMax-Text-01"
 
@@ -48,8 +51,45 @@ class MiniMaxText01(Sizes):
     norm_in_residual: Flag = hf("postnorm", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types])
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(1_000_000, positions=131072)
+    attention_alpha: ClassVar = setting("layernorm_full_attention_alpha", default=1)  # of the residual
+    attention_beta: ClassVar = setting("layernorm_full_attention_beta", default=1)  # of what is added to it
+    linear_attention_alpha: ClassVar = setting("layernorm_linear_attention_alpha", default=1)
+    linear_attention_beta: ClassVar = setting("layernorm_linear_attention_beta", default=1)
+    mlp_alpha: ClassVar = setting("layernorm_mlp_alpha", default=1)
+    mlp_beta: ClassVar = setting("layernorm_mlp_beta", default=1)
+
+    def kinds(c) -> list[tuple[str, int]]:
+        return [(word, 1) for word in c.layer_types]
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = h if c.norm_in_residual else x
+        if kind == "linear_attention":
+            a = lightning_attention(c, h, "self_attn.")
+            x = scale_by(x, c.linear_attention_alpha) + scale_by(a, c.linear_attention_beta)
+        else:
+            a = attention(c, h, "self_attn.", rotate=c.rotate)
+            x = scale_by(x, c.attention_alpha) + scale_by(a, c.attention_beta)
+        h = c.norm(x, "post_attention_layernorm")
+        x = h if c.norm_in_residual else x
+        return scale_by(x, c.mlp_alpha) + scale_by(c.feed_forward(h), c.mlp_beta)
+
+    def rotate(c, x: Data) -> Data:
+        return partial_rope(x, c.d_rope, c.rope)
+
+    def feed_forward(c, x: Data) -> Data:
+        """Experts; in a config that asks for it, mixed with an MLP that all tokens use, in a learned ratio."""
+        routed = mixture(c, x, "block_sparse_moe.", names=("w1", "w3", "w2"), choose=c.choose)
+        if not c.shared_mlp:
+            return routed
+        share = activate(linear(x, "coefficient", "router", 1), "sigmoid")
+        shared = gated_mlp(x, "shared_mlp.", "shared_experts", c.d_expert, activation=c.activation)
+        return scale(routed, scale_by(share, -1.0, "1 − x", shift=1.0)) + scale(shared, share)
+
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax over chosen")
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
@@ -67,30 +107,3 @@ class MiniMaxM1(MiniMaxText01):
     """Source: arXiv:2506.13585; modeling_minimax_m1.py of MiniMaxAI/MiniMax-M1-80k: the same layers."""
 
     reference: ClassVar[str] = "MiniMaxM1ForCausalLM of MiniMaxAI/MiniMax-M1-80k"
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    h = norm(x, "input_layernorm")
-    a = (
-        lightning_attention(c, h, "self_attn.")
-        if kind == "linear_attention"
-        else attention(c, h, "self_attn.", prepare=lambda q, k: rotated(c, q, k))
-    )
-    x = (h if c.norm_in_residual else x) + a
-    h = norm(x, "post_attention_layernorm")
-    return (h if c.norm_in_residual else x) + feed_forward(c, h)
-
-
-def rotated(c: Any, q: Data, k: Data) -> tuple[Data, Data]:
-    return partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)
-
-
-def feed_forward(c: Any, x: Data) -> Data:
-    """Experts; in a config that asks for it, a learned share of an MLP that all tokens visit in their place."""
-    routed = mixture(c, x, "block_sparse_moe.", names=("w1", "w3", "w2"))
-    if not c.shared_mlp:
-        return routed
-    share = activate(linear(x, "coefficient", "router", 1), "sigmoid")
-    return scale(routed, activate(share, "1 − x")) + scale(
-        gated_mlp(x, "shared_mlp.", "shared_experts", c.d_expert), share
-    )

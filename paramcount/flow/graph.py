@@ -92,11 +92,11 @@ class Add(Operation):
     """The sum of two values, such as a residual connection, or of a value and a learned one."""
 
     form: ClassVar[Form] = Form.SUM
-    learned: Literal["no", "vector", "positions"] = "no"  # added: a vector, a value per head, a vector per row
+    learned: Literal["no", "vector", "heads", "positions"] = "no"  # added: a vector, a value per head, a vector per row
 
     @property
     def label(self) -> str:
-        return {"no": "add", "vector": "add bias", "positions": "position embedding"}[self.learned]
+        return {"no": "add", "vector": "add bias", "heads": "add bias", "positions": "position embedding"}[self.learned]
 
     def describe(self) -> str:
         return "one learned vector per position, added" if self.learned == "positions" else ""
@@ -105,6 +105,8 @@ class Add(Operation):
         x = inputs[0]
         if self.learned == "no":
             return x + inputs[1]
+        if self.learned == "heads":
+            return x + weights[0][:, None]
         if self.learned == "vector":
             vector = weights[0]
             return x + (vector.reshape(x.shape[1:]) if vector.size == x[:1].size else vector)

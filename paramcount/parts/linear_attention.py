@@ -39,7 +39,8 @@ def lightning_attention(c: Any, x: Data, prefix: str, *decays: Weight) -> Data:
     q, k, v = (
         activate(each, get_setting(c, "activation")) for each in fused(x, prefix + "qkv_proj", qkv, groups=c.n_heads)
     )
-    y = Data(LinearAttention(c.n_heads, c.d_head, c.d_head), (q, k, v), v.shape, decays)
+    operation = LinearAttention(c.n_heads, c.d_head, c.d_head, None if decays else c.n_layers)
+    y = Data(operation, (q, k, v), v.shape, decays)
     y = rms_norm(y, prefix + "norm", 1e-6, wide=True)  # whatever rms_norm_eps is
     gate = activate(linear(x, prefix + "output_gate", "mixer.gate", (c.n_heads, c.d_head)), "sigmoid")
     return linear(gate * y, prefix + "out_proj", "mixer.out", x.shape[-1])

@@ -1125,6 +1125,31 @@ LOGITS_ONLY: dict[str, dict[str, Any]] = {
         **USUAL, "head_dim": 8, "H_cycles": 2, "L_cycles": 2, "attention_bias": True, "mlp_bias": True,
         "rms_norm_eps": 1e-2, "hidden_act": "gelu", "rope_theta": 300.0, "embedding_scale": 3.0,
     },
+    "beam, varied": {
+        **SLIDING, **MOE, "num_hidden_layers": 4, "head_dim": 8, "rms_norm_eps": 1e-2, "hidden_act": "gelu",
+        "layer_types": ["sliding_attention", "full_attention", "full_attention", "sliding_attention"],
+        "mlp_layer_types": ["dense", "sparse", "sparse", "dense"], "n_group": 4, "topk_group": 2,
+        "norm_topk_prob": False, "routed_scaling_factor": 1.7, "final_logit_softcapping": 3.0, "attention_bias": True,
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}, "full_attention": None,
+        },
+    },
+    "beam, all rotated": {
+        **SLIDING, **MOE, "head_dim": 8, "layer_types": ["sliding_attention", "full_attention"],
+        "mlp_layer_types": ["dense", "sparse"], "n_group": 2, "topk_group": 1, "final_logit_softcapping": None,
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 300.0},
+            "full_attention": {"rope_type": "default", "rope_theta": 70.0},
+        },
+    },
+    "glm4v_moe_text, varied": {
+        **MOE, "head_dim": 12, "n_routed_experts": 8, "n_shared_experts": 2, "first_k_dense_replace": 1,
+        "n_group": 4, "topk_group": 2, "routed_scaling_factor": 1.7, "norm_topk_prob": False, "attention_bias": True,
+        "hidden_act": "gelu", "rms_norm_eps": 1e-2,
+        "rope_parameters": {
+            "rope_type": "default", "rope_theta": 300.0, "mrope_section": [1, 1, 1], "partial_rotary_factor": 0.5,
+        },
+    },
     "jetmoe, gelu": {
         **NO_WIDTH, "kv_channels": 10, "num_local_experts": 6, "num_experts_per_tok": 3, "rms_norm_eps": 1e-2,
         "activation_function": "gelu", "rope_theta": 300.0,

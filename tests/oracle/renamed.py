@@ -76,6 +76,9 @@ CHATGLM_NAMES = (
 FALCON = {**SIZES, "bias": True, "layer_norm_epsilon": 0.01}
 MIXTURE = {**GROUPED, **SETTINGS, "num_experts_per_tok": 3, "moe_intermediate_size": 14}
 MIXTRAL = {**MIXTURE, "model_type": "mixtral", "num_local_experts": 8, "intermediate_size": 14}
+LIGHTNING = {
+    **MIXTRAL, "num_hidden_layers": 3, "num_attention_heads": 4, "hidden_act": "gelu", "rms_norm_eps": 0.01,
+}  # fmt: skip
 LAYER_NORMS = {"layer_norm_eps": 0.01, "rope_theta": 300.0}
 STAND_INS = {
     "mimo": StandIn(
@@ -130,6 +133,33 @@ STAND_INS = {
         {**LATENT, "model_type": "kimi_k2", "architectures": ["DeepseekV3ForCausalLM"], "topk_method": "noaux_tc"},
         {**LATENT, "model_type": "deepseek_v3"},
         "DeepseekV3ForCausalLM",
+    ),
+    "minimax_text_01": StandIn(
+        {
+            **LIGHTNING,
+            "model_type": "minimax_text_01",
+            "architectures": ["MiniMaxText01ForCausalLM"],
+            "attn_type_list": [0, 1, 0],
+            "postnorm": True,
+            "layernorm_full_attention_alpha": 1.5,
+            "layernorm_full_attention_beta": 0.5,
+            "layernorm_linear_attention_alpha": 1.2,
+            "layernorm_linear_attention_beta": 0.8,
+            "layernorm_mlp_alpha": 3.5,
+            "layernorm_mlp_beta": 0.7,
+        },
+        {
+            **LIGHTNING,
+            "model_type": "minimax",
+            "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+            "full_attn_alpha_factor": 1.5,
+            "full_attn_beta_factor": 0.5,
+            "linear_attn_alpha_factor": 1.2,
+            "linear_attn_beta_factor": 0.8,
+            "mlp_alpha_factor": 3.5,
+            "mlp_beta_factor": 0.7,
+        },
+        "MiniMaxForCausalLM",
     ),
     "bailing_moe": StandIn(
         {
@@ -313,6 +343,9 @@ STAND_INS = {
         ((r"block_sparse_moe", "mlp"),),
     ),
 }
+STAND_INS["minimax_m1"] = STAND_INS["minimax_text_01"]._replace(
+    document={**STAND_INS["minimax_text_01"].document, "model_type": "minimax_m1"}
+)
 
 
 def rename_weights(weights: Mapping[str, Any], stand_in: StandIn) -> dict[str, Any]:

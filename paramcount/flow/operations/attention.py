@@ -170,6 +170,14 @@ def sinusoids(
     return Data(Sinusoids(pairing, slowest, offset), (x,), x.shape)
 
 
+def find_alibi_slopes(heads: int) -> Array:
+    """The slope of each head. Source: arXiv:2108.12409 §3."""
+    whole = 2 ** int(np.log2(heads))
+    slopes = [2 ** (-8 * (i + 1) / whole) for i in range(whole)]
+    slopes += [2 ** (-4 * (2 * i + 1) / whole) for i in range(heads - whole)]
+    return np.array(slopes)
+
+
 class Alibi(Operation):
     """A bias on the attention scores, proportional to the distance: [n, m, heads]. Source: arXiv:2108.12409 §3."""
 
@@ -183,10 +191,7 @@ class Alibi(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         heads = shape[-1]
         distances = np.arange(int(run.positions[-1]) + 1) - run.positions[:, None]
-        whole = 2 ** int(np.log2(heads))
-        slopes = [2 ** (-8 * (i + 1) / whole) for i in range(whole)]
-        slopes += [2 ** (-4 * (2 * i + 1) / whole) for i in range(heads - whole)]
-        biases = distances[..., None] * np.array(slopes)
+        biases = distances[..., None] * find_alibi_slopes(heads)
         return (biases if self.over_root is None else biases / sqrt(self.over_root)).astype(np.float32)
 
 

@@ -19,7 +19,10 @@ def scale(x: Data, by: Data) -> Data:
 
 
 class Scale(Operation):
-    """x times a constant and the square root of a size or of a ratio of sizes, plus a constant."""
+    """x times a constant and the square root of a size or of a ratio of sizes, plus a constant.
+
+    By depth: the residual before the i-th addition times √((i − 1) / i), what is added to it times 1 / √i.
+    """
 
     factor: float | Unknown = 1.0
     shift: float = 0.0
@@ -28,12 +31,16 @@ class Scale(Operation):
     over: Size = 1  # what it is divided by
     inverse: bool = False  # one over the root
     rounded: bool = False  # the root, to bfloat16
+    depth: Literal["residual", "update"] | None = None
+    addition: int = 0  # of the two additions of a layer, the first or the second; before the first layer is one, too
 
     @property
     def label(self) -> str:
         return self.text
 
     def describe(self) -> str:
+        if self.depth:
+            return "× √((i − 1) / i)" if self.depth == "residual" else "× 1 / √i, for the i-th addition"
         if self.root is not None:
             return ""
         if not is_known(self.factor):
@@ -43,6 +50,9 @@ class Scale(Operation):
         return f"× {self.factor:g}" + (f" + {self.shift:g}" if self.shift else "")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        if self.depth:
+            i = 2 * run.layer + 1 + self.addition
+            return inputs[0] * np.float32(sqrt((i - 1 if self.depth == "residual" else 1) / i))
         if self.root is not None:
             root = self.find_root()
             return inputs[0] / root if self.inverse else inputs[0] * root
@@ -79,18 +89,25 @@ def scale_by_root(
     return Data(Scale(text=text, root=size, over=over, inverse=inverse, rounded=rounded), (x,), x.shape)
 
 
+def add_by_depth(x: Data, y: Data, addition: int) -> Data:
+    """x + y, scaled so that the sum keeps its magnitude. `addition`: 1 or 2, of a layer."""
+    x = Data(Scale(text="depth scale", depth="residual", addition=addition), (x,), x.shape)
+    return x + Data(Scale(text="depth scale", depth="update", addition=addition), (y,), y.shape)
+
+
 class ScaleByPosition(Operation):
     """x times a factor that grows with the position of the token.
 
     "steps": 1 + beta · log(1 + floor((first + position) / span));
-    "logarithm": log(position + 1) / log(span), at least 1.
+    "logarithm": log(position + 1) / log(span), at least 1;
+    "power": (1 + (first + position) / span) ^ beta.
     """
 
     name: ClassVar[str] = "scale"
-    rule: Literal["steps", "logarithm"]
+    rule: Literal["steps", "logarithm", "power"]
     span: int | Unknown
     beta: float | Unknown = 1.0
-    first: int = 0  # what the first position counts as, in steps
+    first: int = 0  # what the first position counts as
 
     def describe(self) -> str:
         if not is_known(self.span):
@@ -101,6 +118,8 @@ class ScaleByPosition(Operation):
         (x,) = inputs
         if self.rule == "steps":
             factor = 1 + require(self.beta) * np.log1p(np.floor((run.positions + self.first) / require(self.span)))
+        elif self.rule == "power":
+            factor = (1 + (run.positions + self.first) / require(self.span)) ** require(self.beta)
         else:
             factor = np.maximum(1, np.log(run.positions + 1) / np.log(require(self.span)))
         return x * factor.astype(np.float32).reshape(-1, *(1,) * (x.ndim - 1))
@@ -108,7 +127,7 @@ class ScaleByPosition(Operation):
 
 def scale_by_position(
     x: Data,
-    rule: Literal["steps", "logarithm"],
+    rule: Literal["steps", "logarithm", "power"],
     span: int | Unknown | None,
     beta: float | Unknown = 1.0,
     *,

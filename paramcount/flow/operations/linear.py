@@ -181,9 +181,11 @@ class MultiplyVector(Operation):
         return inputs[0] * FUNCTIONS[self.function][1](vector)
 
 
-def add_vector(x: Data, name: str, component: str, *shape: Size, role: str = "parameter") -> Data:
+def add_vector(
+    x: Data, name: str, component: str, *shape: Size, role: str = "parameter", per_head: bool = False
+) -> Data:
     """x plus a learned vector, or a learned value per head."""
-    return Data(Add("vector"), (x,), x.shape, (Weight(name, component, shape, role=role),))
+    return Data(Add("heads" if per_head else "vector"), (x,), x.shape, (Weight(name, component, shape, role=role),))
 
 
 def add_positions(x: Data, name: str, *shape: Size) -> Data:

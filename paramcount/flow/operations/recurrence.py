@@ -9,6 +9,7 @@ from typing import ClassVar
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight, as_axes
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, is_known, np, require
+from paramcount.flow.operations.attention import find_alibi_slopes
 from paramcount.flow.operations.elementwise import sigmoid, softplus
 
 
@@ -241,7 +242,8 @@ class LinearAttention(Operation):
     """A state S [heads, d_k, d_v] with a fixed decay per head: S = exp(−slope)·S + k·vᵀ, y = Sᵀq.
 
     Inputs: q, k and v [n, heads, d]. Weights: the slopes [heads, 1, 1], if the checkpoint stores them, and values
-    derived from them. Source: arXiv:2501.08313 §2.2.
+    derived from them; else they are those of ALiBi, times 1 − layer / (n_layers − 1) + 1e-5.
+    Source: arXiv:2501.08313 §2.2; MiniMaxText01Model in modeling_minimax_text_01.py of MiniMaxAI/MiniMax-Text-01.
     """
 
     name: ClassVar[str] = "scan"
@@ -249,6 +251,7 @@ class LinearAttention(Operation):
     heads: Size
     d_k: Size
     d_v: Size
+    n_layers: Size | None = None
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
@@ -259,9 +262,7 @@ class LinearAttention(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v = inputs
-        if not weights:
-            raise ParamcountError("the checkpoint does not contain the decays of linear attention")
-        decay = np.exp(-weights[0].reshape(-1, 1, 1))
+        decay = np.exp(-(weights[0].reshape(-1, 1, 1) if weights else self.find_slopes(run.layer)))
         state = run.state.get("state", np.zeros((q.shape[1], q.shape[2], v.shape[2]), np.float32))
         y = np.empty(v.shape, np.float32)
         for t in range(len(v)):
@@ -269,6 +270,12 @@ class LinearAttention(Operation):
             y[t] = (q[t, :, None, :] @ state)[:, 0]
         run.state["state"] = state.astype(np.float32)
         return y
+
+    def find_slopes(self, layer: int) -> Array:
+        if self.n_layers is None:
+            raise ParamcountError("the checkpoint does not contain the decays of linear attention")
+        slopes = find_alibi_slopes(int(self.heads)) * (1 - layer / (int(self.n_layers) - 1) + 1e-5)
+        return slopes.astype(np.float32).reshape(-1, 1, 1)
 
 
 class GatedRecurrence(Operation):
