@@ -408,7 +408,7 @@ def test_a_file_that_does_not_match_exits_with_1_and_names_the_problems(run: Run
     output = " ".join(done.out.split())
     assert " problems" in output
     assert "missing: h.{12-23}.ln_1.weight 12 × [1024] (norm)" in output
-    assert "more; paramcount verify lists them all" in output
+    assert "more; run `paramcount verify` to list all" in output
     assert run("why", "gpt2-medium", gpt2, "gpt2-small", gpt2).code == 1
 
 

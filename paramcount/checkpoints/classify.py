@@ -53,6 +53,7 @@ DISPLAY_NAMES = {
     "never read": "never used",
 }
 # Plurals that do not end in s.
+UNKNOWN = "unknown"  # the class of a tensor whose name matches no pattern
 PLURALS = {
     "tied duplicate": "tied copies",
     "group index": "group indices",
@@ -95,5 +96,5 @@ def classify_tensor(name: str, shape: tuple[int, ...] | None) -> str:
         return "buffer"
     end = name[-LONGEST_NAME:].lower()
     if not ANY_PATTERN.search(end):
-        return "unknown"
+        return UNKNOWN
     return next(label for pattern, label in COMPILED if pattern.search(end))

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from paramcount.checkpoints.checkpoint import Checkpoint
-from paramcount.checkpoints.classify import HARMLESS, NOT_COUNTED, classify_tensor
+from paramcount.checkpoints.classify import HARMLESS, NOT_COUNTED, UNKNOWN, classify_tensor
 from paramcount.checkpoints.folding import fold_names, strip_indices
 from paramcount.checkpoints.matching import Matches, expand_names, find_renamed, is_counted
 from paramcount.checkpoints.opening.sampling import have_same_samples
@@ -123,7 +123,7 @@ def _classify_unexpected(
     if original and shape in (None, original.shape):
         return _check_copy(name, original._replace(tied_to=T5_COPIES[name]), checkpoint, shape)
     label = classify_tensor(strip_indices(name), shape)
-    if label == "unknown" and name.endswith(".bias"):
+    if label == UNKNOWN and name.endswith(".bias"):
         weight = content.tensors.get(f"{name.removesuffix('.bias')}.weight")
         if weight and len(weight.file_names) > 1:
             return Finding("beside", BIAS_OF_PACKED, None, shape)

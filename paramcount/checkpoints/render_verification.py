@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from paramcount.checkpoints.classify import get_display_name, get_plural
+from paramcount.checkpoints.classify import UNKNOWN, get_display_name, get_plural
 from paramcount.checkpoints.findings import Line
 from paramcount.checkpoints.verify import Verification
 from paramcount.errors import format_shape, make_printable
@@ -73,14 +73,14 @@ def format_headline(verification: Verification) -> str:
     return f"{verification.name} in {path}: {files}{verification.tensors:,} tensors   {verification.summary}"
 
 
-def list_problems(verification: Verification, most: int = MOST_LINES, where: str = "--json") -> list[str]:
-    """The problems, one line each. `where`: the option or command that lists them all."""
+def list_problems(verification: Verification, most: int = MOST_LINES, where: str = "use --json") -> list[str]:
+    """The problems, one line each. `where`: what to do to list them all."""
     problems = [line for line in verification.lines if not line.finding.ok]
     n = len(verification.faults) + len(problems)
     listed = n if n <= most + 1 else most
     texts = list(verification.faults[:listed])
     texts += [describe_problem(line) for line in problems[: listed - len(texts)]]
-    return texts if listed == n else [*texts, f"… and {n - listed:,} more; {where} lists them all"]
+    return texts if listed == n else [*texts, f"… and {n - listed:,} more; {where} to list all"]
 
 
 def describe_problem(line: Line) -> str:
@@ -95,7 +95,8 @@ def describe_problem(line: Line) -> str:
         case "missing":
             return f"missing: {pattern} {times}{declared} ({what})"
     note = f": {make_printable(finding.note)}" if finding.note else ""
-    return f"{finding.kind}: {pattern} {times}{in_file} ({what}){note}"
+    kind = f" ({what})" if finding.what != UNKNOWN else ""
+    return f"{finding.kind}: {pattern} {times}{in_file}{kind}{note}"
 
 
 def list_notes(verification: Verification) -> list[str]:
@@ -123,7 +124,7 @@ def describe_size(verification: Verification) -> list[str]:
     if size.found is not None:
         text = f"size: {size.found:,} bytes ({format_bytes(size.found)})"
         if size.predicted is not None:
-            text += ", as predicted" if size.predicted == size.found else f", predicted {size.predicted:,}"
+            text += ", as expected" if size.predicted == size.found else f", expected {size.predicted:,}"
         texts.append(" · ".join((text, *format_bits(totals.bits))))
     return texts
 

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from paramcount.checkpoints.checkpoint import Checkpoint, DtypeTotals, sum_dtypes
-from paramcount.checkpoints.classify import get_display_name
+from paramcount.checkpoints.classify import UNKNOWN, get_display_name
 from paramcount.checkpoints.findings import BIAS_OF_PACKED
 from paramcount.checkpoints.folding import split_name
 from paramcount.checkpoints.matching import is_counted
@@ -269,7 +269,7 @@ def rank_item(name: str) -> int:
 
 def build_cause(cause: str, name: str, items: Sequence[Item]) -> Cause:
     """A cause with its items. `name`: its display name."""
-    note = ", ".join(item.name for item in items) if cause in CAUSES_WITH_NOTE else ""
+    note = ", ".join(item.name for item in items if item.name != UNKNOWN) if cause in CAUSES_WITH_NOTE else ""
     units = sum(item.units for item in items)
     return Cause(name, units, note, tuple(item if len(items) > 1 else item._replace(name="") for item in items))
 

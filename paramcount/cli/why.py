@@ -186,7 +186,7 @@ def build_contents_table(model: Model, contents: CheckpointExplanation) -> Table
     if contents.values is None:
         values = f"{values} according to the tensor names"
     above = [f"{make_printable(contents.path)}: {values} = {render_equation(account)}", *describe_changes(model)]
-    problems = render_verification.list_problems(verification, MAX_ITEMS, "paramcount verify")
+    problems = render_verification.list_problems(verification, MAX_ITEMS, "run `paramcount verify`")
     below = [contents.summary, *problems, *contents.byte_sums, *verification.notes]
     below += [f"{cause}: number of values unknown, the index has names only" for cause in contents.unknown]
     return build_account_table(account, above, below)

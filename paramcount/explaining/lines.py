@@ -18,6 +18,7 @@ from paramcount.symbolic.polynomials import Polynomial
 DEEPEST = 1  # nested brackets in a formula; deeper ones are split by detail, or at one level more by tensor
 LONGEST = 110  # characters in a formula; longer ones are split too
 BY_MODULE = ("router", "mixer", "other")  # components of different modules, each with its own lines
+KV_KINDS = {"own", "shared"}  # layers with keys and values of their own, and layers that reuse those of another
 MOST_NAMED = 3  # kinds of layers to list if they have no common name
 
 Kinds = Mapping[str, tuple[Repeat, ...]]  # {stack: the kinds of its layers}
@@ -139,7 +140,7 @@ def make_shares(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> list[Share
     shares = []
     for (each, active_each), equal in by_size.items():
         equal_kinds, all_kinds = [repeat.kind for _, repeat in equal], [repeat.kind for _, repeat in all_layers]
-        words = name_words(find_common_words(equal_kinds, all_kinds)).replace("_", "-")
+        words = name_kinds(equal_kinds, all_kinds)
         times, values = name_number(to_polynomial(sum(repeat.count for _, repeat in equal)), words, walk)
         label = format_layers(evaluate(times, values), words) if len(equal) < len(all_layers) else ""
         shares.append(Share(label, times * each, times * active_each, values))
@@ -162,7 +163,21 @@ def name_number(number: Polynomial, words: str, walk: Walk) -> tuple[Polynomial,
     return Polynomial({((name, 1),): 1}), {**walk.values, name: n}
 
 
+def name_kinds(kinds: Sequence[Hashable], all_kinds: Sequence[Hashable]) -> str:
+    """The words for `kinds` of layers before "layers".
+
+    >>> name_kinds([("sliding_attention", "own")], [("sliding_attention", "own"), ("sliding_attention", "shared")])
+    'own-KV'
+    """
+    words = find_common_words(kinds, all_kinds)
+    if words in KV_KINDS and all(KV_KINDS & set(split_kind(kind)) for kind in all_kinds):
+        return f"{words}-KV"
+    return name_words(words).replace("_", "-")
+
+
 def format_layers(n: int, words: str) -> str:
+    if n == 1 and words == "first":
+        return "first layer"
     return " ".join(filter(None, [group_digits(n), words, "layer" if n == 1 else "layers"]))
 
 
