@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText, language_model
+from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText
 from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
@@ -99,6 +99,7 @@ class Gemma4(Gemma4Text):
 
     reference: ClassVar[str] = "Gemma4ForConditionalGeneration"
     base_model: ClassVar[str | None] = "Gemma4Model"
+    prefix: ClassVar[str] = "model.language_model."
     section: ClassVar[str | None] = "text_config"
 
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)
@@ -115,7 +116,7 @@ class Gemma4(Gemma4Text):
             frames = given("mel bands", "frames", 1, c.audio.n_channels)
             sound = block(frames, "model.audio_tower.", lambda x: audio(c.audio, x), part="audio")
             others.append(block(sound, "model.embed_audio.", lambda x: project(c, x), part="projector"))
-        return language_model(c, tokens, "model.language_model.", *others)
+        return c.read(tokens, *others)
 
 
 def project(c: Any, x: Data) -> Data:
@@ -295,6 +296,7 @@ class Gemma4Unified(Gemma4UnifiedText):
 
     reference: ClassVar[str] = "Gemma4UnifiedForConditionalGeneration"
     base_model: ClassVar[str | None] = "Gemma4UnifiedModel"
+    prefix: ClassVar[str] = "model.language_model."
     section: ClassVar[str | None] = "text_config"
 
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)
@@ -315,7 +317,7 @@ class Gemma4Unified(Gemma4UnifiedText):
         if c.audio:
             sound = given("samples", "frames", c.audio.n_samples)
             others.append(block(sound, "model.embed_audio.", lambda x: project(c, x), part="projector"))
-        return language_model(c, tokens, "model.language_model.", *others)
+        return c.read(tokens, *others)
 
 
 def read_patches(c: Any, x: Data) -> Data:

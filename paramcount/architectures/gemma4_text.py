@@ -10,26 +10,27 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge
-from paramcount.architectures.gemma3n import (
-    padding_in_both,
-    read_own_vector,
-    sharing_attention,
-    sharing_layers,
-    sources_come_first,
-    vectors_of_layers,
-)
-from paramcount.architectures.olmo import bare_norm
+from paramcount.architectures.gemma3n import padding_in_both
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Size, activate, elementwise, experts, fused, layers, linear, lookup, norm
+from paramcount.flow import Data, Size, Width, linear, multiply_vector, plain_norm, route, scale_by_root, soft_cap
 from paramcount.parts.attentions import Heads
-from paramcount.parts.decoders import head
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.per_layer_embeddings import embed_per_layer, read_own_embedding
+from paramcount.parts.shared_kv import OWN, SHARED, sharing_attention
+from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, full_every, hf
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Words, derived, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.layer_types import check_kv_sources, sharing_layers
 from paramcount.sizes.rules import check_divides, check_even, check_sliding_or_full
+from paramcount.sizes.setting_fields import rotary, setting
 
 FULL = "full_attention"
+ROPES: Mapping[str, Any] = {
+    FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1_000_000.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
+}
 
 
 def full_at_the_end(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -52,14 +53,20 @@ def known_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         )
 
 
+def attention_scale(config: Mapping[str, Any], c: Any) -> float:
+    if config.get("use_bidirectional_attention") == "all":
+        raise ValueError("tokens see later ones, which is not described")
+    return 1.0
+
+
 def padding_fits(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     (padding_in_both if c["own_vectors"] else padding_in_table(0))(js, c)
 
 
-class Gemma4UnifiedText(Sizes):
+class Gemma4UnifiedText(Decoder):
     """The language model of the 12B.
 
-    Source: modeling_gemma4_unified.py of the reference.
+    Source: Gemma4UnifiedTextDecoderLayer of the reference, modeling_gemma4_unified.py.
 
     A config.json says what full layers have of their own in global_head_dim and num_global_key_value_heads, or in
     per_layer_config, beside which those count for nothing: what it leaves out is as in all layers.
@@ -90,15 +97,65 @@ class Gemma4UnifiedText(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
+    activation: ClassVar = setting("hidden_activation", default="gelu_pytorch_tanh")
+    rope: ClassVar = rotary(positions=131072, block=FULL, absent=ROPES)
+    local_rope: ClassVar = rotary(positions=131072, block="sliding_attention", absent=ROPES)
+    attention_scale: ClassVar = setting(default=attention_scale)
+    logit_cap: ClassVar = setting("final_logit_softcapping", default=None)
+
     def forward(c, tokens: Data) -> Data:
-        return language_model(c, tokens, "model.")
+        return c.read(tokens)
+
+    def read(c, tokens: Data, *others: Data) -> Data:
+        """Token ids to logits. `others`: vectors of images and sounds that replace those of their tokens."""
+        x = enlarge(c.embed(tokens))
+        x = insert(x, *others) if others else x
+        return c.head(c.transform(x, *c.own_embeddings(tokens, x)))
+
+    def own_embeddings(c, tokens: Data, x: Data) -> tuple[Data, ...]:
+        return ()
+
+    def kinds(c) -> list[tuple[tuple[str, str], Size]]:
+        shared = set(c.kv_sharing_layers)
+        return [((word, SHARED if i in shared else OWN), 1) for i, word in enumerate(c.layer_types)]
+
+    def carry(c) -> tuple[Width, ...]:
+        """Keys and values of the last full and of the last sliding layer that has some."""
+        full, sliding = (c.n_global_kv_heads, c.d_global_head), (c.n_kv_heads, c.d_head)
+        return (full, full, sliding, sliding) if c.kv_sharing_layers else ()
+
+    def layer(c, x: Data, *passed: Any) -> Any:
+        *before, (word, whose) = passed
+        n_own = len(before) - len(c.carry())
+        own, kv = before[:n_own], tuple(before[n_own:])
+        a, kv = c.attend(c.norm(x, "input_layernorm"), word, whose, kv)
+        x = x + c.norm(a, "post_attention_layernorm")
+        x = x + c.norm(c.feed_forward(x, whose), "post_feedforward_layernorm")
+        for vectors in own:
+            x = x + read_own_embedding(c, x, vectors)
+        x = multiply_vector(x, "layer_scalar", "other", 1, role="buffer")
+        return (x, *kv) if kv else x
+
+    def attend(c, x: Data, word: str, whose: str, kv: tuple[Data, ...]) -> tuple[Data, tuple[Data, ...]]:
+        if word == FULL:
+            heads = Heads(c.n_heads, c.n_global_kv_heads, c.d_global_head)
+            return sharing_attention(c, x, heads, word, whose, kv, angles=c.rope, window=None, v_is_k=c.v_is_k)
+        heads = Heads(c.n_heads, c.n_kv_heads, c.d_head)
+        return sharing_attention(c, x, heads, word, whose, kv, angles=c.local_rope, window=c.window)
+
+    def feed_forward(c, x: Data, whose: str) -> Data:
+        d_ff = 2 * c.d_ff if c.double_wide and whose == SHARED else c.d_ff
+        return gated_mlp(c.norm(x, "pre_feedforward_layernorm"), "mlp.", "mlp", d_ff, activation=c.activation)
+
+    def head(c, x: Data) -> Data:
+        return soft_cap(super().head(x), c.logit_cap)
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if "sliding_attention" in c.layer_types else ("n_kv_heads",)
 
     def check(c) -> None:
         check_sliding_or_full(c)
-        sources_come_first(c)
+        check_kv_sources(c)
         check_divides(c, "n_global_kv_heads", "n_heads")
         check_even(c, "d_global_head")
         if "sliding_attention" in c.layer_types:
@@ -106,7 +163,7 @@ class Gemma4UnifiedText(Sizes):
 
 
 class Gemma4Text(Gemma4UnifiedText):
-    """Source: modeling_gemma4.py of the reference."""
+    """Source: Gemma4TextDecoderLayer of the reference, modeling_gemma4.py."""
 
     reference: ClassVar[str] = "Gemma4ForCausalLM"
     base_model: ClassVar[str | None] = "Gemma4TextModel"
@@ -121,6 +178,24 @@ class Gemma4Text(Gemma4UnifiedText):
     n_active_experts: Natural = hf("top_k_experts", absent=0, null=0)
     d_expert: Natural = hf("moe_intermediate_size", absent=0, null=0)
 
+    def own_embeddings(c, tokens: Data, x: Data) -> tuple[Data, ...]:
+        return (embed_per_layer(c, tokens, x, c.prefix),) if c.own_vectors else ()
+
+    def feed_forward(c, x: Data, whose: str) -> Data:
+        y = super().feed_forward(x, whose)
+        if not c.mixture:
+            return y
+        return c.norm(y, "post_feedforward_layernorm_1") + c.norm(c.moe(x), "post_feedforward_layernorm_2")
+
+    def moe(c, x: Data) -> Data:
+        """Experts and their router read the hidden state before the norm of the MLP."""
+        h = multiply_vector(plain_norm(x, "rms", c.norm_eps), "router.scale", "router", c.d_model)
+        h = scale_by_root(h, c.d_model, "times 1/√d_model", inverse=True)
+        logits = linear(h, "router.proj", "router", c.n_routed_experts)
+        weights = route(logits, c.n_active_experts, "softmax", normalise=True)
+        weights = multiply_vector(weights, "router.per_expert_scale", "router", c.n_routed_experts)
+        return stacked_experts(c, c.norm(x, "pre_feedforward_layernorm_2"), weights, "experts.")
+
     def unused_fields(c) -> tuple[str, ...]:
         return (*super().unused_fields(), *(() if c.mixture else ("n_active_experts",)))
 
@@ -131,67 +206,3 @@ class Gemma4Text(Gemma4UnifiedText):
                 raise ParamcountError(
                     "is missing", where=FieldName(field), expected="a positive integer, because layers have experts"
                 )
-
-
-def language_model(c: Any, tokens: Data, prefix: str, *others: Data) -> Data:
-    """Token ids to logits. `others`: vectors of images and sounds that stand in the places held for them."""
-    table = prefix + "embed_tokens.weight"
-    x = enlarge(lookup(tokens, table, "embedding", c.vocab_size, c.d_model))
-    if others:
-        x = insert(x, *others)
-    reads = (vectors_of_layers(c, tokens, x, prefix),) if has_own_vectors(c) else ()
-    shared = set(c.kv_sharing_layers)
-    kinds = [((word, "shared" if i in shared else "own"), 1) for i, word in enumerate(c.layer_types)]
-    full, sliding = (c.n_global_kv_heads, c.d_global_head), (c.n_kv_heads, c.d_head)
-    carry = (full, full, sliding, sliding) if shared else ()
-    x = layers(
-        x, prefix + "layers.{layer}.", kinds, lambda kind, *inputs: layer(c, kind, *inputs), reads=reads, carry=carry
-    )
-    return head(c, norm(x, prefix + "norm"), table)
-
-
-def has_own_vectors(c: Any) -> bool:
-    return getattr(c, "own_vectors", False)
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data, *inputs: Data) -> Any:
-    word, whose = kind
-    own, kv = (inputs[0], inputs[1:]) if has_own_vectors(c) else (None, inputs)
-    heads = (
-        Heads(c.n_heads, c.n_global_kv_heads, c.d_global_head)
-        if word == FULL
-        else Heads(c.n_heads, c.n_kv_heads, c.d_head)
-    )
-    window: Size | None = None if word == FULL else c.window
-    h = norm(x, "input_layernorm")
-    a, kv = sharing_attention(
-        h, heads, word, whose, kv, bias=c.attention_bias, window=window, v_is_k=c.v_is_k and word == FULL
-    )
-    x = x + norm(a, "post_attention_layernorm")
-    width = 2 * c.d_ff if c.double_wide and whose == "shared" else c.d_ff
-    y = gated_mlp(norm(x, "pre_feedforward_layernorm"), "mlp.", "mlp", width, activation="gelu")
-    if getattr(c, "mixture", False):
-        y = norm(y, "post_feedforward_layernorm_1") + norm(moe(c, x), "post_feedforward_layernorm_2")
-    x = x + norm(y, "post_feedforward_layernorm")
-    if own is not None:
-        x = x + read_own_vector(c, x, own)
-    x = elementwise(x, "scale", "layer_scalar", "other", 1, role="buffer")
-    return (x, *kv) if kv else x
-
-
-def moe(c: Any, x: Data) -> Data:
-    """Experts that read the hidden state before the MLP's norm, with a scale per dimension and one per expert."""
-    scores = linear(
-        elementwise(bare_norm(x), "scale", "router.scale", "router", c.d_model),
-        "router.proj",
-        "router",
-        c.n_routed_experts,
-    )
-    scores = elementwise(activate(scores, "softmax"), "scale", "router.per_expert_scale", "router", c.n_routed_experts)
-    h = norm(x, "pre_feedforward_layernorm_2")
-    return experts(h, scores, "experts.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), stacked=True)
-
-
-def expert(c: Any, x: Data) -> Data:
-    gate, up = fused(x, "gate_up_proj", {"experts.gate": c.d_expert, "experts.up": c.d_expert}, suffixes=("", ""))
-    return fused(activate(gate, "gelu") * up, "down_proj", {"experts.down": c.d_model}, suffixes=("", ""))[0]

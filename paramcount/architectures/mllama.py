@@ -92,8 +92,8 @@ class MllamaText(Decoder):
     def embed(c, tokens: Data) -> Data:
         return lookup(tokens, c.prefix + "embed_tokens.weight", "embedding", c.vocab_size + 8, c.d_model)
 
-    def reads(c) -> tuple[Data, ...]:
-        return (given("image", "patches", c.d_model),)
+    def forward(c, tokens: Data) -> Data:
+        return c.head(c.transform(c.embed(tokens), given("image", "patches", c.d_model)))
 
     def kinds(c) -> Iterable[tuple[str, Size]]:
         crossing = set(c.cross_attention_layers)
@@ -138,7 +138,7 @@ class Mllama(MllamaTextOf):
 
     vision: MllamaVision
 
-    def reads(c) -> tuple[Data, ...]:
+    def forward(c, tokens: Data) -> Data:
         pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
         ratio = given("aspect ratio")
         image = block(
@@ -148,7 +148,8 @@ class Mllama(MllamaTextOf):
             reads=(ratio,),
             part="vision",
         )
-        return (block(image, "", c.project, part="projector"),)
+        image = block(image, "", c.project, part="projector")
+        return c.head(c.transform(c.embed(tokens), image))
 
     def project(c, x: Data) -> Data:
         return linear(x, "multi_modal_projector", "projector", c.d_model, bias=True)

@@ -43,8 +43,9 @@ class XGLM(Decoder):
         x = scale_by(super().embed(tokens), c.embedding_scale)
         return x + sinusoids(x, slowest="base", offset=2)
 
-    def reads(c) -> tuple[Data, ...]:
-        return (source_states(c.d_model),) if c.cross_attention else ()
+    def forward(c, tokens: Data) -> Data:
+        memory = (source_states(c.d_model),) if c.cross_attention else ()
+        return c.head(c.transform(c.embed(tokens), *memory))
 
     def norm(c, x: Data, name: str) -> Data:
         return layer_norm(x, name, c.norm_eps)

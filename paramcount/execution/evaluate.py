@@ -131,10 +131,12 @@ class Evaluation:
             return self.run_layers(data, scope, inputs)
         if isinstance(operation, Experts):
             return self.run_experts(data, operation, scope, inputs)
-        if isinstance(operation, Block) and operation.per_head:
+        if isinstance(operation, Block) and operation.each:
             (body,), (x,) = data.bodies, inputs
-            heads = [self.run_body(body, scope.enter(data, body.repeat, i), [x[:, i]]) for i in range(x.shape[1])]
-            return np.stack(heads, axis=1)
+            kept = [x[:, 0]] if operation.each == "stream" else []
+            parts = [x[:, i] for i in range(len(kept), x.shape[1])]
+            found = [self.run_body(body, scope.enter(data, body.repeat, i), [part]) for i, part in enumerate(parts)]
+            return np.stack(kept + found, axis=1)
         if data.bodies:
             (body,) = data.bodies
             return self.run_body(body, scope.enter(data, body.repeat, None), inputs)

@@ -33,10 +33,10 @@ class Decoder(Sizes):
         """Embedded tokens [n, d_model] to logits [n, vocab_size]."""
         return c.head(c.transform(x))
 
-    def transform(c, x: Data) -> Data:
-        """Embedded tokens through the layers and the last norm."""
+    def transform(c, x: Data, *reads: Data) -> Data:
+        """Embedded tokens through the layers and the last norm. `reads`: what every layer reads besides x."""
         kinds, name = c.kinds(), f"{c.prefix}{c.names[1]}.{{layer}}."
-        reads, carry = c.reads(), c.carry()
+        carry = c.carry()
         if kinds is None:
             x = layers(x, name, [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=reads, carry=carry)
         else:
@@ -50,10 +50,6 @@ class Decoder(Sizes):
     def kinds(c) -> Iterable[tuple[Hashable, Size]] | None:
         """((kind, number of layers), ...) in order; None if all layers are alike."""
         return None
-
-    def reads(c) -> tuple[Data, ...]:
-        """What every layer reads besides x, such as an encoder's output."""
-        return ()
 
     def carry(c) -> tuple[Width, ...]:
         """Sizes of what each layer passes to the next besides x, such as keys and values."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paramcount.errors import ParamcountError, describe_value, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
 from paramcount.sizes import SLIDING, ConfigJson, Derivation, FieldValues, per_layer
 
 MLP_TYPES = ("dense", "sparse")
@@ -107,3 +107,42 @@ def sliding_types(config: Mapping[str, Any], c: Any) -> tuple[str, ...] | None:
     if words is None:
         words = [SLIDING[i < config.get("max_window_layers", 28)] for i in range(c.n_layers)]
     return tuple(words) if SLIDING[0] in words else None
+
+
+def sharing_layers(absent: int) -> Derivation:
+    """The last layers, as many as num_kv_shared_layers says, worked out as the reference does."""
+
+    def found(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
+        n = js.get("num_kv_shared_layers", absent)
+        if type(n) is not int:
+            raise ParamcountError(f"= {describe_value(n)}", where="num_kv_shared_layers", expected="an integer")
+        if n == 0:
+            return ()
+        first, words = c["n_layers"] - n, c["layer_types"]
+        before = words[:first][::-1]
+        if set(before) != set(words):
+            raise ParamcountError(
+                f"= {n}",
+                where="num_kv_shared_layers",
+                expected="a smaller number, which leaves an earlier layer of each type",
+            )
+        shared = [i >= first for i in per_layer(c)]
+        for word in set(words):
+            shared[first - 1 - before.index(word)] = False  # the layer that the last ones take keys and values from
+        return tuple(i for i in per_layer(c) if shared[i])
+
+    return found
+
+
+def check_kv_sources(c: Any) -> None:
+    """A layer without keys and values of its own needs an earlier one of its type that has them."""
+    shared, seen = set(c.kv_sharing_layers), set()
+    for i, word in enumerate(c.layer_types):
+        if i in shared and word not in seen:
+            raise ParamcountError(
+                f"= {i} has no earlier layer of its type to share with",
+                where=FieldName("kv_sharing_layers"),
+                expected="layers that follow one of the same type",
+            )
+        if i not in shared:
+            seen.add(word)

@@ -864,6 +864,33 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "attention_bias": True, "mlp_bias": True, "classifier_bias": True, "tie_word_embeddings": False,
         "global_rope_theta": 300.0, "local_rope_theta": 70.0,
     },
+    "gemma3n_text, other settings": {
+        **SLIDING, "num_hidden_layers": 4, "num_kv_shared_layers": 2, "vocab_size_per_layer_input": 50,
+        "hidden_size_per_layer_input": 6, "altup_num_inputs": 3, "altup_active_idx": 1, "altup_correct_scale": False,
+        "laurel_rank": 7, "layer_types": ["sliding_attention", "full_attention"] * 2, "intermediate_size": [44, 40] * 2,
+        "activation_sparsity_pattern": [0.6, 0.0, 0.6, 0.0], "final_logit_softcapping": 2.0, "attention_bias": True,
+        "hidden_activation": "silu", "rms_norm_eps": 0.01, "rope_theta": 300.0, "rope_local_base_freq": 70.0,
+    },
+    "gemma4_text, shared keys and values": {
+        **SLIDING, "num_hidden_layers": 6, "num_kv_shared_layers": 3, "vocab_size_per_layer_input": 98,
+        "hidden_size_per_layer_input": 6, "global_head_dim": 12, "use_double_wide_mlp": True, "attention_bias": True,
+        "layer_types": ["sliding_attention", "full_attention"] * 3, "final_logit_softcapping": 2.0,
+        "hidden_activation": "silu", "rms_norm_eps": 0.01,
+    },
+    "gemma4_text, experts": {
+        **SLIDING, "hidden_size_per_layer_input": 0, "global_head_dim": 12, "attention_k_eq_v": True,
+        "num_global_key_value_heads": 1, "layer_types": ["sliding_attention", "full_attention"],
+        "enable_moe_block": True, "num_experts": 8, "top_k_experts": 3, "moe_intermediate_size": 14,
+        "rope_parameters": {
+            "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 300.0},
+            "sliding_attention": {"rope_type": "linear", "factor": 3.0, "rope_theta": 70.0},
+        },
+    },
+    "gemma4_unified_text, other settings": {
+        **SLIDING, "num_hidden_layers": 6, "num_kv_shared_layers": 2, "global_head_dim": 12, "attention_k_eq_v": True,
+        "num_global_key_value_heads": 1, "layer_types": ["sliding_attention", "full_attention"] * 3,
+        "final_logit_softcapping": 2.0, "hidden_activation": "silu", "rms_norm_eps": 0.01,
+    },
     "moshi, other settings": {
         **USUAL, "ffn_dim": 44, "hidden_act": "gelu", "rms_norm_eps": 0.01, "rope_theta": 300.0, "num_codebooks": 1,
     },

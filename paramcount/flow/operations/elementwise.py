@@ -240,6 +240,9 @@ class Activation(Operation):
 
     function: str | Unknown
     alpha: float | Unknown = 1.0  # x · sigmoid(alpha · x), if the function is "silu"
+    # Share of the values of a token that are below the threshold, if they have a normal distribution. The threshold is
+    # subtracted and what is below 0 becomes 0, before the function.
+    sparsity: float | Unknown = 0.0
 
     @property
     def label(self) -> str:
@@ -248,8 +251,10 @@ class Activation(Operation):
         return str(self.function) if self.alpha == 1 else "quick_gelu" if self.alpha == QUICK_GELU else "swish"
 
     def describe(self) -> str:
-        if not is_known(self.function, self.alpha):
+        if not is_known(self.function, self.alpha, self.sparsity):
             return ""
+        if isinstance(self.sparsity, float) and self.sparsity:
+            return f"{FUNCTIONS[self.label][0]} of the largest {1 - self.sparsity:.0%} of the values"
         if self.alpha not in (1, QUICK_GELU):
             return f"x · sigmoid({self.alpha:g} x)"
         if self.function == "xielu":
@@ -263,6 +268,11 @@ class Activation(Operation):
             return xielu(x, *weights)
         if name not in FUNCTIONS:
             raise ParamcountError(f"activation {name} is not supported")
+        if require(self.sparsity):
+            from statistics import NormalDist  # counting does not need it
+
+            sigmas = np.float32(NormalDist().inv_cdf(require(self.sparsity)))
+            x = np.maximum(x - x.mean(-1, keepdims=True) - sigmas * x.std(-1, keepdims=True), 0)
         with np.errstate(over="ignore"):
             alpha = require(self.alpha)
             if alpha != 1:
@@ -270,8 +280,10 @@ class Activation(Operation):
             return FUNCTIONS[name][1](x).astype(np.float32)
 
 
-def activate(x: Data, function: str | Unknown, *, alpha: float | Unknown = 1.0) -> Data:
-    return Data(Activation(function, alpha), (x,), x.shape)
+def activate(
+    x: Data, function: str | Unknown, *, alpha: float | Unknown = 1.0, sparsity: float | Unknown = 0.0
+) -> Data:
+    return Data(Activation(function, alpha, sparsity), (x,), x.shape)
 
 
 # ---- norms
@@ -285,6 +297,7 @@ class Norm(Operation):
     eps: float | Unknown
     offset: float = 0.0  # added to the learned vector: 1 in Gemma
     groups: Size = 1  # norms of equal parts of the last axis
+    to_first: bool = False  # of [n, streams, d], to the root mean square of the first stream, which is not changed
 
     @property
     def label(self) -> str:
@@ -293,6 +306,8 @@ class Norm(Operation):
     def describe(self) -> str:
         if not isinstance(self.kind, str):
             return ""
+        if self.to_first:
+            return "to the root mean square of the first stream"
         kind = {"rms": "RMS norm", "layer": "layer norm", "l2": "L2 norm"}[self.kind]
         eps = f", ε = {self.eps:g}".replace("e-0", "e-") if is_known(self.eps) else ""
         return kind + (", scaled by 1 + weight" if self.offset else "") + eps
@@ -300,6 +315,10 @@ class Norm(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
         kind, eps = require(self.kind), np.float32(require(self.eps))
+        if self.to_first:
+            squares = (x * x).mean(-1, keepdims=True)
+            factors = np.sqrt(squares[:, :1]) / np.sqrt(np.maximum(squares, eps))
+            return np.concatenate((x[:, :1], x[:, 1:] * factors[:, 1:]), axis=1)
         whole = bool(weights) and weights[0].shape[-1] != x.shape[-1]  # over all heads together
         flat = x.reshape(len(x), -1) if whole else x
         y = flat.reshape(*flat.shape[:-1], int(self.groups), -1)
@@ -346,6 +365,11 @@ def layer_norm(
 ) -> Data:
     """Source: arXiv:1607.06450."""
     return norm(x, name, kind="layer", eps=eps, bias=bias, offset=offset, wide=wide)
+
+
+def norm_to_first(x: Data, least: float) -> Data:
+    """Streams of the same root mean square as the first. `least`: of what a mean square is taken for."""
+    return Data(Norm("rms", least, to_first=True), (x,), x.shape)
 
 
 def plain_norm(x: Data, kind: Literal["rms", "layer", "l2"], eps: float | Unknown) -> Data:

@@ -20,6 +20,7 @@ class Lookup(Operation):
     named_by_weights: ClassVar[bool] = True
     index: Literal["ids", "positions"] = "ids"  # the values of the input, or the position of each token in the text
     offset: int | Unknown = 0  # added to a position
+    unknown_id: int | None = None  # row of the ids that are beyond the table
 
     def describe(self) -> str:
         return "position lookup" if self.index == "positions" else "row lookup"
@@ -27,6 +28,8 @@ class Lookup(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         rows = run.positions + require(self.offset) if self.index == "positions" else inputs[0]
         table = weights[0]
+        if self.unknown_id is not None:
+            rows = np.where(rows < len(table), rows, self.unknown_id)
         if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < len(table):
             worst = int(rows.max()) if int(rows.max()) >= len(table) else int(rows.min())
             what = "position" if self.index == "positions" else "token id"
@@ -44,10 +47,11 @@ def lookup(
     tied_to: str | None = None,
     index: Literal["ids", "positions"] = "ids",
     offset: int | Unknown = 0,
+    unknown_id: int | None = None,
 ) -> Data:
     """One row of a table per token: [n] to [n, width]."""
     weight = Weight(name, component, (rows, width), tied_to=tied_to)
-    return Data(Lookup(index, offset), (x,), (*x.shape, width), (weight,))
+    return Data(Lookup(index, offset, unknown_id), (x,), (*x.shape, width), (weight,))
 
 
 def position_table(x: Data, name: str, rows: Size) -> Data:

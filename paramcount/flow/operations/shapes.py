@@ -108,10 +108,10 @@ class Expand(Operation):
     """The same vector for every head or stream: [n, d] to [n, heads, d], or [n, kv_heads, d] to [n, heads, d].
 
     To pairs of heads: [n, heads, d] to [n, heads, 2·d]: a head of the first half beside one of the second, twice.
-    To every token: a learned vector.
+    To every token: a learned vector. To later streams: zeros for the first.
     """
 
-    to: Literal["heads", "streams", "tokens", "pairs of heads"] = "heads"
+    to: Literal["heads", "streams", "later streams", "tokens", "pairs of heads"] = "heads"
 
     @property
     def label(self) -> str:
@@ -132,6 +132,8 @@ class Expand(Operation):
         heads = prod(shape[1:-1])
         if x.ndim == 3:
             return np.repeat(x, heads // x.shape[1], axis=1)
+        if self.to == "later streams":
+            return x[:, None] * (np.arange(heads) > 0).astype(np.float32)[:, None]
         return np.broadcast_to(x[:, None, :], (len(x), heads, x.shape[-1])).reshape(len(x), *shape[1:])
 
 
@@ -141,6 +143,11 @@ def to_every_head(x: Data, heads: Size) -> Data:
 
 def to_every_stream(x: Data, streams: Size) -> Data:
     return Data(Expand("streams"), (x,), (*x.shape[:1], streams, x.shape[-1]))
+
+
+def to_later_streams(x: Data, streams: Size) -> Data:
+    """[n, d] to every stream but the first, which gets zeros."""
+    return Data(Expand("later streams"), (x,), (*x.shape[:1], streams, x.shape[-1]))
 
 
 def to_every_token(x: Data, name: str, component: str) -> Data:
@@ -153,14 +160,22 @@ def to_pairs_of_heads(x: Data) -> Data:
 
 
 class Select(Operation):
-    """For each token one of several values. Its first input: which of the others, [n]."""
+    """One of several values for each token: one of the inputs behind the first, which says which of them, [n]; or the
+    part of [n, parts, …] that has the layer's index, or another."""
 
     name: ClassVar[str] = "select"
+    part: int | Unknown | Literal["layer"] | None = None
 
     def describe(self) -> str:
-        return "one of its inputs per token"
+        if self.part is None:
+            return "one of its inputs per token"
+        if self.part == "layer":
+            return "the part of this layer"
+        return f"part {self.part} of each token" if isinstance(self.part, int) else "one part of each token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        if self.part is not None:
+            return inputs[0][:, run.layer if self.part == "layer" else require(self.part)]
         index, *values = inputs
         return np.stack(values)[index, np.arange(len(index))]
 
@@ -170,13 +185,18 @@ def select(index: Data, *values: Data) -> Data:
     return Data(Select(), (index, *values), values[0].shape)
 
 
+def select_part(x: Data, part: int | Unknown | Literal["layer"]) -> Data:
+    """[n, parts, …] to [n, …]: the part with this index, or with that of the layer."""
+    return Data(Select(part), (x,), (*x.shape[:1], *x.shape[2:]))
+
+
 class Pool(Operation):
     """One vector for several tokens: that of the first, or the sum over each block; the last block may be shorter.
 
-    Means of heads: one vector for each KV head, [n, heads, d] to [n, kv_heads, d].
+    Means of heads: one vector for each KV head, [n, heads, d] to [n, kv_heads, d]. Mean of streams: [n, d].
     """
 
-    of: Literal["first token", "block sums", "means of heads"]
+    of: Literal["first token", "block sums", "means of heads", "mean of streams"]
     size: int | Unknown = 1  # tokens per block
 
     @property
@@ -190,6 +210,8 @@ class Pool(Operation):
         (x,) = inputs
         if self.of == "first token":
             return x[:1]
+        if self.of == "mean of streams":
+            return x.mean(1)
         if self.of == "means of heads":
             return x.reshape(len(x), int(shape[1]), -1, x.shape[-1]).mean(2)
         starts = np.arange(len(x) // require(self.size)) * require(self.size)
@@ -208,6 +230,10 @@ def sum_blocks(x: Data, size: int | Unknown) -> Data:
 def means_of_heads(x: Data, n_kv_heads: Size) -> Data:
     """The mean of the heads that share keys and values: [n, heads, d] to [n, kv_heads, d]."""
     return Data(Pool("means of heads"), (x,), (x.shape[0], n_kv_heads, x.shape[2]))
+
+
+def mean_of_streams(x: Data) -> Data:
+    return Data(Pool("mean of streams"), (x,), (x.shape[0], x.shape[2]))
 
 
 class Tuple(Operation):

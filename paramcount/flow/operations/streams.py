@@ -71,6 +71,7 @@ class MixStreams(Operation):
     """
 
     to: Literal["collapse", "expand to streams", "mix streams"]
+    out_first: bool = False  # the weights are [n, out · in]
 
     @property
     def label(self) -> str:
@@ -87,8 +88,12 @@ class MixStreams(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, shares = inputs
         x = x[:, None] if x.ndim == 2 else x
-        y = shares.reshape(len(x), x.shape[1], -1).transpose(0, 2, 1) @ x
-        return y.reshape(len(x), *shape[1:])
+        matrix = (
+            shares.reshape(len(x), -1, x.shape[1])
+            if self.out_first
+            else (shares.reshape(len(x), x.shape[1], -1).transpose(0, 2, 1))
+        )
+        return (matrix @ x).reshape(len(x), *shape[1:])
 
 
 def collapse(x: Data, weights: Data) -> Data:
@@ -101,5 +106,5 @@ def to_streams(x: Data, weights: Data) -> Data:
     return Data(MixStreams("expand to streams"), (x, weights), (*x.shape[:1], weights.shape[-1], *x.shape[1:]))
 
 
-def mix_streams(x: Data, weights: Data) -> Data:
-    return Data(MixStreams("mix streams"), (x, weights), x.shape)
+def mix_streams(x: Data, weights: Data, *, out_first: bool = False) -> Data:
+    return Data(MixStreams("mix streams", out_first), (x, weights), x.shape)

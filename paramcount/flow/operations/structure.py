@@ -13,14 +13,14 @@ INPUT = Input()
 
 
 class Block(Operation):
-    """A named block, or one for each head of [n, heads, d], each with its own weights."""
+    """A named block, or one for each head of [n, heads, d] or each stream but the first, each with its own weights."""
 
     name: ClassVar[str] = "block"
-    per_head: bool = False
+    each: Literal["head", "stream"] | None = None
 
     @property
     def label(self) -> str:
-        return "concat heads" if self.per_head else self.name
+        return f"concat {self.each}s" if self.each else self.name
 
 
 def block(
@@ -118,10 +118,21 @@ def experts_on_parts(
 
 def for_each_head(x: Data, prefix: str, body: Callable[[Data], Data]) -> Data:
     """[n, heads, d] to [n, heads, d]. `prefix`: of the weights of one head, with {head} for its index."""
-    heads = x.shape[1]
+    return run_for_each(x, "head", x.shape[1], prefix, body)
+
+
+def for_each_stream(x: Data, prefix: str, body: Callable[[Data], Data]) -> Data:
+    """[n, streams, d] to [n, streams, d]; the first stream is not changed. `prefix`: with {stream} for the index, from
+    0 for the second stream."""
+    return run_for_each(x, "stream", x.shape[1] - 1, prefix, body)
+
+
+def run_for_each(
+    x: Data, each: Literal["head", "stream"], count: Size, prefix: str, body: Callable[[Data], Data]
+) -> Data:
     inner = Data(INPUT, (), (x.shape[0], x.shape[2]))
-    repeat = Repeat("head", heads, heads, runs=((0, heads),))
-    return Data(Block(per_head=True), (x,), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), body(inner)),))
+    repeat = Repeat(each, count, count, runs=((0, count),))
+    return Data(Block(each), (x,), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), body(inner)),))
 
 
 class Layers(Operation):
