@@ -1,4 +1,4 @@
-"""The KV cache and the recurrent state of a model: elements per sequence, and their bytes."""
+"""The KV cache and the recurrent state of a model: what its layers keep, and how many bytes that takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from paramcount.costs.dtypes import KVDtype
 from paramcount.counting.sum_weights import list_flows
-from paramcount.flow.caches import Cached, list_cached
+from paramcount.flow.caches import LAST_INPUTS, Cached, list_cached
 from paramcount.zoo import Model
 
 
@@ -17,7 +17,9 @@ class CacheGroup(NamedTuple):
     what: str  # keys and values | compressed KV latent | state | last inputs
     kind: str  # cross-attention | sliding window; "" for attention to all earlier tokens, and for states
     layers: int
-    rows: tuple[int, ...]  # elements per token of each tensor in one layer; of a state: elements in all
+    shapes: tuple[
+        tuple[int, ...], ...
+    ]  # of each tensor in one layer, per token: [heads, size] or [size]; of states whole
     stream: str  # what its length is: "tokens", "source", another input, or "" for a state
     longest: int | None = None  # tokens that one layer keeps at most; None for all
 
@@ -27,20 +29,32 @@ class CacheGroup(NamedTuple):
         return not self.stream
 
     @property
+    def is_convolution(self) -> bool:
+        """Whether it is the last inputs of a convolution."""
+        return self.what == LAST_INPUTS
+
+    @property
     def grows(self) -> bool:
         """Whether every further token makes it larger, however long the text is."""
         return self.stream == "tokens" and self.longest is None
 
     def count_tokens(self, context: int, source: int | None) -> int:
-        """The tokens that one layer keeps after a text of `context` tokens."""
+        """The tokens that one layer keeps after a text of `context` tokens; 1 for a state."""
         if self.is_state:
             return 1
         n = context if self.stream == "tokens" else source or 0
         return n if self.longest is None else min(n, self.longest)
 
-    def count_bytes(self, tokens: int, dtype: KVDtype) -> int:
-        """Bytes of all its layers, per sequence, if each keeps so many tokens."""
-        return self.layers * tokens * sum(dtype.count_bytes(elements) for elements in self.rows)
+    def count_bytes(self, dtype: KVDtype, tp: int = 1) -> int:
+        """Bytes of one token in one layer, or of one state, on each of `tp` GPUs that share the heads."""
+        return sum(dtype.count_bytes(prod(split_heads(shape, tp, self.is_state))) for shape in self.shapes)
+
+
+def split_heads(shape: tuple[int, ...], tp: int, is_state: bool) -> tuple[int, ...]:
+    """The shape on one of `tp` GPUs: heads, or the channels of a state, are divided; latents are not."""
+    if tp == 1 or (len(shape) < 2 and not is_state):
+        return shape
+    return (max(1, shape[0] // tp), *shape[1:])
 
 
 def list_cache_groups(model: Model) -> tuple[CacheGroup, ...]:
@@ -56,6 +70,6 @@ def list_cache_groups(model: Model) -> tuple[CacheGroup, ...]:
 def make_group(cached: Cached) -> CacheGroup:
     """What one operation caches, as a group without layers."""
     if cached.is_state:
-        return CacheGroup(cached.what, cached.kind, 0, tuple(prod(shape) for shape in cached.shapes), "")
-    rows = tuple(prod(shape[1:]) for shape in cached.shapes)
-    return CacheGroup(cached.what, cached.kind, 0, rows, str(cached.shapes[0][0]), cached.longest)
+        return CacheGroup(cached.what, cached.kind, 0, cached.shapes, "")
+    stream = str(cached.shapes[0][0])
+    return CacheGroup(cached.what, cached.kind, 0, tuple(shape[1:] for shape in cached.shapes), stream, cached.longest)

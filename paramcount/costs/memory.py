@@ -162,7 +162,7 @@ def measure_memory(
         kv_cache_bytes=allocation.kv_bytes,
         state_bytes=allocation.state_bytes,
         kv_bytes_per_token=count_growth(groups, request.kv_dtype),
-        window_bytes=sum(group.count_bytes(group.longest or 0, request.kv_dtype) for group in groups),
+        window_bytes=sum(g.layers * (g.longest or 0) * g.count_bytes(request.kv_dtype) for g in groups),
         weights=weights,
         caches=groups,
         contexts=tuple(contexts),
@@ -201,7 +201,7 @@ def make_weight_cost(format: WeightFormat, groups: tuple[WeightGroup, ...]) -> W
 
 def count_growth(groups: tuple[CacheGroup, ...], dtype: KVDtype) -> int:
     """Bytes that every further token adds to the cache of one sequence, beyond all windows."""
-    return sum(group.count_bytes(1, dtype) for group in groups if group.grows)
+    return sum(group.layers * group.count_bytes(dtype) for group in groups if group.grows)
 
 
 def find_longest_context(model: Model) -> int | None:
