@@ -351,10 +351,12 @@ def format_shape(sizes: Iterable[object], marked: int | None = None) -> str:
 
 
 def describe_value(value: object) -> str:
-    """A value from a file as text; a string is quoted.
+    """A value from a file as text: strings are quoted, and only the first items of a list are shown.
 
     >>> describe_value("12"), describe_value(True), describe_value(None), describe_value(7)
     ("'12'", 'true', 'null', '7')
+    >>> describe_value([1, "a", [2], 3]), describe_value({"a": 1}), describe_value([])
+    ("[1, 'a', […], …]", '{…}', '[]')
     """
     match value:
         case None:
@@ -364,9 +366,10 @@ def describe_value(value: object) -> str:
         case str():
             return quote(value)
         case dict():
-            return "a mapping"
+            return "{…}" if value else "{}"
         case list() | tuple():
-            return "a list"
+            shown = ["[…]" if item and isinstance(item, (list, tuple)) else describe_value(item) for item in value[:3]]
+            return f"[{', '.join([*shown, '…'] if len(value) > 3 else shown)}]"
         case int() if abs(value) >= 10**30:
             return "a number of more than 30 digits"
         case int() | float():

@@ -26,10 +26,10 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gpt2-small", "--csv", "--json"], "two output formats: csv and json (expected one of them)"),
+        (["gpt2-small", "--csv", "--json"], "output format: csv and json cannot be combined (expected one format)"),
         (
             ["gpt2-small", "--format", "html", "--markdown"],
-            "two output formats: html and markdown (expected one of them)",
+            "output format: html and markdown cannot be combined (expected one format)",
         ),
         (
             ["gpt2-small", "--format", "nonsense"],
@@ -45,17 +45,17 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (["draw", "gpt2-small", "gpt2-xl"], "unexpected argument 'gpt2-xl'; run `paramcount draw --help`"),
         (
             ["gpt2-small", "-o", "out.cvs"],
-            "-o: unknown extension '.cvs' (expected .txt, .md, .markdown, .csv, .json, .tex, .html or .htm, or "
-            "--format); "
-            "did you mean .csv?",
+            "-o: unknown extension '.cvs' (expected .txt, .md, .markdown, .csv, .json, .tex, .html or .htm; with "
+            "--format, any extension); did you mean .csv?",
         ),
         (
             ["gpt2-small", "-o", "out"],
-            "-o: missing extension (expected .txt, .md, .markdown, .csv, .json, .tex, .html or .htm, or --format)",
+            "-o: missing extension (expected .txt, .md, .markdown, .csv, .json, .tex, .html or .htm; with --format, "
+            "any extension)",
         ),
         (["gpt2-small", "--jsno"], "unknown option --jsno; did you mean --json?"),
         (["--jsno"], "unknown option --jsno; did you mean --json?"),
-        (["show", "gpt2-small", "-x"], "unknown option -x (expected an option that `paramcount show --help` lists)"),
+        (["show", "gpt2-small", "-x"], "unknown option -x; run `paramcount show --help`"),
         (["show"], "missing argument MODEL; run `paramcount show --help`"),
         (["--"], "missing argument MODEL; run `paramcount show --help`"),
         (["compare"], "missing argument MODEL...; run `paramcount compare --help`"),
@@ -70,7 +70,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (["gpt2-small", "-o"], "-o requires a value"),
         (
             ["list", "llamas"],
-            "unknown family 'llamas' (expected a family such as qwen, or a model that `paramcount list` lists); "
+            "unknown family 'llamas' (expected a family such as qwen, or a name from `paramcount list`); "
             "did you mean llama, llama-7b or tinyllama?",
         ),
     ],

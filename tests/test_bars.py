@@ -345,7 +345,10 @@ def test_plot_still_prints_the_table_and_the_extension_selects_the_format(run: R
             ["--plot", "out.svg", "--scale", "lgo"],
             "--scale: unknown value 'lgo' (expected linear or log); did you mean log?",
         ),
-        (["--plot", "out.svg", "--csv", "--json"], "two output formats: csv and json (expected one of them)"),
+        (
+            ["--plot", "out.svg", "--csv", "--json"],
+            "output format: csv and json cannot be combined (expected one format)",
+        ),
     ],
 )
 def test_an_invalid_plot_is_an_error(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

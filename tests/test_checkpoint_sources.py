@@ -537,7 +537,7 @@ WRONG: list[tuple[str, str]] = [
         '{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}',
         "weight_map lists both safetensors files and pickles (expected files of one kind)",
     ),
-    ('{"metadata": [], ' + ONE + "}", "metadata contains a list (expected a JSON object)"),
+    ('{"metadata": [], ' + ONE + "}", "metadata contains [] (expected a JSON object)"),
     ('{"metadata": "x", ' + ONE + "}", "metadata contains 'x' (expected a JSON object)"),
     (
         '{"metadata": {"total_size": "120"}, ' + ONE + "}",
@@ -808,7 +808,7 @@ def test_an_unreadable_config_is_one_fault(tmp_path: Path) -> None:
     for text, message in (
         ("{", "config.json: line 1 column 2: invalid JSON: unexpected end of file (expected a JSON object)"),
         ("[" * 100_000, "config.json is nested too deeply (expected at most 100 levels)"),
-        ('{"quantization_config": 4}', "config.json: quantization_config = 4 (expected a mapping)"),
+        ('{"quantization_config": 4}', "config.json: quantization_config = 4 (expected a JSON object)"),
         ('{"a": 1, "a": 1}', "config.json: duplicate key 'a'"),
     ):
         config.write_text(text)

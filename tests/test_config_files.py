@@ -218,7 +218,7 @@ OBJECT = "(expected a JSON object)"
     ("text", "message"),
     [
         ("", f"is empty {OBJECT}"),
-        ("[]", f"contains a list {OBJECT}"),
+        ("[]", f"contains [] {OBJECT}"),
         ("[1, 2", f"line 1 column 6: invalid JSON: unexpected end of file {OBJECT}"),
         ('"qwen3"', f"contains 'qwen3' {OBJECT}"),
         ("7", f"contains 7 {OBJECT}"),
@@ -236,7 +236,7 @@ OBJECT = "(expected a JSON object)"
         ('{"a":' * 10_000 + "1" + "}" * 10_000, "is nested too deeply (expected at most 100 levels)"),
         ("[" * 100_000, "is nested too deeply (expected at most 100 levels)"),
         ("[" * 101 + "]" * 101, "is nested too deeply (expected at most 100 levels)"),
-        ("[" * 100 + "]" * 100, f"contains a list {OBJECT}"),
+        ("[" * 100 + "]" * 100, f"contains [[…]] {OBJECT}"),
         ('"' + "[" * 101 + '"', f"contains '{'[' * 28}…{'[' * 29}' {OBJECT}"),
         (r'"\""' + "[" * 100, f"line 1 column 5: invalid JSON: extra data {OBJECT}"),
         ('{"model_type": "qwen3",\n "vocab_size": 7 ,\n}', f"line 2 column 18: invalid JSON: trailing comma {OBJECT}"),
@@ -330,7 +330,7 @@ SIBLING = "(expected the config.json in the same directory)"
         ({}, "model_type is missing (expected a config.json with model_type, or a zoo entry with architecture and "
              "config)"),
         ({"model_type": None}, "model_type is missing (expected a model type from `paramcount architectures`)"),
-        ({"model_type": ["qwen3"]}, "model_type = a list (expected a model type from `paramcount architectures`)"),
+        ({"model_type": ["qwen3"]}, "model_type = ['qwen3'] (expected a model type from `paramcount architectures`)"),
         ({"model_type": "seed-oss"},
          "model_type = seed-oss is not supported (expected a model type from `paramcount architectures`); did you "
          "mean seed_oss?"),
@@ -363,7 +363,7 @@ def test_the_error_for_another_tools_file_says_what_to_pass_instead(
         ({"hidden_size": "4096"}, "hidden_size = '4096' (expected a positive integer)"),
         ({"hidden_size": True}, "hidden_size = true (expected a positive integer)"),
         ({"hidden_size": None}, "hidden_size = null (expected a positive integer)"),
-        ({"hidden_size": [4096]}, "hidden_size = a list (expected a positive integer)"),
+        ({"hidden_size": [4096]}, "hidden_size = [4096] (expected a positive integer)"),
         ({"hidden_size": 10**40},
          "hidden_size = a number of more than 30 digits (expected an integer of at most 2,147,483,648)"),
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings = 'no' (expected true or false)"),

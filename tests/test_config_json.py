@@ -155,7 +155,7 @@ def test_missing_keys_and_nulls_mean_the_same_as_in_the_reference(document: dict
         ),
         (
             {"model_type": "mllama_text_model", "cross_attention_layers": [-1]},
-            "cross_attention_layers = a list (expected non-negative integers)",
+            "cross_attention_layers = [-1] (expected non-negative integers)",
         ),
         (
             {"model_type": "whisper", "encoder_attention_heads": None, "num_attention_heads": 6},
@@ -493,10 +493,10 @@ BERT = {
             "ignored architectures (expected a list of class names, found 'LlamaForCausalLM'); counted as "
             "LlamaForCausalLM",
         ),
-        ([1], "ignored architectures (expected a list of class names, found a list); counted as LlamaForCausalLM"),
+        ([1], "ignored architectures (expected a list of class names, found [1]); counted as LlamaForCausalLM"),
         (
             {"a": 1},
-            "ignored architectures (expected a list of class names, found a mapping); counted as LlamaForCausalLM",
+            "ignored architectures (expected a list of class names, found {…}); counted as LlamaForCausalLM",
         ),
         ([], None),
         (None, None),
@@ -725,20 +725,20 @@ def test_active_min_is_lower_if_the_number_of_active_experts_varies(document: di
     [
         (
             {"model_type": "got_ocr2", "text_config": {"model_type": [True]}},
-            "text_config.model_type = a list (expected a string)",
+            "text_config.model_type = [true] (expected a string)",
         ),
         (
             {"model_type": "paligemma", "vision_config": {"model_type": {}}},
-            "vision_config.model_type = a mapping (expected a string)",
+            "vision_config.model_type = {} (expected a string)",
         ),
         (
             {"model_type": "hrm_text", "L_cycles": 1999},
             "H_cycles = 2 (expected a positive integer, with H_cycles × (L_cycles + 1) at most 256)",
         ),
-        ({"model_type": "deepseek_v2", "q_lora_rank": [1]}, "q_lora_rank = a list (expected a positive integer)"),
+        ({"model_type": "deepseek_v2", "q_lora_rank": [1]}, "q_lora_rank = [1] (expected a positive integer)"),
         (
             {"model_type": "glm4v_text", "head_dim": [None], "partial_rotary_factor": 2**31},
-            "rotary dimension = a list (expected a number)",
+            "partial_rotary_factor = [null] (expected a number)",
         ),
         (
             {"model_type": "phi", "partial_rotary_factor": "x" * 100},
@@ -777,8 +777,8 @@ def test_qwen3_omni_is_counted_as_the_language_model_of_its_thinker() -> None:
 @pytest.mark.parametrize(
     ("thinker", "message"),
     [
-        (3, "thinker_config = 3 (expected a mapping)"),
-        ({"text_config": 3}, "thinker_config.text_config = 3 (expected a mapping)"),
+        (3, "thinker_config = 3 (expected a JSON object)"),
+        ({"text_config": 3}, "thinker_config.text_config = 3 (expected a JSON object)"),
         (
             {"text_config": {"hidden_size": "x"}},
             "thinker_config.text_config.hidden_size = 'x' (expected a positive integer)",

@@ -653,7 +653,7 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
         (["gpt2-small", "-o", "x.svg", "--layer", "12"], "gpt2-small: layer 12 does not exist (expected 0–11)"),
         (["gpt2-small", "-o", "x.svg", "--layer", "-1"], "layer = -1 (expected a non-negative integer)"),
         (["gpt2-small", "-o", "x.svg", "--layer", "first"], "--layer: 'first' is not a valid integer"),
-        (["gpt2-small", "-o", "x.svg", "--tokens", "0"], "tokens = 0 (expected an integer from 1 to 1,000,000,000)"),
+        (["gpt2-small", "-o", "x.svg", "--tokens", "0"], "--tokens 0 (expected an integer from 1 to 1,000,000,000)"),
         (["gpt2-small", "-o", "x.svg", "--tokens", "-5"], "tokens = -5 (expected an integer from 1 to 1,000,000,000)"),
         (
             ["gpt2-small", "-o", "x.svg", "--tokens", "1025"],

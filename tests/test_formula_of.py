@@ -292,7 +292,7 @@ ERRORS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         r"^of = 'toatl' \(expected total, .*or 29 others\); did you mean total\?$",
     ),
     "null for a count": (("gpt2-small", None), {}, "^of = null"),
-    "a list of counts": (("gpt2-small", ["total"]), {}, "^of = a list"),
+    "a list of counts": (("gpt2-small", ["total"]), {}, r"^of = \['total'\]"),
     "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = 'qkv\.o' \(expected qkv, "),
     "an unknown name": (
         ("lama",),
@@ -355,7 +355,7 @@ ERRORS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "strings for indices": (
         ("jamba",),
         {"dense_layers": ["0"]},
-        r"^jamba: dense_layers = a list \(expected a list of integers\)$",
+        r"^jamba: dense_layers = \['0'\] \(expected a list of integers\)$",
     ),
     "an unknown arrangement": (("falcon",), {"norms": "none"}, "^falcon: norms = 'none'"),
     "sizes that a model cannot have": (

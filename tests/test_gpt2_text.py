@@ -159,7 +159,9 @@ def test_a_tokenizer_in_another_directory_can_be_passed(weights: Path, tmp_path:
     words = write_words(tmp_path / "other.json", WORDS[::-1])
     assert predict_next(SIZES, weights, TEXT, words).ids == tuple(22 - id for id in FROZEN["token_ids"])
     (tmp_path / "tokenizer.json").unlink()
-    message = "tokenizer.json does not exist (expected a tokenizer.json next to the weights, or --tokenizer FILE)"
+    message = (
+        "tokenizer.json does not exist (expected a tokenizer.json next to the weights, or its path as --tokenizer FILE)"
+    )
     assert running_error(weights) == message
     assert (
         running_error(weights, tokenizer=tmp_path / "none.json")

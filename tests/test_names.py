@@ -89,7 +89,10 @@ def test_an_unknown_name_is_answered_with_the_nearest_models_families_and_comman
 def test_an_unknown_repository_is_answered_with_the_nearest_model_and_download(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    accepted = "(expected a name from `paramcount list`, a repository in the local Hugging Face cache, or --download)"
+    accepted = (
+        "(expected a name from `paramcount list` or a repository in the local Hugging Face cache; --download fetches "
+        "others)"
+    )
     assert model_error(name).startswith(f"unknown model '{name}' {accepted}; did you mean llama-3.1-8b")
     assert command_error(capsys, name) == model_error(name)
 
@@ -214,7 +217,7 @@ def test_a_family_is_an_error_if_one_model_is_expected(capsys: pytest.CaptureFix
 
 
 def test_an_estimate_is_an_error_without_the_option(capsys: pytest.CaptureFixture[str]) -> None:
-    expected = "gpt-4 is a third-party estimate; its sizes are unpublished (paramcount gpt-4 --estimates shows it)"
+    expected = "gpt-4 is a third-party estimate; its sizes are unpublished; run `paramcount gpt-4 --estimates`"
     for args in (["gpt-4"], ["show", "gpt-4"], ["verify", "gpt-4"], ["compare", "gpt-4", "gpt2-small"]):
         assert command_error(capsys, *args) == expected
 

@@ -413,7 +413,7 @@ def test_the_page_is_written_to_a_file_or_to_stdout(
         (["gpt2-small", "-o", "nowhere/out.html"], "-o nowhere/out.html cannot be written: No such file or directory"),
         (
             ["gpt-4", "-o", "out.html"],
-            "gpt-4 is a third-party estimate; its sizes are unpublished (paramcount gpt-4 --estimates shows it)",
+            "gpt-4 is a third-party estimate; its sizes are unpublished; run `paramcount gpt-4 --estimates`",
         ),
         ([], "missing argument MODEL...; run `paramcount report --help`"),
     ],

@@ -53,10 +53,10 @@ def test_configs_that_cannot_be_counted_are_listed_and_the_exit_code_is_1(run: R
     assert done.code == 1
     assert done.out.splitlines()[2].split() == ["good", "124,439,808", "124,439,808", "249", "MB", "gpt2"]
     assert done.err.splitlines() == [
-        "warning: broken/config.json: line 1 column 2: invalid JSON: unexpected end of file (expected a JSON object)",
-        "warning: gone/config.json is a broken link",
-        "warning: vae/config.json is a diffusion pipeline's config (expected a model's config.json)",
-        "warning: 3 of 4 configs could not be counted",
+        "error: broken/config.json: line 1 column 2: invalid JSON: unexpected end of file (expected a JSON object)",
+        "error: gone/config.json is a broken link",
+        "error: vae/config.json is a diffusion pipeline's config (expected a model's config.json)",
+        "error: 3 of 4 configs cannot be counted",
     ]
 
 
@@ -151,9 +151,9 @@ def test_a_path_that_is_too_long_is_listed_and_the_exit_code_is_1(run: Runner) -
     done = run("scan", "s", "--columns", "total", "--csv")
     assert (done.code, done.out) == (1, "id,total\na,124439808\n")
     path, limit = done.err.splitlines()
-    assert path.startswith("warning: ddd")
+    assert path.startswith("error: ddd")
     assert path.endswith(" cannot be read: File name too long")
-    assert limit == "warning: 1 directory could not be read"
+    assert limit == "error: 1 directory cannot be read"
 
 
 @pytest.fixture
@@ -199,10 +199,10 @@ def test_unreadable_directories_are_listed_and_do_not_stop_a_scan(run_as_nobody:
     done = run_as_nobody("scan", "s", "--columns", "total", "--csv")
     assert (done.code, done.out) == (1, "id,total\na,124439808\nopen,124439808\n")
     assert done.err.splitlines() == [
-        "warning: listed/config.json cannot be read: Permission denied",
-        "warning: 1 of 3 configs could not be counted",
-        "warning: closed cannot be read: Permission denied",
-        "warning: 1 directory could not be read",
+        "error: listed/config.json cannot be read: Permission denied",
+        "error: 1 of 3 configs cannot be counted",
+        "error: closed cannot be read: Permission denied",
+        "error: 1 directory cannot be read",
     ]
     Path("s").chmod(0o700)
     message = "error: s cannot be read: Permission denied (expected a directory with config.json files below it)\n"
@@ -241,7 +241,7 @@ def test_hostile_directory_names_are_escaped() -> None:
     write_config("s/\u202e/config.json", "[]")
     found = scan_folder(Path("s"), load_path)
     assert [row["id"] for row in found.rows] == [r"\x1b[31m"]
-    assert found.errors == [(r"\u202e", "contains a list (expected a JSON object)")]
+    assert found.errors == [(r"\u202e", "contains [] (expected a JSON object)")]
 
 
 def test_the_id_of_a_config_in_the_directory_itself_is_a_dot() -> None:
@@ -320,7 +320,7 @@ def test_warnings_of_configs_are_listed_and_become_errors_with_strict(run: Runne
     assert [row["id"] for row in csv.DictReader(io.StringIO(done.out))] == ["good"]
     assert (
         done.err.splitlines()[0]
-        == "warning: odd/config.json: strict: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not "
+        == "error: odd/config.json: strict: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not "
         "use it)"
     )
 
@@ -331,6 +331,6 @@ def test_a_problem_in_the_directory_itself_names_its_config(run: Runner) -> None
     done = run("scan", ".", "--columns", "total", "--csv")
     assert (done.code, done.out) == (1, "id,total\na,124439808\n")
     assert done.err.splitlines() == [
-        "warning: config.json: n_layer = '12' (expected a positive integer)",
-        "warning: 1 of 2 configs could not be counted",
+        "error: config.json: n_layer = '12' (expected a positive integer)",
+        "error: 1 of 2 configs cannot be counted",
     ]

@@ -104,7 +104,7 @@ def test_a_merge_key_is_an_ordinary_key() -> None:
         (" \n# nothing\n", "is empty (expected a mapping)"),
         ("---\n...\n", "is empty (expected a mapping)"),
         ("null", "is empty (expected a mapping)"),
-        ("[a]", "contains a list (expected a mapping)"),
+        ("[a]", "contains ['a'] (expected a mapping)"),
         ("gpt2-small", "contains 'gpt2-small' (expected a mapping)"),
         ("12", "contains 12 (expected a mapping)"),
         ("a: " + "1" * 1_000_000, "line 1: a number of 1,000,000 characters (expected at most 100)"),

@@ -44,10 +44,10 @@ REFUSED_LABELS: list[tuple[dict[str, Any], str]] = [
     ({"num_labels": None}, "num_labels = null (expected a non-negative integer)"),
     ({"num_labels": "3"}, "num_labels = '3' (expected a non-negative integer)"),
     ({"num_labels": 3.0}, "num_labels = 3.0 (expected a non-negative integer)"),
-    ({"id2label": ["a", "b"]}, "id2label = a list (expected a mapping from numbers to names)"),
+    ({"id2label": ["a", "b"]}, "id2label = ['a', 'b'] (expected a JSON object of numbers and names)"),
     (
         {"id2label": {"a": "0"}},
-        "id2label contains 'a': '0' (expected a mapping from numbers to names)",
+        "id2label contains 'a': '0' (expected a JSON object of numbers and names)",
     ),
     (
         {"num_labels": 1, "problem_type": "single_label_classification"},

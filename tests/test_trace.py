@@ -202,7 +202,7 @@ def test_only_a_kv_cache_holds_tokens() -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--tokens", "0"], "tokens = 0 (expected an integer from 1 to 1,000,000,000)"),
+        (["--tokens", "0"], "--tokens 0 (expected an integer from 1 to 1,000,000,000)"),
         (["--tokens", "-3"], "tokens = -3 (expected an integer from 1 to 1,000,000,000)"),
         (
             ["--tokens", "1025"],
@@ -216,12 +216,12 @@ def test_only_a_kv_cache_holds_tokens() -> None:
             ["--decode", "--past", "1024"],
             "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)",
         ),
-        (["--tokens", "6", "--pad", "5"], "pad = 5 is less than tokens = 6 (expected at least 6)"),
+        (["--tokens", "6", "--pad", "5"], "--pad 5 is less than tokens = 6 (expected at least 6)"),
         (["--source", "4"], "source = 4, but gpt2-small has no text encoder"),
         (["--batch", "0"], "batch = 0 (expected an integer from 1 to 1,000,000,000)"),
         (["--decode"], "--decode requires --past N"),
         (["--past", "4"], "--past requires --decode"),
-        (["--decode", "--past", "-1"], "past = -1 (expected an integer from 0 to 1,000,000,000)"),
+        (["--decode", "--past", "-1"], "--past -1 (expected an integer from 0 to 1,000,000,000)"),
         (
             ["--decode", "--past", "4", "--pad", "9"],
             "pad cannot be combined with past, because decoding does not pad",

@@ -162,7 +162,7 @@ def test_an_unreadable_plot_or_text_is_a_one_line_error(
         assert (done.code, done.out) == (2, "")
         assert done.err.startswith(message)
     (folder / "tokenizer.json").rename(folder / "other.json")
-    assert "expected a tokenizer.json next to the weights, or --tokenizer FILE" in run(*place, TEXT).err
+    assert "expected a tokenizer.json next to the weights, or its path as --tokenizer FILE" in run(*place, TEXT).err
     assert run(*place, TEXT, "--tokenizer", str(folder / "other.json")).code == 0
     monkeypatch.setattr(memory, "find_available_memory", lambda: 10_000)
     assert "of memory, but 10.0 kB are available" in run(*place, TEXT, "--tokenizer", str(folder / "other.json")).err

@@ -50,13 +50,16 @@ def test_a_folder_takes_precedence_over_the_cache_as_in_transformers(monkeypatch
 def test_a_zoo_name_takes_precedence_over_a_folder_with_a_note(run: Runner) -> None:
     write_config("gpt2-small/config.json")
     done = run("gpt2-small")
-    assert (done.code, done.err) == (0, 'note: using the zoo model "gpt2-small"; for the folder, pass ./gpt2-small\n')
+    assert (done.code, done.err) == (
+        0,
+        'note: using the zoo model "gpt2-small"; for the directory, pass ./gpt2-small\n',
+    )
     assert "124,439,808" in done.out
     assert pc.count("gpt2-small").total == GPT2_TOTAL
     assert pc.count("./gpt2-small").total == TOTAL
     write_config("gpt-oss/config.json")
     done = run("gpt-oss", "--csv", "--columns", "total")
-    assert done.err == 'note: using the zoo family "gpt-oss"; for the folder, pass ./gpt-oss\n'
+    assert done.err == 'note: using the zoo family "gpt-oss"; for the directory, pass ./gpt-oss\n'
     assert [line.partition(",")[0] for line in done.out.splitlines()] == ["id", "gpt-oss-20b", "gpt-oss-120b"]
 
 
@@ -140,11 +143,11 @@ def test_a_url_is_never_read_as_a_local_file() -> None:
         ("https://huggingface.co/", "'https://huggingface.co/' is the Hub itself, not a model"),
         (
             "https://hf.co/a/b/tree/main/unet",
-            "'https://hf.co/a/b/tree/main/unet' points into a folder of the repository",
+            "'https://hf.co/a/b/tree/main/unet' points into a directory of the repository",
         ),
         (
             "https://hf.co/a/b/blob/main/unet/config.json",
-            "'https://hf.co/a/b/blob/main/unet/config.json' points into a folder of the repository",
+            "'https://hf.co/a/b/blob/main/unet/config.json' points into a directory of the repository",
         ),
         (
             "https://hf.co/a/b/blob/../config.json",

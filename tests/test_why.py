@@ -711,7 +711,7 @@ def test_a_what_if_is_explained_with_its_changed_sizes(run: Runner) -> None:
         ),
         (
             ["gpt-4", "1.8T"],
-            "gpt-4 is a third-party estimate; its sizes are unpublished (paramcount gpt-4 --estimates shows it)",
+            "gpt-4 is a third-party estimate; its sizes are unpublished; run `paramcount gpt-4 --estimates`",
         ),
         ([], "missing argument MODEL [NUMBER|CHECKPOINT]... [MODEL ...]; run `paramcount why --help`"),
     ],

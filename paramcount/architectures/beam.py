@@ -46,7 +46,7 @@ def turned(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
         raise ParamcountError(
             f"= {describe_value(rope)}",
             where="rope_parameters",
-            expected="a mapping or null for each entry of layer_types",
+            expected="a JSON object or null for each entry of layer_types",
         )
     return tuple(word for word in words if rope[word] is not None)
 

@@ -124,7 +124,7 @@ class VL2Vision(Sizes):
     n_layers: Positive = hf("layers", absent=24)
     n_heads: Positive = hf("heads", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = derived(lambda js, c: part_of(c["d_model"], js.get("mlp_ratio", 4)))
+    d_ff: Positive = derived(lambda js, c: part_of(c["d_model"], js.get("mlp_ratio", 4), "mlp_ratio"))
     patch_size: Positive = hf("patch_size", absent=16)
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 384) // c["patch_size"]) ** 2)
 

@@ -45,7 +45,7 @@ def halves(js: Mapping[str, Any], c: Mapping[str, Any], name: str) -> Iterator[t
         half, where = (blocks[i] or {}).get(name), f"block_configs.{i}.{name}"
         if not isinstance(half, Mapping):
             raise ParamcountError(
-                "is missing" if half is None else f"= {describe_value(half)}", where=where, expected="a mapping"
+                "is missing" if half is None else f"= {describe_value(half)}", where=where, expected="a JSON object"
             )
         for key in LATER:
             if half.get(key) is not None:

@@ -16,7 +16,7 @@ from paramcount.sizes.setting_fields import rotary, setting
 
 
 def rotary_part(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    return part_of(c["d_head"], js.get("rope_pct", 0.25))
+    return part_of(c["d_head"], js.get("rope_pct", 0.25), "rope_pct")
 
 
 class StableLMEpoch(Decoder):

@@ -28,7 +28,7 @@ def count_labels(js: Mapping[str, Any], usual: int = USUAL_LABELS) -> int:
     names, n = js.get("id2label"), js.get("num_labels")
     if names is not None and not isinstance(names, Mapping):
         raise ParamcountError(
-            f"= {describe_value(names)}", where="id2label", expected="a mapping from numbers to names"
+            f"= {describe_value(names)}", where="id2label", expected="a JSON object of numbers and names"
         )
     if names is not None:
         for key, name in names.items():
@@ -36,7 +36,7 @@ def count_labels(js: Mapping[str, Any], usual: int = USUAL_LABELS) -> int:
                 raise ParamcountError(
                     f"contains {describe_value(key)}: {describe_value(name)}",
                     where="id2label",
-                    expected="a mapping from numbers to names",
+                    expected="a JSON object of numbers and names",
                 )
     if "num_labels" in js and (type(n) is not int or n < 0):
         raise ParamcountError(f"= {describe_value(n)}", where="num_labels", expected="a non-negative integer")

@@ -10,8 +10,9 @@ import io
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -49,6 +50,13 @@ class Commands(click.Group):
         elif not ctx.resilient_parsing and args[0].partition("=")[0] not in (*COMMANDS, "--help", "-h", "--version"):
             args = [choose_command(args), *args]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ParamcountError as error:
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            raise name_option(error, command.params if command else []) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from paramcount.cli.options import complete_names
@@ -135,9 +143,9 @@ def translate_click_error(error: click.ClickException) -> ParamcountError:
     command_help = f"`{context.command_path if context else 'paramcount'} --help`"
     match error:
         case click.NoSuchOption(option_name=name):
-            nearest = find_nearest(name, [*options, "--version"])
-            expected = "" if nearest else f"an option that {command_help} lists"
-            return ParamcountError(f"unknown option {make_printable(name)}", expected=expected, nearest=nearest)
+            nearest = find_nearest(name, [*(option for option in options if option.startswith("-")), "--version"])
+            hint = "" if nearest else f"; run {command_help}"
+            return ParamcountError(f"unknown option {make_printable(name)}{hint}", nearest=nearest)
         case click.BadOptionUsage(option_name=name):
             option = options.get(name)
             takes_value = isinstance(option, click.Option) and not option.is_flag and not option.count
@@ -149,6 +157,17 @@ def translate_click_error(error: click.ClickException) -> ParamcountError:
             where = max(parameter.opts, key=len) if is_option else parameter.human_readable_name
             return ParamcountError(error.message.rstrip("."), where=where)
     return ParamcountError(f"{error.format_message().rstrip('.')}; run {command_help}")
+
+
+def name_option(error: ParamcountError, parameters: Sequence[click.Parameter]) -> ParamcountError:
+    """The same error with the option that the user typed, if it is about an option's value: --pad 3, not pad = 3."""
+    for option in parameters:
+        if isinstance(option, click.Option) and error.where == option.name:
+            typed = max(option.opts, key=len)
+            if error.found.startswith("= "):
+                return error.replace(found=f"{typed} {error.found.removeprefix('= ')}", where="")
+            return error.replace(where=typed)
+    return error
 
 
 def discard_output(stream: int) -> None:

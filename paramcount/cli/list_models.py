@@ -52,5 +52,5 @@ def check_family(name: str) -> None:
     from paramcount import zoo
 
     nearest = find_nearest(name.casefold(), [*zoo.list_families(), *zoo.list_ids()])
-    expected = "a family such as qwen, or a model that `paramcount list` lists"
+    expected = "a family such as qwen, or a name from `paramcount list`"
     raise ParamcountError(f"unknown family {quote(name)}", expected=expected, nearest=nearest)

@@ -67,11 +67,11 @@ class HasMessages(Protocol):
 
 
 def list_name_notes(names: Iterable[str]) -> Iterator[str]:
-    """Notes about ambiguous names: a folder has the same name, or the zoo entry is another release with the same
+    """Notes about ambiguous names: a directory has the same name, or the zoo entry is another release with the same
     sizes."""
     for name in names:
         if not is_path(name) and path_exists(name) and (kind := find_kind(name)):
-            text, file_type = make_printable(name), "folder" if os.path.isdir(name) else "file"
+            text, file_type = make_printable(name), "directory" if os.path.isdir(name) else "file"
             yield f'using the zoo {kind} "{text}"; for the {file_type}, pass ./{text}'
         if entry := find_shared_entry(name):
             yield f"{make_printable(name)} has the same sizes as {entry}; using the entry of {entry}"

@@ -52,14 +52,14 @@ def command(folder: str, columns: str | None, sort: str | None, strict: bool, ou
     n_errors, n_unreadable = len(scan.errors), len(scan.unreadable)
     if output.format != "json":
         print_problems("warning:", [problem.locate_config() for problem in scan.warnings])
-    print_problems("warning:", [problem.locate_config() for problem in scan.errors])
+    print_problems("error:", [problem.locate_config() for problem in scan.errors])
     if n_errors:
         n_configs = n_errors + len(scan.rows)
-        click.echo(f"warning: {n_errors:,} of {n_configs:,} configs could not be counted", err=True)
-    print_problems("warning:", scan.unreadable)
+        click.echo(f"error: {n_errors:,} of {n_configs:,} configs cannot be counted", err=True)
+    print_problems("error:", scan.unreadable)
     if n_unreadable:
         noun = "directory" if n_unreadable == 1 else "directories"
-        click.echo(f"warning: {n_unreadable:,} {noun} could not be read", err=True)
+        click.echo(f"error: {n_unreadable:,} {noun} cannot be read", err=True)
     print_problems("note:", [item._replace(problem=f"skipped, because it {item.problem}") for item in scan.skipped])
     sys.exit(1 if n_errors or n_unreadable else 0)
 

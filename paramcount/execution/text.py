@@ -149,7 +149,7 @@ def find_tokenizer(weights: str) -> Path:
     place = expand_home(weights)
     path = (place if place.is_dir() else place.parent) / "tokenizer.json"
     if not path.exists():
-        expected = "a tokenizer.json next to the weights, or --tokenizer FILE"
+        expected = "a tokenizer.json next to the weights, or its path as --tokenizer FILE"
         raise ParamcountError("does not exist", where=make_printable(path), expected=expected)
     return path
 

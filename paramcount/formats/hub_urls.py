@@ -63,7 +63,7 @@ def parse_hub_url(url: str) -> HubAddress:
     revision, *file = words[view + 1 :] or ["main"]
     if len(file) > 1 or (file and words[view] == "tree"):
         raise ParamcountError(
-            f"{quote(url)} points into a folder of the repository",
+            f"{quote(url)} points into a directory of the repository",
             expected="the repository, or the downloaded config.json as a file",
         )
     if not REVISION.fullmatch(revision):

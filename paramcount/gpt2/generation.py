@@ -190,7 +190,7 @@ def _find_tokenizer(weights: Path) -> Path:
         raise ParamcountError(
             "does not exist",
             where=make_printable(path),
-            expected="a tokenizer.json next to the weights, or --tokenizer FILE",
+            expected="a tokenizer.json next to the weights, or its path as --tokenizer FILE",
         )
     return path
 

@@ -381,7 +381,7 @@ def read_nested_language_model(
     block = composite.section
     section = document.get(block) or {}
     if not isinstance(section, Mapping):
-        raise ParamcountError(f"= {describe_value(section)}", where=block, expected="a mapping")
+        raise ParamcountError(f"= {describe_value(section)}", where=block, expected="a JSON object")
     inner_document = {**section, "model_type": composite.default_type}
     inner_composite = COMPOSITES[composite.default_type]
     try:

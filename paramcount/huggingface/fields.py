@@ -178,7 +178,7 @@ def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, A
     if section is ABSENT or section is None:
         return {}
     if not isinstance(section, Mapping):
-        raise ParamcountError(f"= {describe_value(section)}", where=name, expected="a mapping")
+        raise ParamcountError(f"= {describe_value(section)}", where=name, expected="a JSON object")
     return section
 
 
@@ -465,7 +465,7 @@ def make_derivation_error(
 
 
 def format_if_short(value: object) -> str:
-    """ " = " and a value; empty for a mapping or a list of lists."""
+    """ " = " and a value; empty for a JSON object or a list of lists."""
     items = value if isinstance(value, (list, tuple)) else (value,)
     return "" if any(isinstance(item, (dict, list, tuple)) for item in items) else f" = {format_input(value)}"
 

@@ -193,9 +193,9 @@ def find_snapshot(repository: Path, revision: str = "main") -> Path:
         )
     if revision != "main":
         problem = f"has no revision {make_printable(revision, 60)}"
-        raise ParamcountError(problem, where=place, expected="a cached revision, or --download")
+        raise ParamcountError(problem, where=place, expected="a cached revision; --download fetches others")
     if not revisions:
-        raise ParamcountError("has no config.json", where=place, expected="a cached config.json, or --download")
+        raise ParamcountError("has no config.json", where=place, expected="a cached config.json; --download fetches it")
     if len(revisions) > 1:
         problem = f"has {len(revisions):,} revisions, but none is main: {commits}"
         raise ParamcountError(problem, where=place, expected="the directory of one of them")

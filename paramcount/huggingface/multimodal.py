@@ -282,7 +282,7 @@ def get_language_section(document: Mapping[str, Any], composite: Composite) -> M
     if section is None:
         return composite.default_section
     if not isinstance(section, Mapping):
-        raise ParamcountError(f"= {describe_value(section)}", where=composite.section, expected="a mapping")
+        raise ParamcountError(f"= {describe_value(section)}", where=composite.section, expected="a JSON object")
     if composite.needs_model_type and "model_type" not in section:
         where = f"{composite.section}.model_type"
         raise ParamcountError("is missing", where=where, expected=composite.default_type)
@@ -360,7 +360,7 @@ def get_encoder_type(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any
     if section is None:
         section = composite.default_encoder_section
     elif not isinstance(section, Mapping):
-        raise ParamcountError(f"= {describe_value(section)}", where=name, expected="a mapping")
+        raise ParamcountError(f"= {describe_value(section)}", where=name, expected="a JSON object")
     return check_model_type(section.get("model_type", composite.default_encoder), name), section
 
 

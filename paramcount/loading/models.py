@@ -123,7 +123,8 @@ def _load_name(name: str, download: bool) -> zoo.Model:
         if path is None and not download:
             raise ParamcountError(
                 f"unknown model {quote(name)}",
-                expected="a name from `paramcount list`, a repository in the local Hugging Face cache, or --download",
+                expected="a name from `paramcount list` or a repository in the local Hugging Face cache; "
+                "--download fetches others",
                 nearest=suggest_names(name),
             ) from None
         return load_path(path or locate.download_config(name))

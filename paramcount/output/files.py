@@ -33,11 +33,12 @@ def choose_format(format: str | None, flags: Sequence[str], output: str | None) 
     """
     formats = [*([format] if format else []), *flags]
     if len(set(formats)) > 1:
-        raise ParamcountError(f"two output formats: {join_words(formats, 'and')}", expected="one of them")
+        found = f"{join_words(dict.fromkeys(formats), 'and')} cannot be combined"
+        raise ParamcountError(found, where="output format", expected="one format")
     if output in (None, "-"):
         return formats[0] if formats else "table"
     if not formats:
-        return choose_by_extension(str(output), EXTENSIONS, or_else="--format")
+        return choose_by_extension(str(output), EXTENSIONS, or_else="with --format, any extension")
     extension = Path(str(output)).suffix.lower()
     valid = [suffix for suffix, name in EXTENSIONS.items() if name == formats[0]]
     if extension in EXTENSIONS and extension not in (*valid, ".txt"):  # a .txt file may contain any format
@@ -50,7 +51,7 @@ def choose_format(format: str | None, flags: Sequence[str], output: str | None) 
 
 
 def choose_by_extension(path: str, extensions: Mapping[str, T], *, where: str = "-o", or_else: str = "") -> T:
-    """The value for a file's extension. `where`: the option, for errors. `or_else`: an alternative to an extension.
+    """The value for a file's extension. `where`: the option, for errors. `or_else`: what else would be valid.
 
     >>> choose_by_extension("sizes.PNG", {".png": "png", ".svg": "svg"})
     'png'
@@ -62,7 +63,7 @@ def choose_by_extension(path: str, extensions: Mapping[str, T], *, where: str = 
         raise ParamcountError(
             f"unknown extension {make_printable(extension, 20)!r}" if extension else "missing extension",
             where=where,
-            expected=join_words(extensions) + (f", or {or_else}" if or_else else ""),
+            expected=join_words(extensions) + (f"; {or_else}" if or_else else ""),
             nearest=find_nearest(extension, extensions),
         )
     return extensions[extension]

@@ -57,12 +57,12 @@ def scattered_dense_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(i for i in per_layer(c) if i in dense_layers or (i + 1) % step)
 
 
-def part_of(size: object, share: object) -> int:
-    """A share of a size, rounded down. Numbers only, because list * n could fill the memory."""
+def part_of(size: object, share: object, key: str = "partial_rotary_factor") -> int:
+    """A share of a size, rounded down. Numbers only, because list * n could fill the memory. `key`: of the share."""
     if type(size) is int and isinstance(share, (int, float)) and not isinstance(share, bool):
         return int(size * share)
     wrong = share if type(size) is int else size
-    raise ParamcountError(f"= {describe_value(wrong)}", where="rotary dimension", expected="a number")
+    raise ParamcountError(f"= {describe_value(wrong)}", where=key, expected="a number")
 
 
 def rotary_part(share: float) -> Derivation:

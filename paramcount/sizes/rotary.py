@@ -45,7 +45,7 @@ def rotary_width_of(word: str, absent: float, otherwise: float) -> Derivation:
             raise ParamcountError(
                 f"= {describe_value(block)}",
                 where=f"rope_parameters.{word}",
-                expected=f"a mapping, because layer_types contains {word}",
+                expected=f"a JSON object, because layer_types contains {word}",
             )
         return in_pairs(c["d_head"], block.get("partial_rotary_factor", otherwise))
 

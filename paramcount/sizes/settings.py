@@ -21,7 +21,7 @@ NAMES = {
     "b": "true or false",
     "s": "a string",
     "l": "a list",
-    "d": "a mapping",
+    "d": "a JSON object",
     "n": "null",
 }
 TYPES = {"i": int, "f": float, "b": bool, "s": str, "l": list, "d": dict, "n": type(None)}
@@ -160,7 +160,7 @@ def check_rope(rope: object, kinds: tuple[str, ...] | None, key: str, *, filled:
     if kinds is None and not isinstance(rope, Mapping):
         return
     if not isinstance(rope, Mapping):
-        raise ParamcountError(f"= {describe_value(rope)}", where=key, expected="a mapping")
+        raise ParamcountError(f"= {describe_value(rope)}", where=key, expected="a JSON object")
     if blocks := {name: block for name, block in rope.items() if isinstance(block, Mapping)}:
         for name, block in blocks.items():
             check_rope(block, kinds, f"{key}.{name}", filled=filled)

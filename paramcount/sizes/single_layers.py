@@ -33,7 +33,7 @@ def of_single_layers(js: ConfigJson, n_layers: int) -> dict[int, Own]:
     """
     layers = js.get(PER_LAYER)
     if layers is not None and not isinstance(layers, Mapping):
-        raise ParamcountError(f"= {describe_value(layers)}", where=PER_LAYER, expected="a mapping of layers")
+        raise ParamcountError(f"= {describe_value(layers)}", where=PER_LAYER, expected="a JSON object of layers")
     overrides = {}
     for layer, sizes in (layers or {}).items():
         index = str(layer)
@@ -44,7 +44,7 @@ def of_single_layers(js: ConfigJson, n_layers: int) -> dict[int, Own]:
                 expected=f"layers from 0 to {n_layers - 1}",
             )
         if not isinstance(sizes, Mapping):
-            raise ParamcountError(f"= {describe_value(sizes)}", where=f"{PER_LAYER}.{index}", expected="a mapping")
+            raise ParamcountError(f"= {describe_value(sizes)}", where=f"{PER_LAYER}.{index}", expected="a JSON object")
         overrides[int(index)] = Own(f"{PER_LAYER}.{index}", sizes)
     return overrides
 

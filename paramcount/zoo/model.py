@@ -45,7 +45,7 @@ class Model:
         Raises: ParamcountError for a third-party estimate, which has none.
         """
         if self.config is None:
-            found = f"is a third-party estimate; its sizes are unpublished (paramcount {self.id} --estimates shows it)"
+            found = f"is a third-party estimate; its sizes are unpublished; run `paramcount {self.id} --estimates`"
             raise ParamcountError(found, where=self.id)
         return self.config
 

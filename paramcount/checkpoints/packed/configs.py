@@ -49,7 +49,7 @@ def _get_mapping(document: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     if value is not None and not isinstance(value, Mapping):
-        raise ParamcountError(f"= {describe_value(value)}", where=".".join(keys), expected="a mapping")
+        raise ParamcountError(f"= {describe_value(value)}", where=".".join(keys), expected="a JSON object")
     return value
 
 

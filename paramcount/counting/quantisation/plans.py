@@ -58,7 +58,7 @@ def make_plan(config: object, document: Mapping[str, Any]) -> Plan:
     Raises: ParamcountError if it is not supported or the size is unknown.
     """
     if not isinstance(config, Mapping):
-        raise ParamcountError(f"= {describe_value(config)}", expected="a mapping")
+        raise ParamcountError(f"= {describe_value(config)}", expected="a JSON object")
     is_bitsandbytes = config.get("load_in_4bit") or config.get("load_in_8bit")
     method = "bitsandbytes" if is_bitsandbytes else config.get("quant_method")
     if method is None:
