@@ -742,7 +742,7 @@ def test_active_min_is_lower_if_the_number_of_active_experts_varies(document: di
         ),
         (
             {"model_type": "phi", "partial_rotary_factor": "x" * 100},
-            "rotary dimension = 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' (expected a number)",
+            "partial_rotary_factor = 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' (expected a number)",
         ),
         (
             {"model_type": "albert", "inner_group_num": 3001},

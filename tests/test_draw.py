@@ -651,10 +651,10 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
         (["gpt2-small", "-o", "x"], "-o: missing extension (expected .svg, .html, .htm or .png)"),
         (["gpt2-small", "-o", "nowhere/x.svg"], "-o nowhere/x.svg cannot be written: No such file or directory"),
         (["gpt2-small", "-o", "x.svg", "--layer", "12"], "gpt2-small: layer 12 does not exist (expected 0–11)"),
-        (["gpt2-small", "-o", "x.svg", "--layer", "-1"], "layer = -1 (expected a non-negative integer)"),
+        (["gpt2-small", "-o", "x.svg", "--layer", "-1"], "--layer -1 (expected a non-negative integer)"),
         (["gpt2-small", "-o", "x.svg", "--layer", "first"], "--layer: 'first' is not a valid integer"),
         (["gpt2-small", "-o", "x.svg", "--tokens", "0"], "--tokens 0 (expected an integer from 1 to 1,000,000,000)"),
-        (["gpt2-small", "-o", "x.svg", "--tokens", "-5"], "tokens = -5 (expected an integer from 1 to 1,000,000,000)"),
+        (["gpt2-small", "-o", "x.svg", "--tokens", "-5"], "--tokens -5 (expected an integer from 1 to 1,000,000,000)"),
         (
             ["gpt2-small", "-o", "x.svg", "--tokens", "1025"],
             "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)",

@@ -47,7 +47,7 @@ def test_components_add_up() -> None:
     ("line", "error"),
     [
         (["gpt2-small", "--context", "1.5"], "--context = '1.5' (expected tokens, such as 8192, 8k or 1M)"),
-        (["gpt2-small", "--source", "3"], "source = 3, but gpt2-small has no text encoder"),
+        (["gpt2-small", "--source", "3"], "--source 3, but gpt2-small has no text encoder"),
         (["gpt2-small", "--context", "0"], "context = 0 (expected an integer from 1 to 1,000,000,000)"),
     ],
 )

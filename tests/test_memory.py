@@ -61,7 +61,7 @@ def test_a_quantised_config_is_measured_as_it_is_stored() -> None:
         (["--dtype", "experts=fp8"], "llama-3.1-8b has no component experts (expected embedding,"),
         (["--context", "12q"], "--context = '12q' (expected tokens, such as 8192, 8k or 1M)"),
         (["--context", "0"], "context = 0 (expected an integer from 1 to 1,000,000,000)"),
-        (["--batch", "0"], "batch = 0 (expected an integer from 1 to 1,000,000,000)"),
+        (["--batch", "0"], "--batch 0 (expected an integer from 1 to 1,000,000,000)"),
         (["--kv-dtype", "q8_1"], "kv_dtype = 'q8_1' (expected bf16, fp8, int8, q8_0 or q4_0)"),
         (["--engine", "vlm"], "engine = 'vlm' (expected minimal"),
     ],

@@ -203,7 +203,7 @@ def test_only_a_kv_cache_holds_tokens() -> None:
     ("args", "message"),
     [
         (["--tokens", "0"], "--tokens 0 (expected an integer from 1 to 1,000,000,000)"),
-        (["--tokens", "-3"], "tokens = -3 (expected an integer from 1 to 1,000,000,000)"),
+        (["--tokens", "-3"], "--tokens -3 (expected an integer from 1 to 1,000,000,000)"),
         (
             ["--tokens", "1025"],
             "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)",
@@ -217,8 +217,8 @@ def test_only_a_kv_cache_holds_tokens() -> None:
             "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)",
         ),
         (["--tokens", "6", "--pad", "5"], "--pad 5 is less than tokens = 6 (expected at least 6)"),
-        (["--source", "4"], "source = 4, but gpt2-small has no text encoder"),
-        (["--batch", "0"], "batch = 0 (expected an integer from 1 to 1,000,000,000)"),
+        (["--source", "4"], "--source 4, but gpt2-small has no text encoder"),
+        (["--batch", "0"], "--batch 0 (expected an integer from 1 to 1,000,000,000)"),
         (["--decode"], "--decode requires --past N"),
         (["--past", "4"], "--past requires --decode"),
         (["--decode", "--past", "-1"], "--past -1 (expected an integer from 0 to 1,000,000,000)"),
