@@ -499,8 +499,15 @@ def test_keys_shows_which_size_was_set(run: Runner, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(TINY_OLMOE), encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(run(str(path), "--keys", "--csv", "--set", "n_layers=5").out)))
-    assert {"key": "", "origin": "set", "size": "n_layers", "value": "5", "derived_from": ""} in rows
-    assert {"key": "hidden_size", "origin": "read", "size": "d_model", "value": "64", "derived_from": ""} in rows
+    assert {"key": "", "origin": "set", "size": "n_layers", "setting": "", "value": "5", "derived_from": ""} in rows
+    assert {
+        "key": "hidden_size",
+        "origin": "read",
+        "size": "d_model",
+        "setting": "",
+        "value": "64",
+        "derived_from": "",
+    } in rows
 
 
 def test_a_comparison_changes_every_model_and_shows_each_difference(run: Runner) -> None:

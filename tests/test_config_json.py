@@ -612,11 +612,12 @@ def test_keys_shows_where_every_size_comes_from(tmp_path: Path, capsys: pytest.C
     document = {"model_type": "llama", "hidden_size": 2048, "num_key_value_heads": None, "rope_theta": 1e4}
     path.write_text(json.dumps(document), encoding="utf-8")
     out, _ = read_lines(capsys, str(path), "--keys", "--json")
-    rows = {row["size"] or row["key"]: row for row in json.loads(out)["keys"]}
+    rows = {row["size"] or row["setting"] or row["key"]: row for row in json.loads(out)["keys"]}
     assert rows["d_model"] == {
         "key": "hidden_size",
         "origin": "read",
         "size": "d_model",
+        "setting": "",
         "value": 2048,
         "derived_from": [],
     }
@@ -624,14 +625,16 @@ def test_keys_shows_where_every_size_comes_from(tmp_path: Path, capsys: pytest.C
         "key": "",
         "origin": "default",
         "size": "vocab_size",
+        "setting": "",
         "value": 32000,
         "derived_from": [],
     }
     assert rows["d_head"]["origin"] == "derived"
     assert rows["rope_theta"] == {
         "key": "rope_theta",
-        "origin": "ignored",
+        "origin": "used",
         "size": "",
+        "setting": "",
         "value": 10000.0,
         "derived_from": [],
     }
@@ -639,10 +642,12 @@ def test_keys_shows_where_every_size_comes_from(tmp_path: Path, capsys: pytest.C
         "key": "num_key_value_heads",
         "origin": "used",
         "size": "",
+        "setting": "",
         "value": None,
         "derived_from": [],
     }
-    assert set(rows) == {*type(pc.load(document).sizes).model_fields, "num_key_value_heads", "rope_theta"}
+    settings = {"activation", "norm_eps", "rope"}
+    assert set(rows) == {*type(pc.load(document).sizes).model_fields, *settings, "num_key_value_heads", "rope_theta"}
     out, _ = read_lines(capsys, str(path), "--keys")
     assert "read as LlamaForCausalLM, architecture llama" in out
 
@@ -659,11 +664,19 @@ def test_keys_lists_config_values_and_derived_sizes_separately(
     }
     path.write_text(json.dumps(document), encoding="utf-8")
     rows = json.loads(read_lines(capsys, str(path), "--keys", "--json")[0])["keys"]
-    assert {"key": "vision_config.image_size", "origin": "used", "size": "", "value": 896, "derived_from": []} in rows
+    assert {
+        "key": "vision_config.image_size",
+        "origin": "used",
+        "size": "",
+        "setting": "",
+        "value": 896,
+        "derived_from": [],
+    } in rows
     patches = {
         "key": "",
         "origin": "derived",
         "size": "vision.n_patches",
+        "setting": "",
         "value": 4096,
         "derived_from": ["vision_config.image_size"],
     }
@@ -672,8 +685,8 @@ def test_keys_lists_config_values_and_derived_sizes_separately(
     # At 80 columns the values are in a second table below.
     assert ["vision_config.image_size", "used"] in lines
     table = [line.split(",") for line in read_lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
-    assert ["vision_config.image_size", "used", "", "896", ""] in table
-    assert ["", "derived", "vision.n_patches", "4096", "vision_config.image_size"] in table
+    assert ["vision_config.image_size", "used", "", "", "896", ""] in table
+    assert ["", "derived", "vision.n_patches", "", "4096", "vision_config.image_size"] in table
 
 
 def test_keys_shows_the_renamed_layer_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -687,6 +700,24 @@ def test_keys_shows_the_renamed_layer_types(tmp_path: Path, capsys: pytest.Captu
         for row in json.loads(read_lines(capsys, str(path), "--keys", "--json")[0])["keys"]
     }
     assert rows["layer_types"]["value"] == ["full_attention"]
+
+
+def test_keys_shows_where_every_setting_comes_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """LlamaConfig: hidden_act = "silu"; the base of rotary positions is rope_theta of the config."""
+    path = tmp_path / "config.json"
+    document = {"model_type": "llama", "rms_norm_eps": 1e-5, "rope_theta": 5e5, "rope_scaling": None}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    table = [line.split(",") for line in read_lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
+    assert table[0] == ["key", "origin", "size", "setting", "value", "derived_from"]
+    assert ["rms_norm_eps", "read", "", "norm_eps", "1e-05", ""] in table
+    assert ["", "default", "", "activation", "silu", ""] in table
+    assert ["rope_theta", "used", "", "", "500000.0", ""] in table
+    rows = json.loads(read_lines(capsys, str(path), "--keys", "--json")[0])["keys"]
+    (rope,) = (row for row in rows if row["setting"] == "rope")
+    assert (rope["origin"], rope["value"], rope["derived_from"]) == ("derived", {"base": 5e5}, ["rope_theta"])
+    lines = [line.split() for line in read_lines(capsys, str(path), "--keys")[0].splitlines()]
+    assert ["rms_norm_eps", "read", "norm_eps", "1e-05"] in lines
+    assert ["default", "activation", '"silu"'] in lines
 
 
 def test_keys_of_a_zoo_entry_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ from paramcount.zoo import count_model
 @model_argument
 @click.option("--estimates", is_flag=True, help="Show third-party estimates for a model whose sizes are unpublished.")
 @click.option("--by", type=Choice(["layer", "part", "tensor"]), help="Show one row per layer, part or tensor.")
-@click.option("--keys", is_flag=True, help="Show which keys of config.json were read, defaulted or ignored.")
+@click.option("--keys", is_flag=True, help="Show where each size and setting comes from: key, default or derivation.")
 @set_option
 @download_option
 @output_options

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
 
+from paramcount.flow import Unknown, is_known
 from paramcount.sizes import Origin, Sizes, inner_configs
-from paramcount.sizes.setting_fields import list_settings
+from paramcount.sizes.setting_fields import Setting, list_settings
 
 
 class Reading(NamedTuple):
@@ -32,18 +33,22 @@ def add_settings(sizes: Sizes, document: Mapping[str, Any]) -> Sizes:
     """
     cls = type(sizes)
     config = get_section(document, cls.section)
-    values: dict[str, Any] = {}
-    for name, setting in list_settings(cls).items():
-        try:
-            values[name] = setting.read(config, sizes, cls.defaults.get(name, setting.default))
-        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
-            continue
+    found = {name: read_setting(setting, sizes, config) for name, setting in list_settings(cls).items()}
+    values = {name: value for name, value in found.items() if is_known(value)}
     inner = {
         name: add_settings(part, document)
         for name in inner_configs(cls)
         if isinstance(part := getattr(sizes, name), Sizes)
     }
     return (sizes.model_copy(update=inner) if inner else sizes).with_settings(values)
+
+
+def read_setting(setting: Setting, sizes: Sizes, config: Mapping[str, Any]) -> Any:
+    """The value of a setting of these sizes in a section of a config.json; Unknown if it cannot be read."""
+    try:
+        return setting.read(config, sizes, type(sizes).defaults.get(setting.name, setting.default))
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
+        return Unknown(setting.name)
 
 
 def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:

@@ -98,6 +98,8 @@ def rotary(
 
 def make_rope(kind: str, base: float, parameters: Config, config: Config, positions: int) -> Rope:
     """The rotary positions that rope_parameters describes."""
+    if kind == "default":
+        return Rope(base)
     n_positions = config.get("max_position_embeddings") or positions
     original = (
         parameters.get("original_max_position_embeddings")
@@ -105,8 +107,6 @@ def make_rope(kind: str, base: float, parameters: Config, config: Config, positi
         or n_positions
     )
     factor, amplitude = parameters.get("factor"), parameters.get("attention_factor")
-    if kind == "default":
-        return Rope(base)
     if kind == "llama3":
         low, high = parameters["low_freq_factor"], parameters["high_freq_factor"]
         return Rope(base, kind, parameters["factor"], 1.0, original, low, high)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError, find_nearest, list_names, quote
-from paramcount.sizes import Sizes
-from paramcount.sizes.reading import add_settings
+from paramcount.flow import is_known
+from paramcount.sizes import Sizes, inner_configs
+from paramcount.sizes.reading import add_settings, get_section, read_setting
+from paramcount.sizes.setting_fields import list_settings
 
 
 class Section(Mapping[str, Any]):
@@ -53,6 +55,34 @@ class Section(Mapping[str, Any]):
                 )
             if key in self.sections and self.sections[key].asked:
                 self.sections[key].check_read(f"{place}.{key}")
+
+
+class SettingOrigin(NamedTuple):
+    """Where the value of a setting comes from."""
+
+    name: str  # with the path to an inner config: "vision.norm_eps"
+    kind: str  # read | derived | default: of the reference
+    keys: tuple[str, ...]  # those in the config.json, with their section
+    value: Any
+
+
+def list_setting_origins(sizes: Sizes, document: Mapping[str, Any], path: str = "") -> Iterator[SettingOrigin]:
+    """Every known setting, inner configs included.
+
+    >>> from paramcount.api import load
+    >>> [origin[:3] for origin in list_setting_origins(load("gpt2-small").sizes, {"layer_norm_epsilon": 1e-6})][:2]
+    [('activation', 'default', ()), ('norm_eps', 'read', ('layer_norm_epsilon',))]
+    """
+    for name, setting in list_settings(type(sizes)).items():
+        section, place = Section(get_section(document, type(sizes).section)), type(sizes).section
+        value = read_setting(setting, sizes, section)
+        keys = [key for key, given in section.select_read().items() if given is not None]
+        kind = "default" if not keys else "read" if keys[0] in setting.names else "derived"
+        if is_known(value):
+            yield SettingOrigin(path + name, kind, tuple(f"{place}.{key}" if place else key for key in keys), value)
+    for name in inner_configs(type(sizes)):
+        if isinstance(part := getattr(sizes, name), Sizes):
+            yield from list_setting_origins(part, document, f"{path}{name}.")
 
 
 def select_settings(sizes: Sizes, document: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import isfinite
 from typing import Any
 
 from paramcount.counting.components import qualify_component
 from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError, format_shape, make_printable
+from paramcount.flow import Rope
 from paramcount.huggingface.fields import get_value
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.tables import Column, Table
 from paramcount.sizes import ABSENT
 from paramcount.sizes.reading import Reading
+from paramcount.sizes.setting_keys import SettingOrigin, list_setting_origins
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import get_size
 
@@ -162,20 +165,26 @@ def build_key_table(model: Model) -> Table:
     if not reading.origin:
         expected = "the path of a config.json, or of a directory with one"
         raise ParamcountError("was not read from a config.json", where=model.id, expected=expected)
-    rows = [*list_size_rows(model), *list_ignored_rows(reading.unread)]
-    names = ("key", "origin", "size", "value", "derived_from")
+    origins = list(list_setting_origins(model.sizes, reading.document))
+    read_keys = {key for origin in origins for key in origin.keys}
+    unread = {key: value for key, value in reading.unread.items() if key not in read_keys}
+    size_rows = list(list_size_rows(model))
+    rows = [*size_rows, *list_setting_rows(reading, origins), *list_ignored_rows(unread)]
+    names = ("key", "origin", "size", "setting", "value", "derived_from")
     data = {
         "schema_version": SCHEMA_VERSION,
         "id": model.id,
         "reference": reading.reference,
         "keys": [dict(zip(names, row, strict=True)) for row in rows],
     }
-    has_derived = any(row[-1] for row in rows)
-    rows = [[*row[:-1], ", ".join(row[-1])] for row in rows]
+    has_derived = any(row[-1] for row in size_rows)  # settings follow the keys that they are derived from
+    rows = [[*row[:4], row[2] or row[3], row[4], ", ".join(row[5])] for row in rows]
     columns = [
         Column("key", "key", right=False, show=lambda key: make_printable(key, 40)),
         Column("origin", "origin", right=False),
-        Column("size", "size", right=False),
+        Column("size", "size", right=False, only="csv"),
+        Column("setting", "setting", right=False, only="csv"),
+        Column("name", "size or setting", right=False, only="text"),
         Column("value", "value", show=format_json_value),
         Column(
             "derived_from",
@@ -190,7 +199,7 @@ def build_key_table(model: Model) -> Table:
 
 
 def list_size_rows(model: Model) -> Iterator[list[Any]]:
-    """One row per size and per key that was used: [key, origin, size, value, keys it was derived from].
+    """One row per size and per key that was used: [key, origin, size, "", value, keys it was derived from].
 
     A key has the value in the config.json, a derived size the value that was computed.
     """
@@ -202,12 +211,12 @@ def list_size_rows(model: Model) -> Iterator[list[Any]]:
         if origin.kind == "read":
             config_value = get_value(reading.document, origin.keys[0])
             is_unchanged = is_equal_size(config_value, value)
-            yield [origin.keys[0], "read", field if is_unchanged else "", config_value, []]
+            yield [origin.keys[0], "read", field if is_unchanged else "", "", config_value, []]
             if is_unchanged:
                 continue
         yield from list_used_rows(reading, [key for key in origin.keys if key not in read_keys and key not in listed])
         listed.update(origin.keys)
-        yield ["", "derived" if origin.kind == "read" else origin.kind, field, value, list(origin.keys)]
+        yield ["", "derived" if origin.kind == "read" else origin.kind, field, "", value, list(origin.keys)]
     yield from list_used_rows(reading, sorted(reading.used - read_keys - listed))
 
 
@@ -216,14 +225,41 @@ def list_used_rows(reading: Reading, keys: Iterable[str]) -> Iterator[list[Any]]
     for key in keys:
         value = get_value(reading.document, key)
         if value is not ABSENT and key not in CLASS_KEYS:
-            yield [key, "used", "", value, []]
+            yield [key, "used", "", "", value, []]
+
+
+def list_setting_rows(reading: Reading, origins: Iterable[SettingOrigin]) -> Iterator[list[Any]]:
+    """One row per setting and per key that one was derived from: [key, origin, "", setting, value, these keys]."""
+    listed: set[str] = set()
+    for origin in origins:
+        value = make_plain(origin.value)
+        if origin.kind == "read":
+            yield [origin.keys[0], "read", "", origin.name, value, []]
+            continue
+        yield from list_used_rows(reading, [key for key in origin.keys if key not in listed])
+        listed.update(origin.keys)
+        yield ["", origin.kind, "", origin.name, value, list(origin.keys)]
+
+
+def make_plain(value: Any) -> Any:
+    """The value of a setting for JSON. Of rotary positions, the base and what differs from those without scaling.
+
+    >>> make_plain((0.0, float("inf"))), make_plain(Rope(5e5, "linear", 2.0))
+    ([0.0, 'inf'], {'base': 500000.0, 'kind': 'linear', 'factor': 2.0})
+    """
+    if isinstance(value, Rope):
+        unscaled = Rope(value.base)._asdict()
+        return {name: x for name, x in value._asdict().items() if name == "base" or x != unscaled[name]}
+    if isinstance(value, tuple):
+        return [make_plain(x) for x in value]
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def list_ignored_rows(keys: Mapping[str, Any]) -> Iterator[list[Any]]:
     """The keys in the config.json that no size was read or derived from."""
     for key, value in keys.items():
         if key not in CLASS_KEYS:
-            yield [key, "ignored", "", value, []]
+            yield [key, "ignored", "", "", value, []]
 
 
 def is_equal_size(config_value: object, value: object) -> bool:
