@@ -298,7 +298,7 @@ def test_the_stated_convention_takes_precedence() -> None:
 def test_why_shows_the_stated_convention_first(run: Runner) -> None:
     lines = run("why", "deepseek-v3", "37B").out.splitlines()
     assert lines[:3] == ["37 B = active 37,552,282,624", "active  37,552,282,624", "truncated"]
-    assert lines[3].startswith("if rounded, active 37,552,282,624 − input or output embedding")
+    assert lines[3].startswith("also matches when rounded: active 37,552,282,624 − input or output embedding")
 
 
 def test_rounding_takes_precedence_over_truncation_without_a_stated_convention() -> None:

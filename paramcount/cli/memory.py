@@ -51,7 +51,7 @@ def command(
 ) -> None:
     """Show the memory that a model takes at inference: weights by dtype, KV cache and state by context.
 
-    The sizes are exact for what they count. What a runtime takes besides, such as CUDA's context, is not included."""
+    The sizes are exact for what they count. Runtime overhead, such as the CUDA context, is not included."""
     from paramcount.costs.memory import measure_memory
     from paramcount.costs.render_memory import build_memory_table
 

@@ -211,12 +211,11 @@ def build_account_table(account: Account, above: list[str], below: list[str]) ->
 
 def list_figure_notes(why: Why) -> list[str]:
     """Lines about the verdict, other sums that match the figure, and what the source counts."""
-    published = format_figure(why.published)
     lines = [describe_verdict(why.verdict)] if len(why.accounts) == 1 else []
     if why.plainer:
-        lines.append(f"if truncated, {render_equation(why.plainer)} is also {published}")
+        lines.append(f"also matches when truncated: {render_equation(why.plainer)}")
     if why.rounded:
-        lines.append(f"if rounded, {render_equation(why.rounded)} = {why.rounded.value:,} is also {published}")
+        lines.append(f"also matches when rounded: {render_equation(why.rounded)} = {why.rounded.value:,}")
     if why.what == "unspecified":
         lines.append(f"the source does not say what it counts: {why.source}")
     elif why.what:
