@@ -48,7 +48,7 @@ def test_components_add_up() -> None:
     [
         (["gpt2-small", "--context", "1.5"], "--context = '1.5' (expected tokens, such as 8192, 8k or 1M)"),
         (["gpt2-small", "--source", "3"], "--source 3, but gpt2-small has no text encoder"),
-        (["gpt2-small", "--context", "0"], "context = 0 (expected an integer from 1 to 1,000,000,000)"),
+        (["gpt2-small", "--context", "0"], "--context 0 (expected an integer from 1 to 1,000,000,000)"),
     ],
 )
 def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) -> None:

@@ -60,10 +60,10 @@ def test_a_quantised_config_is_measured_as_it_is_stored() -> None:
         (["--dtype", "fp8", "--dtype", "bf16"], "--dtype: fp8 and bf16 (expected one dtype, or COMPONENT=DTYPE)"),
         (["--dtype", "experts=fp8"], "llama-3.1-8b has no component experts (expected embedding,"),
         (["--context", "12q"], "--context = '12q' (expected tokens, such as 8192, 8k or 1M)"),
-        (["--context", "0"], "context = 0 (expected an integer from 1 to 1,000,000,000)"),
+        (["--context", "0"], "--context 0 (expected an integer from 1 to 1,000,000,000)"),
         (["--batch", "0"], "--batch 0 (expected an integer from 1 to 1,000,000,000)"),
-        (["--kv-dtype", "q8_1"], "kv_dtype = 'q8_1' (expected bf16, fp8, int8, q8_0 or q4_0)"),
-        (["--engine", "vlm"], "engine = 'vlm' (expected minimal"),
+        (["--kv-dtype", "q8_1"], "--kv-dtype 'q8_1' (expected bf16, fp8, int8, q8_0 or q4_0)"),
+        (["--engine", "vlm"], "--engine 'vlm' (expected minimal"),
     ],
 )
 def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) -> None:
