@@ -431,3 +431,10 @@ def test_the_table_of_architectures_imports_none_of_them() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert [name for name in done.stdout.split() if name.startswith("paramcount.architectures.")] == []
+
+
+def test_a_fused_tensor_is_shown_under_the_component_of_all_its_parts(run: Runner) -> None:
+    first, *lines = run("gpt2-small", "--by", "tensor").out.splitlines()
+    assert first == "GPT-2 small   124,439,808 parameters"
+    assert [line.split()[-1] for line in lines if line.startswith("h.{layer}.attn.c_attn.")][-2:] == ["qkv", "qkv"]
+    assert ",qkv.q," in run("gpt2-small", "--by", "tensor", "--csv").out  # where the column stays as it was

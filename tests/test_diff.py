@@ -358,3 +358,9 @@ def test_the_arithmetic_of_a_vision_encoder_is_its_number_of_parameters() -> Non
         tensor.parameters for tensor in pc.count("llama-3.2-11b-vision").tensors if tensor.part == "vision"
     )
     assert render_arithmetic(vision) == f"{parameters:,} − 0"
+
+
+def test_a_flag_without_a_config_key_is_explained(run: Runner) -> None:
+    out = " ".join(run("diff", "gemma-3-1b", "t5-small").out.split())
+    assert "gated – → false (gated MLP)" in out
+    assert "scaled – → true (decoder output scaled before the LM head)" in out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 import subprocess
@@ -208,3 +209,16 @@ def test_a_name_that_a_spreadsheet_would_run_gets_an_apostrophe(
 def test_numbers_stay_numbers_in_csv() -> None:
     table = Table([Column("a", "a"), Column("b", "b")], [[-5, "-5"], ["+1.5", "-"]], None)
     assert render(table, "csv", 80) == "a,b\n-5,-5\n+1.5,'-\n"
+
+
+@pytest.mark.parametrize("id", ["gpt2-small", "deepseek-v3", "glm-4.5"])
+def test_verify_and_why_put_the_number_of_the_source_beside_the_figure_in_80_columns(
+    id: str, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for command, rows in (("verify", "checks"), ("why", "figures")):
+        lines = run(command, id).out.splitlines()
+        sources = [line for line in lines if line.startswith("[")]
+        cited = [match[1] for line in lines if (match := re.search(r"\S +(\[\d+\])  \S", line))]
+        assert list(dict.fromkeys(cited)) == [line.partition(" ")[0] for line in sources]
+        assert len(cited) == len(json.loads(run(command, id, "--json").out)[rows])
