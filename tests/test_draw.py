@@ -174,7 +174,6 @@ def test_experts_are_labelled_with_the_number_of_layers(name: str, expected: str
     assert expected in {text.text for text in draw_layer(name).texts}
 
 
-@pytest.mark.xfail(strict=True, reason="the patch embedding of SigLIP is not described")
 def test_image_patches_have_an_embedding() -> None:
     """Gemma 3: SigLIP's convolution over patches of 14 or 16 pixels is not a token embedding."""
     labels = [label for label, _ in list_weights(draw_layer("gemma3"))]

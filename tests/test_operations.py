@@ -39,7 +39,7 @@ from paramcount.flow.operations.routing import Route
 from paramcount.flow.operations.shapes import Join, Pool, Split
 
 MOST = 40
-CONTAINERS = {"Input", "Tuple", "Block", "Layers", "Experts"}  # the evaluation itself computes them
+CONTAINERS = {"Input", "Tuple", "Block", "Layers", "Experts", "HiddenStates"}  # the evaluation itself computes them
 
 
 def list_classes(base: type[Operation] = Operation) -> Iterator[type[Operation]]:
@@ -66,7 +66,7 @@ def make_operation(cls: type[Operation], *, unknown: bool) -> Operation:
 
 
 def make_value(annotation: str) -> Any:
-    if choices := re.findall(r'"([^"]+)"', annotation):
+    if choices := re.findall(r"[\"']([^\"']+)[\"']", annotation):
         return choices[0]
     if annotation.startswith("tuple"):
         return (2, 2)

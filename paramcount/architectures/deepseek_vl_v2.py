@@ -9,7 +9,20 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Unreachable, activate, attend, block, elementwise, fused, given, layers, linear, norm
+from paramcount.flow import (
+    Data,
+    Unknown,
+    Unreachable,
+    activate,
+    attend,
+    block,
+    elementwise,
+    fused,
+    given,
+    layers,
+    linear,
+    norm,
+)
 from paramcount.parts.attentions import attention, fused_qkv
 from paramcount.parts.composite import with_language
 from paramcount.parts.decoders import decoder, dense_first, pre_norm, usual_layer
@@ -150,7 +163,7 @@ class DeepseekVL2(Sizes):
         pixels = given("pixels", "patches", 3, vision.patch_size, vision.patch_size)
         image = block(pixels, "vision.", lambda x: vision_encoder(vision, x), part="vision")
         image = block(image, "", lambda x: project(c, x), part="projector")
-        return with_language(c, tokens, image, head=True, prefix="language.")
+        return with_language(c, tokens, image, head=True, token=Unknown("image_token"), prefix="language.")
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         x = given("hidden states", "patches", c.vision.d_model)

@@ -13,7 +13,7 @@ from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import (
     Data,
     Linear,
-    MultiplyVector,
+    Scale,
     Weight,
     activate,
     attend,
@@ -94,7 +94,7 @@ class Doge(Decoder):
     def expert(c, x: Data) -> Data:
         h = Data(Linear(), (x,), (*x.shape[:-1], 1), (Weight("down_embed.weight", "experts.up", x.shape[-1:]),))
         up = Weight("up_embed.weight", "experts.down", x.shape[-1:])
-        return Data(MultiplyVector(), (activate(h, c.activation),), x.shape, (up,))
+        return Data(Scale(learned="vector"), (activate(h, c.activation),), x.shape, (up,))
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if c.moe else ("n_routed_experts", "n_active_experts", "n_keys")

@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.gemma2 import Gemma2
-from paramcount.flow import Data, block, fused, given, is_known, norm, soft_cap
+from paramcount.flow import Data, block, fused, insert, is_known, mean_of_squares, rms_norm, soft_cap
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
-from paramcount.parts.siglip import SiglipVision, siglip
-from paramcount.parts.vision import insert
+from paramcount.parts.siglip import SiglipVision
 from paramcount.sizes import ABSENT, Flag, Positive, Words, full_every, hf
 from paramcount.sizes.setting_fields import rotary, setting
 
@@ -62,16 +61,18 @@ class Gemma3(Gemma3Text):
     n_image_tokens: Positive = hf("/mm_tokens_per_image", absent=256)
     vision: SiglipVision
 
+    image_token: ClassVar = setting("/image_token_index", "/image_token_id", default=262144)
+
     def forward(c, tokens: Data) -> Data:
-        pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
-        image = block(pixels, "vision_tower.", lambda pixels: siglip(c.vision, pixels), part="vision")
-        image = block(image, "multi_modal_projector.", lambda x: project(c, x), part="projector")
-        return c.decode(insert(c.embed(tokens), image))
+        image = block(c.vision.image(), "vision_tower.", c.vision.forward, part="vision")
+        image = block(image, "multi_modal_projector.", c.project, part="projector")
+        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
+
+    def project(c, x: Data) -> Data:
+        """Means of squares of patches to vectors of the language model's size."""
+        x = mean_of_squares(x, c.n_image_tokens)
+        x = rms_norm(x, "mm_soft_emb_norm", c.vision.norm_eps, offset=1.0)
+        return fused(x, "mm_input_projection_weight", {"projector": c.d_model}, transposed=True, suffixes=("", ""))[0]
 
     def head(c, x: Data) -> Data:
         return c.cap(head(c, x, "language_model.model.embed_tokens.weight", "language_model.lm_head"))
-
-
-def project(c: Any, x: Data) -> Data:
-    x = norm(Data("pool", (x,), (c.n_image_tokens, c.vision.d_model)), "mm_soft_emb_norm")
-    return fused(x, "mm_input_projection_weight", {"projector": c.d_model}, transposed=True, suffixes=("", ""))[0]

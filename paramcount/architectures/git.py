@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, block, elementwise, given, layer_norm, layers, linear, norm
+from paramcount.flow import Data, block, elementwise, layer_norm, layers, linear, norm
 from paramcount.parts.classic import biased_head
+from paramcount.parts.clip import ClipVision
 from paramcount.parts.encoders import embed_tokens, post_norm_layer
-from paramcount.parts.vision import cut_into_patches, insert, vision_layer
+from paramcount.parts.vision import States, insert
 from paramcount.sizes import (
     MOST_NAMED,
     Condition,
@@ -49,22 +50,16 @@ def frames_apart(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]
     return tuple(range(n or 0))
 
 
-class GitVision(Sizes):
-    """The vision tower: CLIP's."""
+class GitVision(ClipVision):
+    """CLIP's, all of whose vectors are normed."""
 
-    section: ClassVar[str | None] = "vision_config"
+    unused_keys: ClassVar[tuple[str, ...]] = ()
+    defaults: ClassVar[Mapping[str, Any]] = {"patch_size": 16}
 
-    d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf(absent=12)
-    n_heads: Positive = hf(absent=12)
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=3072)
-    n_channels: Positive = hf("num_channels", absent=3)
-    patch_size: Positive = hf("patch_size", absent=16)
     n_patches: Natural = derived(patches)
 
-    def check(c) -> None:
-        check_heads_fill(c)
+    def forward(c, pixels: Data, states: States | None = None) -> Data:
+        return c.norm(c.encode(c.embed(pixels)), "post_layernorm")
 
 
 class Git(Sizes):
@@ -90,8 +85,7 @@ class Git(Sizes):
     first_position: ClassVar = 0
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
-        pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
-        image = block(pixels, "git.image_encoder.vision_model.", lambda pixels: tower(c.vision, pixels), part="vision")
+        image = block(c.vision.image(), "git.image_encoder.vision_model.", c.vision.forward, part="vision")
         if c.frames:
             image = block(image, "git.", lambda image: told_apart(c, image), part="vision")
         image = block(
@@ -111,15 +105,6 @@ class Git(Sizes):
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def tower(c: Any, pixels: Data) -> Data:
-    x = cut_into_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size)
-    x = elementwise(x, "class token", "embeddings.class_embedding", "embedding", c.d_model)
-    x = elementwise(x, "positions", "embeddings.position_embedding.weight", "position", c.n_patches + 1, c.d_model)
-    x = norm(x, "pre_layrnorm", bias=True)
-    x = layers(x, "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
-    return norm(x, "post_layernorm", bias=True)
 
 
 def told_apart(c: Any, image: Data) -> Data:

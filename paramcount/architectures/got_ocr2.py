@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow import Data, Size, Weight, block, given, linear
+from paramcount.flow import Data, Size, Unknown, Weight, block, given, linear
 from paramcount.parts.composite import with_language
 from paramcount.parts.sam import SamVision, sam
 from paramcount.sizes import Sizes
@@ -21,10 +21,10 @@ class GotOcr2(Sizes):
     vision: SamVision
 
     def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c), head=True)
+        return with_language(c, tokens, seen(c), head=True, token=Unknown("image_token"))
 
     def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c), head=False)
+        return with_language(c, tokens, seen(c), head=False, token=Unknown("image_token"))
 
 
 def seen(c: Any) -> Data:

@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
-from paramcount.flow import Data, block, given, linear
-from paramcount.parts.composite import with_language
+from paramcount.flow import Data, linear, merge_squares
+from paramcount.parts.composite import Multimodal
 from paramcount.parts.siglip import SiglipVision
-from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
-
-NAMES = ("model.", "model.text_model.")
+from paramcount.sizes import Condition, Flag, Positive, derived, hf
+from paramcount.sizes.setting_fields import setting
 
 
 class Idefics3Vision(SiglipVision):
-    """The sizes of the tower."""
+    """Positions are those of an image of the largest size; smaller ones are not supported."""
 
     conditions: ClassVar[tuple[Condition, ...]] = ()
     defaults: ClassVar[Mapping[str, Any]] = {"d_model": 1152, "n_heads": 16, "patch_size": 32}
@@ -27,36 +24,25 @@ class Idefics3Vision(SiglipVision):
     pooling_head: Flag = derived(lambda js, c: False)
 
 
-class Idefics3(Sizes):
+class Idefics3(Multimodal):
     """Source: arXiv:2408.12637, section 4.1."""
 
     reference: ClassVar[str] = "Idefics3ForConditionalGeneration"
+    encoder_prefix: ClassVar[str] = "model.vision_model."
+    projector_prefix: ClassVar[str] = "model.connector."
+    moved: ClassVar[tuple[str, str] | None] = ("model.", "model.text_model.")
 
-    language: SerializeAsAny[Sizes]
     vision: Idefics3Vision
     merge_size: Positive = hf("scale_factor", absent=2)
 
-    def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c), head=True, moved=NAMES)
+    image_token: ClassVar = setting("image_token_id", default=128257)
 
-    def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c), head=False, moved=NAMES)
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        x = merge_squares(x, c.merge_size * c.merge_size)
+        return linear(x, "modality_projection.proj", "projector", c.language.d_model)
 
 
 class SmolVLM(Idefics3):
     """Source: arXiv:2504.05299, section 2."""
 
     reference: ClassVar[str] = "SmolVLMForConditionalGeneration"
-
-
-def seen(c: Any) -> Data:
-    """Pixels to vectors of the language model's width."""
-    eyes = c.vision
-    pixels = given("pixels", "patches", eyes.n_channels, eyes.patch_size, eyes.patch_size)
-    image = block(pixels, "model.vision_model.", eyes.forward, part="vision")
-    return block(image, "model.connector.", lambda x: project(c, x), part="projector")
-
-
-def project(c: Any, x: Data) -> Data:
-    x = Data("merge", (x,), ("image", c.merge_size * c.merge_size * c.vision.d_model))
-    return linear(x, "modality_projection.proj", "projector", c.language.d_model)

@@ -5,21 +5,30 @@ Squares of patches become one vector.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Weight, activate, attend, block, elementwise, given, layers, linear, norm
-from paramcount.parts.attentions import wide_norm
-from paramcount.parts.composite import with_language
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.flow import (
+    Data,
+    Undescribed,
+    Weight,
+    activate,
+    add_positions,
+    attend,
+    class_token,
+    layer_norm,
+    linear,
+    merge_squares,
+    multiply_vector,
+    other_tokens,
+    rms_norm,
+)
+from paramcount.parts.composite import Multimodal
+from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
+from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.conditions import one_of
-from paramcount.sizes.rules import check_heads_fill
-
-LAYER = ("layernorm_before", "layernorm_after", "lambda_1", "lambda_2")  # norms and scales
+from paramcount.sizes.setting_fields import setting
 
 
 def sides(js: Mapping[str, Any], key: str, absent: int) -> tuple[int, int]:
@@ -43,16 +52,30 @@ def n_patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return n
 
 
-class InternVision(Sizes):
-    """The sizes of the tower."""
+class InternVisionLayers(VisionEncoder):
+    """Layers that scale what attention and MLP add."""
 
-    section: ClassVar[str | None] = "vision_config"
+    layer_names: ClassVar[tuple[str, ...]]  # both norms and both scales
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        names = c.layer_names
+        x = x + multiply_vector(c.attend(c.norm(x, names[0])), names[2], "other", c.d_model)
+        return x + multiply_vector(encoder_mlp(c, c.norm(x, names[1])), names[3], "other", c.d_model)
+
+    def attend(c, x: Data) -> Data:
+        raise NotImplementedError
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps) if getattr(c, "norm_bias", True) else rms_norm(x, name, c.norm_eps)
+
+
+class InternVision(InternVisionLayers):
     conditions: ClassVar[tuple[Condition, ...]] = (one_of("norm_type", ("layer_norm", "rms_norm"), "layer_norm"),)
+    layer_names: ClassVar[tuple[str, ...]] = ("layernorm_before", "layernorm_after", "lambda_1", "lambda_2")
 
     d_model: Positive = hf(absent=1024)
     n_layers: Positive = hf(absent=24)
     n_heads: Positive = hf(absent=16)
-    d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=4096)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_height: Positive = derived(patch(0))
@@ -65,71 +88,48 @@ class InternVision(Sizes):
     mask_token: Flag = hf("use_mask_token", absent=False)
     absolute_positions: Flag = hf("use_absolute_position_embeddings", absent=True)
 
-    def check(c) -> None:
-        check_heads_fill(c)
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of the class token and the patches."""
+        x = c.encode(c.embed(pixels), name="encoder.layer.{layer}.")
+        return layer_norm(x, "layernorm", c.norm_eps) if c.last_norm else x
+
+    def embed(c, pixels: Data) -> Data:
+        patches = "embeddings.patch_embeddings.projection"
+        x = embed_patches(pixels, patches, c.d_model, c.patch_height, c.patch_width, bias=True)
+        if c.mask_token:
+            token = Weight("embeddings.mask_token", "embedding", (1, 1, c.d_model))
+            x = Data(Undescribed("mask token"), (x,), x.shape, (token,))
+        x = class_token(x, "embeddings.cls_token", 1, 1, c.d_model)
+        if c.absolute_positions:
+            x = add_positions(x, "embeddings.position_embeddings", 1, c.n_patches + 1, c.d_model)
+        return x
+
+    def attend(c, x: Data) -> Data:
+        heads = (c.n_heads, c.d_head)
+        q, k, v = (linear(x, f"attention.{name}_proj", f"qkv.{name}", heads, bias=c.attention_bias) for name in "qkv")
+        if c.qk_norm:
+            q, k = (rms_norm(y, f"attention.{name}_norm", 1e-6, wide=True) for name, y in (("q", q), ("k", k)))
+        a = attend(q, k, v, cached=())
+        return linear(a, "attention.projection_layer", "output_projection", c.d_model, bias=True)
 
 
-class InternVL(Sizes):
+class InternVL(Multimodal):
     """Source: arXiv:2312.14238, section 3.2; the projector arXiv:2404.16821, section 3.1. `n_merged`: patches that
     become one vector.
     """
 
     reference: ClassVar[str] = "InternVLForConditionalGeneration"
+    projector: ClassVar[tuple[str, str, str]] = ("layer_norm", "linear_1", "linear_2")
 
-    language: SerializeAsAny[Sizes]
     vision: InternVision
     n_merged: Positive = derived(lambda js, c: int(1 / js.get("downsample_ratio", 0.5)) ** 2)
 
-    def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c), head=True)
+    image_token: ClassVar = setting("image_token_id", default=151667)
+    activation: ClassVar = setting("projector_hidden_act", default="gelu")
 
-    def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c), head=False)
-
-
-def seen(c: Any) -> Data:
-    """Pixels to vectors of the language model's width."""
-    eyes = c.vision
-    pixels = given("pixels", "patches", eyes.n_channels, eyes.patch_height, eyes.patch_width)
-    image = block(pixels, "vision_tower.", lambda x: tower(eyes, x), part="vision")
-    return block(
-        image, "multi_modal_projector.", lambda x: merge(c, x, ("layer_norm", "linear_1", "linear_2")), part="projector"
-    )
-
-
-def tower(c: Any, x: Data) -> Data:
-    patches = "embeddings.patch_embeddings.projection"
-    kernel = Weight(patches + ".weight", "embedding", (c.d_model, *x.shape[1:]))
-    x = Data("convolve", (x,), ("patches", c.d_model), (kernel, Weight(patches + ".bias", "embedding", (c.d_model,))))
-    if c.mask_token:
-        x = elementwise(x, "mask token", "embeddings.mask_token", "embedding", 1, 1, c.d_model)
-    x = elementwise(x, "class token", "embeddings.cls_token", "embedding", 1, 1, c.d_model)
-    if c.absolute_positions:
-        x = elementwise(x, "positions", "embeddings.position_embeddings", "position", 1, c.n_patches + 1, c.d_model)
-    x = layers(
-        x, "encoder.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: scaled_layer(c, x, attention, LAYER)
-    )
-    return norm(x, "layernorm", bias=True) if c.last_norm else x
-
-
-def scaled_layer(c: Any, x: Data, attention: Callable[[Any, Data], Data], names: tuple[str, str, str, str]) -> Data:
-    """Attention and MLP, each scaled per channel. `names`: of both norms and both scales."""
-    h = attention(c, norm(x, names[0], bias=c.norm_bias))
-    x = x + elementwise(h, "scale", names[2], "other", c.d_model)
-    h = plain_mlp(norm(x, names[1], bias=c.norm_bias), ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True)
-    return x + elementwise(h, "scale", names[3], "other", c.d_model)
-
-
-def attention(c: Any, x: Data) -> Data:
-    heads = (c.n_heads, c.d_head)
-    q, k, v = (linear(x, f"attention.{name}_proj", f"qkv.{name}", heads, bias=c.attention_bias) for name in "qkv")
-    if c.qk_norm:
-        q, k = wide_norm(q, "attention.q_norm"), wide_norm(k, "attention.k_norm")
-    return linear(attend(q, k, v, cached=()), "attention.projection_layer", "output_projection", c.d_model, bias=True)
-
-
-def merge(c: Any, x: Data, names: tuple[str, str, str]) -> Data:
-    """Squares of patches to vectors of the language model's size. `names`: of the norm and both matrices."""
-    x = norm(Data("merge", (x,), ("image", c.n_merged * c.vision.d_model)), names[0], bias=True)
-    h = activate(linear(x, names[1], "projector", c.language.d_model, bias=True), "gelu")
-    return linear(h, names[2], "projector", c.language.d_model, bias=True)
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        """Squares of patches to vectors of the language model's size."""
+        names = c.projector
+        x = merge_squares(other_tokens(x), c.n_merged)
+        h = linear(layer_norm(x, names[0], 1e-5), names[1], "projector", c.language.d_model, bias=True)
+        return linear(activate(h, c.activation), names[2], "projector", c.language.d_model, bias=True)

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny
-
-from paramcount.architectures.internvl import merge, scaled_layer
+from paramcount.architectures.internvl import InternVisionLayers, InternVL
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, attend, block, elementwise, given, layers, linear
-from paramcount.parts.attentions import fused_qkv, wide_norm
-from paramcount.parts.composite import with_language
-from paramcount.parts.vision import cut_into_patches
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.flow import Data, Unknown, add_positions, attend, class_token, linear, rms_norm
+from paramcount.parts.attentions import fused_qkv
+from paramcount.parts.vision import embed_patches
+from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.conditions import one_of
-from paramcount.sizes.rules import check_heads_fill
 
 
 def no_adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -27,16 +23,15 @@ def no_adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
             )
 
 
-class InternViT(Sizes):
-    """The sizes of the vision encoder. Source: configuration_intern_vit.py of OpenGVLab/InternViT-6B-448px-V1-5."""
+class InternViT(InternVisionLayers):
+    """Source: configuration_intern_vit.py of OpenGVLab/InternViT-6B-448px-V1-5."""
 
-    section: ClassVar[str | None] = "vision_config"
     conditions: ClassVar[tuple[Condition, ...]] = (one_of("norm_type", ("layer_norm", "rms_norm"), "rms_norm"),)
+    layer_names: ClassVar[tuple[str, ...]] = ("norm1", "norm2", "ls1", "ls2")
 
     d_model: Positive = hf(absent=3200)
     n_layers: Positive = hf(absent=48)
     n_heads: Positive = hf(absent=25)
-    d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=12800)
     patch_size: Positive = hf("patch_size", absent=14)
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
@@ -44,27 +39,34 @@ class InternViT(Sizes):
     qk_norm: Flag = hf("qk_normalization", absent=True)
     norm_bias: Flag = derived(lambda js, c: js.get("norm_type", "rms_norm") == "layer_norm")
 
-    def check(c) -> None:
-        check_heads_fill(c)
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of the class token and the patches."""
+        x = embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
+        x = class_token(x, "embeddings.class_embedding", 1, 1, c.d_model)
+        return c.encode(add_positions(x, "embeddings.position_embedding", 1, c.n_patches + 1, c.d_model))
+
+    def attend(c, x: Data) -> Data:
+        q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
+        if c.qk_norm:
+            q, k = (rms_norm(y, f"attn.{name}_norm", c.norm_eps, wide=True) for name, y in (("q", q), ("k", k)))
+        return linear(attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)
 
 
-class InternVLChat(Sizes):
+class InternVLChat(InternVL):
     """Source: arXiv:2312.14238 and arXiv:2404.16821; modeling_internvl_chat.py and modeling_intern_vit.py of
     OpenGVLab/InternVL2-8B. `n_merged`: patches that become one vector.
     """
 
     reference: ClassVar[str] = "InternVLChatModel of OpenGVLab/InternVL2-8B"
     conditions: ClassVar[tuple[Condition, ...]] = (no_adapters,)
+    encoder_prefix: ClassVar[str] = "vision_model."
+    projector_prefix: ClassVar[str] = "mlp1."
+    projector: ClassVar[tuple[str, str, str]] = ("0", "1", "3")
 
-    language: SerializeAsAny[Sizes]
-    vision: InternViT
-    n_merged: Positive = derived(lambda js, c: int(1 / js.get("downsample_ratio", 0.5)) ** 2)
+    vision: InternViT  # type: ignore[assignment]
 
-    def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, encode_image(c), head=True)
-
-    def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, encode_image(c), head=False)
+    image_token: ClassVar = Unknown("image_token")  # not in config.json: the tokenizer names it
+    activation: ClassVar[str] = "gelu"
 
 
 class H2OVLChat(InternVLChat):
@@ -77,28 +79,3 @@ class SkyworkChat(InternVLChat):
     """Source: arXiv:2504.05599; modeling_skywork_chat.py of Skywork/Skywork-R1V-38B: InternVL's layers."""
 
     reference: ClassVar[str] = "SkyworkChatModel of Skywork/Skywork-R1V-38B"
-
-
-def encode_image(c: Any) -> Data:
-    """Pixels to vectors of the language model's size."""
-    vision = c.vision
-    pixels = given("pixels", "patches", 3, vision.patch_size, vision.patch_size)
-    image = block(pixels, "vision_model.", lambda x: vision_encoder(vision, x), part="vision")
-    return block(image, "mlp1.", lambda x: merge(c, x, ("0", "1", "3")), part="projector")
-
-
-def vision_encoder(c: Any, x: Data) -> Data:
-    x = cut_into_patches(x, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
-    x = elementwise(x, "class token", "embeddings.class_embedding", "embedding", 1, 1, c.d_model)
-    x = elementwise(x, "positions", "embeddings.position_embedding", "position", 1, c.n_patches + 1, c.d_model)
-    names = ("norm1", "norm2", "ls1", "ls2")
-    return layers(
-        x, "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: scaled_layer(c, x, attention, names)
-    )
-
-
-def attention(c: Any, x: Data) -> Data:
-    q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
-    if c.qk_norm:
-        q, k = wide_norm(q, "attn.q_norm"), wide_norm(k, "attn.k_norm")
-    return linear(attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)

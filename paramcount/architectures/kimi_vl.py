@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, attend, block, elementwise, given, layers, linear, norm, rope
+from paramcount.flow import Data, Unknown, activate, attend, block, elementwise, given, layers, linear, norm, rope
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.composite import with_language
 from paramcount.parts.decoders import pre_norm
@@ -68,7 +68,7 @@ class KimiVL(Sizes):
         pixels = given("pixels", "patches", 3, vision.patch_size, vision.patch_size)
         image = block(pixels, "vision_tower.", lambda x: vision_encoder(vision, x), part="vision")
         image = block(image, "multi_modal_projector.", lambda x: project(c, x), part="projector")
-        return with_language(c, tokens, image, head=True)
+        return with_language(c, tokens, image, head=True, token=Unknown("image_token"))
 
 
 def vision_encoder(c: Any, x: Data) -> Data:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, block, given, linear, norm
-from paramcount.parts.composite import with_language
-from paramcount.sizes import Flag, Positive, Sizes, Tower, derived, hf
+from paramcount.flow import Data, activate, linear, merge_squares, other_tokens, patch_places, reshape, rms_norm
+from paramcount.parts.composite import Multimodal
+from paramcount.sizes import Flag, Positive, Tower, derived, hf
+from paramcount.sizes.setting_fields import setting
 
 
 def n_views(absent: int) -> Any:
@@ -28,78 +29,80 @@ def n_views(absent: int) -> Any:
     return derived(number)
 
 
-class Llava(Sizes):
+def viewed_layers(absent: int) -> Any:
+    """The layers of the encoder that are looked at, by the number of layers before their states."""
+
+    def read(config: Mapping[str, Any], c: Any) -> tuple[int, ...]:
+        named = config.get("vision_feature_layer", absent)
+        return (named,) if type(named) is int else tuple(named)
+
+    return setting(default=read)
+
+
+class Llava(Multimodal):
     """Source: arXiv:2304.08485, section 4.1; two matrices in the projector arXiv:2310.03744, section 3.2."""
 
     reference: ClassVar[str] = "LlavaForConditionalGeneration"
 
-    language: SerializeAsAny[Sizes]
     vision: SerializeAsAny[Tower]
     n_views: Positive = n_views(-2)
     projector_bias: Flag = hf("multimodal_projector_bias", absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c, widen), head=True)
+    image_token: ClassVar = setting("image_token_index", "image_token_id", default=32000)
+    views: ClassVar = viewed_layers(-2)
+    selection: ClassVar = setting("vision_feature_select_strategy", default="default")
+    activation: ClassVar = setting("projector_hidden_act", default="gelu")
 
-    def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c, widen), head=False)
+    def encode(c: Any, pixels: Data) -> Data:
+        encoded: Data = c.vision.forward(pixels, (c.views, c.n_views))
+        return encoded
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        out: Data = c.widen(x if c.selection == "full" else other_tokens(x))
+        return out
+
+    def widen(c: Any, x: Data) -> Data:
+        h = linear(x, "linear_1", "projector", c.language.d_model, bias=c.projector_bias)
+        return linear(activate(h, c.activation), "linear_2", "projector", c.language.d_model, bias=c.projector_bias)
 
 
-class PaliGemma(Sizes):
+class PaliGemma(Multimodal):
     """Source: arXiv:2407.07726, section 3.1."""
 
     reference: ClassVar[str] = "PaliGemmaForConditionalGeneration"
 
-    language: SerializeAsAny[Sizes]
     vision: SerializeAsAny[Tower]
     d_projected: Positive = hf("projection_dim", absent=2048)
 
-    def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c, project), head=True)
+    image_token: ClassVar = setting("image_token_index", "image_token_id", default=256000)
 
-    def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c, project), head=False)
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        return linear(x, "linear", "projector", c.d_projected, bias=True)
 
 
-class Mistral3(Sizes):
-    """Source: modeling_mistral3.py of the reference."""
+class Mistral3(Llava):
+    """Squares of merge_size patches a side become one. Source: modeling_mistral3.py of the reference."""
 
     reference: ClassVar[str] = "Mistral3ForConditionalGeneration"
 
-    language: SerializeAsAny[Sizes]
-    vision: SerializeAsAny[Tower]
     n_views: Positive = n_views(-1)
     merge_size: Positive = hf("spatial_merge_size", absent=2)
     projector_bias: Flag = hf("multimodal_projector_bias", absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c, merge), head=True)
+    image_token: ClassVar = setting("image_token_index", "image_token_id", default=10)
+    views: ClassVar = viewed_layers(-1)
+    selection: ClassVar[str] = "full"
 
-    def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c, merge), head=False)
+    def encode(c: Any, pixels: Data) -> Data:
+        encoded: Data = c.vision.forward(pixels, (c.views, 1))
+        return encoded
 
+    def places(c: Any, pixels: Data) -> tuple[Data, ...]:
+        return (patch_places(pixels, c.vision.patch_size, c.vision.patch_size),)
 
-def seen(c: Any, projector: Callable[[Any, Data], Data]) -> Data:
-    """Pixels to vectors of the language model's width."""
-    eyes = c.vision
-    pixels = given("pixels", "patches", eyes.n_channels, eyes.patch_size, eyes.patch_size)
-    image = block(pixels, "vision_tower.", eyes.forward, part="vision")
-    return block(image, "multi_modal_projector.", lambda x: projector(c, x), part="projector")
-
-
-def widen(c: Any, x: Data) -> Data:
-    """What several layers of the tower saw, side by side, through two matrices."""
-    x = Data("views", (x,), (x.shape[0], c.n_views * c.vision.d_model))
-    h = activate(linear(x, "linear_1", "projector", c.language.d_model, bias=c.projector_bias), "gelu")
-    return linear(h, "linear_2", "projector", c.language.d_model, bias=c.projector_bias)
-
-
-def project(c: Any, x: Data) -> Data:
-    return linear(x, "linear", "projector", c.d_projected, bias=True)
-
-
-def merge(c: Any, x: Data) -> Data:
-    """Squares of merge_size patches a side to one."""
-    x = norm(x, "norm")
-    x = Data("merge", (x,), ("image", c.merge_size * c.merge_size * c.vision.d_model))
-    return widen(c, linear(x, "patch_merger.merging_layer", "projector", c.vision.d_model))
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        x = rms_norm(x, "norm", c.language.norm_eps)
+        x = merge_squares(x, c.merge_size * c.merge_size, *places, channels_first=True)
+        x = linear(x, "patch_merger.merging_layer", "projector", c.vision.d_model)
+        out: Data = c.widen(reshape(x, c.n_views * c.vision.d_model))  # the reference runs with one view alone
+        return out

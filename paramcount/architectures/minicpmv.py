@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny
 
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, Weight, attend, block, fused, given, linear, norm
+from paramcount.flow import Data, Unknown, Weight, attend, block, fused, linear, norm
 from paramcount.parts.composite import with_language
-from paramcount.parts.siglip import SiglipVision, siglip
+from paramcount.parts.siglip import SiglipVision
+from paramcount.parts.vision import States
 from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
 
 
@@ -30,8 +31,9 @@ class MiniCPMVision(SiglipVision):
     pooling_head: Flag = derived(lambda js, c: False)
     drops_last_layer: Flag = hf("/drop_vision_last_layer", absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return siglip(c, tokens, c.n_layers - 1 if c.drops_last_layer else c.n_layers)
+    def forward(c, pixels: Data, states: States | None = None) -> Data:
+        n_layers = c.n_layers - 1 if c.drops_last_layer else c.n_layers
+        return c.norm(c.encode(c.embed(pixels), n_layers=n_layers), "post_layernorm")
 
 
 class MiniCPMV(Sizes):
@@ -49,10 +51,9 @@ class MiniCPMV(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         vision = c.vision
-        pixels = given("pixels", "patches", vision.n_channels, vision.patch_size, vision.patch_size)
-        image = block(pixels, "vpm.", vision.forward, part="vision")
+        image = block(vision.image(), "vpm.", vision.forward, part="vision")
         image = block(image, "resampler.", lambda x: resample(c, x), part="projector")
-        return with_language(c, tokens, image, head=True, prefix="llm.")
+        return with_language(c, tokens, image, head=True, token=Unknown("image_token"), prefix="llm.")
 
     def check(c) -> None:
         d_model = c.language.d_model  # type: ignore[attr-defined]

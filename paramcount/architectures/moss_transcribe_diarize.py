@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow import Data, activate, block, given, linear, norm
+from paramcount.flow import Data, Unknown, activate, block, given, linear, norm
 from paramcount.parts.composite import with_language
 from paramcount.parts.whisper_encoder import Ears, listen
 from paramcount.sizes import Flag, Positive, Sizes, hf
@@ -36,10 +36,10 @@ class MossTranscribeDiarize(Sizes):
     projector_bias: Flag = hf("projector_bias", absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, heard(c), head=True, moved=NAMES)
+        return with_language(c, tokens, heard(c), head=True, token=Unknown("image_token"), moved=NAMES)
 
     def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, heard(c), head=False, moved=NAMES)
+        return with_language(c, tokens, heard(c), head=False, token=Unknown("image_token"), moved=NAMES)
 
 
 def heard(c: Any) -> Data:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.phi3 import Phi3
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, block, elementwise, given, linear
+from paramcount.flow import Data, activate, block, elementwise, linear
 from paramcount.parts.clip import ClipVision
 from paramcount.parts.vision import insert
 from paramcount.sizes import Condition
@@ -64,8 +64,7 @@ class Phi3V(Phi3):
 def encode_image(c: Any) -> Data:
     """Pixels to vectors of the language model's size."""
     vision = clip()
-    pixels = given("pixels", "patches", vision.n_channels, vision.patch_size, vision.patch_size)
-    image = block(pixels, VISION + "img_processor.vision_model.", vision.forward, part="vision")
+    image = block(vision.image(), VISION + "img_processor.vision_model.", vision.forward, part="vision")
     return block(image, VISION, lambda x: project(c, x), part="projector")
 
 

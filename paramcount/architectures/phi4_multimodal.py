@@ -15,7 +15,7 @@ from paramcount.flow import Data, Weight, activate, block, elementwise, given, l
 from paramcount.parts.attentions import relative
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.parts.siglip import SiglipVision, siglip
+from paramcount.parts.siglip import SiglipVision
 from paramcount.parts.vision import insert
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
@@ -105,8 +105,7 @@ class Phi4Multimodal(Phi3):
 
     def forward(c, tokens: Data) -> Data:
         prefix = "model.embed_tokens_extend."
-        pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
-        image = block(pixels, prefix + "image_embed.img_processor.", lambda x: siglip(c.vision, x), part="vision")
+        image = block(c.vision.image(), prefix + "image_embed.img_processor.", c.vision.forward, part="vision")
         image = Data("hidden state of an inner layer", (image,), image.shape)
         image = block(image, prefix + "image_embed.", lambda x: project_image(c, x), part="projector")
         sound = block(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow import Data, activate, block, given, linear
+from paramcount.flow import Data, Unknown, activate, block, given, linear
 from paramcount.parts.composite import with_language
 from paramcount.parts.whisper_encoder import Ears, listen
 from paramcount.sizes import Condition, Positive, Sizes, hf
@@ -47,10 +47,10 @@ class Qwen2Audio(Sizes):
     audio: Qwen2AudioEars
 
     def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, heard(c, halve), head=True)
+        return with_language(c, tokens, heard(c, halve), head=True, token=Unknown("image_token"))
 
     def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, heard(c, halve), head=False)
+        return with_language(c, tokens, heard(c, halve), head=False, token=Unknown("image_token"))
 
 
 class Voxtral(Sizes):
@@ -63,10 +63,10 @@ class Voxtral(Sizes):
     audio: VoxtralEars
 
     def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, heard(c, merge), head=True)
+        return with_language(c, tokens, heard(c, merge), head=True, token=Unknown("image_token"))
 
     def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, heard(c, merge), head=False)
+        return with_language(c, tokens, heard(c, merge), head=False, token=Unknown("image_token"))
 
 
 def heard(c: Any, projector: Callable[[Any, Data], Data]) -> Data:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 
 from paramcount.errors import ParamcountError
-from paramcount.execution.narrow import NarrowMatrix
-from paramcount.flow import Attention, Block, Body, Data, Experts, Input, Layers, Repeat, Tuple, Weight
-from paramcount.flow.operation import Array, Operation, require
-from paramcount.flow.operations import Linear, Lookup
+from paramcount.execution.inputs import name_input
+from paramcount.flow import Attention, Block, Body, Data, Experts, HiddenStates, Input, Layers, Repeat, Tuple, Weight
+from paramcount.flow.operation import Array, require
 from paramcount.flow.walk import list_steps, locate_weight
 
 
@@ -22,10 +21,6 @@ class Weights(Protocol):
 
     def read(self, name: str, shape: tuple[int, ...], index: int | None) -> Array:
         """A float32 tensor of this shape. `index`: of one expert, if all experts are stored as one tensor."""
-        ...
-
-    def read_matrix(self, name: str, shape: tuple[int, ...], index: int | None) -> Array | NarrowMatrix:
-        """The same for a tensor that is only multiplied or looked up."""
         ...
 
 
@@ -94,6 +89,7 @@ class Evaluation:
         self.states: dict[tuple[Any, ...], dict[str, Array]] = {}
         self.cached: dict[int, Attention] = {}  # {id of data in a KV cache: the attention that reads it}
         self.kept: set[int] = find_kept(out)
+        self.states_of_layers: dict[int, list[Array]] = {}  # {id of a stack whose inner states are read: all of them}
         self.kept_values: dict[tuple[Any, ...], Array] = {}
         self.n_past = 0
         self.observer: Observer | None = None
@@ -102,6 +98,8 @@ class Evaluation:
         for data, *_ in list_steps(out):
             if isinstance(data.operation, Attention):
                 self.cached.update((id(entry), data.operation) for entry in data.operation.cached)
+            if isinstance(data.operation, HiddenStates):
+                self.states_of_layers[id(data.inputs[0])] = []
 
     def run(self, inputs: Mapping[str, Array]) -> Array:
         """The output for further tokens. `inputs`: values by `name_input`; "tokens" are the ids of the new ones."""
@@ -148,6 +146,9 @@ class Evaluation:
             return self.run_body(body, scope.enter(data, body.repeat, None), inputs)
         if isinstance(operation, Tuple):
             return inputs[0]
+        if isinstance(operation, HiddenStates):
+            states = self.states_of_layers[id(data.inputs[0])]
+            return np.concatenate([states[i] for i in require(operation.of)], axis=-1)
         if isinstance(operation, Input):
             name = name_input(operation.what)
             if name not in self.inputs and operation.default is not None:
@@ -155,7 +156,7 @@ class Evaluation:
             if name not in self.inputs:
                 raise ParamcountError(f"the input {name} is missing", expected=f"{name}=…")
             return self.inputs[name]
-        weights: list[Any] = [self.read_weight(weight, scope, operation) for weight in data.weights]
+        weights = [self.read_weight(weight, scope) for weight in data.weights]
         watch: dict[str, Array] | None = None if self.observer is None else {}
         of_tokens = data.shape[:1] == ("tokens",) or not inputs
         n_rows, n_tokens = len(inputs[0]) if inputs else len(self.positions), self.n_past + len(self.positions)
@@ -185,6 +186,8 @@ class Evaluation:
     def run_layers(self, data: Data, scope: Scope, inputs: list[Array]) -> Array:
         x, *reads = inputs
         carried: list[Array] = []
+        states = self.states_of_layers.get(id(data), [])
+        states[:] = [x]
         for index, body in list_layers(data):
             inside = scope.enter(data, body.repeat, index)
             missing = len(body.inputs) - 1 - len(reads) - len(carried)
@@ -194,6 +197,7 @@ class Evaluation:
                 carried = [inside.values[id(value)] for value in body.out.inputs[1:]]
             if self.observer is not None:
                 self.observer.see_layer(data, body, inside, x)
+            states.append(x)
             self.layers_done += 1
             if self.report is not None:
                 self.report(self.layers_done, self.n_layers)
@@ -235,16 +239,10 @@ class Evaluation:
                 result[rows] += y * weights[rows, expert].reshape(-1, *(1,) * (y.ndim - 1))
         return result
 
-    def read_weight(self, weight: Weight, scope: Scope, operation: Operation) -> Array | NarrowMatrix:
+    def read_weight(self, weight: Weight, scope: Scope) -> Array:
         """A weight as stored; of one expert, if all experts are stored as one tensor."""
         name, expert = locate(weight, scope)
-        read = self.weights.read_matrix if isinstance(operation, (Linear, Lookup)) else self.weights.read
-        return read(name, tuple(int(n) for n in weight.shape), expert)
-
-
-def name_input(what: str) -> str:
-    """The keyword of an input: "source_tokens"."""
-    return what.replace(" ", "_").replace("-", "_")
+        return self.weights.read(name, tuple(int(n) for n in weight.shape), expert)
 
 
 def make_zeros(n: int, data: Data) -> Array:

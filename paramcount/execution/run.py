@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from paramcount.counting.sum_weights import list_flows
 from paramcount.counting.tensors import list_tensors
 from paramcount.errors import ParamcountError, join_words, make_printable
 from paramcount.execution.evaluate import Evaluation, Observer, Value, Weights
+from paramcount.execution.inputs import check_inputs, omit_missing
 from paramcount.execution.memory import check_memory, estimate_memory
 from paramcount.execution.weights import StoredWeights, open_weights
 from paramcount.flow import Attention, Data
@@ -126,18 +127,30 @@ def run_model(
 ) -> Run:
     """The forward pass of a model with these sizes and settings.
 
-    `inputs`: further inputs by name: `source_tokens`, the ids that an encoder reads; `encoder_output`.
+    `inputs`: further inputs by name: `source_tokens`, the ids that an encoder reads; `encoder_output`; of a multimodal
+    model `pixels`, one normalised image [channels, height, width], for which the tokens hold as many placeholders as
+    its encoder returns vectors. Without an image, the model reads the text alone.
     """
-    evaluation = prepare(sizes, weights, head=head, where=where)
+    evaluation = prepare(sizes, weights, head=head, where=where, inputs=inputs)
     evaluation.report = report
     return Run(evaluation, tokens, inputs, Limits(sizes, where), watch)
 
 
 def prepare(
-    sizes: Sizes, weights: str | Path | Weights | Mapping[str, Any], *, head: bool = True, where: str = "model"
+    sizes: Sizes,
+    weights: str | Path | Weights | Mapping[str, Any],
+    *,
+    head: bool = True,
+    where: str = "model",
+    inputs: Collection[str] = (),
 ) -> Evaluation:
-    """A forward pass that can start: all operations are described, all settings are known, all weights are there."""
+    """A forward pass that can start: all operations are described, all settings are known, all weights are there.
+
+    `inputs`: names of what is given besides the tokens; without an image, its encoder is not part of the pass.
+    """
     out, part = next(iter(list_flows(sizes, head)))
+    check_inputs(out, inputs)
+    out = omit_missing(out, {"tokens", *inputs})
     check_operations(out, where)
     if isinstance(weights, (str, Path, Mapping)):
         weights = open_weights(weights, list(list_tensors(sizes, head)))

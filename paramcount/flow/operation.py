@@ -129,6 +129,7 @@ class Operation:
     named_by_weights: ClassVar[bool] = False  # "queries" rather than "linear"
     reads_only_lengths: ClassVar[bool] = False  # of its inputs, so that it is equal for all texts of a length
     of_prompt: ClassVar[bool] = False  # what it adds to its first input came with the prompt
+    needs: ClassVar[int | None] = None  # how many of its inputs it needs; the others may be missing. None: all
     runs: ClassVar[bool] = True  # whether `compute` exists
 
     def __init_subclass__(cls) -> None:

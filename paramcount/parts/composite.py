@@ -2,25 +2,73 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from paramcount.flow import Data, block
-from paramcount.parts.vision import insert
+from pydantic import SerializeAsAny
+
+from paramcount.flow import Data, Unknown, block, insert
+from paramcount.parts.decoder import Decoder
+from paramcount.sizes import Sizes
+from paramcount.sizes.fields import before_lm_head
 
 
 def with_language(
     c: Any,
     tokens: Data,
-    *others: Data,
+    image: Data,
+    *,
     head: bool,
+    token: int | Unknown,
     moved: tuple[str, str] | None = None,
     prefix: str = "language_model.",
 ) -> Data:
     """Token ids to the output of the `language` model of c.
 
-    Vectors of images or sounds replace the embeddings of their placeholder tokens. `head`: to logits. `moved`: (prefix
-    in the model, prefix in the file), instead of `prefix` before all names.
+    Vectors of an image or a sound replace the embeddings of the tokens with the id `token`. `head`: to logits. `moved`:
+    (prefix in the model, prefix in the file), instead of `prefix` before all names.
     """
     language = c.language
-    body = language.forward if head else language.body
-    return block(insert(tokens, *others), "" if moved else prefix, body, root=True, moved=moved)
+
+    def read(tokens: Data, image: Data) -> Data:
+        if not isinstance(language, Decoder):
+            found = Data("insert", (tokens, image), tokens.shape)
+            out: Data = language.forward(found) if head else language.body(found)
+            return out
+        out = language.decode(insert(language.embed(tokens), tokens, image, token))
+        return out if head else before_lm_head(out)
+
+    return block(tokens, "" if moved else prefix, read, reads=(image,), root=True, moved=moved)
+
+
+class Multimodal(Sizes):
+    """A vision encoder, a projector and a language model. A subclass adds `vision` and `project`."""
+
+    encoder_prefix: ClassVar[str] = "vision_tower."
+    projector_prefix: ClassVar[str] = "multi_modal_projector."
+    moved: ClassVar[tuple[str, str] | None] = None  # see `with_language`
+    image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
+
+    language: SerializeAsAny[Sizes]
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        return with_language(c, tokens, c.see(), head=head, token=c.image_token, moved=c.moved)
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def see(c: Any) -> Data:
+        """An image to vectors of the language model's size."""
+        pixels: Data = c.vision.image()
+        image = block(pixels, c.encoder_prefix, c.encode, part="vision")
+        return block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
+
+    def places(c, pixels: Data) -> tuple[Data, ...]:
+        """What the projector reads besides vectors: the rows and columns of patches, if it merges squares of them."""
+        return ()
+
+    def encode(c: Any, pixels: Data) -> Data:
+        encoded: Data = c.vision.forward(pixels)
+        return encoded
+
+    def project(c, x: Data, *places: Data) -> Data:
+        raise NotImplementedError

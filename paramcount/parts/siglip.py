@@ -11,11 +11,21 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, Weight, attend, elementwise, layers, linear, norm, split
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.parts.vision import cut_into_patches, vision_layer
-from paramcount.sizes import Condition, Flag, Natural, Positive, Tower, d_model_per_head, derived, hf
-from paramcount.sizes.rules import check_heads_fill
+from paramcount.flow import (
+    Data,
+    add_positions,
+    attend,
+    bundle,
+    class_token,
+    first_token,
+    fused,
+    linear,
+    other_tokens,
+    to_heads,
+)
+from paramcount.parts.vision import States, VisionEncoder, embed_patches, encoder_mlp, select_states
+from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf
+from paramcount.sizes.setting_fields import setting
 
 
 def tower_named(known: str) -> Condition:
@@ -30,59 +40,36 @@ def tower_named(known: str) -> Condition:
     return condition
 
 
-class SiglipVision(Tower):
-    """The sizes of the tower."""
-
+class SiglipVision(VisionEncoder):
     conditions: ClassVar[tuple[Condition, ...]] = (tower_named("siglip_vision_model"),)
 
-    d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf(absent=12)
-    n_heads: Positive = hf(absent=12)
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=3072)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=16)
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
     pooling_head: Flag = hf("vision_use_head", absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return siglip(c, tokens)
+    activation: ClassVar = setting("hidden_act", default="gelu_pytorch_tanh")
 
-    def check(c) -> None:
-        check_heads_fill(c)
+    def forward(c, pixels: Data, states: States | None = None) -> Data:
+        """One image to vectors of its patches; the pooled vector, if there is one, is beside them."""
+        x = c.encode(c.embed(pixels))
+        y = c.norm(x, "post_layernorm")
+        out = y if states is None else select_states(x, states)
+        if c.pooling_head:
+            return bundle(out, c.pool(y))
+        return out if states is None else bundle(out, y)
 
+    def embed(c, pixels: Data) -> Data:
+        x = embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
+        return add_positions(x, "embeddings.position_embedding.weight", c.n_patches, c.d_model)
 
-def siglip(c: Any, pixels: Data, n_layers: Size | None = None) -> Data:
-    """Pixels to patch vectors.
-
-    The pooled vector, where there is one, is handed on beside them. `n_layers`: if not those of c.
-    """
-    x = cut_into_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
-    x = elementwise(x, "positions", "embeddings.position_embedding.weight", "position", c.n_patches, c.d_model)
-    x = layers(
-        x,
-        "encoder.layers.{layer}.",
-        [("layer", c.n_layers if n_layers is None else n_layers)],
-        lambda kind, x: vision_layer(c, x),
-    )
-    x = norm(x, "post_layernorm", bias=True)
-    return Data("tuple", (x, pool(c, x)), x.shape) if c.pooling_head else x
-
-
-def pool(c: Any, x: Data) -> Data:
-    """One vector out of all patches: a learned query attends to them."""
-    d = c.d_model
-    query = Data("query", (x,), (1, d), (Weight("head.probe", "other", (1, 1, d)),))
-    thirds = (("qkv.q", d), ("qkv.k", d), ("qkv.v", d))
-    stored = (
-        Weight("head.attention.in_proj_weight", "qkv.q", (3 * d, d), thirds),
-        Weight("head.attention.in_proj_bias", "qkv.q", (3 * d,), thirds),
-    )
-    projected = Data("linear", (query, x), ("patches", 3 * d), stored)
-    q, k, v = (
-        Data("split", (projected,), (part.shape[0], c.n_heads, c.d_head)) for part in (query, *split(projected, d, d))
-    )
-    a = linear(attend(q, k, v, cached=()), "head.attention.out_proj", "output_projection", d, bias=True)
-    return a + plain_mlp(
-        norm(a, "head.layernorm", bias=True), ("head.mlp.fc1", "head.mlp.fc2"), "mlp", c.d_ff, bias=True
-    )
+    def pool(c, x: Data) -> Data:
+        """One vector out of all patches: a learned query attends to them."""
+        suffixes = ("in_proj_weight", "in_proj_bias")
+        x = class_token(x, "head.probe", 1, 1, c.d_model, component="other")
+        parts = dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), c.d_model)
+        whole = fused(x, "head.attention.", parts, bias=True, suffixes=suffixes)
+        q, k, v = (to_heads(y, c.n_heads, c.d_head) for y in whole)
+        a = attend(first_token(q), other_tokens(k), other_tokens(v), cached=())
+        a = linear(a, "head.attention.out_proj", "output_projection", c.d_model, bias=True)
+        return a + encoder_mlp(c, c.norm(a, "head.layernorm"), ("head.mlp.fc1", "head.mlp.fc2"))

@@ -1,40 +1,95 @@
-"""Parts that vision encoders share: patch embeddings, encoder layers and the insertion of image vectors.
+"""Vision encoders: what all of them share, and the layer of CLIP and SigLIP.
 
-The layers have no positions of their own; image vectors replace the embeddings of placeholder tokens.
+Patches go through a matrix, get positions and attend to one another.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from paramcount.flow import Data, Size, Undescribed, Weight
+from paramcount.flow import Data, Size, Undescribed, Unknown, Weight, cut, given, hidden_states, layer_norm, layers
+from paramcount.flow.operations.linear import Linear
 from paramcount.parts.classic import multi_head
-from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import Positive, Tower, d_model_per_head, derived, hf
+from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
+
+States = tuple[tuple[int, ...] | Unknown, Size]  # which layers are looked at, by number, and how many
+
+
+class VisionEncoder(Tower):
+    """An encoder of one image. A subclass adds `forward`, pixels to vectors [patches, d_model]."""
+
+    d_model: Positive = hf(absent=768)
+    n_layers: Positive = hf(absent=12)
+    n_heads: Positive = hf(absent=12)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=3072)
+
+    activation: ClassVar = setting("hidden_act", default="gelu")
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-6)
+
+    def image(c) -> Data:
+        """The input: one image."""
+        return given("pixels", getattr(c, "n_channels", 3), "height", "width")
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        """The layer of CLIP and SigLIP: LayerNorms, attention over all patches, a plain MLP, biases everywhere."""
+        x = x + multi_head(c, c.norm(x, "layer_norm1"), "self_attn.", cached=False)
+        return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
+
+    def encode(c, x: Data, *reads: Data, name: str = "encoder.layers.{layer}.", n_layers: Size | None = None) -> Data:
+        """Patches through all layers, or through the first n_layers."""
+        n = c.n_layers if n_layers is None else n_layers
+        return layers(x, name, [("layer", n)], lambda kind, *x: c.layer(*x), reads=reads)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+
+
+def encoder_mlp(c: Any, x: Data, names: tuple[str, str] = ("mlp.fc1", "mlp.fc2")) -> Data:
+    return plain_mlp(x, names, "mlp", c.d_ff, activation=c.activation, bias=True)
+
+
+def embed_patches(
+    pixels: Data,
+    name: str,
+    d_model: Size,
+    height: Size,
+    width: Size | None = None,
+    *,
+    bias: bool = False,
+    square: Size = 1,
+    frames: Size | None = None,
+) -> Data:
+    """An image to one vector per patch, by a convolution whose stride is its kernel: a matrix over its pixels.
+
+    `square`, `frames`: see `flow.Patches`.
+    """
+    x = cut(pixels, height, height if width is None else width, square=square, frames=frames)
+    weights: tuple[Weight, ...] = (Weight(name + ".weight", "embedding", (d_model, *x.shape[1:])),)
+    if bias:
+        weights += (Weight(name + ".bias", "embedding", (d_model,)),)
+    return Data(Linear(), (x,), ("patches", d_model), weights)
+
+
+def select_states(x: Data, states: States | None) -> Data:
+    """The hidden states of some layers of the stack x side by side; without `states`, what x returns."""
+    return x if states is None else hidden_states(x, *states)
 
 
 def cut_into_patches(pixels: Data, name: str, d_model: Size, patch_size: Size, *, bias: bool = False) -> Data:
-    """A convolution whose stride is its width: one vector for each square of pixels.
-
-    The first axis of `pixels` stands for the patches, the second for their channels.
-    """
+    """Patches of pixels [patches, channels, size, size] to one vector each."""
     weights: tuple[Weight, ...] = (
         Weight(name + ".weight", "embedding", (d_model, pixels.shape[1], patch_size, patch_size)),
     )
     if bias:
         weights += (Weight(name + ".bias", "embedding", (d_model,)),)
     return Data("convolve", (pixels,), (pixels.shape[0], d_model), weights)
-
-
-def vision_layer(c: Any, x: Data, names: tuple[str, str] = ("layer_norm1", "layer_norm2")) -> Data:
-    """The layer of CLIP and SigLIP encoders: LayerNorms, attention over all patches, a plain MLP, biases everywhere."""
-    return pre_norm(
-        x,
-        lambda h: multi_head(c, h, "self_attn.", cached=False),
-        lambda h: plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True),
-        names,
-        bias=True,
-    )
 
 
 def insert(x: Data, *others: Data) -> Data:

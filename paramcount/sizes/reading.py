@@ -33,10 +33,13 @@ def add_settings(sizes: Sizes, document: Mapping[str, Any]) -> Sizes:
     """
     cls = type(sizes)
     config = get_section(document, cls.section)
-    found = {name: read_setting(setting, sizes, config) for name, setting in list_settings(cls).items()}
+    found = {
+        name: read_setting(setting, sizes, document if setting.is_outside else config)
+        for name, setting in list_settings(cls).items()
+    }
     values = {name: value for name, value in found.items() if is_known(value)}
     inner = {
-        name: add_settings(part, document)
+        name: add_settings(part, get_language_section(document) if name == "language" else document)
         for name in inner_configs(cls)
         if isinstance(part := getattr(sizes, name), Sizes)
     }
@@ -55,3 +58,9 @@ def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, A
     """The part of a config.json that an architecture reads; empty if it is missing."""
     found = document.get(name, {}) if name else document
     return found if isinstance(found, Mapping) else {}
+
+
+def get_language_section(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of a multimodal config.json with the settings of its language model; all of it if it has no sections."""
+    sections = (document.get(name) for name in ("text_config", "llm_config"))
+    return next((section for section in sections if isinstance(section, Mapping)), document)

@@ -22,7 +22,9 @@ class Setting:
     """A class attribute of an architecture. On a config it is the value, or an `Unknown` with its name."""
 
     def __init__(self, names: tuple[str, ...], default: Any, nullable: bool = False) -> None:
-        self.names, self.default, self.nullable = names, default, nullable
+        self.is_outside = any(name.startswith("/") for name in names)
+        self.names = tuple(name.removeprefix("/") for name in names)
+        self.default, self.nullable = default, nullable
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -46,7 +48,8 @@ class Setting:
 
 
 def setting(*names: str, default: Any, nullable: bool = False) -> Any:
-    """A setting and its config.json keys. `default`: of the reference, or a function of the section and the sizes.
+    """A setting and its config.json keys; those with a / in front stand at the top level of config.json, whatever
+    section the sizes have. `default`: of the reference, or a function of the section and the sizes.
     `nullable`: a null in config.json is None instead of the default.
     """
     return Setting(names, default, nullable)

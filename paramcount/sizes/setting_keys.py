@@ -74,7 +74,8 @@ def list_setting_origins(sizes: Sizes, document: Mapping[str, Any], path: str = 
     [('activation', 'default', ()), ('norm_eps', 'read', ('layer_norm_epsilon',))]
     """
     for name, setting in list_settings(type(sizes)).items():
-        section, place = Section(get_section(document, type(sizes).section)), type(sizes).section
+        place = None if setting.is_outside else type(sizes).section
+        section = Section(get_section(document, place))
         value = read_setting(setting, sizes, section)
         keys = [key for key, given in section.select_read().items() if given is not None]
         kind = "default" if not keys else "read" if keys[0] in setting.names else "derived"

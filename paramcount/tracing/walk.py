@@ -148,7 +148,8 @@ class Walk:
     def shape_of(self, data: Data, place: Place | None = None) -> Shape:
         """The shape of data: numbers, and names for sizes that depend on the input."""
         if not data.shape or not isinstance(data.shape[0], str):
-            return data.shape
+            is_image = any(isinstance(n, str) for n in data.shape)
+            return self.add_batch_axis(data.shape) if is_image else data.shape
         inner = tuple(self.resolve_size(n) for n in data.shape[1:])
         if self.is_after_selection:
             return self.add_batch_axis(inner)
@@ -308,7 +309,8 @@ class Walk:
     def full_shape(self, data: Data, place: Place) -> tuple[Any, ...]:
         """The shape of one sequence with its rows on the first axis; those of all experts together."""
         if not data.shape or not isinstance(data.shape[0], str):
-            return data.shape
+            is_image = any(isinstance(n, str) for n in data.shape)
+            return self.add_batch_axis(data.shape) if is_image else data.shape
         rows = 1 if self.is_after_selection else self.count_rows(data)
         if place.is_expert and isinstance(rows, int):
             rows *= product_of(repeat.active for repeat in place.repeats if repeat.axis == "expert")

@@ -21,7 +21,7 @@ from paramcount.execution import run_model
 from paramcount.execution.run import sees_later_tokens
 from paramcount.flow import Input, list_steps
 from paramcount.parts.whisper_encoder import WhisperStacks
-from tests.oracle import passes
+from tests.oracle import images, passes
 from tests.oracle.renamed import STAND_INS, StandIn, rename_weights
 
 TOLERANCE = 2e-4  # relative to the largest logit
@@ -94,7 +94,7 @@ def strip_prefix(weights: Mapping[str, Any], declared: set[str], prefix: str) ->
     }
 
 
-def make_inputs(sizes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the model reads besides its tokens: (arguments of the reference, inputs of the flow)."""
     import torch
 
@@ -103,6 +103,8 @@ def make_inputs(sizes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     shapes = {what: shape for what, shape in inputs if what}
     with torch.random.fork_rng():
         torch.manual_seed(3)
+        if "pixels" in shapes and cls_name in images.IMAGES:
+            return images.make_image(sizes, cls_name, ids)
         if "source tokens" in shapes:
             ids = torch.randint(2, 96, (1, SOURCE))
             return {"input_ids": ids}, {"source_tokens": ids[0].numpy()}
@@ -142,8 +144,8 @@ def compare_logits(document: dict[str, Any], cls_name: str, stand_in: StandIn | 
     if stand_in:
         saved = rename_weights(saved, stand_in)
     weights = strip_prefix(saved, declared, model.base_model_prefix)
-    ids = passes.make_token_ids(TOKENS, 1)
-    given, inputs = make_inputs(sizes)
+    ids = images.insert_placeholders(passes.make_token_ids(TOKENS, 1), cls_name)
+    given, inputs = make_inputs(sizes, cls_name, ids)
     with torch.no_grad():
         name = "decoder_input_ids" if {"input_ids", "input_features"} & set(given) else "input_ids"
         output = model(**{name: ids}, **given)

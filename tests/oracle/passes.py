@@ -13,7 +13,7 @@ from paramcount.tracing.trace import Trace
 from paramcount.tracing.walk import TraceOptions
 from tests import cases
 from tests.model_types import MODEL_TYPES
-from tests.oracle import differential
+from tests.oracle import differential, images
 from tests.oracle.modules import Cached, Call, list_cached, watch_experts, watch_modules
 
 TOKENS, SOURCE, TEXTS, PAST = 6, 7, 2, 9
@@ -1129,6 +1129,7 @@ EVERY_WAY = (
 # Compared in their logits alone: the reference runs only the adapters of the languages that occur, looks up no language
 # unless it is given, keeps no cache of a causal XLM, and pads what BigBird reads.
 LOGITS_ONLY: dict[str, dict[str, Any]] = {
+    **images.CONFIGS,
     "xmod, two languages": {**BERT, "languages": ["en_XX", "de_DE"], "default_language": "de_DE"},
     "big_bird, short text": BERT,
     "xlm, languages": {

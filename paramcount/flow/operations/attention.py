@@ -77,12 +77,42 @@ class Rope(NamedTuple):
 Pairing: TypeAlias = Literal["halves", "interleaved", "reversed halves", "reversed interleaved"]
 
 
+class Axes(NamedTuple):
+    """Which pairs of values rotate with which position, if there are several: time, row and column.
+
+    "sections": the first pairs with the first position and so on; "interleaved": in turns, as long as there are pairs
+    of each section, the rest with the first; "restarted": sections, whose frequencies begin again; "alternating":
+    sections, whose frequencies are taken in turns.
+    """
+
+    sections: tuple[int, ...]  # pairs of each; of the two last kinds, only their number matters
+    order: Literal["sections", "interleaved", "restarted", "alternating"]
+
+    def find_angles(self, places: Array, rope: Rope, d: int, n_tokens: int) -> Array:
+        """Angles [n, d / 2] of places [n, axes]."""
+        half, n = d // 2, len(self.sections)
+        if self.order == "restarted":
+            frequencies = np.tile(rope.frequencies(d // n, n_tokens), n)
+        else:
+            frequencies = rope.frequencies(d, n_tokens)
+        if self.order == "alternating":
+            frequencies = np.concatenate([frequencies[i::n] for i in range(n)])
+        if self.order == "interleaved":
+            axes = np.zeros(half, np.int64)
+            for i in range(1, n):
+                axes[i : n * self.sections[i] : n] = i
+        else:
+            axes = np.repeat(np.arange(n), self.sections if self.order == "sections" else half // n)
+        return places[:, axes] * frequencies
+
+
 class Rotary(Operation):
     """Rotates pairs of values by angles that grow with the position. Source: arXiv:2104.09864."""
 
     name: ClassVar[str] = "rope"
     rope: Rope | Unknown | None  # None: its second input holds the sines, then the cosines
     pairing: Pairing | Unknown = "halves"
+    axes: Axes | Unknown | None = None  # its second input holds several positions for each row
 
     def describe(self) -> str:
         if isinstance(self.rope, Unknown):
@@ -100,7 +130,11 @@ class Rotary(Operation):
         if rope is None:
             sin, cos = (half.reshape(rows) for half in np.split(table[0], 2, axis=-1))
         else:
-            angles = np.outer(run.positions, rope.frequencies(d, int(run.positions[-1]) + 1)).reshape(rows)
+            axes, n_tokens = require(self.axes), int(run.positions[-1]) + 1
+            if axes is None:
+                angles = np.outer(run.positions, rope.frequencies(d, n_tokens)).reshape(rows)
+            else:
+                angles = axes.find_angles(table[0], rope, d, n_tokens).reshape(rows)
             cos = (np.cos(angles) * rope.attention_factor).astype(np.float32)
             sin = (np.sin(angles) * rope.attention_factor).astype(np.float32)
         if require(self.pairing) == "reversed interleaved":
@@ -122,6 +156,13 @@ def rope(
 ) -> Data:
     """Rotary positions on the last axis."""
     return Data(Rotary(settings, pairing), (x,), x.shape)
+
+
+def rope_at(
+    x: Data, places: Data, settings: Rope | Unknown, axes: Axes | Unknown, pairing: Pairing | Unknown = "halves"
+) -> Data:
+    """Rotary positions on the last axis; `places`: several positions for each row, [n, axes]."""
+    return Data(Rotary(settings, pairing, axes), (x, places), x.shape)
 
 
 def rope_from(x: Data, sinusoids: Data) -> Data:

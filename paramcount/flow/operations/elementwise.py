@@ -22,6 +22,7 @@ class Scale(Operation):
     """x times a constant and the square root of a size or of a ratio of sizes, plus a constant.
 
     By depth: the residual before the i-th addition times √((i − 1) / i), what is added to it times 1 / √i.
+    Learned: x times a learned vector, scalar or value per head, or times a function of it.
     """
 
     factor: float | Unknown = 1.0
@@ -33,6 +34,8 @@ class Scale(Operation):
     rounded: bool = False  # the root, to bfloat16
     depth: Literal["residual", "update"] | None = None
     addition: int = 0  # of the two additions of a layer, the first or the second; before the first layer is one, too
+    learned: Literal["no", "vector", "value per head"] = "no"
+    function: str = "linear"  # of the learned values; its name in config.json
 
     @property
     def label(self) -> str:
@@ -41,6 +44,8 @@ class Scale(Operation):
     def describe(self) -> str:
         if self.depth:
             return "× √((i − 1) / i)" if self.depth == "residual" else "× 1 / √i, for the i-th addition"
+        if self.learned != "no":
+            return f"times {'a' if self.function == 'linear' else f'{self.function} of a'} learned {self.learned}"
         if self.root is not None:
             return ""
         if not is_known(self.factor):
@@ -53,6 +58,9 @@ class Scale(Operation):
         if self.depth:
             i = 2 * run.layer + 1 + self.addition
             return inputs[0] * np.float32(sqrt((i - 1 if self.depth == "residual" else 1) / i))
+        if self.learned != "no":
+            learned = weights[0][:, None] if self.learned == "value per head" else weights[0]
+            return inputs[0] * FUNCTIONS[self.function][1](learned)
         if self.root is not None:
             root = self.find_root()
             return inputs[0] / root if self.inverse else inputs[0] * root

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Add, Data, Size, Weight, Width, as_axes, last_size, multiply
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, np, require
-from paramcount.flow.operations.elementwise import FUNCTIONS
+from paramcount.flow.operations.elementwise import Scale
 from paramcount.flow.operations.shapes import Split
 
 
@@ -18,14 +18,19 @@ class Lookup(Operation):
     name: ClassVar[str] = "lookup"
     form: ClassVar[Form] = Form.LOOKUP
     named_by_weights: ClassVar[bool] = True
-    index: Literal["ids", "positions"] = "ids"  # the values of the input, or the position of each token in the text
+    # The values of the input, the position of each token in the text, or the row and column of each patch. The table of
+    # patches is a square grid, between whose rows values are interpolated.
+    index: Literal["ids", "positions", "places"] = "ids"
     offset: int | Unknown = 0  # added to a position
     unknown_id: int | None = None  # row of the ids that are beyond the table
 
     def describe(self) -> str:
-        return "position lookup" if self.index == "positions" else "row lookup"
+        names = {"ids": "row lookup", "positions": "position lookup", "places": "interpolated from a grid"}
+        return names[self.index]
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        if self.index == "places":
+            return interpolate(weights[0], inputs[0])
         rows = run.positions + require(self.offset) if self.index == "positions" else inputs[0]
         table = weights[0]
         if self.unknown_id is not None:
@@ -37,6 +42,21 @@ class Lookup(Operation):
         return np.asarray(table[rows], dtype=np.float32)
 
 
+def interpolate(table: Array, places: Array) -> Array:
+    """Values at [n, 2] of a grid stretched over a table [side², d]: bilinear, corners on corners."""
+    side = round(len(table) ** 0.5)
+    size = places.max(0) + 1
+    where = places * ((side - 1) / np.maximum(size - 1, 1))
+    low = np.floor(where).astype(np.int64)
+    high = np.minimum(low + 1, side - 1)
+    share = (where - low).astype(np.float32)
+    y = np.zeros((len(places), table.shape[1]), np.float32)
+    for rows, of_rows in ((low[:, 0], 1 - share[:, 0]), (high[:, 0], share[:, 0])):
+        for columns, of_columns in ((low[:, 1], 1 - share[:, 1]), (high[:, 1], share[:, 1])):
+            y += (of_rows * of_columns)[:, None] * table[rows * side + columns]
+    return y
+
+
 def lookup(
     x: Data,
     name: str,
@@ -45,13 +65,14 @@ def lookup(
     width: Size,
     *,
     tied_to: str | None = None,
-    index: Literal["ids", "positions"] = "ids",
+    index: Literal["ids", "positions", "places"] = "ids",
     offset: int | Unknown = 0,
     unknown_id: int | None = None,
 ) -> Data:
     """One row of a table per token: [n] to [n, width]."""
     weight = Weight(name, component, (rows, width), tied_to=tied_to)
-    return Data(Lookup(index, offset, unknown_id), (x,), (*x.shape, width), (weight,))
+    shape = x.shape[:1] if index == "places" else x.shape
+    return Data(Lookup(index, offset, unknown_id), (x,), (*shape, width), (weight,))
 
 
 def position_table(x: Data, name: str, rows: Size) -> Data:
@@ -72,7 +93,7 @@ class Linear(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, matrix = inputs[0], weights[0]
-        y = x.reshape(len(x), -1) @ (matrix if self.transposed else matrix.T)
+        y = x.reshape(len(x), -1) @ (matrix if self.transposed else matrix.reshape(len(matrix), -1).T)
         if len(weights) > 1:
             y = y + weights[1]
         return y.reshape(len(x), *shape[1:])
@@ -168,23 +189,6 @@ def linear_by_head(
     return Data(HeadLinear(transposed, of), (x,), (*x.shape[:2], d_out), (weight, *bias))
 
 
-class MultiplyVector(Operation):
-    """x times a learned vector, scalar or value per head, or times a function of it."""
-
-    name: ClassVar[str] = "scale"
-    function: str = "linear"  # of the learned values; its name in config.json
-    per_head: bool = False
-
-    def describe(self) -> str:
-        if self.per_head:
-            return "times a learned value per head"
-        return "times a learned vector" if self.function == "linear" else f"times {self.function} of a learned vector"
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        vector = weights[0][:, None] if self.per_head else weights[0]
-        return inputs[0] * FUNCTIONS[self.function][1](vector)
-
-
 def add_vector(
     x: Data, name: str, component: str, *shape: Size, role: str = "parameter", per_head: bool = False
 ) -> Data:
@@ -207,4 +211,9 @@ def multiply_vector(
     per_head: bool = False,
 ) -> Data:
     """x times a learned vector, scalar or value per head, or times a function of it."""
-    return Data(MultiplyVector(function, per_head), (x,), x.shape, (Weight(name, component, shape, role=role),))
+    return Data(
+        Scale(learned="value per head" if per_head else "vector", function=function),
+        (x,),
+        x.shape,
+        (Weight(name, component, shape, role=role),),
+    )

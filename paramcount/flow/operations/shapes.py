@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import ClassVar, Literal
 
+from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, np, require
 
@@ -58,17 +59,24 @@ def split(x: Data, *widths: Size) -> tuple[Data, ...]:
 
 
 class Join(Operation):
-    """Concatenation along the last axis, or another one."""
+    """Concatenation along the last axis, or another one; learned rows come first or last."""
 
-    name: ClassVar[str] = "concat"
     form: ClassVar[Form] = Form.CONCATENATION
     axis: int = -1
+    learned: Literal["none", "first", "last"] = "none"
+
+    @property
+    def label(self) -> str:
+        return "concat" if self.learned == "none" else "class token"
 
     def describe(self) -> str:
-        return "prepended, so there are more rows" if self.axis == 0 else ""
+        if self.learned == "none":
+            return "prepended, so there are more rows" if self.axis == 0 else ""
+        return "prepended" if self.learned == "first" else "appended"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return np.concatenate(inputs, axis=self.axis)
+        rows = [weight.reshape(-1, inputs[0].shape[-1]) for weight in weights]
+        return np.concatenate([*inputs, *rows] if self.learned == "last" else [*rows, *inputs], axis=self.axis)
 
 
 def join(a: Data, b: Data) -> Data:
@@ -80,18 +88,57 @@ def put_in_front(a: Data, b: Data, axis: int = 0) -> Data:
     return Data(Join(axis), (a, b), b.shape)
 
 
-class Reshape(Operation):
-    """The same values in other axes; the first axis stays."""
+def class_token(x: Data, name: str, *shape: Size, component: str = "embedding", last: bool = False) -> Data:
+    """x with a learned vector before its rows, or after them."""
+    weight = Weight(name, component, shape or x.shape[-1:])
+    return Data(Join(0, "last" if last else "first"), (x,), x.shape, (weight,))
 
-    form: ClassVar[Form] = Form.RESHAPE
-    to: Literal["heads", "groups", "one axis", "other axes"] = "other axes"
+
+class Reshape(Operation):
+    """The same values in other axes; the first axis stays, unless adjacent rows become one: "merged rows".
+
+    Shared by all heads, streams or tokens: the same vector for each of them, [n, d] to [n, heads, d], or those of KV
+    heads for all heads; for tokens, a learned vector; for later streams, zeros for the first. Pairs of heads: [n,
+    heads, d] to [n, heads, 2·d]: a head of the first half beside one of the second, twice.
+    """
+
+    to: Literal[
+        "heads", "groups", "one axis", "merged rows", "other axes", "all heads", "all streams", "later streams",
+        "all tokens", "pairs of heads",
+    ] = "other axes"  # fmt: skip
+
+    @property
+    def form(self) -> Form:  # type: ignore[override]
+        return Form.PLAIN if self.to.startswith(("all", "later", "pairs")) else Form.RESHAPE
 
     @property
     def label(self) -> str:
-        return {"one axis": "flatten", "other axes": "reshape"}.get(self.to, f"reshape to {self.to}")
+        names = {"one axis": "flatten", "merged rows": "merge rows", "other axes": "reshape"}
+        if self.to.startswith(("all", "later", "pairs")):
+            return f"expand to {self.to.removeprefix('all ')}"
+        return names.get(self.to, f"reshape to {self.to}")
+
+    def describe(self) -> str:
+        if self.to == "pairs of heads":
+            return "each head of the first half with one of the second"
+        shared = self.to.startswith(("all", "later"))
+        return f"shared by all {self.to.removeprefix('all ')}" if shared else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        return inputs[0].reshape(len(inputs[0]), *shape[1:])
+        (x,) = inputs
+        if self.to == "all tokens":
+            return np.broadcast_to(weights[0], (len(x), *shape[1:]))
+        if self.to == "pairs of heads":
+            pairs = np.concatenate(np.split(x, 2, axis=1), axis=-1)
+            return np.concatenate((pairs, pairs), axis=1)
+        if self.to == "later streams":
+            return x[:, None] * (np.arange(shape[1]) > 0).astype(np.float32)[:, None]
+        if self.to in ("all heads", "all streams"):
+            heads = prod(shape[1:-1])
+            if x.ndim == 3:
+                return np.repeat(x, heads // x.shape[1], axis=1)
+            return np.broadcast_to(x[:, None, :], (len(x), heads, x.shape[-1])).reshape(len(x), *shape[1:])
+        return x.reshape(-1 if self.to == "merged rows" else len(x), *shape[1:])
 
 
 def to_heads(x: Data, n_heads: Size, d_head: Size) -> Data:
@@ -104,59 +151,26 @@ def reshape(x: Data, *shape: Size) -> Data:
     return Data(Reshape(), (x,), (*x.shape[:1], *shape))
 
 
-class Expand(Operation):
-    """The same vector for every head or stream: [n, d] to [n, heads, d], or [n, kv_heads, d] to [n, heads, d].
-
-    To pairs of heads: [n, heads, d] to [n, heads, 2·d]: a head of the first half beside one of the second, twice.
-    To every token: a learned vector. To later streams: zeros for the first.
-    """
-
-    to: Literal["heads", "streams", "later streams", "tokens", "pairs of heads"] = "heads"
-
-    @property
-    def label(self) -> str:
-        return f"expand to {self.to}"
-
-    def describe(self) -> str:
-        if self.to == "pairs of heads":
-            return "each head of the first half with one of the second"
-        return f"shared by all {self.to}"
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x,) = inputs
-        if self.to == "tokens":
-            return np.broadcast_to(weights[0], (len(x), *shape[1:]))
-        if self.to == "pairs of heads":
-            pairs = np.concatenate(np.split(x, 2, axis=1), axis=-1)
-            return np.concatenate((pairs, pairs), axis=1)
-        heads = prod(shape[1:-1])
-        if x.ndim == 3:
-            return np.repeat(x, heads // x.shape[1], axis=1)
-        if self.to == "later streams":
-            return x[:, None] * (np.arange(heads) > 0).astype(np.float32)[:, None]
-        return np.broadcast_to(x[:, None, :], (len(x), heads, x.shape[-1])).reshape(len(x), *shape[1:])
-
-
 def to_every_head(x: Data, heads: Size) -> Data:
-    return Data(Expand(), (x,), (*x.shape[:1], heads, x.shape[-1]))
+    return Data(Reshape("all heads"), (x,), (*x.shape[:1], heads, x.shape[-1]))
 
 
 def to_every_stream(x: Data, streams: Size) -> Data:
-    return Data(Expand("streams"), (x,), (*x.shape[:1], streams, x.shape[-1]))
+    return Data(Reshape("all streams"), (x,), (*x.shape[:1], streams, x.shape[-1]))
 
 
 def to_later_streams(x: Data, streams: Size) -> Data:
     """[n, d] to every stream but the first, which gets zeros."""
-    return Data(Expand("later streams"), (x,), (*x.shape[:1], streams, x.shape[-1]))
+    return Data(Reshape("later streams"), (x,), (*x.shape[:1], streams, x.shape[-1]))
 
 
 def to_every_token(x: Data, name: str, component: str) -> Data:
     """A learned vector for every token of x, [n, d]."""
-    return Data(Expand("tokens"), (x,), x.shape, (Weight(name, component, x.shape[-1:]),))
+    return Data(Reshape("all tokens"), (x,), x.shape, (Weight(name, component, x.shape[-1:]),))
 
 
 def to_pairs_of_heads(x: Data) -> Data:
-    return Data(Expand("pairs of heads"), (x,), (*x.shape[:2], x.shape[2] + x.shape[2]))
+    return Data(Reshape("pairs of heads"), (x,), (*x.shape[:2], x.shape[2] + x.shape[2]))
 
 
 class Select(Operation):
@@ -191,35 +205,86 @@ def select_part(x: Data, part: int | Unknown | Literal["layer"]) -> Data:
 
 
 class Pool(Operation):
-    """One vector for several tokens: that of the first, or the sum over each block; the last block may be shorter.
+    """One vector for several tokens, or fewer tokens.
 
-    Means of heads: one vector for each KV head, [n, heads, d] to [n, kv_heads, d]. Mean of streams: [n, d].
+    "first token": that of the first. "other tokens": all but the first, or all but the last. "block sums"; the
+    last block may be shorter. "squares": those of `size` patches side by side; "means of squares", of which `size` are
+    left. The second input of squares: the row and column of each patch; without it the image is a square. "means of
+    heads": one vector for each KV head, [n, heads, d] to [n, kv_heads, d]. "mean of streams": [n, d].
     """
 
-    of: Literal["first token", "block sums", "means of heads", "mean of streams"]
-    size: int | Unknown = 1  # tokens per block
+    of: Literal[
+        "first token", "other tokens", "block sums", "squares", "means of squares", "means of heads", "mean of streams"
+    ]  # fmt: skip
+    size: Size | Unknown = 1  # tokens per block, or patches per square; of means: how many are left
+    channels_first: bool = False  # in squares, all values of a channel stand together
+    last: bool = False  # the token that others leave out is the last
 
     @property
     def label(self) -> str:
         return self.of
 
     def describe(self) -> str:
-        return "" if self.of != "block sums" or isinstance(self.size, Unknown) else f"of {self.size} tokens each"
+        if self.of == "block sums" and not isinstance(self.size, Unknown):
+            return f"of {self.size} tokens each"
+        names = {"squares": "merges adjacent patches", "means of squares": "mean of adjacent patches"}
+        return {**names, "other tokens": f"without the {'last' if self.last else 'first'}"}.get(self.of, "")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        (x,) = inputs
+        x = inputs[0]
         if self.of == "first token":
             return x[:1]
         if self.of == "mean of streams":
             return x.mean(1)
         if self.of == "means of heads":
             return x.reshape(len(x), int(shape[1]), -1, x.shape[-1]).mean(2)
+        if self.of == "other tokens":
+            return x[:-1] if self.last else x[1:]
+        if self.of != "block sums":
+            return self.merge_squares(*inputs)
         starts = np.arange(len(x) // require(self.size)) * require(self.size)
         return np.add.reduceat(x, starts, axis=0) if len(starts) else x[:0]
+
+    def merge_squares(self, x: Array, places: Array | None = None) -> Array:
+        """[patches, d], row by row, to [patches / size, size · d], or to their means, [size, d]."""
+        rows = columns = round(len(x) ** 0.5)
+        if places is not None:
+            rows, columns = (int(n) + 1 for n in places[-1])
+        side = round(require(self.size) ** 0.5)
+        if self.of == "means of squares":
+            side = rows // side
+        if rows * columns != len(x) or rows % side or columns % side:
+            found = f"an image of {rows} × {columns} patches"
+            raise ParamcountError(found, where="pixels", expected=f"multiples of {side} patches")
+        squares = x.reshape(rows // side, side, columns // side, side, -1).transpose(0, 2, 1, 3, 4)
+        squares = squares.reshape(-1, side * side, x.shape[-1])
+        if self.of == "means of squares":
+            return squares.mean(1)
+        return (squares.transpose(0, 2, 1) if self.channels_first else squares).reshape(len(squares), -1)
 
 
 def first_token(x: Data) -> Data:
     return Data(Pool("first token"), (x,), ("text", *x.shape[1:]))
+
+
+def other_tokens(x: Data, *, last: bool = False) -> Data:
+    """x without its first row, or without its last."""
+    return Data(Pool("other tokens", last=last), (x,), x.shape)
+
+
+def merge_squares(x: Data, n: Size, *places: Data, channels_first: bool = False) -> Data:
+    """Squares of n patches to one row each: [patches, d] to [patches / n, n · d]."""
+    return Data(Pool("squares", n, channels_first), (x, *places), ("image", n * x.shape[-1]))
+
+
+def mean_of_squares(x: Data, n: Size) -> Data:
+    """Means of squares of patches: [patches, d] to [n, d]."""
+    return Data(Pool("means of squares", n), (x,), (n, x.shape[-1]))
+
+
+def merge_rows(x: Data, n: Size) -> Data:
+    """n adjacent rows as one: [rows, d] to [rows / n, n · d]."""
+    return Data(Reshape("merged rows"), (x,), ("image", n * x.shape[-1]))
 
 
 def sum_blocks(x: Data, size: int | Unknown) -> Data:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
 from paramcount.flow.graph import Body, Data, Repeat, Size, Width, as_axes, check_same_shape
-from paramcount.flow.operation import Form, Operation, Stage
+from paramcount.flow.operation import Form, Operation, Stage, Unknown
 from paramcount.flow.operations.shapes import Input, bundle
 
 INPUT = Input()
@@ -185,3 +185,15 @@ def layers(
             n = n + length
         bodies.append(Body(Repeat("layer", n, n, kind, tuple(spans)), inputs, out))
     return Data(Layers(), (x, *reads), x.shape, prefix=prefix, bodies=tuple(bodies))
+
+
+class HiddenStates(Operation):
+    """What goes into some of the layers of a stack, or comes out of the last, side by side. Its input: the stack."""
+
+    name: ClassVar[str] = "states of layers"
+    of: tuple[int, ...] | Unknown  # 0: what goes into the first layer; negative: counted from what the last returns
+
+
+def hidden_states(x: Data, of: tuple[int, ...] | Unknown, n: Size = 1) -> Data:
+    """The states [rows, n · d] of n layers of the stack x, by the number of layers before them."""
+    return Data(HiddenStates(of), (x,), (*x.shape[:-1], n * x.shape[-1]))

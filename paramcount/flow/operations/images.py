@@ -1,0 +1,149 @@
+"""Operations between an image and a text: patches, where they stand, and the tokens whose place they take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from paramcount.errors import ParamcountError
+from paramcount.flow.graph import Data, Size
+from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
+
+
+class Patches(Operation):
+    """An image [channels, height, width] cut into patches, row by row, or where its patches stand.
+
+    "pixels": [patches, channels, height, width]; with frames, the image is repeated for each of them: [patches,
+    channels, frames, height, width]. "places": the row and the column of each patch. "places of tokens": for each
+    token of a text, its position in time, row and column; those of text are equal, and continue after the largest of
+    an image. Source: arXiv:2409.12191 §2.1.
+    """
+
+    of: Literal["pixels", "places", "places of tokens"]
+    height: Size  # of a patch; of a merged one, if places are of tokens
+    width: Size
+    square: Size = 1  # patches that are merged later stand together, in squares of so many rows and columns
+    frames: Size | None = None
+    token: int | Unknown | None = None  # id of the image token
+    needs: ClassVar[int] = 1  # without an image, the tokens of a text have places
+
+    @property
+    def label(self) -> str:
+        return {"pixels": "patches", "places": "rows and columns", "places of tokens": "positions of tokens"}[self.of]
+
+    def describe(self) -> str:
+        names = {"pixels": "of the image", "places": "of each patch", "places of tokens": "in time, row and column"}
+        return names[self.of]
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        if self.of == "places of tokens":
+            return self.place_tokens(run, *inputs)
+        (image,) = inputs
+        channels, height, width, square = len(image), int(self.height), int(self.width), int(self.square)
+        rows, columns = count_patches(image, height, width, square)
+        order = order_patches(rows, columns, square)
+        if self.of == "places":
+            return np.stack((order // columns, order % columns), axis=-1)
+        whole = image[:, : rows * height, : columns * width].astype(np.float32)
+        patches = whole.reshape(channels, rows, height, columns, width).transpose(1, 3, 0, 2, 4)
+        patches = patches.reshape(-1, channels, height, width)[order]
+        return patches if self.frames is None else np.repeat(patches[:, :, None], int(self.frames), axis=2)
+
+    def place_tokens(self, run: Pass, ids: Array, image: Array | None = None) -> Array:
+        if image is None:
+            return np.repeat(run.positions[:, None], 3, axis=1)
+        rows, columns = count_patches(image, int(self.height), int(self.width))
+        following, seen = (int(run.state.get(key, np.zeros(()))) for key in ("following", "seen"))
+        places = []
+        for id in ids:
+            if id == require(self.token) and seen < rows * columns:
+                places.append((following, following + seen // columns, following + seen % columns))
+                seen += 1
+                following += max(rows, columns) if seen == rows * columns else 0
+            else:
+                places.append((following,) * 3)
+                following += 1
+        run.state["following"], run.state["seen"] = np.array(following), np.array(seen)
+        return np.array(places)
+
+
+def count_patches(image: Array, height: int, width: int, square: int = 1) -> tuple[int, int]:
+    """Rows and columns of patches in an image.
+
+    Raises: ParamcountError if it has none, or if they do not fill squares of `square` rows and columns.
+    """
+    if image.ndim != 3:
+        found = f"an array with {image.ndim} axes"
+        raise ParamcountError(found, where="pixels", expected="one image, [channels, height, width]")
+    rows, columns = image.shape[1] // height, image.shape[2] // width
+    if not rows or not columns or rows % square or columns % square:
+        raise ParamcountError(
+            f"an image of {image.shape[1]} × {image.shape[2]} pixels",
+            where="pixels",
+            expected=f"a multiple of {height * square} × {width * square} pixels",
+        )
+    return rows, columns
+
+
+def order_patches(rows: int, columns: int, square: int) -> Array:
+    """Indices of the patches, square by square."""
+    order = np.arange(rows * columns).reshape(rows // square, square, columns // square, square)
+    return order.transpose(0, 2, 1, 3).reshape(-1)
+
+
+class Insert(Operation):
+    """The embeddings of tokens, of which those of image tokens are replaced in order.
+
+    Inputs: embeddings [n, d], token ids [n], and what takes their place [rows, d].
+    """
+
+    name: ClassVar[str] = "insert"
+    token: int | Unknown  # id of the image token, or of an audio token
+    of_prompt: ClassVar[bool] = True
+    adds: bool = False  # to the image tokens, instead of replacing them; nothing is added to the others
+    needs: ClassVar[int] = 2  # without an image, all embeddings stay
+
+    def describe(self) -> str:
+        return "adds to the placeholder tokens" if self.adds else "replaces the placeholder tokens"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        x, ids, *image = inputs
+        if not image:
+            return x
+        rows = image[0].reshape(-1, x.shape[-1])
+        places = np.flatnonzero(ids == require(self.token))
+        done = int(run.state.get("done", np.zeros(())))
+        if done + len(places) > len(rows):
+            raise ParamcountError(
+                f"{done + len(places):,} placeholder tokens (id {self.token}) for an input of {len(rows):,} vectors",
+                where="tokens",
+                expected=f"{len(rows):,}",
+            )
+        y = x.copy()
+        new = rows[done : done + len(places)]
+        y[places] = y[places] + new if self.adds else new
+        run.state["done"] = np.array(done + len(places))
+        return y
+
+
+def cut(image: Data, height: Size, width: Size, *, square: Size = 1, frames: Size | None = None) -> Data:
+    """An image cut into patches."""
+    extra = () if frames is None else (frames,)
+    return Data(
+        Patches("pixels", height, width, square, frames), (image,), ("patches", image.shape[0], *extra, height, width)
+    )
+
+
+def patch_places(image: Data, height: Size, width: Size, *, square: Size = 1) -> Data:
+    """The row and the column of each patch, [patches, 2]."""
+    return Data(Patches("places", height, width, square), (image,), ("patches", 2))
+
+
+def token_places(tokens: Data, image: Data, height: Size, width: Size, token: int | Unknown) -> Data:
+    """The positions of each token in time, row and column, [n, 3]. `height`, `width`: of a merged patch."""
+    return Data(Patches("places of tokens", height, width, token=token), (tokens, image), (tokens.shape[0], 3))
+
+
+def insert(x: Data, tokens: Data, rows: Data, token: int | Unknown, *, adds: bool = False) -> Data:
+    """The embeddings x with other vectors in place of the tokens of this id."""
+    return Data(Insert(token, adds), (x, tokens, rows), x.shape)

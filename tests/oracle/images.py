@@ -1,0 +1,138 @@
+"""Images for multimodal models: the same pixels for the flow and, as its processor arranges them, for the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+IMAGE_TOKEN = 95  # of all small configs
+Arrange = Callable[[Any, Any, Any], dict[str, Any]]  # (pixels [channels, height, width], ids, sizes) to arguments
+
+
+TEXT = {
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "intermediate_size": 44, "max_position_embeddings": 64, "head_dim": 8, "rms_norm_eps": 1e-3, "rope_theta": 300.0,
+    "pad_token_id": None, "bos_token_id": None, "eos_token_id": None,
+}  # fmt: skip
+VISION = {
+    "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 20, "image_size": 12,
+    "patch_size": 4, "layer_norm_eps": 1e-3,
+}  # fmt: skip
+PLACEHOLDER = {"image_token_id": IMAGE_TOKEN, "image_token_index": IMAGE_TOKEN}
+LLAMA, QWEN2 = {**TEXT, "model_type": "llama"}, {**TEXT, "model_type": "qwen2"}
+CLIP, SIGLIP = {**VISION, "model_type": "clip_vision_model"}, {**VISION, "model_type": "siglip_vision_model"}
+PIXTRAL = {**VISION, "model_type": "pixtral", "head_dim": 8, "rope_theta": 50.0}
+CONFIGS: dict[str, dict[str, Any]] = {
+    "llava": {"text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER},
+    "llava, two views": {
+        "text_config": QWEN2, "vision_config": {**CLIP, "hidden_act": "gelu"}, **PLACEHOLDER,
+        "vision_feature_layer": [-3, 3], "projector_hidden_act": "silu", "multimodal_projector_bias": False,
+    },
+    "llava, siglip": {
+        "text_config": LLAMA, "vision_config": SIGLIP, **PLACEHOLDER, "vision_feature_layer": -1,
+        "vision_feature_select_strategy": "full",
+    },
+    "paligemma": {
+        "text_config": {**TEXT, "model_type": "gemma"}, "vision_config": {**SIGLIP, "vision_use_head": False},
+        **PLACEHOLDER, "projection_dim": 32,
+    },
+    "mistral3": {
+        "text_config": {**TEXT, "model_type": "mistral", "sliding_window": None}, "vision_config": PIXTRAL,
+        **PLACEHOLDER, "vision_feature_layer": -2,
+    },
+    "idefics3": {"text_config": LLAMA, "vision_config": {**VISION, "image_size": 16}, **PLACEHOLDER, "scale_factor": 2},
+    "smolvlm": {"text_config": LLAMA, "vision_config": {**VISION, "image_size": 16}, **PLACEHOLDER, "scale_factor": 2},
+    "internvl": {
+        "text_config": QWEN2, "vision_config": {**VISION, "image_size": [16, 16], "patch_size": [4, 4]}, **PLACEHOLDER,
+        "projector_hidden_act": "silu",
+    },
+    "internvl, RMS norms": {
+        "text_config": QWEN2, **PLACEHOLDER,
+        "vision_config": {
+            **VISION, "image_size": [16, 16], "patch_size": [4, 4], "norm_type": "rms_norm", "use_qk_norm": True,
+            "use_mean_pooling": False, "attention_bias": True,
+        },
+    },
+    "gemma3": {
+        "text_config": {**TEXT, "model_type": "gemma3_text", "sliding_window": 5, "query_pre_attn_scalar": 20},
+        "vision_config": {**SIGLIP, "image_size": 16}, **PLACEHOLDER, "mm_tokens_per_image": 4,
+    },
+}  # fmt: skip
+
+
+class Image(NamedTuple):
+    """An image of some pixels, and how many tokens stand for it."""
+
+    height: int
+    width: int
+    n_tokens: int
+    arrange: Arrange
+
+
+def arrange_one(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    return {"pixel_values": pixels[None]}
+
+
+def arrange_with_size(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    import torch
+
+    return {"pixel_values": pixels[None], "image_sizes": torch.tensor([pixels.shape[1:]])}
+
+
+def arrange_as_parts(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Idefics: a list of parts per text."""
+    return {"pixel_values": pixels[None, None]}
+
+
+def arrange_as_patches(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Qwen: patches in squares that are merged later, an image in as many frames as a patch has."""
+    import torch
+
+    c = sizes.vision
+    side, square, frames = c.patch_size, c.merge_size, c.n_frames
+    channels, rows, columns = len(pixels), pixels.shape[1] // side, pixels.shape[2] // side
+    grid = pixels.reshape(channels, rows // square, square, side, columns // square, square, side)
+    patches = grid.permute(1, 4, 2, 5, 0, 3, 6)[:, :, :, :, :, None].expand(-1, -1, -1, -1, -1, frames, -1, -1)
+    return {
+        "pixel_values": patches.reshape(rows * columns, -1),
+        "image_grid_thw": torch.tensor([[1, rows, columns]]),
+        "mm_token_type_ids": (ids == IMAGE_TOKEN).int(),
+    }
+
+
+IMAGES: Mapping[str, Image] = {
+    "LlavaForConditionalGeneration": Image(12, 12, 9, arrange_one),
+    "PaliGemmaForConditionalGeneration": Image(12, 12, 9, arrange_one),
+    "Mistral3ForConditionalGeneration": Image(16, 24, 6, arrange_with_size),
+    "Idefics3ForConditionalGeneration": Image(16, 16, 4, arrange_as_parts),
+    "SmolVLMForConditionalGeneration": Image(16, 16, 4, arrange_as_parts),
+    "InternVLForConditionalGeneration": Image(16, 16, 4, arrange_one),
+    "Gemma3ForConditionalGeneration": Image(16, 16, 4, arrange_one),
+    "Llama4ForConditionalGeneration": Image(16, 16, 4, arrange_one),
+    "Qwen2VLForConditionalGeneration": Image(16, 24, 6, arrange_as_patches),
+    "Qwen2_5_VLForConditionalGeneration": Image(16, 24, 6, arrange_as_patches),
+    "Qwen3VLForConditionalGeneration": Image(16, 24, 6, arrange_as_patches),
+    "Qwen3VLMoeForConditionalGeneration": Image(16, 24, 6, arrange_as_patches),
+    "Qwen3_5ForConditionalGeneration": Image(16, 24, 6, arrange_as_patches),
+    "Qwen3_5MoeForConditionalGeneration": Image(16, 24, 6, arrange_as_patches),
+}
+
+
+def insert_placeholders(ids: Any, cls_name: str) -> Any:
+    """Token ids with those that stand for an image after the third."""
+    import torch
+
+    if cls_name not in IMAGES:
+        return ids
+    ids = torch.where(ids == IMAGE_TOKEN, 3, ids)
+    image = torch.full((1, IMAGES[cls_name].n_tokens), IMAGE_TOKEN)
+    return torch.cat((ids[:, :3], image, ids[:, 3:]), dim=1)
+
+
+def make_image(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(arguments of the reference, inputs of the flow)."""
+    import torch
+
+    image = IMAGES[cls_name]
+    pixels = torch.randn(3, image.height, image.width)
+    return image.arrange(pixels, ids, sizes), {"pixels": pixels.numpy()}
