@@ -230,7 +230,7 @@ CONTRADICTIONS = [
     ),
     (
         make_entry("gpt_oss", n_layers=2, layer_types=["full_attention"]),
-        "config.layer_types has 1 items for n_layers = 2 (expected one per layer)",
+        "config.layer_types has 1 item for n_layers = 2 (expected one per layer)",
     ),
     (make_entry("gpt_oss", layer_types=[""]), "config.layer_types.0 = '' (expected a non-empty string)"),
     (

@@ -769,7 +769,7 @@ def test_active_min_is_lower_if_the_number_of_active_experts_varies(document: di
         ({"model_type": "deepseek_v2", "q_lora_rank": [1]}, "q_lora_rank = [1] (expected a positive integer)"),
         (
             {"model_type": "glm4v_text", "head_dim": [None], "partial_rotary_factor": 2**31},
-            "partial_rotary_factor = [null] (expected a number)",
+            "head size = [null] (expected an integer)",
         ),
         (
             {"model_type": "phi", "partial_rotary_factor": "x" * 100},

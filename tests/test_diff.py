@@ -330,7 +330,8 @@ def test_hostile_names_are_escaped_in_markup(run: Runner, tmp_path: Path) -> Non
         (["gpt2-small", "llama-2-7b", "--set", "n_kv_heads=4"], "gpt2-small has no size 'n_kv_heads'"),
         (
             ["gpt-oss-20b", "--set", f"layer_types={LIST}"],
-            "gpt-oss-20b: layer_types has 1 items for n_layers = 24 (expected one per layer)",
+            "gpt-oss-20b: layer_types has 1 item for n_layers = 24 (expected one per layer, "
+            "for example layer_types=[sliding_attention] and n_layers=1)",
         ),
         (["gpt2-small", "gpt2-xl", "-o", "out.cvs"], "-o: unknown extension '.cvs'"),
     ],

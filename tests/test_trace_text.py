@@ -154,7 +154,7 @@ def test_an_unreadable_plot_or_text_is_a_one_line_error(
     place = ["trace", str(folder), "--weights", str(folder), "--text"]
     errors = {
         ("a", "--plot", "x.gif"): "error: --plot: unknown extension '.gif' (expected .svg, .png or .pdf)",
-        ("",): "error: text is empty (expected at least one token)",
+        ("",): "error: --text is empty (expected at least one token)",
         ("a", "--top", "0"): "error: --top 0 (expected an integer from 1 to 23)",
     }
     for options, message in errors.items():

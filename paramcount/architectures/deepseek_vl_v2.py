@@ -74,9 +74,8 @@ def as_released(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
                 expected=describe_value(value),
             )
     if js.get("tile_tag") != "2D":
-        raise ParamcountError(
-            f"= {describe_value(js.get('tile_tag'))} is not supported", where="tile_tag", expected="2D"
-        )
+        found = f"= {describe_value(js['tile_tag'])} is not supported" if "tile_tag" in js else "is missing"
+        raise ParamcountError(found, where="tile_tag", expected="2D")
 
 
 class VL2Language(Sizes):

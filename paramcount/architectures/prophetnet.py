@@ -22,8 +22,7 @@ from paramcount.parts.classic import (
     unread_table,
 )
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.parts.seq2seq import share
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill, check_stack_heads
 
@@ -61,8 +60,8 @@ class ProphetNet(Sizes):
     n_decoder_layers: Positive = hf("num_decoder_layers", absent=12)
     n_encoder_heads: Positive = hf("num_attention_heads", "num_encoder_attention_heads", absent=16)
     n_decoder_heads: Positive = hf("num_decoder_attention_heads", absent=16)
-    d_encoder_head: Positive = derived(share("n_encoder_heads"))
-    d_decoder_head: Positive = derived(share("n_decoder_heads"))
+    d_encoder_head: Positive = derived(d_model_per("n_encoder_heads"))
+    d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
     d_encoder_ff: Positive = hf(absent=4096)
     d_decoder_ff: Positive = hf(absent=4096)
     n_positions: Positive = hf("max_position_embeddings", absent=512)

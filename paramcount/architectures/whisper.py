@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, block, given, linear, lookup
 from paramcount.parts.classic import decoder_stack, encoder_stack
-from paramcount.parts.seq2seq import DECODER, TiedDecoder, share
+from paramcount.parts.seq2seq import DECODER, TiedDecoder
 from paramcount.parts.whisper_encoder import WhisperStacks, encode_audio
-from paramcount.sizes import Condition, Flag, Positive, derived, hf
+from paramcount.sizes import Condition, Flag, Positive, d_model_per, derived, hf
 from paramcount.sizes.conditions import not_null, padding_inside
 from paramcount.sizes.rules import check_stack_heads
 
@@ -38,8 +38,8 @@ class Whisper(WhisperStacks):
     n_decoder_layers: Positive = hf(absent=4)
     n_encoder_heads: Positive = derived(encoder_heads)
     n_decoder_heads: Positive = hf(absent=6)
-    d_encoder_head: Positive = derived(share("n_encoder_heads"))
-    d_decoder_head: Positive = derived(share("n_decoder_heads"))
+    d_encoder_head: Positive = derived(d_model_per("n_encoder_heads"))
+    d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
     d_encoder_ff: Positive = hf(absent=1536)
     d_decoder_ff: Positive = hf(absent=1536)
     n_mels: Positive = hf("num_mel_bins", absent=80)

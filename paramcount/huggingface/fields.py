@@ -440,7 +440,10 @@ def derive_value(
         return derivation(config, values)
     except ParamcountError as error:
         raise error.rename(find_name) from None
-    except BROKEN_BY_VALUE:
+    except BROKEN_BY_VALUE as error:
+        key = config.accessed[-1] if config.accessed else ""
+        if isinstance(error, KeyError) and error.args == (key,) and not dict.__contains__(config, key):
+            raise ParamcountError("is missing", where=key) from None
         raise make_derivation_error(derivation, config, values).rename(find_name) from None
 
 
@@ -457,7 +460,7 @@ def make_derivation_error(
     expected = "a value that the reference accepts"
     if not named:
         return ParamcountError("the reference cannot build this config", expected="a valid config.json")
-    (where, value), *others = named
+    (where, value), *others = sorted(named, key=lambda item: type(item[1]) is int and item[1] > 0)
     found = make_phrase(f"{format_if_short(value)} is invalid".strip())
     for i, (name, other) in enumerate(others):
         found += (" and " if i else " or does not fit ") + make_phrase(name) + format_if_short(other)

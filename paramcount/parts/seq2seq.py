@@ -5,7 +5,7 @@ Decoder layers have cross-attention to the encoder's output.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -32,22 +32,12 @@ from paramcount.parts.classic import (
     unread_table,
 )
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Derivation, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill, check_stack_heads
 from paramcount.sizes.setting_fields import setting
 
 DECODER = "model.decoder."
-
-
-def share(heads: str) -> Derivation:
-    """The size of a head of the stack that has so many."""
-
-    def per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-        n: int = c["d_model"] // c[heads]
-        return n
-
-    return per_head
 
 
 def scale_embedding(default: bool) -> Any:
@@ -144,8 +134,8 @@ class Seq2Seq(Stacks):
     n_decoder_layers: Positive = hf(absent=12)
     n_encoder_heads: Positive = hf("num_attention_heads", "encoder_attention_heads", absent=16)
     n_decoder_heads: Positive = hf(absent=16)
-    d_encoder_head: Positive = derived(share("n_encoder_heads"))
-    d_decoder_head: Positive = derived(share("n_decoder_heads"))
+    d_encoder_head: Positive = derived(d_model_per("n_encoder_heads"))
+    d_decoder_head: Positive = derived(d_model_per("n_decoder_heads"))
     d_encoder_ff: Positive = hf(absent=4096)
     d_decoder_ff: Positive = hf(absent=4096)
     n_positions: Positive = hf("max_position_embeddings", absent=1024)

@@ -8,6 +8,7 @@ size depends on, `key_names` names sizes in errors about a config.json, and `val
 from paramcount.sizes.derivations import (
     SLIDING,
     class_ends,
+    d_model_per,
     d_model_per_head,
     equal_to,
     flag,
@@ -76,6 +77,7 @@ __all__ = [
     "Words",
     "before_lm_head",
     "class_ends",
+    "d_model_per",
     "d_model_per_head",
     "derived",
     "equal_to",

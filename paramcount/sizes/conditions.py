@@ -107,7 +107,7 @@ def padding_in_table(absent: int | None, *keys: str, more: int = 0) -> Condition
         token, n_rows = js.get(key, absent), c["vocab_size"] + more
         if token is not None and (type(token) is not int or not -n_rows <= token < n_rows):
             raise ParamcountError(
-                f"= {describe_value(token)} is not in the token embedding, which has {n_rows} rows",
+                f"= {describe_value(token)} is outside the vocabulary of {n_rows} tokens",
                 where=key,
                 expected=f"0 to {n_rows - 1}, or null",
             )
@@ -218,7 +218,7 @@ def padding_inside(absent: int, *tables: str, places: int = 0) -> Condition:
             return
         if not isinstance(token, int) or not -n_rows <= token < n_rows:
             raise ParamcountError(
-                f"= {describe_value(token)} is not in an embedding of {n_rows} rows",
+                f"= {describe_value(token)} is outside an embedding of {n_rows} rows",
                 where="pad_token_id",
                 expected=f"0 to {n_rows - 1}",
             )

@@ -12,14 +12,22 @@ def equal_to(field: str) -> Derivation:
     return lambda js, c: c[field]
 
 
-def d_model_per_head(js: ConfigJson, c: FieldValues) -> int:
-    """The head size if the heads share d_model."""
-    if 0 < c["d_model"] < c["n_heads"]:
-        found = f"= {c['d_model']} is less than " + FieldName("n_heads") + f" = {c['n_heads']}"
-        expected = "at least one dimension per head"
-        raise ParamcountError(found, where=FieldName("d_model"), expected=expected, sizes=(c["d_model"], c["n_heads"]))
-    d_head: int = c["d_model"] // c["n_heads"]
-    return d_head
+def d_model_per(heads: str) -> Derivation:
+    """The head size if so many heads share d_model."""
+
+    def derive(js: ConfigJson, c: FieldValues) -> int:
+        d_model, n_heads = c["d_model"], c[heads]
+        d_head: int = d_model // n_heads
+        if d_head == 0:
+            found = f"= {d_model} is less than " + FieldName(heads) + f" = {n_heads}"
+            expected = "at least one dimension per head"
+            raise ParamcountError(found, where=FieldName("d_model"), expected=expected, sizes=(d_model, n_heads))
+        return d_head
+
+    return derive
+
+
+d_model_per_head = d_model_per("n_heads")
 
 
 def flag(js: ConfigJson, key: str, absent: bool) -> bool:
@@ -61,8 +69,9 @@ def part_of(size: object, share: object, key: str = "partial_rotary_factor") -> 
     """A share of a size, rounded down. Numbers only, because list * n could fill the memory. `key`: of the share."""
     if type(size) is int and isinstance(share, (int, float)) and not isinstance(share, bool):
         return int(size * share)
-    wrong = share if type(size) is int else size
-    raise ParamcountError(f"= {describe_value(wrong)}", where=key, expected="a number")
+    if type(size) is int:
+        raise ParamcountError(f"= {describe_value(share)}", where=key, expected="a number")
+    raise ParamcountError(f"= {describe_value(size)}", where=FieldName("d_head"), expected="an integer")
 
 
 def rotary_part(share: float) -> Derivation:

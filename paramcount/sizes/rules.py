@@ -108,7 +108,8 @@ def check_one_per_layer(c: Sizes, words: str, limit: str) -> None:
     """A list has one item per layer."""
     items, n = getattr(c, words), getattr(c, limit)
     if items is not None and len(items) != n:
-        found = f"has {len(items)} items for " + FieldName(limit) + f" = {n}"
+        noun = "item" if len(items) == 1 else "items"
+        found = f"has {len(items)} {noun} for " + FieldName(limit) + f" = {n}"
         raise ParamcountError(found, where=FieldName(words), expected="one per layer", sizes=(len(items), n))
 
 

@@ -144,7 +144,9 @@ def check_type(value: object, key: str, letters: str) -> None:
     is_special_float = isinstance(value, Mapping) and "__float__" in value and "f" in letters
     if is_list or is_mapping or is_special_float:
         return
-    expected = list_choices([NAMES[letter] for letter in letters.rstrip("ax")])
+    kinds = letters.rstrip("ax").replace("if", "f")
+    names = {**NAMES, "f": "a number"} if "i" in letters else NAMES
+    expected = list_choices([names[letter] for letter in kinds])
     raise ParamcountError(f"= {describe_value(value)}", where=key, expected=expected)
 
 
