@@ -281,8 +281,8 @@ def run(
 ) -> Run:
     """The forward pass of a model on token ids, computed in NumPy, float32. Needs no PyTorch.
 
-    `weights` is the path of safetensors files (F32, F16, BF16, or FP8 with scales; a file, an index or a directory of
-    shards), whose tensors are read one at a time, or a mapping of their names to arrays. `watch` keeps every
+    `weights` is the path of safetensors files (F32, F16, BF16, FP8 with scales, MXFP4; a file, an index or a directory
+    of shards), whose tensors are read one at a time, or a mapping of their names to arrays. `watch` keeps every
     intermediate value. `append` of the result continues with further tokens and its KV cache. `inputs` are what a model
     reads besides its tokens: `source_tokens`, the ids that an encoder reads, or `encoder_output` [m, d_model].
 

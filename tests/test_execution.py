@@ -24,6 +24,11 @@ def run_arrays(config: dict[str, Any], tokens: list[int] = TOKENS) -> pc.Run:
 
 # ---- weights
 
+GPT_OSS = {
+    "model_type": "gpt_oss", "vocab_size": 23, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 64, "num_local_experts": 4, "num_experts_per_tok": 2,
+}  # fmt: skip
+
 
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("config", [LLAMA, MIXTRAL, GPT2])
@@ -72,6 +77,25 @@ def test_values_of_eight_bits_are_multiplied_by_their_scales(blocks: tuple[int, 
     write_weights(tmp_path / "model.safetensors", arrays, types=types)
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     expected = pc.run(config, make_arrays(config) | plain, TOKENS).logits
+    assert np.allclose(pc.run(str(tmp_path), tmp_path, TOKENS).logits, expected, atol=CLOSE)
+
+
+def test_the_experts_of_gpt_oss_are_stored_in_four_bits_as_rows_of_outputs(tmp_path: Path) -> None:
+    """Low halves first: 0x72 is 1, 6 and 0x9D is -3, -0.5 in E2M1; a scale of 126 is 1/2, one of 129 is 4."""
+    quantised = GPT_OSS | {"quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}}
+    arrays, plain = make_arrays(GPT_OSS), {}
+    for name in [name for name in arrays if name.endswith(("gate_up_proj", "down_proj"))]:
+        n, inputs, outputs = arrays[name].shape
+        is_first = np.indices((n, outputs, inputs // 32)).sum(0) % 3 == 0
+        values = np.where(is_first[..., None], np.tile([1, 6], 16) * 0.5, np.tile([-3, -0.5], 16) * 4)
+        plain[name] = values.reshape(n, outputs, inputs).transpose(0, 2, 1)
+        del arrays[name]
+        bits = np.where(is_first[..., None], 0x72, 0x9D - 256) * np.ones(16, int)
+        arrays |= {f"{name}_blocks": bits, f"{name}_scales": np.where(is_first, 126, 129 - 256)}
+    types = {name: "U8" for name in arrays if name.endswith(("_blocks", "_scales"))}
+    write_weights(tmp_path / "model.safetensors", arrays, types=types)
+    (tmp_path / "config.json").write_text(json.dumps(quantised), encoding="utf-8")
+    expected = pc.run(GPT_OSS, make_arrays(GPT_OSS) | plain, TOKENS).logits
     assert np.allclose(pc.run(str(tmp_path), tmp_path, TOKENS).logits, expected, atol=CLOSE)
 
 

@@ -17,6 +17,7 @@ from paramcount.errors import ParamcountError, format_shape, join_words, make_pr
 from paramcount.execution.sources import Place, Shape, find_sources, list_places
 from paramcount.flow.operation import Array
 from paramcount.formats.files import check_unchanged, open_regular
+from paramcount.formats.float4 import widen_mxfp4
 from paramcount.formats.float8 import DTYPES as FLOAT8
 from paramcount.formats.float8 import widen_float8
 from paramcount.formats.safetensors import NUMPY, widen_bf16
@@ -140,8 +141,14 @@ class CheckpointWeights(StoredWeights):
         packing = logical.packing
         if packing is not None and packing.layout == "fp8":
             return self.load_float8(place, packing.block, values, others[0])
+        if packing is not None and packing.layout == "mxfp4":
+            bits, scales = (self.map_values(tensor) for tensor in (values, others[0]))
+            array = widen_mxfp4(
+                *((bits, scales) if place.expert is None else (bits[place.expert], scales[place.expert]))
+            )
+            return array.swapaxes(-1, -2) if logical.transposed else array
         if values.dtype not in (*FLOATS, *FLOAT8):
-            supported = join_words((*FLOATS, "FP8 with scales"))
+            supported = join_words((*FLOATS, "FP8 with scales", "MXFP4"))
             raise self.make_error(place.name, f"is stored as {logical.format or values.dtype}", supported)
         bits = self.map_values(values)
         return widen(bits if place.expert is None else select_expert(bits, place.expert, shape), str(values.dtype))
