@@ -23,7 +23,7 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Undescribed, operations
 from paramcount.flow.graph import ADD, MULTIPLY
 from paramcount.flow.operation import Array, Form, Operation, Unknown
-from paramcount.flow.operations.attention import Alibi, Attention, Differential, Distances, Rope, Rotary
+from paramcount.flow.operations.attention import Alibi, Attention, ChooseTokens, Differential, Distances, Rope, Rotary
 from paramcount.flow.operations.elementwise import Activation, Norm, Scale, ScaleByPosition
 from paramcount.flow.operations.linear import HeadLinear, Linear, Lookup
 from paramcount.flow.operations.recurrence import (
@@ -415,3 +415,28 @@ def test_a_convolution_of_groups_follows_rows_in_front_of_the_text() -> None:
 def test_a_shift_gives_each_token_the_value_of_the_one_before() -> None:
     assert compute(Shift(1), [[1.0], [2.0]]).ravel().tolist() == [0, 1]
     assert compute(Shift(1), [[1.0], [2.0]], input=np.array([[9.0]])).ravel().tolist() == [9, 1]
+
+
+def test_blocks_are_means_weighted_by_a_softmax_and_may_overlap() -> None:
+    values, scores = [[1.0], [2.0], [4.0], [8.0], [16.0]], [[0.0], [log(3)], [0.0], [0.0], [0.0]]
+    found = compute(Pool("weighted blocks", 2), values, scores, weights=([[0.0], [0.0]],))
+    assert found.ravel() == pytest.approx([(1 + 3 * 2) / 4, 6])  # the fifth token waits for a sixth
+    state: dict[str, Array] = {}
+    overlapping = Pool("weighted blocks", 2, overlapping=True)
+    run: Any = SimpleNamespace(state=state)
+    rows = np.array([[10.0, 1.0], [20.0, 2.0], [30.0, 3.0], [40.0, 4.0]], np.float32)
+    for part in (rows[:3], rows[3:]):
+        found = overlapping.compute(run, [part, 0 * part], [np.zeros((2, 2), np.float32)], (1, 1))
+    assert found.ravel() == pytest.approx([1.5, (10 + 20 + 3 + 4) / 4])
+
+
+def test_blocks_of_keys_are_chosen_by_their_largest_product_and_the_nearest_always() -> None:
+    q, k = [[[1.0]]] * 5, [[5.0], [9.0], [1.0], [7.0], [2.0]]
+    operation = ChooseTokens(2, "blocks of keys", 2, n_local=1)
+    assert compute(operation, q, k)[:, 0].tolist() == [[0, -1], [0, -1], [1, 0], [1, 0], [2, 0]]
+
+
+def test_a_query_sees_compressed_blocks_that_have_ended() -> None:
+    q, v = [[[0.0]]] * 4, [[[1.0]], [[2.0]], [[4.0]], [[8.0]]]
+    found = compute(Attention(window=1, compressed_block=2), q, v, v, [[100.0], [1000.0]])
+    assert found.ravel() == pytest.approx([1, (2 + 100) / 2, (4 + 100) / 2, (8 + 100 + 1000) / 3])

@@ -19,21 +19,21 @@ from paramcount.flow import (
     Weight,
     activate,
     attend,
+    choose_blocks,
     clip,
-    elementwise,
     experts,
     join,
     layers,
     linear,
     linear_by_head,
     lookup,
-    norm,
     plain_norm,
     rms_norm,
     rope,
     route,
     split,
     to_every_stream,
+    weigh_blocks,
 )
 from paramcount.flow.operations.attention import Pairing
 from paramcount.parts.decoders import head
@@ -47,7 +47,6 @@ from paramcount.sizes.setting_fields import make_rope, setting
 
 KINDS = ("sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention")
 RATIOS = {0: KINDS[0], 4: KINDS[1], 128: KINDS[2]}
-FAR = Unknown("rope of compressed layers")
 ATTENTION = ("hc_attn_fn", "hc_attn_base", "hc_attn_scale")
 FEED_FORWARD = ("hc_ffn_fn", "hc_ffn_base", "hc_ffn_scale")
 HEAD = ("model.hc_head.hc_fn", "model.hc_head.hc_base", "model.hc_head.hc_scale")
@@ -131,6 +130,18 @@ def read_rope(config: Mapping[str, Any], c: Any) -> Rope:
     return make_rope(main.get("rope_type", "default"), base, main, config, 1048576)
 
 
+def read_far_rope(config: Mapping[str, Any], c: Any) -> Rope:
+    """The rotary positions of layers that compress, whose YaRN does not scale cos and sin unless that is stated."""
+    given = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    theta = config.get("compress_rope_theta", 160_000.0)
+    if isinstance(given.get("main"), Mapping) and isinstance(given.get("compress"), Mapping):
+        own = given["compress"]
+        theta = own.get("rope_theta", theta)
+    else:
+        own = {"attention_factor": 1.0, **given}
+    return make_rope(own.get("rope_type", own.get("type", "default")), theta, own, config, 1048576)
+
+
 class DeepseekV4(Sizes):
     """Source: arXiv:2606.19348, section 2. Layers with a window alone rotate `d_rope` of a head, the others
     `d_far_rope`.
@@ -194,6 +205,7 @@ class DeepseekV4(Sizes):
     streams_eps: ClassVar = setting("hc_eps", default=1e-6)
     activation: ClassVar = setting("hidden_act", default="silu")
     rope: ClassVar = setting(default=read_rope)
+    far_rope: ClassVar = setting(default=read_far_rope)
     limit: ClassVar = setting("swiglu_limit", default=10.0)
     scoring: ClassVar = setting("scoring_func", default="sqrtsoftplus")
     routed_scale: ClassVar = setting("routed_scaling_factor", default=1.5)
@@ -249,60 +261,50 @@ def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
 
     Queries attend to the tokens in the window and to compressed blocks of the tokens before it.
     """
-    d_rope, turned = (c.d_rope, c.rope) if word == KINDS[0] else (c.d_far_rope, FAR)
+    d_rope, turned = (c.d_rope, c.rope) if word == KINDS[0] else (c.d_far_rope, c.far_rope)
     latent = c.norm(linear(x, prefix + "wq_a", "qkv.q_down", c.d_q_lora), prefix + "q_norm")
     q = plain_norm(linear(latent, prefix + "wq_b", "qkv.q_up", (c.n_heads, c.d_head)), "rms", c.norm_eps)
     q = rope_end(q, d_rope, turned)
     kv = rope_end(c.norm(linear(x, prefix + "wkv", "qkv.kv", (1, c.d_head)), prefix + "norm"), d_rope, turned)
-    cached = [kv]
+    cached, blocks, chosen = [kv], None, None
     if word != KINDS[0]:
         sparse = word == KINDS[1]
-        blocks = compress(
-            c,
-            x,
-            prefix + "compressor.",
-            "qkv.compressor",
-            c.d_head,
-            c.sparse_block if sparse else c.heavy_block,
-            sparse,
-        )
-        cached.append(blocks)
+        size = c.sparse_block if sparse else c.heavy_block
+        block = compress(c, x, prefix + "compressor.", "qkv.compressor", c.d_head, size, overlapping=sparse)
+        cached.append(block)
         if sparse:
-            chosen, keys = choose_blocks(c, x, latent, prefix + "indexer.")
+            chosen, keys = index_blocks(c, x, latent, prefix + "indexer.")
             cached.append(keys)
-            blocks = Data("choose", (blocks, chosen), blocks.shape)
-        kv = Data("and blocks", (kv, blocks), kv.shape)
-    a = attend(
-        q, kv, kv, window=c.window, cached=tuple(cached), sinks=Weight(prefix + "attn_sink", "other", (c.n_heads,))
-    )
+        blocks = (block, size)
+    sinks = Weight(prefix + "attn_sink", "other", (c.n_heads,))
+    a = attend(q, kv, kv, window=c.window, cached=tuple(cached), sinks=sinks, blocks=blocks, chosen=chosen)
     return grouped_output(c, rope_end(a, d_rope, turned, "reversed interleaved"), prefix)
 
 
-def rope_end(x: Data, d_rope: Size, turned: Rope | Unknown = FAR, pairing: Pairing = "interleaved") -> Data:
+def rope_end(x: Data, d_rope: Size, turned: Rope | Unknown, pairing: Pairing = "interleaved", stride: Size = 1) -> Data:
     """Rotary positions on the last d_rope of every head, forth, or back on what comes out of the values."""
     kept, last = split(x, x.shape[-1] - d_rope, d_rope)
-    return join(kept, rope(last, turned, pairing))
+    return join(kept, rope(last, turned, pairing, stride))
 
 
-def compress(c: Any, x: Data, prefix: str, component: str, width: Size, block: Size, overlapping: bool) -> Data:
+def compress(c: Any, x: Data, prefix: str, component: str, width: Size, size: Size, *, overlapping: bool) -> Data:
     """A block of tokens to one vector: a weighted sum, channel by channel.
 
     `overlapping`: each token counts in two blocks, with a vector for either.
     """
     d = 2 * width if overlapping else width
-    values = linear(x, prefix + "wkv", component, d)
-    weights = elementwise(
-        linear(x, prefix + "wgate", component, d), "positions in the block", prefix + "ape", component, block, d
-    )
-    return rope_end(norm(Data("compress", (values, weights), ("blocks", width)), prefix + "norm"), c.d_far_rope)
+    values, scores = linear(x, prefix + "wkv", component, d), linear(x, prefix + "wgate", component, d)
+    by_position = Weight(prefix + "ape", component, (size, d))
+    blocks = weigh_blocks(values, scores, by_position, width, size, overlapping=overlapping)
+    return rope_end(c.norm(blocks, prefix + "norm"), c.d_far_rope, c.far_rope, stride=size)
 
 
-def choose_blocks(c: Any, x: Data, latent: Data, prefix: str) -> tuple[Data, Data]:
+def index_blocks(c: Any, x: Data, latent: Data, prefix: str) -> tuple[Data, Data]:
     """The indexer of sparse attention over blocks, with keys of its own, compressed in the same way."""
-    keys = compress(c, x, prefix + "compressor.", "other", c.d_index, c.sparse_block, True)
-    q = rope_end(linear(latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index)), c.d_far_rope)
+    keys = compress(c, x, prefix + "compressor.", "other", c.d_index, c.sparse_block, overlapping=True)
+    q = rope_end(linear(latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index)), c.d_far_rope, c.far_rope)
     of_heads = linear(x, prefix + "weights_proj", "other", c.n_index_heads)
-    return Data("choose blocks", (q, keys, of_heads), (x.shape[0], c.n_chosen)), keys
+    return choose_blocks(q, keys, of_heads, c.n_chosen, c.sparse_block), keys
 
 
 def grouped_output(c: Any, a: Data, prefix: str) -> Data:

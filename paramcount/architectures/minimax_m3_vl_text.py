@@ -5,20 +5,35 @@ A small indexer chooses for each KV head which blocks of keys its queries attend
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, attend, linear, norm
+from paramcount.flow import (
+    Data,
+    Size,
+    activate,
+    attend,
+    choose_blocks_of_keys,
+    clip,
+    experts,
+    fused,
+    linear,
+    rms_norm,
+    rope,
+    route,
+    scale_by,
+)  # fmt: skip
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoders import decoder, typed_layers, usual_layer
-from paramcount.parts.feed_forward import correction, fused_gated_mlp
-from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import typed_layers
+from paramcount.parts.feed_forward import routing_bias
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rotary import rotary_width
 from paramcount.sizes.rules import check_at_most, check_divides, check_layer_types
+from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("full_attention", "minimax_m3_sparse", "attention")  # the last is the older word for the first
 OLDER = "sparse_attention_config."  # the block that released files have, whose keys stand before the others
@@ -43,8 +58,14 @@ def dense(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     return () if found is None else tuple(i for i, moe in enumerate(truths(js, c, "moe_layer_freq", found)) if not moe)
 
 
-class MiniMaxM3Text(Sizes):
-    """Source: modeling_minimax_m3_vl.py of the reference."""
+def read_n_local_blocks(config: Mapping[str, Any], c: Any) -> int:
+    older = config.get("sparse_attention_config") or {}
+    found: int = older.get("sparse_local_block", config.get("index_local_blocks", 1))
+    return found
+
+
+class MiniMaxM3Text(Decoder):
+    """Source: MiniMaxM3VLDecoderLayer and MiniMaxM3VLIndexer of the reference."""
 
     reference: ClassVar[str] = "MiniMaxM3VLForCausalLM"
     base_model: ClassVar[str | None] = "MiniMaxM3VLTextModel"
@@ -72,45 +93,69 @@ class MiniMaxM3Text(Sizes):
     d_shared_expert: Positive = hf("shared_intermediate_size", absent=3072)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+    rope: ClassVar = rotary(5_000_000, positions=524288)
+    alpha: ClassVar = setting("swiglu_alpha", default=1.702)
+    limit: ClassVar = setting("swiglu_limit", default=7.0)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.0)
+    n_local_blocks: ClassVar = setting(default=read_n_local_blocks)
+
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return typed_layers(c.layer_types, c.dense_layers)
+
+    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
+        word, mlp = kind
+        x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.", sparse=word == KINDS[1])
+        h = c.norm(x, "post_attention_layernorm")
+        return x + (c.moe(h) if mlp == "moe" else c.mlp(h, "mlp.", "mlp", c.d_ff))
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps, offset=1)
+
+    def attention(c, x: Data, prefix: str, *, sparse: bool) -> Data:
+        """An indexer with as many heads as there are KV heads may choose the blocks of keys that queries attend to."""
+
+        def rotated(name: str, component: str, n: Size, d: Size, d_rope: Size) -> Data:
+            y = linear(x, f"{prefix}{name}_proj", component, (n, d))
+            y = c.norm(y, f"{prefix}{name}_norm")
+            return rope(y, c.rope, cut_from=c.d_rope) if d < c.d_rope else partial_rope(y, d_rope, c.rope)
+
+        q = rotated("q", "qkv.q", c.n_heads, c.d_head, c.d_rope)
+        k = rotated("k", "qkv.k", c.n_kv_heads, c.d_head, c.d_rope)
+        v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
+        kept: tuple[Data, ...] = (k, v)
+        chosen = None
+        if sparse:
+            index_q = rotated("indexer.q", "other", c.n_index_heads, c.d_index, c.d_index_rope)
+            index_k = rotated("indexer.k", "other", 1, c.d_index, c.d_index_rope)
+            chosen = choose_blocks_of_keys(index_q, index_k, c.n_chosen_blocks, c.block_size, c.n_local_blocks)
+            kept = (k, v, index_k)
+        a = attend(q, k, v, cached=kept, chosen=chosen, chosen_block=c.block_size)
+        return linear(a, prefix + "o_proj", "output_projection", c.d_model)
+
+    def moe(c, x: Data) -> Data:
+        logits = linear(x, "mlp.gate", "router", c.n_routed_experts)
+        bias = routing_bias(c, "mlp.gate.e_score_correction_bias")
+        chosen = route(logits, c.n_active_experts, "sigmoid", bias=bias, normalise=True, factor=c.routed_scale)
+        n, active = c.n_routed_experts, c.n_active_experts
+        routed = experts(x, chosen, "mlp.experts.", n, active, c.expert, stacked=True)
+        return routed + c.mlp(x, "mlp.shared_experts.", "shared_experts", c.d_shared_expert)
+
+    def expert(c, x: Data) -> Data:
+        halves, names = {"experts.gate": c.d_expert, "experts.up": c.d_expert}, ("", "")
+        gate, up = fused(x, "gate_up_proj", halves, suffixes=names)
+        return fused(c.gated(gate, up), "down_proj", {"experts.down": c.d_model}, suffixes=names)[0]
+
+    def mlp(c, x: Data, prefix: str, component: str, d_ff: Size) -> Data:
+        gate, up = fused(x, prefix + "gate_up_proj", {component + ".gate": d_ff, component + ".up": d_ff})
+        return linear(c.gated(gate, up), prefix + "down_proj", component + ".down", c.d_model)
+
+    def gated(c, gate: Data, up: Data) -> Data:
+        """gate · sigmoid(α · gate) · (up + 1), both limited."""
+        gate = activate(clip(gate, None, c.limit), "silu", alpha=c.alpha)
+        return gate * scale_by(clip(up, -c.limit, c.limit), 1.0, "add 1", shift=1.0)
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         check_at_most(c, "d_rope", "d_head")
         if KINDS[1] in c.layer_types:
             check_divides(c, "n_index_heads", "n_heads")
-
-
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, mlp = kind
-    feed_forward = (
-        (lambda h: moe(c, h))
-        if mlp == "moe"
-        else (lambda h: fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation="swiglu-oai"))
-    )
-    return usual_layer(c, x, feed_forward, attend=look, sparse=word == KINDS[1])
-
-
-def look(c: Any, x: Data, prefix: str, *, sparse: bool) -> Data:
-    def normed(name: str, component: str, n: Any, width: Any, d_rope: Any) -> Data:
-        y = linear(x, f"{prefix}{name}_proj", component, (n, width))
-        return partial_rope(norm(y, f"{prefix}{name}_norm"), d_rope)
-
-    q, k = normed("q", "qkv.q", c.n_heads, c.d_head, c.d_rope), normed("k", "qkv.k", c.n_kv_heads, c.d_head, c.d_rope)
-    v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
-    kept: tuple[Data, ...] = (k, v)
-    if sparse:
-        index_q = normed("indexer.q", "other", c.n_index_heads, c.d_index, c.d_index_rope)
-        index_k = normed("indexer.k", "other", 1, c.d_index, c.d_index_rope)
-        chosen = Data(
-            "choose blocks", (index_q, index_k), (x.shape[0], c.n_index_heads, c.n_chosen_blocks, c.block_size)
-        )
-        k, v, kept = Data("choose", (k, chosen), k.shape), Data("choose", (v, chosen), v.shape), (k, v, index_k)
-    return linear(attend(q, k, v, cached=kept), prefix + "o_proj", "output_projection", c.d_model)
-
-
-def moe(c: Any, x: Data) -> Data:
-    scores = correction(c, "mlp.gate.e_score_correction_bias")(linear(x, "mlp.gate", "router", c.n_routed_experts))
-    shared = fused_gated_mlp(x, "mlp.shared_experts.", "shared_experts", c.d_shared_expert, activation="swiglu-oai")
-    return stacked_experts(c, x, scores, "mlp.experts.") + shared

@@ -340,6 +340,7 @@ class Walk:
         """Append scores = QKᵀ, biases and mask, weights = softmax(scores), and the weighted sum of values."""
         q, k, v, *added = data.inputs
         chosen = added.pop() if attention.has_choice else None
+        keys = (k, added.pop()) if attention.compressed_block is not None else (k,)
         n, m = self.count_rows(q), self.count_rows(k)
         heads, shared = (x.shape[1] if len(x.shape) == 3 else 1 for x in (q, k))
         scores = self.add_batch_axis((heads, n, m) if len(q.shape) == 3 else (n, m))
@@ -350,10 +351,10 @@ class Walk:
             data,
             place,
             Attention.scores,
-            inputs=(self.shape_of(q), self.shape_of(k)),
+            inputs=tuple(map(self.shape_of, (q, *keys))),
             product=product,
             note=f"{Attention.scores.note}{grouping}" + (f", {attention.describe()}" if attention.describe() else ""),
-            reads=self.find_sources((q, k)),
+            reads=self.find_sources((q, *keys)),
             multiply_adds=self.count_scores(heads, n, m, q.shape[-1]),
             **fields,
         )

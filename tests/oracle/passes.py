@@ -350,6 +350,25 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "moe_intermediate_size": 14, "n_routed_experts": 8, "num_experts_per_tok": 3, "routed_scaling_factor": 1.7,
         "rms_norm_eps": 1e-2, "hidden_act": "gelu", "rope_theta": 300.0, "partial_rotary_factor": 0.5,
     },
+    "deepseek_v4, compressed": {
+        **USUAL, "head_dim": 12, "qk_rope_head_dim": 6, "q_lora_rank": 20, "o_groups": 2, "o_lora_rank": 9,
+        "hc_mult": 3,
+        "hc_sinkhorn_iters": 3,
+        "hc_eps": 0.01,
+        "sliding_window": 5,
+        "num_hidden_layers": 4,
+        "swiglu_limit": 0.2,
+        "layer_types": [
+            "heavily_compressed_attention", "compressed_sparse_attention", "sliding_attention",
+            "compressed_sparse_attention",
+        ],
+        "mlp_layer_types": ["hash_moe", "moe", "moe", "moe"], "index_n_heads": 16, "index_head_dim": 8, "index_topk": 2,
+        "compress_rates": {"compressed_sparse_attention": 2, "heavily_compressed_attention": 4},
+        "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16},
+        "compress_rope_theta": 200.0,
+        "moe_intermediate_size": 14, "n_routed_experts": 8, "num_experts_per_tok": 3, "routed_scaling_factor": 1.7,
+        "rms_norm_eps": 1e-2, "hidden_act": "gelu", "rope_theta": 300.0, "partial_rotary_factor": 0.5,
+    },
     "hy_v4": HY4,
     "hy_v4, varied": {
         **HY4, "rms_norm_eps": 1e-2, "hidden_act": "gelu", "attention_bias": True, "n_group": 4, "topk_group": 2,
@@ -1177,6 +1196,15 @@ LOGITS_ONLY: dict[str, dict[str, Any]] = {
         "rope_parameters": {
             "rope_type": "default", "rope_theta": 300.0, "mrope_section": [1, 1, 1], "partial_rotary_factor": 0.5,
         },
+    },
+    "minimax_m3_vl_text, sparse": {
+        **USUAL, "num_hidden_layers": 3, "head_dim": 16, "intermediate_size": 14, "dense_intermediate_size": 44,
+        "shared_intermediate_size": 18, "num_local_experts": 8, "num_experts_per_tok": 3, "rms_norm_eps": 1e-2,
+        "layer_types": ["minimax_m3_sparse", "full_attention", "minimax_m3_sparse"],
+        "mlp_layer_types": ["dense", "sparse", "sparse"], "index_n_heads": 2, "index_head_dim": 12,
+        "index_block_size": 2, "index_topk_blocks": 3, "index_local_blocks": 2, "swiglu_alpha": 1.3,
+        "swiglu_limit": 0.2, "routed_scaling_factor": 1.7,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 300.0, "partial_rotary_factor": 0.5},
     },
     "jetmoe, gelu": {
         **NO_WIDTH, "kv_channels": 10, "num_local_experts": 6, "num_experts_per_tok": 3, "rms_norm_eps": 1e-2,

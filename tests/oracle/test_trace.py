@@ -74,10 +74,7 @@ DIFFERENT = {
     "xmod": "an adapter for each language, of which only the text's runs",
 }
 UNSEEN = ("big_bird",)  # of which the reference shows no pattern
-CHOOSING = (
-    "choose tokens",
-    "choose blocks",
-)  # operations after which a token sees some only of those that the mask leaves
+CHOOSING = ("top-k tokens", "top-k blocks")  # after these a token sees only some of those that the mask leaves
 CHUNKED = ("llama4", "doge")  # where a chunk, or the keys themselves, decide what it sees
 
 # Keys and values that the reference copies for every head that shares them before it keeps them.

@@ -19,6 +19,8 @@ from paramcount.flow.operations.attention import (
     alibi,
     attend,
     bucket_distances,
+    choose_blocks,
+    choose_blocks_of_keys,
     choose_tokens,
     differential,
     rope,
@@ -111,6 +113,7 @@ from paramcount.flow.operations.shapes import (
     to_heads,
     to_later_streams,
     to_pairs_of_heads,
+    weigh_blocks,
 )
 from paramcount.flow.operations.streams import (
     MixStreams,
@@ -189,6 +192,8 @@ __all__ = [
     "block",
     "bucket_distances",
     "bundle",
+    "choose_blocks",
+    "choose_blocks_of_keys",
     "choose_tokens",
     "class_token",
     "clip",
@@ -253,4 +258,5 @@ __all__ = [
     "to_streams",
     "token_before",
     "token_places",
+    "weigh_blocks",
 ]  # fmt: skip

@@ -113,6 +113,8 @@ class Rotary(Operation):
     rope: Rope | Unknown | None  # None: its second input holds the sines, then the cosines
     pairing: Pairing | Unknown = "halves"
     axes: Axes | Unknown | None = None  # its second input holds several positions for each row
+    stride: Size = 1  # positions from one row to the next
+    cut_from: Size | None = None  # in halves: angles are the first of those of so many dimensions, taken twice
 
     def describe(self) -> str:
         if isinstance(self.rope, Unknown):
@@ -126,13 +128,16 @@ class Rotary(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, *table = inputs
         rope: Rope | None = require(self.rope)
+        if self.cut_from is not None and rope is not None:
+            return self.rotate_cut(x, rope, run.positions)
         d, rows = x.shape[-1], (len(x), *(1,) * (x.ndim - 2), x.shape[-1] // 2)
         if rope is None:
             sin, cos = (half.reshape(rows) for half in np.split(table[0], 2, axis=-1))
         else:
-            axes, n_tokens = require(self.axes), int(run.positions[-1]) + 1
+            positions, axes = run.positions * int(self.stride), require(self.axes)
+            n_tokens = int(positions.max(initial=0)) + 1
             if axes is None:
-                angles = np.outer(run.positions, rope.frequencies(d, n_tokens)).reshape(rows)
+                angles = np.outer(positions, rope.frequencies(d, n_tokens)).reshape(rows)
             else:
                 angles = axes.find_angles(table[0], rope, d, n_tokens).reshape(rows)
             cos = (np.cos(angles) * rope.attention_factor).astype(np.float32)
@@ -148,14 +153,22 @@ class Rotary(Operation):
         a, b = x[..., ::2], x[..., 1::2]
         return np.stack((a * cos - b * sin, b * cos + a * sin), axis=-1).reshape(x.shape)
 
+    def rotate_cut(self, x: Array, rope: Rope, positions: Array) -> Array:
+        d, n = x.shape[-1], int(positions[-1]) + 1
+        angles = np.tile(np.outer(positions, rope.frequencies(int(require(self.cut_from)), n)), 2)[:, None, :d]
+        y = x * np.cos(angles) + np.concatenate((-x[..., d // 2 :], x[..., : d // 2]), axis=-1) * np.sin(angles)
+        return (y * rope.attention_factor).astype(np.float32)
+
 
 def rope(
     x: Data,
     settings: Rope | Unknown = Unknown("rope"),  # noqa: B008 it is immutable
     pairing: Pairing | Unknown = "halves",
+    stride: Size = 1,
+    cut_from: Size | None = None,
 ) -> Data:
-    """Rotary positions on the last axis."""
-    return Data(Rotary(settings, pairing), (x,), x.shape)
+    """Rotary positions on the last axis. `stride`: positions from one row to the next. `cut_from`: as in `Rotary`."""
+    return Data(Rotary(settings, pairing, stride=stride, cut_from=cut_from), (x,), x.shape)
 
 
 def rope_at(
@@ -290,7 +303,8 @@ class Attention(Operation):
     """softmax(scale · QKᵀ + biases) · V over heads; a trace shows its matrix products one by one.
 
     Inputs: q [n, heads, d], k [m, kv_heads, d], v [m, kv_heads, d_v], biases [n, m, heads] or [n, m], or [m, kv_heads]
-    if `by_key`, and, if `has_choice`, the tokens that each query attends to [n, chosen].
+    if `by_key`; if there is a `compressed_block`, keys and values in one [blocks, d], each for a block of tokens; and,
+    if `has_choice`, the tokens or blocks that each query attends to, [n, chosen] or [n, groups of heads, chosen].
     """
 
     name: ClassVar[str] = "attention"
@@ -312,6 +326,8 @@ class Attention(Operation):
     longest: int | Unknown | None = None  # keys that are all attended to; of more only some blocks are
     by_key: bool = False  # whether a bias is the same for all queries
     n_kept: int | Unknown | None = None  # a head attends to the keys with the largest biases, so many
+    compressed_block: Size | None = None  # tokens of each of the further keys, which has to end before the query
+    chosen_block: Size = 1  # tokens of what is chosen
 
     def describe(self) -> str:
         text = f"× {self.scale:g}" if isinstance(self.scale, (int, float)) else ""
@@ -321,6 +337,8 @@ class Attention(Operation):
             text += f"{', ' if text else ''}soft cap at {self.soft_cap:g}"
         if isinstance(self.n_kept, int):
             text += f"{', ' if text else ''}to the {self.n_kept:,} tokens with the largest biases"
+        if self.compressed_block is not None:
+            text += f"{', ' if text else ''}also to compressed blocks of {self.compressed_block:,} tokens"
         return text
 
     @property
@@ -331,12 +349,17 @@ class Attention(Operation):
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         q, k, v = inputs[:3]
         heads = q[1] if len(q) == 3 else 1
-        return heads * q[0] * k[0] * (q[-1] + v[-1])
+        keys = k[0] if self.compressed_block is None else k[0] + inputs[-2 if self.has_choice else -1][0]
+        return heads * q[0] * keys * (q[-1] + v[-1])
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v, *biases = inputs
         chosen = biases.pop() if self.has_choice else None
         q, k, v = (x[:, None] if x.ndim == 2 else x for x in (q, k, v))
+        n_blocks = 0
+        if self.compressed_block is not None:
+            blocks = biases.pop()[:, None]
+            n_blocks, k, v = len(blocks), np.concatenate((k, blocks)), np.concatenate((v, blocks))
         n, heads, d = q.shape
         m, shared = len(k), heads // k.shape[1]
         if self.longest is not None and m > require(self.longest):
@@ -353,7 +376,10 @@ class Attention(Operation):
             biases = [np.broadcast_to(np.repeat(bias, shared, axis=1), (n, m, heads)) for bias in biases]
         for bias in biases:
             scores = scores + (bias.transpose(2, 0, 1) if bias.ndim == 3 else bias)
-        visible = self.visible(run.positions, n, m)
+        visible = self.visible(run.positions, n, m - n_blocks)
+        if visible is not None and n_blocks:
+            has_ended = np.arange(n_blocks) < (run.positions[:, None] + 1) // int(require(self.compressed_block))
+            visible = np.concatenate((visible, has_ended), axis=-1)
         if visible is not None:
             scores = np.where(visible, scores, np.float32(-np.inf))
         if self.n_kept is not None and m > require(self.n_kept):
@@ -362,9 +388,7 @@ class Attention(Operation):
             largest = choose_largest(merit.reshape(-1, m), int(require(self.n_kept))).reshape(merit.shape)
             scores = np.where(largest, scores, np.float32(-np.inf))
         if chosen is not None:
-            is_chosen = np.zeros((n, m), dtype=bool)
-            np.put_along_axis(is_chosen, chosen, values=True, axis=-1)
-            scores = np.where(is_chosen, scores, np.float32(-np.inf))
+            scores = np.where(self.find_chosen(chosen, n_blocks, heads, m), scores, np.float32(-np.inf))
         if self.has_sinks:
             sinks = np.broadcast_to(weights[0].reshape(heads, 1, 1), (heads, n, 1))
             scores = np.concatenate((scores, sinks), axis=-1)
@@ -374,6 +398,19 @@ class Attention(Operation):
             run.watch["attention weights"] = probabilities
         y = probabilities.reshape(k.shape[1], shared * n, m) @ v.transpose(1, 0, 2)
         return y.reshape(heads, n, -1).transpose(1, 0, 2).reshape(n, *shape[1:])
+
+    def find_chosen(self, chosen: Array, n_blocks: int, heads: int, m: int) -> Array:
+        """[heads or 1, n, m]: which keys are among the chosen ones. Of compressed blocks and tokens, blocks are."""
+        chosen = chosen[:, None] if chosen.ndim == 2 else chosen
+        n, groups = chosen.shape[:2]
+        block = int(self.chosen_block)
+        n_choices = n_blocks or -(-m // block)
+        found = np.zeros((n, groups, n_choices + 1), dtype=bool)  # the last is for -1, which stands for none
+        np.put_along_axis(found, chosen, values=True, axis=-1)
+        found = np.repeat(found[..., :-1], block, axis=-1).transpose(1, 0, 2)
+        if n_blocks:
+            found = np.concatenate((np.ones((groups, n, m - n_blocks), dtype=bool), found), axis=-1)
+        return np.repeat(found[..., :m], heads // groups if groups > 1 else 1, axis=0)
 
     def visible(self, positions: Array, n: int, m: int) -> Array | None:
         """[n, m]: which keys each query sees; None for all. The last keys are those of the new tokens."""
@@ -406,6 +443,8 @@ def attend(
     longest: int | Unknown | None = None,
     by_key: bool = False,
     n_kept: int | Unknown | None = None,
+    blocks: tuple[Data, Size] | None = None,
+    chosen_block: Size = 1,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
@@ -413,16 +452,17 @@ def attend(
     additional learned logit per head. `causal`: default is true for self-attention with a cache. `keeps_all`: the cache
     keeps tokens outside of the window. `scale`: default 1 / √d. `longest`: of more keys, only some blocks are seen.
     `by_key`: the biases are [m, kv_heads], for all queries. `n_kept`: only as many keys are seen, those with the
-    largest biases.
+    largest biases. `blocks`: keys and values in one, [blocks, d], and how many tokens each stands for. `chosen_block`:
+    tokens of each of the blocks that are chosen.
     """
     contents = (k, v) if cached is None else cached
     if causal is None:
         causal = bool(contents) and q.shape[0] is k.shape[0]
     operation = Attention(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
-        by_key, n_kept,
+        by_key, n_kept, blocks[1] if blocks else None, chosen_block,
     )  # fmt: skip
-    added = (*biases, chosen) if chosen else biases
+    added = (*biases, *(blocks[:1] if blocks else ()), *((chosen,) if chosen else ()))
     return Data(operation, (q, k, v, *added), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())
 
 
@@ -458,27 +498,65 @@ class ChooseTokens(Operation):
     """The n_chosen best tokens for each token, by Σ over heads of weight · ReLU(q · k / √d) / √heads: their indices.
 
     Inputs: q [n, heads, d], k [m, d] and the weights of the heads [n, heads]. Source: arXiv:2512.02556 §2.1.
+    If `of` is "blocks", every key stands for a block of tokens, which has to end before the query. If it is "blocks of
+    keys", every head of q, without weights, chooses its blocks, by the largest q · k in a block; -1 stands for none.
     """
 
-    name: ClassVar[str] = "top-k tokens"
     n_chosen: Size
+    of: Literal["tokens", "blocks", "blocks of keys"] = "tokens"
+    block: Size = 1  # tokens per block
+    n_local: int | Unknown = 0  # blocks of keys that are always chosen: that of the query and those before it
+
+    @property
+    def label(self) -> str:
+        return "top-k tokens" if self.of == "tokens" else "top-k blocks"
 
     def describe(self) -> str:
-        return "the tokens with the largest sum over heads of weight · ReLU(q · k)"
+        if self.of == "blocks of keys":
+            return "per head, the blocks with the largest q · k"
+        return f"the {self.of} with the largest sum over heads of weight · ReLU(q · k)"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         q, k = inputs[:2]
-        return q[1] * q[0] * k[0] * (q[2] + 1)
+        return q[1] * q[0] * k[0] * (q[2] + (self.of != "blocks of keys"))
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        q, k, of_heads = inputs
+        q, k, *of_heads = inputs
         n, heads, d = q.shape
-        similar = np.maximum((q.reshape(n * heads, d) @ k.T) / np.float32(sqrt(d)), 0).reshape(n, heads, len(k))
-        scores = ((of_heads / np.float32(sqrt(heads)))[:, None] @ similar)[:, 0]
-        scores = np.where(np.arange(len(k)) <= run.positions[:, None], scores, -np.inf)
+        positions, keys = run.positions[:, None], np.arange(len(k))
+        products = (q.reshape(n * heads, d) @ k.reshape(len(k), d).T).reshape(n, heads, len(k))
+        if self.of == "blocks of keys":
+            return self.choose_blocks(np.where((keys <= positions)[:, None], products, -np.inf), positions)
+        similar = np.maximum(products / np.float32(sqrt(d)), 0)
+        scores = ((of_heads[0] / np.float32(sqrt(heads)))[:, None] @ similar)[:, 0]
+        is_seen = keys <= positions if self.of == "tokens" else keys < (positions + 1) // int(self.block)
+        scores = np.where(is_seen, scores, -np.inf)
         return np.argsort(-scores, axis=-1, kind="stable")[:, : int(self.n_chosen)]
+
+    def choose_blocks(self, scores: Array, positions: Array) -> Array:
+        """[n, heads, keys] to [n, heads, chosen]."""
+        n, heads, m = scores.shape
+        block = int(self.block)
+        padded = np.pad(scores, ((0, 0), (0, 0), (0, -m % block)), constant_values=-np.inf)
+        best = padded.reshape(n, heads, -1, block).max(-1)
+        distance = positions // block - np.arange(best.shape[-1])
+        is_local = (distance >= 0) & (distance < require(self.n_local))
+        best = np.where(is_local[:, None], np.inf, best)
+        order = np.argsort(-best, axis=-1, kind="stable")[..., : int(self.n_chosen)]
+        return np.where(np.take_along_axis(best, order, axis=-1) == -np.inf, -1, order)
 
 
 def choose_tokens(q: Data, k: Data, of_heads: Data, n_chosen: Size) -> Data:
     """Indices of the tokens that each token attends to, [n, n_chosen]."""
     return Data(ChooseTokens(n_chosen), (q, k, of_heads), (q.shape[0], n_chosen))
+
+
+def choose_blocks(q: Data, k: Data, of_heads: Data, n_chosen: Size, block: Size) -> Data:
+    """Indices of the blocks, of which k has one key each, that each token attends to, [n, n_chosen]."""
+    return Data(ChooseTokens(n_chosen, "blocks", block), (q, k, of_heads), (q.shape[0], n_chosen))
+
+
+def choose_blocks_of_keys(q: Data, k: Data, n_chosen: Size, block: Size, n_local: int | Unknown) -> Data:
+    """Indices of the blocks of tokens that each token attends to, for each head of q, [n, heads, n_chosen]."""
+    operation = ChooseTokens(n_chosen, "blocks of keys", block, n_local)
+    return Data(operation, (q, k), (*q.shape[:2], n_chosen))

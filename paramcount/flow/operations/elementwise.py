@@ -329,7 +329,7 @@ class Norm(Operation):
             return np.concatenate((x[:, :1], x[:, 1:] * factors[:, 1:]), axis=1)
         whole = bool(weights) and weights[0].shape[-1] != x.shape[-1]  # over all heads together
         flat = x.reshape(len(x), -1) if whole else x
-        y = flat.reshape(*flat.shape[:-1], int(self.groups), -1)
+        y = flat.reshape(*flat.shape[:-1], int(self.groups), flat.shape[-1] // int(self.groups))
         if kind == "layer":
             y = y - y.mean(-1, keepdims=True)
         squares = (y * y).sum(-1, keepdims=True) if kind == "l2" else (y * y).mean(-1, keepdims=True)

@@ -49,7 +49,9 @@ class Split(Operation):
         (x,) = inputs
         groups = int(self.groups)
         start = sum(self.widths[: self.part]) // groups
-        y = x.reshape(*x.shape[:-1], groups, -1)[..., start : start + self.widths[self.part] // groups]
+        y = x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)[
+            ..., start : start + self.widths[self.part] // groups
+        ]
         return np.ascontiguousarray(y).reshape(len(x), *shape[1:])
 
 
@@ -210,28 +212,35 @@ class Pool(Operation):
     "first token": that of the first. "other tokens": all but the first, or all but the last. "block sums"; the
     last block may be shorter. "squares": those of `size` patches side by side; "means of squares", of which `size` are
     left. The second input of squares: the row and column of each patch; without it the image is a square. "means of
-    heads": one vector for each KV head, [n, heads, d] to [n, kv_heads, d]. "mean of streams": [n, d].
+    heads": one vector for each KV head, [n, heads, d] to [n, kv_heads, d]. "mean of streams": [n, d]. "weighted
+    blocks": of all blocks of tokens that are complete, the mean of the values, each channel weighted by the softmax
+    over the block of a second input plus a learned value per position in the block. If they overlap, the first half of
+    the channels belongs to the next block, which has twice as many tokens. Source: arXiv:2606.19348 §2.3.
     """
 
     of: Literal[
-        "first token", "other tokens", "block sums", "squares", "means of squares", "means of heads", "mean of streams"
+        "first token", "other tokens", "block sums", "squares", "means of squares", "means of heads", "mean of streams",
+        "weighted blocks",
     ]  # fmt: skip
     size: Size | Unknown = 1  # tokens per block, or patches per square; of means: how many are left
     channels_first: bool = False  # in squares, all values of a channel stand together
     last: bool = False  # the token that others leave out is the last
+    overlapping: bool = False
 
     @property
     def label(self) -> str:
         return self.of
 
     def describe(self) -> str:
-        if self.of == "block sums" and not isinstance(self.size, Unknown):
-            return f"of {self.size} tokens each"
+        if self.of in ("block sums", "weighted blocks") and not isinstance(self.size, Unknown):
+            return f"of {self.size} tokens each" + (", overlapping" if self.overlapping else "")
         names = {"squares": "merges adjacent patches", "means of squares": "mean of adjacent patches"}
         return {**names, "other tokens": f"without the {'last' if self.last else 'first'}"}.get(self.of, "")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x = inputs[0]
+        if self.of == "weighted blocks":
+            return self.weigh_blocks(run, x, inputs[1], weights[0])
         if self.of == "first token":
             return x[:1]
         if self.of == "mean of streams":
@@ -262,6 +271,29 @@ class Pool(Operation):
             return squares.mean(1)
         return (squares.transpose(0, 2, 1) if self.channels_first else squares).reshape(len(squares), -1)
 
+    def weigh_blocks(self, run: Pass, values: Array, scores: Array, by_position: Array) -> Array:
+        """All blocks so far. Tokens of the last, incomplete block are kept, and the half that the next one reads."""
+        size, d = int(require(self.size)), values.shape[-1]
+        kept = [run.state.get(name, np.zeros((0, d), np.float32)) for name in ("values", "scores")]
+        values, scores = np.concatenate((kept[0], values)), np.concatenate((kept[1], scores))
+        n, whole = len(values) // size, len(values) // size * size
+        run.state.update(values=values[whole:], scores=scores[whole:])
+        values = values[:whole].reshape(n, size, d)
+        scores = scores[:whole].reshape(n, size, d) + by_position
+        if self.overlapping and n:
+            half = d // 2
+            before = run.state.get("before", np.stack((np.zeros((size, half)), np.full((size, half), -np.inf))))
+            run.state["before"] = np.stack((values[-1, :, :half], scores[-1, :, :half]))
+            earlier = [np.concatenate((first[None], x[:-1, :, :half])) for first, x in zip(before, (values, scores))]
+            values = np.concatenate((earlier[0], values[..., half:]), axis=1)
+            scores = np.concatenate((earlier[1], scores[..., half:]), axis=1)
+        shares = np.exp(scores - scores.max(1, keepdims=True)) if n else scores
+        width = d // 2 if self.overlapping else d
+        new = (values * shares / shares.sum(1, keepdims=True)).sum(1) if n else np.zeros((0, width))
+        blocks = np.concatenate((run.state.get("blocks", np.zeros((0, width), np.float32)), new)).astype(np.float32)
+        run.state["blocks"] = blocks
+        return blocks
+
 
 def first_token(x: Data) -> Data:
     return Data(Pool("first token"), (x,), ("text", *x.shape[1:]))
@@ -290,6 +322,15 @@ def merge_rows(x: Data, n: Size) -> Data:
 def sum_blocks(x: Data, size: int | Unknown) -> Data:
     """[n, d] to [n / size, d]. Source: arXiv:2112.07916, section 3.1.2."""
     return Data(Pool("block sums", size), (x,), ("blocks", *x.shape[1:]))
+
+
+def weigh_blocks(
+    values: Data, scores: Data, by_position: Weight, width: Size, size: Size, *, overlapping: bool
+) -> Data:
+    """[n, d] to [blocks, width], where d is twice as large if blocks overlap."""
+    return Data(
+        Pool("weighted blocks", size, overlapping=overlapping), (values, scores), ("blocks", width), (by_position,)
+    )
 
 
 def means_of_heads(x: Data, n_kv_heads: Size) -> Data:
