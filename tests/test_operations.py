@@ -421,13 +421,13 @@ def test_blocks_are_means_weighted_by_a_softmax_and_may_overlap() -> None:
     values, scores = [[1.0], [2.0], [4.0], [8.0], [16.0]], [[0.0], [log(3)], [0.0], [0.0], [0.0]]
     found = compute(Pool("weighted blocks", 2), values, scores, weights=([[0.0], [0.0]],))
     assert found.ravel() == pytest.approx([(1 + 3 * 2) / 4, 6])  # the fifth token waits for a sixth
-    state: dict[str, Array] = {}
     overlapping = Pool("weighted blocks", 2, overlapping=True)
-    run: Any = SimpleNamespace(state=state)
     rows = np.array([[10.0, 1.0], [20.0, 2.0], [30.0, 3.0], [40.0, 4.0]], np.float32)
-    for part in (rows[:3], rows[3:]):
-        found = overlapping.compute(run, [part, 0 * part], [np.zeros((2, 2), np.float32)], (1, 1))
-    assert found.ravel() == pytest.approx([1.5, (10 + 20 + 3 + 4) / 4])
+    for parts in ((rows,), (rows[:3], rows[3:])):
+        run: Any = SimpleNamespace(state={})
+        for part in parts:
+            found = overlapping.compute(run, [part, 0 * part], [np.zeros((2, 2), np.float32)], (1, 1))
+        assert found.ravel() == pytest.approx([1.5, (10 + 20 + 3 + 4) / 4])
 
 
 def test_blocks_of_keys_are_chosen_by_their_largest_product_and_the_nearest_always() -> None:
