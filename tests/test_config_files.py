@@ -196,8 +196,8 @@ def test_the_error_for_a_directory_of_models_lists_them() -> None:
         write_config(f"store/{name}/config.json")
     assert (
         model_error("./store")
-        == "store has no config.json, but 5 subdirectories do: a, b, c, d, … (expected one of them, or `paramcount "
-        "scan`)"
+        == "store has no config.json, but 5 subdirectories do: a, b, c, d, … (expected one of them; `paramcount "
+        "scan` counts all)"
     )
 
 
@@ -206,7 +206,7 @@ def test_the_error_for_a_directory_without_config_lists_its_files() -> None:
         write_config(f"x/{name}")
     assert (
         model_error("./x")
-        == "x has no config.json (found model.safetensors, tokenizer.json) (expected the directory of a model)"
+        == "x has no config.json, only model.safetensors, tokenizer.json (expected the directory of a model)"
     )
     assert model_error("./nowhere") == "nowhere cannot be read: No such file or directory"
 

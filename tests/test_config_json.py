@@ -870,6 +870,13 @@ def test_a_null_number_of_experts_is_an_error_if_groups_divide_it() -> None:
         ({"model_type": "mamba2", "num_heads": 7}, "num_heads × head_dim = 7 × 64 = 448 is not the inner size 8192"),
         ({"model_type": "bart", "decoder_attention_heads": 7}, "d_model = 1024 is not a multiple of decoder_attention"),
         ({"model_type": "phi", "num_attention_heads": 33}, "rotary dimension = 31 is odd"),
+        ({"model_type": "minimax_m1"}, "attn_type_list is missing"),
+        ({"model_type": "deepseek_vl_v2"}, "tile_tag is missing (expected 2D)"),
+        (
+            {"model_type": "jamba", "num_experts": None},
+            "num_experts = null is invalid or does not fit num_hidden_layers",
+        ),
+        ({"model_type": "plbart", "hidden_size": 3}, "hidden_size = 3 is less than encoder_attention_heads = 12"),
         (
             {"model_type": "qwen2_moe", "decoder_sparse_step": 0},
             "decoder_sparse_step = 0 is invalid or does not fit num_hidden_layers = 24",

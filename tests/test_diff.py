@@ -317,10 +317,10 @@ def test_hostile_names_are_escaped_in_markup(run: Runner, tmp_path: Path) -> Non
     ("args", "message"),
     [
         ([], "missing argument A [B]; run `paramcount diff --help`"),
-        (["gpt2-small"], "diff compares two models, not 1 (expected A B, or one model with --set SIZE=VALUE)"),
+        (["gpt2-small"], "diff compares two models, not 1 (expected two models, or one with --set SIZE=VALUE)"),
         (
             ["gpt2-small", "gpt2-xl", "gpt2-large"],
-            "diff compares two models, not 3 (expected A B, or one model with --set SIZE=VALUE)",
+            "diff compares two models, not 3 (expected two models, or one with --set SIZE=VALUE)",
         ),
         (["gpt2-small", "gpt-4"], "gpt-4 is a third-party estimate; its sizes are unpublished"),
         (["gpt2-small", "mixtral-8x7"], "unknown model 'mixtral-8x7'"),

@@ -162,8 +162,8 @@ def translate_click_error(error: click.ClickException) -> ParamcountError:
 def name_option(error: ParamcountError, parameters: Sequence[click.Parameter]) -> ParamcountError:
     """The same error with the option that the user typed, if it is about an option's value: --pad 3, not pad = 3."""
     for option in parameters:
-        if isinstance(option, click.Option) and error.where == option.name:
-            typed = max(option.opts, key=len)
+        if isinstance(option, click.Option) and f"--{error.where.replace('_', '-')}" in option.opts:
+            typed = f"--{error.where.replace('_', '-')}"
             if error.found.startswith("= "):
                 return error.replace(found=f"{typed} {error.found.removeprefix('= ')}", where="")
             return error.replace(where=typed)

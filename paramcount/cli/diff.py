@@ -52,7 +52,7 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
     --set changes both."""
     if len(names) > 2 or (len(names) == 1 and not changes):
         problem = f"diff compares two models, not {len(names)}"
-        raise ParamcountError(problem, expected="A B, or one model with --set SIZE=VALUE")
+        raise ParamcountError(problem, expected="two models, or one with --set SIZE=VALUE")
     models = [load(name, download=download) for name in names]
     changed_models = [apply_changes(model, changes) for model in models]
     a = models[0] if len(models) == 1 else changed_models[0]

@@ -147,9 +147,9 @@ def find_in_directory(folder: Path) -> Path:
         raise ParamcountError(
             f"has no config.json, but {do}: {format_file_names(models)}",
             where=place,
-            expected="one of them, or `paramcount scan`",
+            expected="one of them; `paramcount scan` counts all",
         )
-    others = f" (found {format_file_names(files)})" if files else ""
+    others = f", only {format_file_names(files)}" if files else ""
     raise ParamcountError(f"has no config.json{others}", where=place, expected="the directory of a model")
 
 
