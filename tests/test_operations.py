@@ -356,6 +356,8 @@ def test_queries_grow_with_the_position_in_steps_or_with_its_logarithm() -> None
     assert compute(ScaleByPosition("logarithm", 4), x)[:, 0] == pytest.approx(
         [1, 1, 1, 1, log(5) / log(4), log(6) / log(4)]
     )
+    ratios = [1, 1, *(1 + 0.5 * log((i + 1) / 2) for i in range(2, 6))]
+    assert compute(ScaleByPosition("log of ratio", 2, 0.5, 1), x)[:, 0] == pytest.approx(ratios)
     power = [(1 + (i + 1) / 8) ** 0.5 for i in range(6)]
     assert compute(ScaleByPosition("power", 8, 0.5, 1), x)[:, 0] == pytest.approx(power)
 
@@ -440,3 +442,15 @@ def test_a_query_sees_compressed_blocks_that_have_ended() -> None:
     q, v = [[[0.0]]] * 4, [[[1.0]], [[2.0]], [[4.0]], [[8.0]]]
     found = compute(Attention(window=1, compressed_block=2), q, v, v, [[100.0], [1000.0]])
     assert found.ravel() == pytest.approx([1, (2 + 100) / 2, (4 + 100) / 2, (8 + 100 + 1000) / 3])
+
+
+def test_a_bias_for_each_distance_is_that_of_the_head_and_zero_beyond() -> None:
+    q, v = [[[0.0]]] * 3, [[[1.0]], [[2.0]], [[4.0]]]
+    profile = [[[log(1), log(3)]], [[log(5), log(3)]], [[log(7), log(2)]]]
+    found = compute(Attention(by_distance=True), q, q, v, profile)
+    assert found.ravel() == pytest.approx([1, (3 * 1 + 5 * 2) / 8, (1 * 1 + 2 * 2 + 7 * 4) / 10])
+
+
+def test_experts_that_are_always_chosen_share_the_weights_without_a_bias() -> None:
+    found = compute(Route(1, "relu", normalise=True, n_always=1, has_bias=True), [[1.0, 2.0, 3.0]], weights=([9.0, 0],))
+    assert found.tolist() == [[0.25, 0, 0.75]]

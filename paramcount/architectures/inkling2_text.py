@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from paramcount.architectures.inkling_text import KINDS, InklingBody, by_distance, convolved, heads_of
+from paramcount.architectures.inkling_text import KINDS, InklingBody, convolved, heads_of, mix_profiles
 from paramcount.flow import Data, Weight, activate, attend, elementwise, linear, norm
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import decoder
@@ -133,9 +133,10 @@ def attention(c: Any, x: Data, to_k: Data, to_v: Data, *, slides: bool) -> Data:
     q = clipped(linear(x, "attn.wq_du", "qkv.q", (heads.n_heads, heads.d_head)), "attn.q_l2_clip")
     k, v = activate(kept(to_k, "k"), "clip"), activate(kept(to_v, "v"), "norm")
     of_heads = clipped(linear(x, "attn.wr_du", "qkv.relative", (heads.n_heads, c.d_relative)), "attn.rel_l2_clip")
-    q = by_distance(c, q, of_heads, "attn.", slides=slides)
+    bias = mix_profiles(c, of_heads, "attn.", slides=slides)
     q = Data("beside a sink", (q, linear(x, "attn.attn_sink_proj", "other", heads.n_heads)), q.shape)
-    a = sigmoid_gate("attn.gate_attn")(x, attend(q, k, v, window=c.window if slides else None))
+    a = attend(q, k, v, bias, by_distance=True, window=c.window if slides else None)
+    a = sigmoid_gate("attn.gate_attn")(x, a)
     return linear(a, "attn.wo_ud", "output_projection", c.d_model)
 
 

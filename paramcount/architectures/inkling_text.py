@@ -9,15 +9,36 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Weight, activate, attend, convolve, elementwise, experts, fused, linear, norm
-from paramcount.parts.attentions import Heads, relative
-from paramcount.parts.decoders import decoder, pre_norm, typed_layers
-from paramcount.parts.feed_forward import correction, gated_mlp
+from paramcount.flow import (
+    Data,
+    Weight,
+    activate,
+    attend,
+    convolve,
+    experts,
+    fused,
+    is_known,
+    layers,
+    linear,
+    linear_by_head,
+    lookup,
+    multiply_vector,
+    rms_norm,
+    route,
+    scale_by,
+    scale_by_position,
+    split,
+    to_heads,
+)  # fmt: skip
+from paramcount.parts.attentions import Heads
+from paramcount.parts.decoders import head, typed_layers
+from paramcount.parts.feed_forward import gated_mlp, routing_bias
 from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import ABSENT, Condition, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
 from paramcount.sizes.rules import check_divides, check_layer_types
+from paramcount.sizes.setting_fields import setting
 
 KINDS = ("hybrid", "hybrid_sliding")
 
@@ -69,7 +90,7 @@ class InklingBody(Sizes):
 
 
 class InklingText(InklingBody):
-    """Source: modeling_inkling.py of the reference."""
+    """Source: InklingDecoderLayer and InklingTopkRouter of the reference."""
 
     reference: ClassVar[str] = "InklingForCausalLM"
     base_model: ClassVar[str | None] = "InklingTextModel"
@@ -81,7 +102,6 @@ class InklingText(InklingBody):
         "e_score_correction_bias",
         "gate.global_scale",
     )
-    unused_keys: ClassVar[tuple[str, ...]] = ("logits_mup_width_multiplier",)
 
     d_ff: Positive = derived(lambda js, c: widths(js, c)[0])
     dense_layers: Indices = derived(
@@ -92,9 +112,77 @@ class InklingText(InklingBody):
     n_active_experts: Positive = hf(absent=6)
     n_shared_experts: Natural = hf(absent=2)
 
+    activation: ClassVar = setting("hidden_act", default="silu")
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
+    scaling_floor: ClassVar = setting("log_scaling_n_floor", default=None)
+    scaling_alpha: ClassVar = setting("log_scaling_alpha", default=0.1)
+    route_scale: ClassVar = setting("route_scale", default=8.0)
+    width_multiplier: ClassVar = setting("logits_mup_width_multiplier", "embedding_multiplier", default=24.0)
+    unpadded_vocab_size: ClassVar = setting("unpadded_vocab_size", default=None)
+
     def forward(c, tokens: Data) -> Data:
+        x = lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)
         kinds = typed_layers(c.layer_types, c.dense_layers)
-        return decoder(c, tokens, layer, kinds, enter=lambda x: norm(x, "model.embed_tokens.embed_norm"))
+        x = layers(c.norm(x, "model.embed_tokens.embed_norm"), "model.layers.{layer}.", kinds, c.layer)
+        x = c.norm(x, "model.norm")
+        x = scale_by(x, 1 / c.width_multiplier if is_known(c.width_multiplier) else c.width_multiplier)
+        logits, n = head(c, x, "model.embed_tokens.weight"), c.unpadded_vocab_size
+        return split(logits, n, c.vocab_size - n)[0] if isinstance(n, int) and n < c.vocab_size else logits
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps)
+
+    def layer(c, kind: tuple[str, str], x: Data) -> Data:
+        word, mlp = kind
+        a = c.attention(c.norm(x, "input_layernorm"), "self_attn.", slides=word == KINDS[1])
+        x = x + convolved(a, "attn_sconv.conv1d", c.d_conv)
+        h = c.norm(x, "post_attention_layernorm")
+        y = c.moe(h) if mlp == "moe" else c.dense(h)
+        return x + convolved(y, "mlp_sconv.conv1d", c.d_conv)
+
+    def attention(c, x: Data, prefix: str, *, slides: bool) -> Data:
+        """Scores are not divided by √d but by d. Every head mixes learned profiles to a bias for each distance."""
+        heads = heads_of(c, slides=slides)
+
+        def kept(name: str) -> Data:
+            """Keys or values: a short convolution over the last tokens before they are cut into heads."""
+            y = linear(x, f"{prefix}{name}_proj", f"qkv.{name}", heads.n_kv_heads * heads.d_head)
+            y = convolved(y, f"{prefix}{name}_sconv.conv1d", c.d_conv)
+            return to_heads(y, heads.n_kv_heads, heads.d_head)
+
+        q = c.norm(linear(x, prefix + "q_proj", "qkv.q", (heads.n_heads, heads.d_head)), prefix + "q_norm")
+        k, v = c.norm(kept("k"), prefix + "k_norm"), kept("v")
+        of_heads = linear(x, prefix + "r_proj", "qkv.relative", (heads.n_heads, c.d_relative))
+        bias = mix_profiles(c, of_heads, prefix, slides=slides)
+        if not slides:
+            floor, alpha = c.scaling_floor, c.scaling_alpha
+            q, bias = (scale_by_position(y, "log of ratio", floor, alpha, first=1) for y in (q, bias))
+        scale, window = 1 / heads.d_head if isinstance(heads.d_head, int) else None, c.window if slides else None
+        a = attend(q, k, v, bias, by_distance=True, scale=scale, window=window)
+        return linear(a, prefix + "o_proj", "output_projection", c.d_model)
+
+    def dense(c, x: Data) -> Data:
+        y = gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return multiply_vector(y, "mlp.global_scale", "other", 1)
+
+    def moe(c, x: Data) -> Data:
+        """The weights of the chosen experts and of the shared ones, which the router scores too, sum to one."""
+        n, n_shared = c.n_routed_experts, c.n_shared_experts
+        logits = linear(x, "mlp.gate", "router", n + n_shared)
+        bias = routing_bias(c, "mlp.gate.e_score_correction_bias")
+        rules = {"normalise": True, "factor": c.route_scale, "n_always": n_shared}
+        weights = route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
+        routed, shared = split(multiply_vector(weights, "mlp.gate.global_scale", "router", 1), n, n_shared)
+        y = experts(x, shared, "mlp.shared_experts.", n_shared, n_shared, c.shared_expert, stacked=True)
+        return stacked_experts(c, x, routed, "mlp.experts.") + y
+
+    def shared_expert(c, x: Data) -> Data:
+        gate, up = (
+            fused(x, f"{name}_proj", {f"shared_experts.{name}": c.d_expert}, suffixes=("", ""))[0]
+            for name in ("gate", "up")
+        )
+        y = activate(gate, c.activation) * up
+        return fused(y, "down_proj", {"shared_experts.down": c.d_model}, suffixes=("", ""))[0]
 
     def check(c) -> None:
         super().check()
@@ -106,43 +194,6 @@ class InklingText(InklingBody):
             )
 
 
-def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
-    word, mlp = kind
-
-    def feed_forward(h: Data) -> Data:
-        y = (
-            moe(c, h)
-            if mlp == "moe"
-            else elementwise(gated_mlp(h, "mlp.", "mlp", c.d_ff), "scale", "mlp.global_scale", "other", 1)
-        )
-        return convolved(y, "mlp_sconv.conv1d", c.d_conv)
-
-    return pre_norm(
-        x, lambda h: convolved(attention(c, h, slides=word == KINDS[1]), "attn_sconv.conv1d", c.d_conv), feed_forward
-    )
-
-
-def attention(c: Any, x: Data, *, slides: bool) -> Data:
-    heads = heads_of(c, slides=slides)
-
-    def kept(name: str) -> Data:
-        """Keys or values: a short convolution over the last tokens before the heads are told apart."""
-        y = linear(x, f"self_attn.{name}_proj", f"qkv.{name}", heads.n_kv_heads * heads.d_head)
-        return Data(
-            "to heads",
-            (convolved(y, f"self_attn.{name}_sconv.conv1d", c.d_conv),),
-            (x.shape[0], heads.n_kv_heads, heads.d_head),
-        )
-
-    q = norm(linear(x, "self_attn.q_proj", "qkv.q", (heads.n_heads, heads.d_head)), "self_attn.q_norm")
-    k, v = norm(kept("k"), "self_attn.k_norm"), kept("v")
-    of_heads = linear(x, "self_attn.r_proj", "qkv.relative", (heads.n_heads, c.d_relative))
-    q = by_distance(c, q, of_heads, "self_attn.", slides=slides)
-    return linear(
-        attend(q, k, v, window=c.window if slides else None), "self_attn.o_proj", "output_projection", c.d_model
-    )
-
-
 def heads_of(c: Any, *, slides: bool) -> Heads:
     return (
         Heads(c.n_sliding_heads, c.n_sliding_kv_heads, c.d_sliding_head)
@@ -151,38 +202,13 @@ def heads_of(c: Any, *, slides: bool) -> Heads:
     )
 
 
-def by_distance(c: Any, q: Data, of_heads: Data, prefix: str, *, slides: bool) -> Data:
-    """q with a bias for each distance: each head's mixture of learned profiles."""
+def mix_profiles(c: Any, of_heads: Data, prefix: str, *, slides: bool) -> Data:
+    """A bias for each distance: the mixture of learned profiles that each head asks for, [n, heads, distances]."""
     n_distances = c.window if slides else c.n_distances
     profiles = Weight(prefix + "rel_logits_proj.proj", "position", (c.d_relative, n_distances))
-    return relative(q, Data("mix profiles", (of_heads,), (*of_heads.shape[:2], n_distances), (profiles,)))
+    return linear_by_head(of_heads, n_distances, profiles, transposed=True, of="all heads")
 
 
 def convolved(x: Data, name: str, d_conv: Any) -> Data:
     """x and a convolution over its last tokens."""
     return x + convolve(x, name, d_conv, bias=False)
-
-
-def moe(c: Any, x: Data) -> Data:
-    scores = linear(x, "mlp.gate", "router", c.n_routed_experts + c.n_shared_experts)
-    scores = correction(c, "mlp.gate.e_score_correction_bias")(
-        elementwise(scores, "scale", "mlp.gate.global_scale", "router", 1)
-    )
-    shared = experts(
-        x,
-        scores,
-        "mlp.shared_experts.",
-        c.n_shared_experts,
-        c.n_shared_experts,
-        lambda x: shared_expert(c, x),
-        stacked=True,
-    )
-    return stacked_experts(c, x, scores, "mlp.experts.") + shared
-
-
-def shared_expert(c: Any, x: Data) -> Data:
-    gate, up = (
-        fused(x, name + "_proj", {"shared_experts." + name: c.d_expert}, suffixes=("", ""))[0]
-        for name in ("gate", "up")
-    )
-    return fused(activate(gate, "silu") * up, "down_proj", {"shared_experts.down": c.d_model}, suffixes=("", ""))[0]

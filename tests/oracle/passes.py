@@ -1206,6 +1206,14 @@ LOGITS_ONLY: dict[str, dict[str, Any]] = {
         "swiglu_limit": 0.2, "routed_scaling_factor": 1.7,
         "rope_parameters": {"rope_type": "default", "rope_theta": 300.0, "partial_rotary_factor": 0.5},
     },
+    "inkling_text, varied": {
+        **USUAL, "num_hidden_layers": 3, "head_dim": 8, "swa_num_attention_heads": 6, "swa_num_key_value_heads": 3,
+        "swa_head_dim": 12, "sliding_window_size": 4, "d_rel": 5, "rel_extent": 7, "log_scaling_n_floor": 3,
+        "log_scaling_alpha": 0.4, "layer_types": ["hybrid_sliding", "hybrid", "hybrid_sliding"], "conv_kernel_size": 3,
+        "mlp_layer_types": ["dense", "sparse", "sparse"], "hidden_act": "gelu", "moe_intermediate_size": 14,
+        "n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 2, "route_scale": 1.7,
+        "rms_norm_eps": 1e-2, "logits_mup_width_multiplier": 3.0, "unpadded_vocab_size": 90,
+    },
     "jetmoe, gelu": {
         **NO_WIDTH, "kv_channels": 10, "num_local_experts": 6, "num_experts_per_tok": 3, "rms_norm_eps": 1e-2,
         "activation_function": "gelu", "rope_theta": 300.0,

@@ -325,6 +325,7 @@ class Attention(Operation):
     has_sinks: bool = False  # one more learned score per head, which takes part in the softmax alone
     longest: int | Unknown | None = None  # keys that are all attended to; of more only some blocks are
     by_key: bool = False  # whether a bias is the same for all queries
+    by_distance: bool = False  # whether biases are [n, heads, distances]: one for each distance, and 0 beyond
     n_kept: int | Unknown | None = None  # a head attends to the keys with the largest biases, so many
     compressed_block: Size | None = None  # tokens of each of the further keys, which has to end before the query
     chosen_block: Size = 1  # tokens of what is chosen
@@ -374,6 +375,8 @@ class Attention(Operation):
             scores = np.tanh(scores / np.float32(cap)) * np.float32(cap)
         if self.by_key:
             biases = [np.broadcast_to(np.repeat(bias, shared, axis=1), (n, m, heads)) for bias in biases]
+        if self.by_distance:
+            biases = [self.find_biases(bias, run.positions, m) for bias in biases]
         for bias in biases:
             scores = scores + (bias.transpose(2, 0, 1) if bias.ndim == 3 else bias)
         visible = self.visible(run.positions, n, m - n_blocks)
@@ -398,6 +401,13 @@ class Attention(Operation):
             run.watch["attention weights"] = probabilities
         y = probabilities.reshape(k.shape[1], shared * n, m) @ v.transpose(1, 0, 2)
         return y.reshape(heads, n, -1).transpose(1, 0, 2).reshape(n, *shape[1:])
+
+    def find_biases(self, bias: Array, positions: Array, m: int) -> Array:
+        """[n, heads, distances] to [n, m, heads]."""
+        distances = positions[:, None] - np.arange(int(positions[-1]) + 1 - m, int(positions[-1]) + 1)
+        reached = (distances >= 0) & (distances < bias.shape[-1])
+        found = np.take_along_axis(bias, np.where(reached, distances, 0)[:, None], axis=-1)
+        return np.where(reached[:, None], found, 0).transpose(0, 2, 1)
 
     def find_chosen(self, chosen: Array, n_blocks: int, heads: int, m: int) -> Array:
         """[heads or 1, n, m]: which keys are among the chosen ones. Of compressed blocks and tokens, blocks are."""
@@ -442,6 +452,7 @@ def attend(
     chosen: Data | None = None,
     longest: int | Unknown | None = None,
     by_key: bool = False,
+    by_distance: bool = False,
     n_kept: int | Unknown | None = None,
     blocks: tuple[Data, Size] | None = None,
     chosen_block: Size = 1,
@@ -451,16 +462,16 @@ def attend(
     `biases`: added to the scores, [n, m, heads]. `cached`: contents of the KV cache (default: k and v). `sinks`: one
     additional learned logit per head. `causal`: default is true for self-attention with a cache. `keeps_all`: the cache
     keeps tokens outside of the window. `scale`: default 1 / √d. `longest`: of more keys, only some blocks are seen.
-    `by_key`: the biases are [m, kv_heads], for all queries. `n_kept`: only as many keys are seen, those with the
-    largest biases. `blocks`: keys and values in one, [blocks, d], and how many tokens each stands for. `chosen_block`:
-    tokens of each of the blocks that are chosen.
+    `by_key`: the biases are [m, kv_heads], for all queries. `by_distance`: they are [n, heads, distances]. `n_kept`:
+    only as many keys are seen, those with the largest biases. `blocks`: keys and values in one, [blocks, d], and how
+    many tokens each stands for. `chosen_block`: tokens of each of the blocks that are chosen.
     """
     contents = (k, v) if cached is None else cached
     if causal is None:
         causal = bool(contents) and q.shape[0] is k.shape[0]
     operation = Attention(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
-        by_key, n_kept, blocks[1] if blocks else None, chosen_block,
+        by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
     )  # fmt: skip
     added = (*biases, *(blocks[:1] if blocks else ()), *((chosen,) if chosen else ()))
     return Data(operation, (q, k, v, *added), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())

@@ -108,11 +108,12 @@ class ScaleByPosition(Operation):
 
     "steps": 1 + beta · log(1 + floor((first + position) / span));
     "logarithm": log(position + 1) / log(span), at least 1;
+    "log of ratio": 1 + beta · log((first + position) / span), at least 1;
     "power": (1 + (first + position) / span) ^ beta.
     """
 
     name: ClassVar[str] = "scale"
-    rule: Literal["steps", "logarithm", "power"]
+    rule: Literal["steps", "logarithm", "log of ratio", "power"]
     span: int | Unknown
     beta: float | Unknown = 1.0
     first: int = 0  # what the first position counts as
@@ -126,6 +127,9 @@ class ScaleByPosition(Operation):
         (x,) = inputs
         if self.rule == "steps":
             factor = 1 + require(self.beta) * np.log1p(np.floor((run.positions + self.first) / require(self.span)))
+        elif self.rule == "log of ratio":
+            ratio = (run.positions + self.first) / require(self.span)
+            factor = 1 + require(self.beta) * np.log(np.maximum(ratio, 1))
         elif self.rule == "power":
             factor = (1 + (run.positions + self.first) / require(self.span)) ** require(self.beta)
         else:
@@ -135,7 +139,7 @@ class ScaleByPosition(Operation):
 
 def scale_by_position(
     x: Data,
-    rule: Literal["steps", "logarithm", "power"],
+    rule: Literal["steps", "logarithm", "log of ratio", "power"],
     span: int | Unknown | None,
     beta: float | Unknown = 1.0,
     *,

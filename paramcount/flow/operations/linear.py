@@ -151,28 +151,30 @@ def fused(
 
 
 class HeadLinear(Operation):
-    """One matrix per head or group of heads: [n, heads, d_in] to [n, heads, d_out].
+    """One matrix per head or group of heads, or for all heads: [n, heads, d_in] to [n, heads, d_out].
 
-    Stored [heads, out, in] or [heads · out, in], or [heads, in, out] if `transposed`.
+    Stored [heads, out, in] or [heads · out, in], or [heads, in, out] if `transposed`; without heads if for all.
     """
 
     form: ClassVar[Form] = Form.LINEAR_PER_HEAD
     named_by_weights: ClassVar[bool] = True
     transposed: bool = False
-    of: Literal["head", "group"] = "head"
+    of: Literal["head", "group", "all heads"] = "head"
 
     @property
     def label(self) -> str:
         return "linear per head" if self.of == "head" else "grouped linear"
 
     def describe(self) -> str:
-        return f"one matrix per {self.of}"
+        return "one matrix for all heads" if self.of == "all heads" else f"one matrix per {self.of}"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
-        return out[0] * int(multiply(weights[0]))
+        return out[0] * int(multiply(weights[0])) * (out[1] if self.of == "all heads" else 1)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         heads, d_in = inputs[0].shape[1:]
+        if self.of == "all heads":
+            return inputs[0] @ (weights[0] if self.transposed else weights[0].T)
         matrices = weights[0] if self.transposed else weights[0].reshape(heads, -1, d_in).transpose(0, 2, 1)
         y = (inputs[0].transpose(1, 0, 2) @ matrices).transpose(1, 0, 2)
         return y + weights[1] if len(weights) > 1 else y
@@ -184,7 +186,7 @@ def linear_by_head(
     weight: Weight,
     *bias: Weight,
     transposed: bool = False,
-    of: Literal["head", "group"] = "head",
+    of: Literal["head", "group", "all heads"] = "head",
 ) -> Data:
     return Data(HeadLinear(transposed, of), (x,), (*x.shape[:2], d_out), (weight, *bias))
 

@@ -40,6 +40,7 @@ class Route(Operation):
     least_sum: float = 0.0  # added to the sum that weights are divided by
     capacity: int | Unknown | None = None  # tokens of a text that an expert takes at most, the first ones
     has_choice: bool = False  # its second input: indices of the chosen experts, [n, active]
+    n_always: Size = 0  # the last experts, which are always chosen; the bias is that of the others
     grid: Size | None = None  # experts form a square of this side; logits are those of its rows, then of its columns
     tolerance: float | Unknown = 0.0  # sparse mixer: which logits are near enough to the largest, half of the share
 
@@ -77,7 +78,12 @@ class Route(Operation):
         if scoring == "softmax":
             scores = softmax(logits)
         merit = logits if self.biased == "logits" else scores
-        merit = merit + weights[0] if self.has_bias else merit
+        n_always = int(self.n_always)
+        if self.has_bias:
+            merit = merit + np.pad(weights[0], (0, n_always))
+        if n_always:
+            merit[:, len(merit[0]) - n_always :] = np.inf
+            n_active += n_always
         n_groups = int(require(self.n_groups))
         if n_groups > 1:
             grouped = merit.reshape(len(merit), n_groups, -1)
