@@ -36,7 +36,7 @@ from paramcount.flow.operations.recurrence import (
     StateSpaceDual,
 )
 from paramcount.flow.operations.routing import Route
-from paramcount.flow.operations.shapes import Join, Pool, Split
+from paramcount.flow.operations.shapes import Join, Pool, Select, Split
 
 MOST = 40
 CONTAINERS = {"Input", "Tuple", "Block", "Layers", "Experts", "HiddenStates"}  # the evaluation itself computes them
@@ -332,9 +332,9 @@ def test_linear_attention_sums_values_that_fade() -> None:
 def test_the_first_token_enters_a_gated_recurrence_whole() -> None:
     u, half, whole = [[2.0], [2.0]], [[0.5], [0.5]], [[1.0], [1.0]]
     rate = ([log(2 ** (log(2) / 8 / log(2)) - 1)],)  # softplus = ln 2 / 8: a = ½ if the recurrence gate is open
-    found = compute(GatedRecurrence(1), u, half, whole, weights=rate)
+    found = compute(GatedRecurrence("rg-lru", ((1,),)), u, half, whole, weights=rate)
     assert found.ravel() == pytest.approx([1, 0.5 + sqrt(0.75)])
-    kept = compute(GatedRecurrence(1), u, half, [[0.0], [0.0]], weights=rate)
+    kept = compute(GatedRecurrence("rg-lru", ((1,),)), u, half, [[0.0], [0.0]], weights=rate)
     assert kept.ravel().tolist() == [1, 1]
 
 
@@ -454,3 +454,44 @@ def test_a_bias_for_each_distance_is_that_of_the_head_and_zero_beyond() -> None:
 def test_experts_that_are_always_chosen_share_the_weights_without_a_bias() -> None:
     found = compute(Route(1, "relu", normalise=True, n_always=1, has_bias=True), [[1.0, 2.0, 3.0]], weights=([9.0, 0],))
     assert found.tolist() == [[0.25, 0, 0.75]]
+
+
+def test_a_memory_of_channels_divides_the_sum_of_values_by_the_sum_of_their_weights() -> None:
+    memory = GatedRecurrence("rwkv", ((3, 1),))
+    k, v = np.array([[0.0], [log(2)]]), np.array([[5.0], [2.0]])
+    weights = (np.array([log(log(2))]), np.array([log(3)]))  # what is kept halves; a token counts 3 times at first
+    # 5; then (1 · 5 + 3 · 2 · 2) / (1 + 3 · 2): the first token entered with weight 1 and did not fade yet
+    assert compute(memory, k, v, weights=weights).ravel().tolist() == pytest.approx([5, 17 / 7])
+
+
+def test_a_memory_of_heads_forgets_and_divides_by_at_least_one() -> None:
+    memory = GatedRecurrence("mlstm", ((1, 1, 1), (1, 1), (1, 1)))
+    q, k, v = np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.array([4.0, 2.0]).reshape(2, 1, 1)
+    enters, stays = np.array([[log(0.5)], [log(3)]]), np.zeros((2, 1))  # σ(0) = 1/2
+    # 0.5 · 4 / max(0.5, 1); then (0.5 · 2 + 3 · 2) / (0.5 · 0.5 + 3)
+    assert compute(memory, q, k, v, enters, stays).ravel().tolist() == pytest.approx([2, 7 / 3.25])
+
+
+def test_sparse_gates_are_what_exceeds_a_quantile_of_a_normal_distribution() -> None:
+    gates = [[-3.0, 3.0, -3.0, 3.0]]  # mean 0, deviation 3
+    found = compute(Activation("linear", sparsity=0.5), gates)
+    assert found.tolist() == [[0, 3, 0, 3]]
+    found = compute(Activation("linear", sparsity=0.8), gates)
+    assert found.ravel() == pytest.approx([0, 3 - 3 * 0.8416212, 0, 3 - 3 * 0.8416212])  # Φ(0.8416212) = 0.8
+
+
+def test_streams_get_the_root_mean_square_of_the_first() -> None:
+    found = compute(Norm("rms", 1e-5, to_first=True), [[[3.0, 3.0], [1.0, 1.0], [0.0, 2.0]]])
+    assert found.tolist()[0][:2] == [[3, 3], [3, 3]]
+    assert found[0, 2] == pytest.approx([0, 2 * 3 / sqrt(2)])
+
+
+def test_a_part_of_each_token_is_that_of_the_layer_or_a_given_one() -> None:
+    parts = [[[1.0], [2.0]], [[3.0], [4.0]]]
+    assert compute(Select(1), parts).tolist() == [[2], [4]]
+    assert compute(Select("layer"), parts).tolist() == [[1], [3]]  # outside of layers, the first
+
+
+def test_a_table_may_have_a_row_for_ids_beyond_it() -> None:
+    table = ([[5.0], [6.0]],)
+    assert compute(Lookup(unknown_id=0), [1, 7], weights=table).tolist() == [[6], [5]]

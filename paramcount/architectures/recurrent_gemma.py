@@ -14,6 +14,7 @@ from paramcount.flow import (
     convolve,
     linear,
     linear_by_head,
+    recur,
     rms_norm,
     scale_by_root,
     soft_cap,
@@ -129,7 +130,7 @@ class RecurrentGemma(Decoder):
 
         decay = Weight(prefix + "recurrent_param", "mixer.state", (c.d_inner,))
         inputs = (u, gate("input_gate"), gate("recurrent_gate"))
-        return Data(GatedRecurrence(c.d_inner), inputs, u.shape, (decay,))
+        return recur(GatedRecurrence("rg-lru", ((c.d_inner,),)), *inputs, values=u, weights=(decay,))
 
     def head(c, x: Data) -> Data:
         return soft_cap(Decoder.head(c, x), c.logits_cap)

@@ -8,13 +8,32 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, Weight, activate, layers, linear, lookup, norm
+from paramcount.flow import (
+    Data,
+    GatedRecurrence,
+    Size,
+    Weight,
+    activate,
+    is_known,
+    layer_norm,
+    linear,
+    multiply_vector,
+    recur,
+    scale_by,
+    token_before,
+)
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf
+from paramcount.sizes.setting_fields import setting
 
 
-class Rwkv(Sizes):
-    """Source: arXiv:2305.13048, section 3."""
+class Rwkv(Decoder):
+    """Source: arXiv:2305.13048, section 3; RwkvBlock of the reference.
+
+    In inference the reference halves the hidden states behind every `rescale_every` layers, and the matrices that add
+    to them. That only changes what is added to a variance, which is declared instead.
+    """
 
     reference: ClassVar[str] = "RwkvForCausalLM"
     float32_if_float16: ClassVar[tuple[str, ...]] = ("time_decay", "time_first")
@@ -26,6 +45,37 @@ class Rwkv(Sizes):
     d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=False)
 
+    prefix: ClassVar[str] = "rwkv."
+    names: ClassVar[tuple[str, str, str]] = ("embeddings", "blocks", "ln_out")
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    rescale_every: ClassVar = setting("rescale_every", default=6)
+
+    def kinds(c) -> list[tuple[tuple[str, int], Size]]:
+        """The kind of each layer, and how often hidden states are halved in front of it."""
+        if not is_known(c.rescale_every):
+            return [(("first", 0), 1), (("later", 0), c.n_layers - 1)]
+        return [(("later" if i else "first", c.count_halvings(i)), 1) for i in range(c.n_layers)]
+
+    def count_halvings(c, layer: int) -> int:
+        every = c.rescale_every
+        return layer // every if is_known(every) and every > 0 else 0
+
+    def layer(c, x: Data, kind: tuple[str, int]) -> Data:
+        word, halvings = kind
+        if word == "first":
+            x = c.norm(x, "pre_ln")
+        x = x + time_mixing(c, c.norm(x, "ln1", halvings), "attention.")
+        return x + channel_mixing(c, c.norm(x, "ln2", halvings), "feed_forward.")
+
+    def norm(c, x: Data, name: str, halvings: int = 0) -> Data:
+        return layer_norm(x, name, 4**halvings * c.norm_eps if is_known(c.norm_eps) else c.norm_eps)
+
+    def last(c, x: Data) -> Data:
+        return layer_norm(x, "rwkv.ln_out", 4 ** c.count_halvings(c.n_layers) * 1e-5)
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, "rwkv.embeddings.weight", "head")
+
     def check(c) -> None:
         if c.n_layers < 2:  # how much each layer mixes is initialised by its depth over n_layers - 1
             raise ParamcountError(
@@ -34,51 +84,32 @@ class Rwkv(Sizes):
                 expected="an integer of at least 2",
             )
 
-    def forward(c, tokens: Data) -> Data:
-        table = "rwkv.embeddings.weight"
-        x = lookup(tokens, table, "embedding", c.vocab_size, c.d_model)
-        x = layers(
-            x, "rwkv.blocks.{layer}.", [("first", 1), ("later", c.n_layers - 1)], lambda kind, x: layer(c, kind, x)
-        )
-        return head(c, norm(x, "rwkv.ln_out", bias=True), table, "head")
 
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    if kind == "first":
-        x = norm(x, "pre_ln", bias=True)
-    x = x + time_mixing(c, norm(x, "ln1", bias=True), "attention.")
-    return x + channel_mixing(c, norm(x, "ln2", bias=True), "feed_forward.")
-
-
-def mixed(x: Data, before: Data, name: str, component: str) -> Data:
+def mix(difference: Data, before: Data, name: str, component: str) -> Data:
     """Of each channel a learned share of the token and the rest of the one before."""
-    return Data("mix", (x, before), x.shape, (Weight(name, component, (1, 1, x.shape[-1])),))
-
-
-def token_before(x: Data) -> Data:
-    return Data("token before", (x,), x.shape, states=(x.shape[1:],))
+    return before + multiply_vector(difference, name, component, 1, 1, before.shape[-1])
 
 
 def time_mixing(c: Any, x: Data, prefix: str) -> Data:
     """Source: arXiv:2305.13048, section 3.1."""
     before = token_before(x)
+    difference = x + scale_by(before, -1.0)
 
     def stream(name: str) -> Data:
-        y = mixed(x, before, f"{prefix}time_mix_{name}", "mixer.mix")
+        y = mix(difference, before, f"{prefix}time_mix_{name}", "mixer.mix")
         return linear(y, prefix + name, "mixer." + name, c.d_inner)
 
     k, v, r = stream("key"), stream("value"), activate(stream("receptance"), "sigmoid")
-    held = tuple(Weight(prefix + name, "mixer.state", (c.d_inner,)) for name in ("time_decay", "time_first"))
-    y = Data(
-        "scan", (k, v), v.shape, held, states=((3, c.d_inner),)
-    )  # weighted values, their weights, the largest exponent
+    weights = tuple(Weight(prefix + name, "mixer.state", (c.d_inner,)) for name in ("time_decay", "time_first"))
+    y = recur(GatedRecurrence("rwkv", ((3, c.d_inner),)), k, v, values=v, weights=weights)
     return linear(r * y, prefix + "output", "mixer.out", x.shape[-1])
 
 
 def channel_mixing(c: Any, x: Data, prefix: str) -> Data:
     before = token_before(x)
-    k = linear(mixed(x, before, prefix + "time_mix_key", "mlp.mix"), prefix + "key", "mlp.up", c.d_ff)
-    r = linear(
-        mixed(x, before, prefix + "time_mix_receptance", "mlp.mix"), prefix + "receptance", "mlp.gate", x.shape[-1]
-    )
-    return activate(r, "sigmoid") * linear(activate(k, "relu²"), prefix + "value", "mlp.down", x.shape[-1])
+    difference = x + scale_by(before, -1.0)
+    k = mix(difference, before, prefix + "time_mix_key", "mlp.mix")
+    r = mix(difference, before, prefix + "time_mix_receptance", "mlp.mix")
+    k = activate(linear(k, prefix + "key", "mlp.up", c.d_ff), "relu2")
+    r = activate(linear(r, prefix + "receptance", "mlp.gate", x.shape[-1]), "sigmoid")
+    return r * linear(k, prefix + "value", "mlp.down", x.shape[-1])

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Weight, activate, linear, to_heads
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.flow import Data, GatedRecurrence, activate, linear, norm, recur, reshape, soft_cap, to_heads
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Positive, derived, hf
 from paramcount.sizes.conditions import not_null, one_of
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_divides
+from paramcount.sizes.setting_fields import setting
 
 
 def factor(js: Mapping[str, Any], key: str, absent: float) -> float:
@@ -48,8 +49,9 @@ def one_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         )
 
 
-class XLSTM(Sizes):
-    """Source: arXiv:2503.13427, section 3; arXiv:2405.04517, section 2.3. Head and table are never one."""
+class XLSTM(Decoder):
+    """Source: arXiv:2503.13427, section 3; arXiv:2405.04517, section 2.3; xLSTMBlock of the reference. Embedding and
+    LM head are never tied."""
 
     reference: ClassVar[str] = "xLSTMForCausalLM"
     # weight_mode = "fused" cannot run: the reference fails to initialise the gates, adding a bias for both gates to one
@@ -71,39 +73,41 @@ class XLSTM(Sizes):
     d_ff: Positive = derived(rounded_up)
     bias: Flag = hf("use_bias", absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, prefix="backbone.", names=("embeddings", "blocks", "out_norm"))
+    prefix: ClassVar[str] = "backbone."
+    names: ClassVar[tuple[str, str, str]] = ("embeddings", "blocks", "out_norm")
+    activation: ClassVar[str] = "silu"
+    rope: ClassVar = None
+    norm_eps: ClassVar = setting("norm_eps", default=1e-6)
+    memory_eps: ClassVar = setting("eps", default=1e-6)
+    gate_cap: ClassVar = setting("gate_soft_cap", default=15.0)
+    logit_cap: ClassVar = setting("output_logit_soft_cap", default=30.0)
+
+    def layer(c, x: Data) -> Data:
+        x = x + mlstm(c, c.norm(x, "norm_mlstm", bias=c.bias), "mlstm_layer.")
+        h, names = c.norm(x, "norm_ffn", bias=c.bias), ("proj_up_gate", "proj_up", "proj_down")
+        return x + gated_mlp(h, "ffn.", "mlp", c.d_ff, activation=c.activation, bias=c.bias, names=names)
+
+    def norm(c, x: Data, name: str, *, bias: bool = False) -> Data:
+        return norm(x, name, kind="rms", eps=c.norm_eps, bias=bias)
+
+    def head(c, x: Data) -> Data:
+        return soft_cap(super().head(x), c.logit_cap)
 
     def check(c) -> None:
         check_divides(c, "n_heads", "d_qk")
         check_divides(c, "n_heads", "d_inner")
 
 
-def layer(c: Any, kind: str, x: Data) -> Data:
-    names = ("proj_up_gate", "proj_up", "proj_down")
-    feed_forward = lambda h: gated_mlp(h, "ffn.", "mlp", c.d_ff, bias=c.bias, names=names)  # noqa: E731
-    return pre_norm(x, lambda h: mlstm(c, h, "mlstm_layer."), feed_forward, ("norm_mlstm", "norm_ffn"), bias=c.bias)
-
-
 def mlstm(c: Any, x: Data, prefix: str) -> Data:
     """Source: arXiv:2405.04517, section 2.3."""
-    q, k, v = (
-        linear(x, prefix + name, "mixer." + name, d, bias=c.bias)
-        for name, d in (("q", c.d_qk), ("k", c.d_qk), ("v", c.d_inner))
-    )
+    q = to_heads(linear(x, prefix + "q", "mixer.q", c.d_qk, bias=c.bias), c.n_heads, c.d_qk_head)
+    k = to_heads(linear(x, prefix + "k", "mixer.k", c.d_qk, bias=c.bias), c.n_heads, c.d_qk_head)
+    v = to_heads(linear(x, prefix + "v", "mixer.v", c.d_inner, bias=c.bias), c.n_heads, c.d_head)
     out = linear(x, prefix + "ogate_preact", "mixer.output_gate", c.d_inner, bias=c.bias)
-    i = linear(x, prefix + "igate_preact", "mixer.input_gate", c.n_heads, bias=True)
-    f = linear(x, prefix + "fgate_preact", "mixer.forget_gate", c.n_heads, bias=True)
-    i, f = activate(i, "soft cap"), activate(f, "soft cap")
-    q, k, v = to_heads(q, c.n_heads, c.d_qk_head), to_heads(k, c.n_heads, c.d_qk_head), to_heads(v, c.n_heads, c.d_head)
+    i = soft_cap(linear(x, prefix + "igate_preact", "mixer.input_gate", c.n_heads, bias=True), c.gate_cap)
+    f = soft_cap(linear(x, prefix + "fgate_preact", "mixer.forget_gate", c.n_heads, bias=True), c.gate_cap)
     # with their normalizer and its scale
     states = ((c.n_heads, c.d_qk_head, c.d_head), (c.n_heads, c.d_qk_head), (c.n_heads, 1))
-    y = Data("scan", (q, k, v, i, f), v.shape, states=states)
-    y = normed_by_head(c, y, prefix + "multihead_norm") * to_heads(activate(out, "sigmoid"), c.n_heads, c.d_head)
-    return linear(y, prefix + "out_proj", "mixer.out", c.d_model, bias=c.bias)
-
-
-def normed_by_head(c: Any, y: Data, name: str) -> Data:
-    """Every head by itself; the weights are of all heads together."""
-    weights = (Weight(name + ".weight", "norm", (c.d_inner,)), Weight(name + ".bias", "norm", (c.d_inner,)))
-    return Data("norm", (y,), y.shape, weights if c.bias else weights[:1])
+    y = reshape(recur(GatedRecurrence("mlstm", states, c.memory_eps), q, k, v, i, f, values=v), c.d_inner)
+    y = norm(y, prefix + "multihead_norm", kind="layer", eps=c.norm_eps, bias=c.bias, groups=c.n_heads)
+    return linear(y * activate(out, "sigmoid"), prefix + "out_proj", "mixer.out", c.d_model, bias=c.bias)

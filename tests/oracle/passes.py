@@ -134,6 +134,10 @@ WHISPER = {
     "eos_token_id": 2,
     "decoder_start_token_id": 3,
 }
+XLSTM = {
+    "vocab_size": 96, "hidden_size": 128, "num_hidden_layers": 2, "num_heads": 4, "qk_dim_factor": 0.5,
+    "ffn_round_up_to_multiple_of": 8,
+}  # fmt: skip
 CONFIGS: dict[str, dict[str, Any]] = {
     "gpt2": {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 44},
     "llama": USUAL,
@@ -909,6 +913,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **SLIDING, "num_hidden_layers": 6, "num_kv_shared_layers": 2, "global_head_dim": 12, "attention_k_eq_v": True,
         "num_global_key_value_heads": 1, "layer_types": ["sliding_attention", "full_attention"] * 3,
         "final_logit_softcapping": 2.0, "hidden_activation": "silu", "rms_norm_eps": 0.01,
+    },
+    "rwkv, other settings": {
+        "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 5,
+        "intermediate_size": 44, "rescale_every": 2, "layer_norm_epsilon": 0.01,
+    },
+    "xlstm": XLSTM,
+    "xlstm, other settings": {
+        **XLSTM, "use_bias": True, "norm_eps": 0.01, "eps": 0.1, "gate_soft_cap": 2.0, "output_logit_soft_cap": 3.0,
     },
     "moshi, other settings": {
         **USUAL, "ffn_dim": 44, "hidden_act": "gelu", "rms_norm_eps": 0.01, "rope_theta": 300.0, "num_codebooks": 1,

@@ -79,6 +79,7 @@ from paramcount.flow.operations.recurrence import (
     StateSpaceDual,
     convolve,
     convolve_frames,
+    recur,
     token_before,
 )
 from paramcount.flow.operations.routing import Route, route
@@ -232,6 +233,7 @@ __all__ = [
     "plain_norm",
     "position_table",
     "put_in_front",
+    "recur",
     "reshape",
     "rms_norm",
     "rope",

@@ -59,8 +59,10 @@ class Scale(Operation):
             i = 2 * run.layer + 1 + self.addition
             return inputs[0] * np.float32(sqrt((i - 1 if self.depth == "residual" else 1) / i))
         if self.learned != "no":
-            learned = weights[0][:, None] if self.learned == "value per head" else weights[0]
-            return inputs[0] * FUNCTIONS[self.function][1](learned)
+            x, learned = inputs[0], FUNCTIONS[self.function][1](weights[0])
+            if self.learned == "value per head":
+                return x * learned[:, None]
+            return x * (learned.reshape(x.shape[1:]) if learned.size == x[:1].size else learned)
         if self.root is not None:
             root = self.find_root()
             return inputs[0] / root if self.inverse else inputs[0] * root

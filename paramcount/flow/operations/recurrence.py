@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight, as_axes
@@ -279,32 +279,91 @@ class LinearAttention(Operation):
 
 
 class GatedRecurrence(Operation):
-    """RG-LRU: h = a·h + √(1 − a²)·(i·u) per channel, a = exp(−8·r·softplus(Λ)); the first token enters whole.
+    """Sums that fade by gates, per channel or per head.
 
-    Inputs: u [n, channels], the input gate i and the recurrence gate r, as long. Weight: Λ.
-    Source: arXiv:2402.19427 §2.4.
+    RG-LRU: inputs are u [n, channels], the input gate i and the recurrence gate r, as long; weight Λ.
+    h = a·h + √(1 − a²)·(i·u), a = exp(−8·r·softplus(Λ)); the first token enters whole. Source: arXiv:2402.19427 §2.4.
+    RWKV-4: inputs are the logarithms k of the weights and the values v, [n, channels]; weights the decay w and the
+    bonus u of the token itself. y = (S + exp(u + k)·v) / (z + exp(u + k)), S = exp(−exp(w))·S + exp(k)·v, and z
+    likewise with 1 for v. Source: arXiv:2305.13048 §3.1.
+    mLSTM: inputs are q, k and v [n, heads, d], the input gate i and the forget gate f [n, heads], both before their
+    functions. y = Sᵀq / max(|z·q|, 1), S = σ(f)·S + exp(i)·k·vᵀ, q divided by √d_k, and z likewise with 1 for v.
+    Source: arXiv:2405.04517 §2.3.
+    Sums with exponential weights are kept relative to the largest exponent.
     """
 
     name: ClassVar[str] = "scan"
-    form: ClassVar[Form] = Form.STATE_SPACE
-    channels: Size
+    rule: Literal["rg-lru", "rwkv", "mlstm"]
+    shapes: tuple[tuple[Size, ...], ...]  # of its states
+    eps: float | Unknown = 0.0  # mLSTM: added to the divisor
+
+    @property
+    def form(self) -> Form:  # type: ignore[override]
+        return Form.STATE_SPACE if self.rule == "rg-lru" else Form.LINEAR_ATTENTION
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
-        return ((self.channels,),)
+        return self.shapes
 
     def describe(self) -> str:
-        return "recurrent state, updated per token"
+        gates = "" if self.rule == "rg-lru" else " with exponential gates"
+        return f"recurrent state{gates}, updated per token"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        u, enters, stays = (x.reshape(len(x), -1) for x in inputs)
-        log_decay = -8 * stays * softplus(weights[0])
-        first = (run.positions == 0)[:, None]
+        y = np.empty((len(inputs[0]), *shape[1:]), np.float32)
+        sizes = [tuple(int(n) for n in size) for size in self.shapes]
+        states = [run.state.get(str(i), np.zeros(size, np.float32)) for i, size in enumerate(sizes)]
+        if self.rule == "mlstm":
+            states = self.keep_pairs(y, states, *inputs)
+        elif self.rule == "rwkv":
+            states = self.keep_values(y, states, *inputs, *weights, started="0" in run.state)
+        else:
+            states = self.keep_channels(y, states, run.positions == 0, *inputs, *weights)
+        run.state.update({str(i): x.astype(np.float32) for i, x in enumerate(states)})
+        return y
+
+    def keep_channels(
+        self, y: Array, states: list[Array], first: Array, u: Array, enters: Array, stays: Array, rate: Array
+    ) -> list[Array]:
+        (state,), first = states, first[:, None]
+        u, enters, stays = (x.reshape(len(x), -1) for x in (u, enters, stays))
+        log_decay = -8 * stays * softplus(rate)
         share = np.where(first, 1, np.sqrt(1 - np.exp(2 * log_decay)))
         decay = np.where(first, 0, np.exp(log_decay))
-        y = (u * enters * share).astype(np.float32)
-        state = run.state.get("state", np.zeros(u.shape[1], np.float32))
+        added, rows = (u * enters * share).astype(np.float32), y.reshape(len(y), -1)
         for t in range(len(u)):
-            y[t] = state = decay[t] * state + y[t]
-        run.state["state"] = state.astype(np.float32)
-        return y
+            rows[t] = state = decay[t] * state + added[t]
+        return [state]
+
+    def keep_values(
+        self, y: Array, states: list[Array], k: Array, v: Array, decay: Array, bonus: Array, *, started: bool
+    ) -> list[Array]:
+        sums, total, largest = states[0] if started else np.array([0, 0, -1e38], np.float32)[:, None] + 0 * decay
+        decay = np.exp(decay)
+        for t in range(len(k)):
+            peak = np.maximum(largest, k[t] + bonus)
+            old, new = np.exp(largest - peak), np.exp(k[t] + bonus - peak)
+            y[t] = (old * sums + new * v[t]) / (old * total + new)
+            peak = np.maximum(largest - decay, k[t])
+            old, new = np.exp(largest - decay - peak), np.exp(k[t] - peak)
+            sums, total, largest = old * sums + new * v[t], old * total + new, peak
+        return [np.stack((sums, total, largest))]
+
+    def keep_pairs(
+        self, y: Array, states: list[Array], q: Array, k: Array, v: Array, enters: Array, stays: Array
+    ) -> list[Array]:
+        (sums, total, largest), q = states, q / np.float32(sqrt(q.shape[-1]))
+        log_decay, eps = -softplus(-stays)[..., None], np.float32(require(self.eps))
+        for t in range(len(q)):
+            peak = np.maximum(log_decay[t] + largest, enters[t, :, None])
+            old, new = np.exp(log_decay[t] + largest - peak), np.exp(enters[t, :, None] - peak)
+            sums = old[..., None] * sums + new[..., None] * k[t, :, :, None] * v[t, :, None, :]
+            total, largest = old * total + new * k[t], peak
+            scale = np.abs((total * q[t]).sum(-1, keepdims=True))
+            y[t] = (q[t, :, None, :] @ sums)[:, 0] / (np.maximum(scale, np.exp(-largest)) + eps)
+        return [sums, total, largest]
+
+
+def recur(recurrence: GatedRecurrence, *inputs: Data, values: Data, weights: tuple[Weight, ...] = ()) -> Data:
+    """What gates keep of the values, which are one of the inputs."""
+    return Data(recurrence, inputs, values.shape, weights)
