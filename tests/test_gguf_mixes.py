@@ -10,7 +10,8 @@ import pytest
 
 import paramcount as pc
 from paramcount.checkpoints.writers.gguf_names import find_layout, list_gguf_tensors
-from paramcount.costs.gguf_mixes import MIXES, choose_types, find_facts, is_quantised, list_layers
+from paramcount.costs.dtypes import MIXES
+from paramcount.costs.gguf_mixes import choose_types, find_facts, is_quantised, list_layers
 
 DATA = Path(__file__).parent / "data"
 SNAPSHOTS = json.loads((DATA / "gguf_mixes.json").read_text(encoding="utf-8"))["models"]

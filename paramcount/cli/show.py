@@ -73,7 +73,10 @@ def command(
 
         result = breakdown.build_key_table(model) if by is None else breakdown.build_breakdown(model, count, by)
     else:
+        from paramcount.costs.summary import summarize_resources
+
         result = build_model_table(model, count)
+        result = result._replace(below=[*result.below, summarize_resources(model, count)])
     emit(lambda format: add_changes(result, model), output, messages)
 
 

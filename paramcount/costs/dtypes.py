@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from paramcount.costs.gguf_mixes import ALIASES as MIX_ALIASES
-from paramcount.costs.gguf_mixes import MIXES
 from paramcount.counting.quantisation.packing import Packing
 from paramcount.counting.quantisation.plans import Group, Plan, make_method_plan
 from paramcount.counting.quantisation.scales import Scheme
@@ -65,6 +63,15 @@ LABELS = {
     "int8": "INT8 (per row)", "nvfp4": "NVFP4", "bnb-int8": "bitsandbytes INT8", "nf4": "NF4",
     "nf4-double": "NF4 (double quantisation)", "mxfp4": "MXFP4",
 }  # fmt: skip
+# {mix of llama.cpp: the type of a tensor that no rule names}
+MIXES: Mapping[str, str] = {
+    "Q4_0": "Q4_0", "Q4_1": "Q4_1", "Q5_0": "Q5_0", "Q5_1": "Q5_1", "Q8_0": "Q8_0", "Q2_K": "Q2_K", "Q2_K_S": "Q2_K",
+    "Q3_K_S": "Q3_K", "Q3_K_M": "Q3_K", "Q3_K_L": "Q3_K", "Q4_K_S": "Q4_K", "Q4_K_M": "Q4_K", "Q5_K_S": "Q5_K",
+    "Q5_K_M": "Q5_K", "Q6_K": "Q6_K", "IQ1_S": "IQ1_S", "IQ1_M": "IQ1_M", "IQ2_XXS": "IQ2_XXS", "IQ2_XS": "IQ2_XS",
+    "IQ2_S": "IQ2_XS", "IQ2_M": "IQ2_S", "IQ3_XXS": "IQ3_XXS", "IQ3_XS": "IQ3_S", "IQ3_S": "IQ3_S", "IQ3_M": "IQ3_S",
+    "IQ4_NL": "IQ4_NL", "IQ4_XS": "IQ4_XS", "TQ1_0": "TQ1_0", "TQ2_0": "TQ2_0", "MXFP4_MOE": "MXFP4",
+}  # fmt: skip
+MIX_ALIASES = {"Q3_K": "Q3_K_M", "Q4_K": "Q4_K_M", "Q5_K": "Q5_K_M"}
 GROUPED = re.compile(r"(gptq|awq|int4)(?:-([2348])bit)?(?:-g([1-9][0-9]{0,5}))?")
 # {dtype of a cache: (values per block, bytes per block)}
 KV_DTYPES = {

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from paramcount.costs.dtypes import WeightFormat
-from paramcount.costs.gguf_mixes import list_mix
 from paramcount.counting import Count, Tensor
 from paramcount.counting.components import TOWERS, locate_component
 from paramcount.counting.quantisation.storage import StoredTensor, list_stored
@@ -54,6 +53,8 @@ def store_weights(
 def list_rows(count: Count, tensors: list[Tensor], format: WeightFormat) -> Iterator[StoredTensor]:
     """How the tensors are stored in one format."""
     if format.mix:
+        from paramcount.costs.gguf_mixes import list_mix
+
         yield from list_mix(count, format.mix, imatrix=format.imatrix)
         tensors = [tensor for tensor in tensors if tensor.part in TOWERS]  # in a file of their own, not quantised
     is_packed = {name for name in format.only if any(find_component(tensor) == name for tensor in tensors)}

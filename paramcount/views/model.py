@@ -61,8 +61,8 @@ def describe_count(count: Count) -> list[str]:
     lines = []
     if count.active != count.total:
         lines.append(describe_active(count))
-    sizes = [f"FP32 {format_bytes(count.bytes_fp32)}", f"BF16 {format_bytes(count.bytes_bf16)}"]
-    lines.append(" · ".join([f"non-embedding {count.non_embedding:,}", *sizes, *describe_storage(count)]))
+    sizes = [f"FP32 {format_bytes(count.bytes_fp32)}", *describe_storage(count)]
+    lines.append(" · ".join([f"non-embedding {count.non_embedding:,}", *sizes]))
     extras = [f"{name} {n:,}" for name, n in (("buffers", count.buffers), ("MTP", count.mtp)) if n]
     extras += count.not_counted
     if extras:
