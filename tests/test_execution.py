@@ -41,11 +41,26 @@ def test_a_checkpoint_on_disk_gives_the_logits_of_its_arrays(
     assert np.allclose(found, expected, atol=CLOSE)
 
 
+@pytest.mark.parametrize("config", [LLAMA, GPT2])  # matrices stored as [out, in] and as [in, out]
+@pytest.mark.parametrize("block", [1, 50, 1 << 22])  # elements: each row alone, some rows, whole matrices
 @pytest.mark.parametrize("dtype", ["F16", "BF16"])
-def test_half_precision_is_widened_before_it_is_used(dtype: str, tmp_path: Path) -> None:
-    halves = {name: narrow(array, dtype) for name, array in make_arrays(LLAMA).items()}
-    found = pc.run(LLAMA, write_model(tmp_path, LLAMA, dtype), TOKENS).logits
-    assert np.allclose(found, pc.run(LLAMA, halves, TOKENS).logits, atol=CLOSE)
+def test_half_precision_is_widened_before_it_is_used(
+    dtype: str, block: int, config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paramcount.execution.narrow.BLOCK", block)
+    halves = {name: narrow(array, dtype) for name, array in make_arrays(config).items()}
+    found = pc.run(config, write_model(tmp_path, config, dtype), TOKENS).logits
+    assert np.allclose(found, pc.run(config, halves, TOKENS).logits, atol=CLOSE)
+
+
+def test_a_nan_in_the_last_row_of_a_narrow_matrix_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paramcount.execution.narrow.BLOCK", 50)
+    name = "model.layers.1.mlp.down_proj.weight"
+    arrays = make_arrays(LLAMA)
+    arrays[name][-1, -1] = np.nan
+    write_weights(tmp_path / "model.safetensors", arrays, "BF16")
+    with pytest.raises(pc.ParamcountError, match=f"{name} has NaN values"):
+        pc.run(LLAMA, str(tmp_path), TOKENS)
 
 
 def narrow(array: Array, dtype: str) -> Array:
@@ -308,6 +323,8 @@ class CountedWeights:
     def read(self, name: str, shape: tuple[int, ...], index: int | None) -> Array:
         self.reads[name] += 1
         return self.arrays[name]
+
+    read_matrix = read
 
 
 def test_what_depends_on_the_encoder_alone_is_computed_once() -> None:

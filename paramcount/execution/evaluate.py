@@ -11,8 +11,10 @@ import numpy as np
 
 from paramcount.errors import ParamcountError
 from paramcount.execution.inputs import name_input
+from paramcount.execution.narrow import NarrowMatrix
 from paramcount.flow import Attention, Block, Body, Data, Experts, HiddenStates, Input, Layers, Repeat, Tuple, Weight
-from paramcount.flow.operation import Array, require
+from paramcount.flow.operation import Array, Operation, require
+from paramcount.flow.operations import Linear, Lookup
 from paramcount.flow.walk import list_steps, locate_weight
 
 
@@ -21,6 +23,10 @@ class Weights(Protocol):
 
     def read(self, name: str, shape: tuple[int, ...], index: int | None) -> Array:
         """A float32 tensor of this shape. `index`: of one expert, if all experts are stored as one tensor."""
+        ...
+
+    def read_matrix(self, name: str, shape: tuple[int, ...], index: int | None) -> Array | NarrowMatrix:
+        """The same for a tensor that is only multiplied or looked up."""
         ...
 
 
@@ -156,7 +162,7 @@ class Evaluation:
             if name not in self.inputs:
                 raise ParamcountError(f"the input {name} is missing", expected=f"{name}=…")
             return self.inputs[name]
-        weights = [self.read_weight(weight, scope) for weight in data.weights]
+        weights: list[Any] = [self.read_weight(weight, scope, operation) for weight in data.weights]
         watch: dict[str, Array] | None = None if self.observer is None else {}
         of_tokens = data.shape[:1] == ("tokens",) or not inputs
         n_rows, n_tokens = len(inputs[0]) if inputs else len(self.positions), self.n_past + len(self.positions)
@@ -239,10 +245,11 @@ class Evaluation:
                 result[rows] += y * weights[rows, expert].reshape(-1, *(1,) * (y.ndim - 1))
         return result
 
-    def read_weight(self, weight: Weight, scope: Scope) -> Array:
+    def read_weight(self, weight: Weight, scope: Scope, operation: Operation) -> Array | NarrowMatrix:
         """A weight as stored; of one expert, if all experts are stored as one tensor."""
         name, expert = locate(weight, scope)
-        return self.weights.read(name, tuple(int(n) for n in weight.shape), expert)
+        read = self.weights.read_matrix if isinstance(operation, (Linear, Lookup)) else self.weights.read
+        return read(name, tuple(int(n) for n in weight.shape), expert)
 
 
 def make_zeros(n: int, data: Data) -> Array:

@@ -14,6 +14,8 @@ from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.packed.quantised import unpack
 from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError, format_shape, join_words, make_printable
+from paramcount.execution.narrow import DTYPES as NARROW
+from paramcount.execution.narrow import NarrowMatrix
 from paramcount.execution.sources import Place, Shape, find_sources, list_places
 from paramcount.flow.operation import Array
 from paramcount.formats.files import check_unchanged, open_regular
@@ -61,7 +63,12 @@ class StoredWeights:
             array = array.astype(np.float32, copy=False)
         if places[0] not in self.finite:
             self.check_finite(array, places[0])
+            self.finite.add(places[0])
         return array
+
+    def read_matrix(self, name: str, shape: Shape, index: int | None) -> Array | NarrowMatrix:
+        """A declared matrix that is only multiplied or looked up: as `read`, or as it is stored if that is smaller."""
+        return self.read(name, shape, index)
 
     def check(self, name: str, shape: Shape, index: int | None) -> None:
         """Raises: ParamcountError if a tensor is missing or has another shape, as far as its header says."""
@@ -86,7 +93,6 @@ class StoredWeights:
         if not np.isfinite(array).all():
             kind = "NaN" if np.isnan(array).any() else "infinite"
             raise self.make_error(place.name, f"has {kind} values", "finite weights")
-        self.finite.add(place)
 
     def make_error(self, name: str, problem: str, expected: str) -> ParamcountError:
         where = f"{self.where}: tensor {make_printable(name, 80)}"
@@ -152,6 +158,20 @@ class CheckpointWeights(StoredWeights):
             raise self.make_error(place.name, f"is stored as {logical.format or values.dtype}", supported)
         bits = self.map_values(values)
         return widen(bits if place.expert is None else select_expert(bits, place.expert, shape), str(values.dtype))
+
+    def read_matrix(self, name: str, shape: Shape, index: int | None) -> Array | NarrowMatrix:
+        places, source = list_places(self.sources, name, index)
+        stored = self.checkpoint.tensors.get(places[0].name)
+        is_whole = len(places) == 1 and places[0].expert is None and source.rows is None
+        is_matrix = len(shape) == 2 and 0 not in shape
+        if stored is None or not is_matrix or not is_whole or stored.shape != shape or stored.dtype not in NARROW:
+            return self.read(name, shape, index)
+        matrix = NarrowMatrix(self.map_values(stored), stored.dtype)
+        if places[0] not in self.finite:
+            for rows in matrix.list_blocks():
+                self.check_finite(matrix[rows], places[0])
+            self.finite.add(places[0])
+        return matrix
 
     def load_float8(self, place: Place, block: tuple[int, int], values: FileTensor, scales: FileTensor) -> Array:
         """Values of eight bits times the scale of their block, of their row or of the tensor."""

@@ -56,6 +56,7 @@ PEAK = (
 class Process(NamedTuple):
     seconds: float
     peak_kib: int
+    output: str
 
 
 def run_process(code: str) -> Process:
@@ -64,7 +65,7 @@ def run_process(code: str) -> Process:
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; {PEAK}\n{code}"], capture_output=True, text=True, check=True
     )
-    return Process(time.perf_counter() - start, int(done.stderr.split()[-1]))
+    return Process(time.perf_counter() - start, int(done.stderr.split()[-1]), done.stdout)
 
 
 def compare_processes(benchmark: Any, code: str, other: str, rounds: int) -> None:
