@@ -321,6 +321,12 @@ def memory(
     kv_dtype: str = "bf16",
     engine: str = "minimal",
     source: int | None = None,
+    gpu: str | None = None,
+    memory: int | None = None,
+    overhead: int = 10**9,
+    tp: int | None = None,
+    pp: int | None = None,
+    ep: int | None = None,
     download: bool = False,
     strict: bool = False,
     set: Settings | None = None,
@@ -332,14 +338,29 @@ def memory(
     sequence: by default 8,192, or fewer if the model takes fewer. `batch` is the number of sequences, `source` the
     encoder input length. `engine` selects how the cache is allocated; "minimal" is what the computation needs.
 
+    With `gpu` ("8xH100") or `memory` (bytes of one device), `fit` says whether the model fits, what is left, the
+    longest context, the largest batch and the fewest devices. `overhead` is what a runtime is assumed to take on each
+    device. `tp`, `pp` and `ep` divide the model among GPUs by tensor, pipeline and expert parallelism; by default
+    tensor parallelism uses all of them.
+
     Units: bytes.
-    Raises: ParamcountError as `count` does; for an unknown dtype, component or engine, and for sizes below 1.
+    Raises: ParamcountError as `count` does; for an unknown dtype, component, engine or GPU, for sizes below 1, and for
+    a model that cannot be divided like this.
 
     >>> result = memory("llama-3.1-8b", context=8192)
     >>> result.weights_bytes, result.kv_bytes_per_token, result.kv_cache_bytes
     (16060522496, 131072, 1073741824)
+    >>> fit = memory("llama-3.1-8b", context=8192, memory=24 * 10**9).fit
+    >>> fit.fits, fit.free_bytes, fit.longest_context
+    (True, 5865735680, 52944)
     """
+    from paramcount.costs.fit import make_device, make_parallelism
     from paramcount.costs.memory import measure_memory
+
+    device = parallel = None
+    if gpu is not None or memory is not None:
+        number, device = make_device(gpu, memory, overhead)
+        parallel = make_parallelism(number, tp, pp, ep)
 
     return measure_memory(
         load(model, download=download, strict=strict, set=set),
@@ -350,6 +371,8 @@ def memory(
         kv_dtype=kv_dtype,
         engine=engine,
         source=source,
+        device=device,
+        parallel=parallel,
     )
 
 

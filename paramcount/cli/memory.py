@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from paramcount.cli.commands import Command
@@ -16,8 +18,12 @@ from paramcount.cli.options import (
     output_options,
     set_option,
 )
-from paramcount.cli.quantities import parse_tokens
+from paramcount.cli.quantities import parse_bytes, parse_tokens
 from paramcount.errors import ParamcountError
+
+if TYPE_CHECKING:
+    from paramcount.costs.fit import Device
+    from paramcount.costs.sharding import Parallelism
 
 
 @click.command("memory", cls=Command, epilog="Example: paramcount memory llama-3.1-8b --dtype fp8 --context 128k")
@@ -34,6 +40,17 @@ from paramcount.errors import ParamcountError
 @click.option("--kv-dtype", default="bf16", metavar="DTYPE", help="Store the KV cache as DTYPE (default: bf16).")
 @click.option("--engine", default="minimal", metavar="NAME", help="Allocate as this engine does (default: minimal).")
 @click.option("--source", metavar="N", help="Encoder input length (default: the context).")
+@click.option("--gpu", metavar="[Nx]NAME", help="Check whether the model fits N GPUs, such as 8xH100.")
+@click.option("--memory", metavar="SIZE", help="Check whether the model fits a device with SIZE of memory: 24GB.")
+@click.option(
+    "--overhead",
+    default="1GB",
+    metavar="SIZE",
+    help="Assume that a runtime takes SIZE on each device (default: 1GB).",
+)
+@click.option("--tp", type=int, metavar="N", help="Tensor parallel: N GPUs share every matrix (default: all).")
+@click.option("--pp", type=int, metavar="N", help="Pipeline parallel: divide the layers into N stages.")
+@click.option("--ep", type=int, metavar="N", help="Expert parallel: N GPUs share the experts.")
 @set_option
 @download_option
 @output_options
@@ -45,6 +62,12 @@ def command(
     kv_dtype: str,
     engine: str,
     source: str | None,
+    gpu: str | None,
+    memory: str | None,
+    overhead: str,
+    tp: int | None,
+    pp: int | None,
+    ep: int | None,
     changes: tuple[str, ...],
     download: bool,
     output: Output,
@@ -57,7 +80,8 @@ def command(
 
     model = load_model(name, changes, download)
     dtype, overrides = split_dtypes(dtypes)
-    memory = measure_memory(
+    device, parallel = choose_device(gpu, memory, overhead, tp, pp, ep)
+    result = measure_memory(
         model,
         dtype=dtype,
         overrides=overrides,
@@ -66,9 +90,11 @@ def command(
         kv_dtype=kv_dtype,
         engine=engine,
         source=None if source is None else parse_tokens(source, where="--source"),
+        device=device,
+        parallel=parallel,
     )
-    messages = collect_messages([name], [model], memory)
-    emit(lambda format: add_changes(build_memory_table(memory), model), output, messages)
+    messages = collect_messages([name], [model], result)
+    emit(lambda format: add_changes(build_memory_table(result), model), output, messages)
 
 
 def split_dtypes(dtypes: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
@@ -81,3 +107,21 @@ def split_dtypes(dtypes: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
         if sign:
             overrides[component] = dtype
     return whole[0] if whole else None, overrides
+
+
+def choose_device(
+    gpu: str | None, memory: str | None, overhead: str, tp: int | None, pp: int | None, ep: int | None
+) -> tuple[Device | None, Parallelism | None]:
+    """The device that --gpu or --memory names, and how the model is divided among several."""
+    from paramcount.costs.fit import make_device, make_parallelism
+    from paramcount.costs.gpus import parse_devices
+
+    if gpu is None and memory is None:
+        for option, value in {"--tp": tp, "--pp": pp, "--ep": ep}.items():
+            if value is not None:
+                raise ParamcountError(f"{option} requires --gpu or --memory")
+        return None, None
+    number, size = parse_devices(memory, where="--memory") if memory else (1, "")
+    assumed = 0 if overhead == "0" else parse_bytes(overhead, where="--overhead")
+    number_of_gpus, device = make_device(gpu, parse_bytes(size, where="--memory") if size else None, assumed)
+    return device, make_parallelism(max(number, number_of_gpus), tp, pp, ep)

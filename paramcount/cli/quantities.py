@@ -1,4 +1,4 @@
-"""Quantities as people type them: tokens."""
+"""Quantities as people type them: tokens and bytes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import re
 from paramcount.errors import ParamcountError, describe_value
 
 TOKENS = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?([kKmM]?)")
+BYTES = re.compile(r"(\d{1,9})(?:\.(\d{1,6}))?\s*([KMGT]i?B)", re.IGNORECASE)
+BYTE_UNITS = {
+    f"{letter}{infix}b": base**power
+    for power, letter in enumerate("kmgt", start=1)
+    for infix, base in (("", 1000), ("i", 1024))
+}
 FACTORS = {"": 1, "k": 1024, "m": 1024**2}
 
 
@@ -25,3 +31,20 @@ def parse_tokens(text: str, *, where: str) -> int:
         if not rest:
             return int(tokens)
     raise ParamcountError(f"= {describe_value(text)}", where=where, expected="tokens, such as 8192, 8k or 1M")
+
+
+def parse_bytes(text: str, *, where: str) -> int:
+    """A size of a memory: decimal for GB, binary for GiB.
+
+    >>> parse_bytes("24GB", where="--memory"), parse_bytes("80 GiB", where="--memory")
+    (24000000000, 85899345920)
+
+    Raises: ParamcountError for anything else.
+    """
+    match = BYTES.fullmatch(text.strip())
+    if match:
+        whole, decimals, unit = match.groups("")
+        size, rest = divmod(int(whole + decimals) * BYTE_UNITS[unit.lower()], 10 ** len(decimals))
+        if size and not rest:
+            return int(size)
+    raise ParamcountError(f"= {describe_value(text)}", where=where, expected="a size such as 24GB or 80GiB")

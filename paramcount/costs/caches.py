@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from math import prod
 from typing import NamedTuple
 
@@ -59,17 +60,37 @@ def split_heads(shape: tuple[int, ...], tp: int, is_state: bool) -> tuple[int, .
 
 def list_cache_groups(model: Model) -> tuple[CacheGroup, ...]:
     """What the layers of a model cache, in execution order; equal kinds of layers are one group."""
-    out, part = next(iter(list_flows(model.settled_sizes, model.reading.head)))
-    layers: dict[CacheGroup, int] = {}
-    for cached in list_cached(out, part):
+    return merge_groups(make_group(cached) for cached in list_model_cached(model))
+
+
+def list_layer_caches(model: Model) -> dict[int, list[CacheGroup]]:
+    """{index of a layer: what it caches}; -1 for what is outside of any layer."""
+    caches: dict[int, list[CacheGroup]] = {}
+    for cached in list_model_cached(model):
         group = make_group(cached)
-        layers[group] = layers.get(group, 0) + cached.layers
+        indices = cached.indices or (-1,)
+        for index in indices:
+            caches.setdefault(index, []).append(group._replace(layers=group.layers // len(indices)))
+    return caches
+
+
+def list_model_cached(model: Model) -> Iterator[Cached]:
+    out, part = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+    return list_cached(out, part)
+
+
+def merge_groups(groups: Iterable[CacheGroup]) -> tuple[CacheGroup, ...]:
+    """Equal groups as one, with all their layers."""
+    layers: dict[CacheGroup, int] = {}
+    for group in groups:
+        key = group._replace(layers=0)
+        layers[key] = layers.get(key, 0) + group.layers
     return tuple(group._replace(layers=n) for group, n in layers.items() if n)
 
 
 def make_group(cached: Cached) -> CacheGroup:
-    """What one operation caches, as a group without layers."""
+    """What one operation caches in all its layers."""
     if cached.is_state:
-        return CacheGroup(cached.what, cached.kind, 0, cached.shapes, "")
-    stream = str(cached.shapes[0][0])
-    return CacheGroup(cached.what, cached.kind, 0, tuple(shape[1:] for shape in cached.shapes), stream, cached.longest)
+        return CacheGroup(cached.what, cached.kind, cached.layers, cached.shapes, "")
+    stream, shapes = str(cached.shapes[0][0]), tuple(shape[1:] for shape in cached.shapes)
+    return CacheGroup(cached.what, cached.kind, cached.layers, shapes, stream, cached.longest)

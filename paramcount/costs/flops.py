@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paramcount.costs.memory import check_size, default_context
+from paramcount.costs.fit import check_size
+from paramcount.costs.memory import default_context
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.tracing.run import has_encoder_input, trace_model
 from paramcount.tracing.trace import Step, Trace, count_layers

@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from paramcount.costs.caches import CacheGroup, list_cache_groups
+from paramcount.costs.caches import CacheGroup, list_cache_groups, list_layer_caches
 from paramcount.costs.dtypes import KVDtype, WeightFormat, parse_kv_dtype, parse_weight_format
 from paramcount.costs.engines import ENGINES, Request
+from paramcount.costs.fit import Deployment, Device, Fit, check_size, measure_fit
+from paramcount.costs.sharding import Parallelism, find_shape
 from paramcount.costs.weights import WeightGroup, describe_weights, group_weights, store_weights, sum_buffers
 from paramcount.counting import SCHEMA_VERSION, Count
 from paramcount.counting.quantisation.storage import find_plan
-from paramcount.errors import ParamcountError, describe_value, make_choice_error
+from paramcount.errors import ParamcountError, make_choice_error
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.model import is_quantised
 
 DEFAULT_CONTEXT = 8192  # tokens; fewer if the model takes fewer
-LARGEST = 10**9
+ADVISED = ("fp8", "int8", "int4")  # formats to try if the model does not fit, largest first
 ALTERNATIVES = ("f32", "bf16", "fp8", "int8", "int4", "nf4", "q4_k_m")  # formats that every result lists
 
 
@@ -64,6 +66,7 @@ class Memory:
     caches: tuple[CacheGroup, ...]
     contexts: tuple[ContextCost, ...]
     formats: tuple[WeightCost, ...]  # the weights in the usual formats, the chosen one included
+    fit: Fit | None = None  # if a device is named
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -93,6 +96,7 @@ class Memory:
             "caches": [group._asdict() for group in self.caches],
             "contexts": [row._asdict() for row in self.contexts],
             "formats": [row._asdict() for row in self.formats],
+            "fit": self.fit.to_dict() if self.fit else None,
             "warnings": list(self.warnings),
             "notes": list(self.notes),
         }
@@ -108,8 +112,10 @@ def measure_memory(
     kv_dtype: object = "bf16",
     engine: object = "minimal",
     source: object = None,
+    device: Device | None = None,
+    parallel: Parallelism | None = None,
 ) -> Memory:
-    """The memory of a model at inference.
+    """The memory of a model at inference, and whether it fits a device.
 
     Raises: ParamcountError for an unknown dtype, component or engine, and for sizes that are not positive integers.
     """
@@ -133,6 +139,11 @@ def measure_memory(
         request = request._replace(source=length)
     weights_bytes, buffers_bytes = sum(group.bytes for group in weights), sum_buffers(stored)
     allocation = policy(groups, request)
+    fit = None
+    if device:
+        deployment = Deployment(stored, list_layer_caches(model), find_shape(count.sizes), policy, request, device)
+        smaller = {f.label: store_weights(count, f) for f in map(parse_weight_format, ADVISED)}
+        fit = measure_fit(deployment, parallel or Parallelism(), smaller)
     contexts = []
     for n in list_contexts(length, limit):
         at = policy(groups, request._replace(context=n))
@@ -167,6 +178,7 @@ def measure_memory(
         caches=groups,
         contexts=tuple(contexts),
         formats=list_formats(count, format, weights),
+        fit=fit,
         warnings=tuple(warnings),
         notes=allocation.notes,
     )
@@ -220,13 +232,3 @@ def list_contexts(context: int, limit: int | None) -> list[int]:
     top = max(limit or 131_072, context)
     powers = [n for n in (4096, 16_384, 65_536, 262_144, 1_048_576) if n < top]
     return sorted({*powers, context, top})
-
-
-def check_size(name: str, value: object) -> int:
-    """The value of an option.
-
-    Raises: ParamcountError unless it is an integer from 1 to LARGEST.
-    """
-    if type(value) is not int or not 1 <= value <= LARGEST:
-        raise ParamcountError(f"= {describe_value(value)}", where=name, expected=f"an integer from 1 to {LARGEST:,}")
-    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paramcount.costs.fit import LONGEST_CONTEXT, Fit
 from paramcount.costs.memory import ContextCost, Memory
 from paramcount.output.numbers import format_binary_bytes, format_bytes
 from paramcount.output.tables import Column, Table, render
@@ -11,7 +12,7 @@ def build_memory_table(memory: Memory) -> Table:
     """One row per context length; the weights by format come before them in a terminal."""
     table = make_context_table(memory)
     return table._replace(
-        above=[f"{memory.name}   {memory.parameters:,} parameters", *table.above],
+        above=[f"{memory.name}   {memory.parameters:,} parameters", *describe_fit(memory), *table.above],
         data=memory.to_dict(),
         texts={"table": lambda width, colour: render_text(memory, width, colour)},
     )
@@ -19,8 +20,8 @@ def build_memory_table(memory: Memory) -> Table:
 
 def render_text(memory: Memory, width: int, colour: bool) -> str:
     """Weights by format, cache per token, and the table of contexts."""
-    heading = f"{memory.name}   {memory.parameters:,} parameters"
-    weights = make_weight_table(memory)._replace(above=[heading])
+    heading = [f"{memory.name}   {memory.parameters:,} parameters", *describe_fit(memory)]
+    weights = make_weight_table(memory)._replace(above=heading)
     return (
         render(weights, "table", width, colour=colour)
         + "\n"
@@ -71,3 +72,43 @@ def describe_cache(memory: Memory) -> str:
     if memory.batch != 1:
         text += f" per sequence; {memory.batch:,} sequences"
     return f"KV cache ({memory.kv_dtype}): {text}; total with {memory.dtype} weights"
+
+
+def describe_fit(memory: Memory) -> list[str]:
+    """The lines about the device: the verdict, the sum, the limits, and what helps most."""
+    fit = memory.fit
+    if fit is None:
+        return []
+    devices = f"{fit.devices} × {fit.device}" + (f" ({fit.parallelism})" if fit.parallelism else "")
+    left = f"{format_bytes(fit.free_bytes)} free" if fit.fits else f"{format_bytes(-fit.free_bytes)} too little"
+    each = " on each device" if fit.devices > 1 else ""
+    fullest = max(fit.shares, key=lambda share: share.total_bytes)
+    terms = [f"{format_bytes(fullest.weights_bytes)} weights ({memory.dtype})"]
+    if fullest.kv_cache_bytes:
+        terms.append(f"{format_bytes(fullest.kv_cache_bytes)} KV cache")
+    if fullest.state_bytes:
+        terms.append(f"{format_bytes(fullest.state_bytes)} state")
+    terms.append(f"{format_bytes(fit.overhead_bytes)} assumed overhead")
+    capacity = format_bytes(fit.memory_bytes)
+    if fit.utilization < 1:
+        capacity = f"{fit.utilization:.0%} of {capacity}"
+    lines = [
+        f"{'fits' if fit.fits else 'does not fit'} {devices}: {left}{each}",
+        f"{' + '.join(terms)} = {format_bytes(fit.needed_bytes)} of {capacity}{each}",
+    ]
+    lines.append(describe_limits(fit, memory))
+    return [*lines, fit.advice] if fit.advice else lines
+
+
+def describe_limits(fit: Fit, memory: Memory) -> str:
+    """Longest context, largest batch and fewest devices."""
+    longest = "unlimited" if fit.longest_context >= LONGEST_CONTEXT else f"{fit.longest_context:,} tokens"
+    parts = [f"longest context {longest}", f"largest batch {fit.largest_batch:,} at {memory.context:,} tokens"]
+    if fit.longest_context == 0:
+        parts = []
+    if fit.fewest_devices is None:
+        parts.append("more than 1,024 devices needed")
+    else:
+        layout = f" ({fit.fewest_parallelism})" if fit.fewest_parallelism else ""
+        parts.append(f"fewest devices {fit.fewest_devices:,}{layout}")
+    return " · ".join(parts)

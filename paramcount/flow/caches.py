@@ -21,6 +21,7 @@ class Cached(NamedTuple):
     longest: Size | None = None  # tokens that are kept at most; None for all
     kind: str = ""  # cross-attention | sliding window; "" for attention to all earlier tokens, and for states
     layers: Size = 1
+    indices: tuple[Size, ...] = ()  # of the innermost layers that contain it
 
     @property
     def is_state(self) -> bool:
@@ -55,4 +56,6 @@ def list_cached(out: Data, part: str = "decoder") -> Iterator[Cached]:
     for data, _, repeats, _ in list_steps(out, part):
         cached = find_cached(data)
         if cached is not None:
-            yield cached._replace(layers=multiply(repeat.count for repeat in repeats if repeat.axis == "layer"))
+            layers = [repeat for repeat in repeats if repeat.axis == "layer"]
+            indices = layers[-1].indices if layers else ()
+            yield cached._replace(layers=multiply(repeat.count for repeat in layers), indices=indices)

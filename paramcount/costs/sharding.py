@@ -1,0 +1,138 @@
+"""The share of a model's weights and cache that one of several GPUs holds.
+
+Tensor parallelism divides heads, MLP columns, mixers and the vocabulary; norms, routers and MLA's down-projections are
+on every GPU, and KV heads are repeated if there are fewer of them than GPUs. Expert parallelism divides the experts
+whole. Pipeline parallelism divides the layers: the token embedding is on the first stage, the LM head on the last.
+
+Sources: arXiv:1909.08053, section 3 (tensor parallelism); vLLM 0.33.0, distributed/utils.py, get_pp_indices (stages)
+and config/model.py, get_num_kv_heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from paramcount.costs.caches import CacheGroup
+from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.errors import ParamcountError
+from paramcount.sizes import Sizes
+
+REPLICATED = ("norm", "router", "position", "other_embedding", "other", "vision", "audio", "projector")
+REPLICATED_DETAILS = ("qkv.q_down", "qkv.kv_down")  # MLA's down-projections
+
+
+class Parallelism(NamedTuple):
+    """How a model is divided among GPUs."""
+
+    tp: int = 1  # tensor parallel: GPUs that share every matrix
+    pp: int = 1  # pipeline stages
+    ep: int = 1  # GPUs that share the experts; 1 if tensor parallelism divides each of them
+
+    @property
+    def devices(self) -> int:
+        return max(self.tp, self.ep) * self.pp
+
+    def describe(self) -> str:
+        """Such as "tp 8, pp 2"."""
+        names = [f"{name} {n}" for name, n in self._asdict().items() if n > 1]
+        return ", ".join(names)
+
+
+class Shape(NamedTuple):
+    """The sizes of a model that must divide."""
+
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int  # 0 for MLA, whose latent is not divided
+    n_experts: int
+
+
+def check_parallelism(shape: Shape, parallel: Parallelism) -> None:
+    """Raises: ParamcountError if the heads, layers or experts cannot be divided like this."""
+    if shape.n_heads and shape.n_heads % parallel.tp:
+        found = f"= {parallel.tp} does not divide {shape.n_heads} heads"
+        raise ParamcountError(
+            found, where="tp", choices=[n for n in range(1, shape.n_heads + 1) if not shape.n_heads % n]
+        )
+    if parallel.pp > shape.n_layers:
+        raise ParamcountError(f"= {parallel.pp}, but there are {shape.n_layers} layers", where="pp")
+    if parallel.ep > 1 and not shape.n_experts:
+        raise ParamcountError(f"= {parallel.ep}, but the model has no experts", where="ep", expected="1")
+    if parallel.ep > max(shape.n_experts, 1):
+        raise ParamcountError(f"= {parallel.ep}, but there are {shape.n_experts} experts", where="ep")
+
+
+def find_shape(sizes: Sizes) -> Shape:
+    """The sizes of a model that must divide."""
+    language = getattr(sizes, "language", sizes)
+    numbers = (getattr(language, name, None) for name in ("n_layers", "n_heads", "n_kv_heads", "n_routed_experts"))
+    return Shape(*(n if type(n) is int else 0 for n in numbers))
+
+
+def split_layers(n_layers: int, stages: int) -> tuple[range, ...]:
+    """The layers of each pipeline stage; what does not divide goes to the stages before the last one.
+
+    >>> split_layers(61, 4)
+    (range(0, 15), range(15, 30), range(30, 46), range(46, 61))
+    """
+    sizes = [n_layers // stages] * stages
+    for i in range(2, n_layers % stages + 2):
+        sizes[-i] += 1
+    starts = [sum(sizes[:i]) for i in range(stages)]
+    return tuple(range(start, start + n) for start, n in zip(starts, sizes))
+
+
+def share_weights(rows: Iterable[StoredTensor], shape: Shape, parallel: Parallelism) -> tuple[int, ...]:
+    """Bytes of the weights on one GPU of each pipeline stage."""
+    stages = split_layers(shape.n_layers, parallel.pp)
+    sums = [0] * parallel.pp
+    for row in rows:
+        size = divide(row, shape, parallel)
+        layer = next((repeat for repeat in row.tensor.repeats if repeat.axis == "layer"), None)
+        if layer is None or row.tensor.part in ("encoder", "vision", "audio"):
+            for stage in find_stages(row, parallel.pp):
+                sums[stage] += size
+            continue
+        indices = layer.indices
+        for i, layers in enumerate(stages):
+            inside = sum(index in layers for index in indices)
+            sums[i] += -(-size * inside // len(indices))
+    return tuple(sums)
+
+
+def find_stages(row: StoredTensor, pp: int) -> set[int]:
+    """The stages that hold a tensor outside of the decoder's layers."""
+    if row.tensor.component.startswith("lm_head"):
+        return {pp - 1}
+    if row.tensor.component.startswith("norm"):
+        return {pp - 1}  # the norm before the LM head
+    return {0}
+
+
+def divide(row: StoredTensor, shape: Shape, parallel: Parallelism) -> int:
+    """Bytes of a tensor's copies on one GPU of its stage."""
+    component, tp = row.tensor.component, parallel.tp
+    if component.partition(".")[0] == "experts" and parallel.ep > 1:
+        per_device = -(-shape.n_experts // parallel.ep)
+        return -(-row.bytes * per_device // shape.n_experts)
+    if tp == 1 or row.tensor.part in REPLICATED or component.partition(".")[0] in REPLICATED:
+        return row.bytes
+    splits = row.tensor.splits or ((component, 1),)
+    whole = sum(size for _, size in splits)
+    shares = ((size * divide_heads(name, shape, tp)[0], divide_heads(name, shape, tp)[1]) for name, size in splits)
+    return sum(-(-row.bytes * numerator // (whole * denominator)) for numerator, denominator in shares)
+
+
+def divide_heads(component: str, shape: Shape, tp: int) -> tuple[int, int]:
+    """(numerator, denominator) of the share of a matrix on one of `tp` GPUs."""
+    if component in REPLICATED_DETAILS:
+        return 1, 1
+    if component in ("qkv.k", "qkv.v") and shape.n_kv_heads and shape.n_kv_heads < tp:
+        return 1, shape.n_kv_heads
+    return 1, tp
+
+
+def select_layers(caches: Mapping[int, Sequence[CacheGroup]], layers: range) -> list[CacheGroup]:
+    """The caches of some layers."""
+    return [group for index in layers for group in caches.get(index, ())]
