@@ -41,8 +41,10 @@ output_projection   7,087,104   5.7%  12 × (768 × 768 + 768)
 mlp                56,669,184  45.5%  12 × (2 × 768 × 3,072 + 3,072 + 768)
 norm                   38,400   0.0%  12 × 4 × 768 + 2 × 768
 lm_head                     0         tied to embedding
-non-embedding 85,056,000 · FP32 498 MB · BF16 249 MB
+non-embedding 85,056,000 · FP32 498 MB
 released files: 137,022,720 = total 124,439,808 + legacy buffers 12,582,912
+BF16 249 MB · FP8 164 MB · INT4 (group 128) 123 MB · KV cache 36.9 kB per token
+  (BF16)
 """
 
 

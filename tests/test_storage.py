@@ -107,8 +107,8 @@ def test_an_unquantised_release_has_no_stored_bytes() -> None:
     assert (count.stored_bytes, count.to_dict()["quantization"]) == (None, None)
 
 
-def test_the_stored_bytes_are_shown_next_to_bf16(run: Runner) -> None:
-    assert "BF16 1.34 TB · as stored (FP8, 128 × 128 blocks, with MTP) 689 GB" in " ".join(
+def test_the_stored_bytes_are_shown_next_to_fp32(run: Runner) -> None:
+    assert "FP32 2.68 TB · as stored (FP8, 128 × 128 blocks, with MTP) 689 GB" in " ".join(
         run("deepseek-v3").out.split()
     )
     assert "as stored (MXFP4) 13.8 GB" in " ".join(run("gpt-oss-20b").out.split())

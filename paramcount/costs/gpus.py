@@ -21,21 +21,28 @@ class Gpu(NamedTuple):
     name: str
     aliases: tuple[str, ...]
     memory_bytes: int
+    memory_basis: str  # driver | CUDA | operating system | GiB | data sheet
     bandwidth: int  # bytes per second
     flops: Mapping[str, int]  # {dtype: dense peak FLOPs per second}
-    source: str
+    sources: tuple[str, ...]
 
 
 @cache
 def list_gpus() -> tuple[Gpu, ...]:
     """All accelerators, in the order of the file."""
-    return tuple(make_gpu(name, fields) for name, fields in read_yaml(PATH)["gpus"].items())
+    return tuple(map(make_gpu, read_yaml(PATH)["gpus"]))
 
 
-def make_gpu(name: str, fields: Mapping[str, Any]) -> Gpu:
-    flops = {dtype: round(value) for dtype, value in fields.get("flops", {}).items()}
-    aliases = tuple(fields.get("aliases", ()))
-    return Gpu(name, aliases, round(fields["memory_bytes"]), round(fields["bandwidth"]), flops, fields["source"])
+def make_gpu(fields: Mapping[str, Any]) -> Gpu:
+    return Gpu(
+        name=fields["name"],
+        aliases=tuple(fields.get("aliases", ())),
+        memory_bytes=fields["memory_bytes"],
+        memory_basis=fields["memory_basis"],
+        bandwidth=round(fields["bandwidth"]),
+        flops={dtype: round(value) for dtype, value in fields.get("dense_flops", {}).items()},
+        sources=tuple(source["url"] for source in fields["sources"]),
+    )
 
 
 def find_gpu(text: object, *, where: str = "gpu") -> Gpu:

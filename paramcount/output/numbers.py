@@ -87,7 +87,7 @@ def format_bytes(count: int) -> str:
 
 
 def format_binary_bytes(count: int) -> str:
-    """Bytes in binary units: 1 GiB is 2³⁰ bytes.
+    """Bytes in binary units: 1 GiB is 2^30 bytes.
 
     >>> format_binary_bytes(497759232), format_binary_bytes(2684105617408)
     ('475 MiB', '2.44 TiB')
