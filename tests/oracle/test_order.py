@@ -1,0 +1,133 @@
+"""A trace is in the order of the reference: each of its modules runs after those that the trace says it depends on,
+layer by layer, and gives the shape of its step.
+
+The trace may list modules that do not depend on each other in another order, such as queries before keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
+pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+
+from paramcount.tracing.trace import Step
+from paramcount.tracing.walk import TraceOptions
+from tests.oracle.passes import TOKENS, ComparedRun, load_model, run_both
+from tests.oracle.renamed import STAND_INS
+from tests.oracle.test_trace import list_copies, shape_fits
+
+pytestmark = pytest.mark.oracle
+# {config: why its modules cannot be compared}
+DIFFERENT = {
+    "longt5": "blocks of tokens, whose number the trace leaves as a word",
+    "longt5, blocks": "likewise",
+    "whisper, scaled": "sounds go in",
+    "whisper, small": "sounds go in",
+    "whisper.WhisperForCausalLM, small": "its encoder's output is that of sounds",
+}
+# {config: why its modules run out of order}; their first run is what counts.
+REPEATED = {
+    "albert": "all layers call the same modules",
+    "albert, other settings": "likewise",
+    "gemma3n_text": "the router norm of a layer runs before its block and after it",
+    "gemma3n_text, other settings": "likewise",
+    "hrm_text": "every cycle calls the same modules",
+    "hrm_text, biases": "likewise",
+    "xmod": "a layer norm runs before the adapter and after it",
+    "xmod, pre-norm": "likewise",
+    "xmod, two languages": "likewise",
+}
+# {config: why a module gives another shape}
+OTHER_SHAPES = {
+    "hrm_text": "one matrix gives gate, queries, keys and values, the module each of them",
+    "hrm_text, biases": "likewise",
+    "longt5.LongT5EncoderModel": "biases are those of blocks",
+    "longt5, nearby": "likewise",
+    "longt5, tied": "likewise",
+    "xmod, two languages": "an adapter gets the tokens of its language",
+    "zaya": "a convolution gets the last inputs in front",
+    "zaya, sliding": "likewise",
+}
+RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encoding="utf-8").splitlines()
+Times = dict[tuple[int, ...], int]  # {layer indices: when a module first ran}
+
+
+NAMES = [name for name in RUNNING if name not in STAND_INS and name not in DIFFERENT]
+
+
+def list_times(run: ComparedRun, prefix: str) -> list[Times]:
+    """When the modules of each step ran."""
+    order = {module: i for i, module in enumerate(run.calls)}
+    return [
+        {
+            indices: order[module.removeprefix(prefix)]
+            for indices, module in list_copies(step)
+            if step.name and module.removeprefix(prefix) in order
+        }
+        for step in run.trace.steps
+    ]
+
+
+def list_dependencies(steps: tuple[Step, ...], times: list[Times]) -> Iterator[tuple[int, int]]:
+    """(step, an earlier one that it depends on) of steps whose modules ran, without those that lie between two."""
+    sources: list[set[int]] = []
+    for i, step in enumerate(steps):
+        found: set[int] = set()
+        for j in step.reads:
+            found |= {j} if times[j] else sources[j]
+        sources.append(found)
+        yield from ((i, j) for j in sorted(found) if times[i])
+
+
+def is_related(step: Step, source: Step, indices: tuple[int, ...], others: tuple[int, ...]) -> bool:
+    """Whether a module depends on another, by their layers. A layer of one kind may precede one of the other."""
+    if step.layers == source.layers:
+        return indices == others
+    return not step.layers or not source.layers
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_modules_run_after_those_that_they_depend_on(name: str) -> None:
+    run = run_both(name, TraceOptions(TOKENS))
+    steps, times = run.trace.steps, list_times(run, load_model(name).base_model_prefix + ".")
+    pairs = [
+        (steps[j].name, others, steps[i].name, indices, before < time)
+        for i, j in list_dependencies(steps, times)
+        for indices, time in times[i].items()
+        for others, before in times[j].items()
+        if is_related(steps[i], steps[j], indices, others)
+    ]
+    assert len(pairs) > 5
+    assert all(in_order for *_, in_order in pairs) == (name not in REPEATED), [pair for pair in pairs if not pair[-1]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_layers_run_in_order(name: str) -> None:
+    run = run_both(name, TraceOptions(TOKENS))
+    starts: dict[str, Times] = {}
+    for step, times in zip(run.trace.steps, list_times(run, load_model(name).base_model_prefix + ".")):
+        if step.layers:
+            stack = starts.setdefault(step.layers[-1].name, {})
+            for indices, time in times.items():
+                stack[indices] = min(time, stack.get(indices, time))
+    assert starts or name in REPEATED
+    for stack in starts.values():
+        assert sorted(stack, key=lambda indices: stack[indices]) == sorted(stack)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_modules_give_the_shapes_of_their_steps(name: str) -> None:
+    options = TraceOptions(TOKENS)
+    run, prefix = run_both(name, options), load_model(name).base_model_prefix + "."
+    wrong = [
+        (module, step.out, call.gives)
+        for step in run.trace.steps
+        if step.name and not any(scope.axis == "expert" for scope in step.scopes)
+        for _, module in list_copies(step)
+        if (call := run.calls.get(module.removeprefix(prefix))) and not shape_fits(step.out, call.gives, options, step)
+    ]
+    assert (wrong == []) == (name not in OTHER_SHAPES), wrong
