@@ -6,14 +6,15 @@ Queries go through a latent; there is one KV head.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from pydantic import SerializeAsAny
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, Weight, attend, block, elementwise, experts, given, layers, linear, norm, rope
+from paramcount.flow import Data, Size, Weight, attend, block, elementwise, experts, given, layers, linear, rope, route
 from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.decoders import decoder, dense_or_moe, post_norm, pre_norm
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import dense_or_moe, post_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.vision import cut_into_patches, insert
 from paramcount.sizes import (
@@ -29,6 +30,7 @@ from paramcount.sizes import (
     per_layer,
 )
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 
 def one_kv_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -51,8 +53,8 @@ def layers_without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple
     return tuple(i for i in per_layer(c) if i not in moe)
 
 
-class Step3Text(Sizes):
-    """Source: arXiv:2507.19427, section 3; step3_vl.py of SGLang 0.5.23 and of vLLM, with the tensor names of
+class Step3Text(Decoder):
+    """Source: arXiv:2507.19427, section 3; Step3TextDecoderLayer in step3_text.py of vLLM, with the tensor names of
     stepfun-ai/step3.
     """
 
@@ -74,8 +76,38 @@ class Step3Text(Sizes):
     d_shared_expert: Positive = hf("share_expert_dim", absent=5120)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decode(c, tokens)
+    activation: ClassVar[str] = "silu"
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    norm_topk_prob: ClassVar = setting("norm_expert_weight", default=False)
+    rope: ClassVar = rotary(500_000, 65536)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_or_moe(c.dense_layers, c.n_layers)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + c.attention(c.norm(x, "input_layernorm"))
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "moe":
+            return x + c.mixture(h)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def attention(c, x: Data) -> Data:
+        latent = c.norm(linear(x, "self_attn.q_proj", "qkv.q_down", c.d_q_lora), "self_attn.inter_norm")
+        q = linear(latent, "self_attn.wq", "qkv.q_up", (c.n_heads, c.d_head))
+        k, v = (linear(x, f"self_attn.{name}_proj", f"qkv.{name}", (1, c.d_head)) for name in "kv")
+        a = attend(rope(q, c.rope), rope(k, c.rope), v)
+        return linear(a, "self_attn.o_proj", "output_projection", c.d_model)
+
+    def mixture(c, x: Data) -> Data:
+        """Experts stored as one tensor for each projection, and a shared expert."""
+        logits = linear(x, "moe.gate", "router", c.n_routed_experts)
+        weights = route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
+
+        def expert(x: Data) -> Data:
+            return gated_mlp(x, "", "experts", c.d_expert, activation=c.activation)
+
+        routed = experts(x, weights, "moe.", c.n_routed_experts, c.n_active_experts, expert, stacked=True)
+        return routed + gated_mlp(x, "share_expert.", "shared_experts", c.d_shared_expert, activation=c.activation)
 
 
 class Step3Vision(Sizes):
@@ -111,41 +143,8 @@ class Step3VL(Sizes):
         pixels = given("pixels", "patches", vision.n_channels, vision.patch_size, vision.patch_size)
         image = block(pixels, "vision_model.", lambda x: vision_encoder(vision, x), part="vision")
         image = block(image, "", lambda x: project(c, x), part="projector")
-        return decode(c.language, tokens, image)
-
-
-def decode(c: Any, tokens: Data, *image: Data) -> Data:
-    """Token ids to logits. `image`: vectors in the places held for them."""
-    kinds = dense_or_moe(c.dense_layers, c.n_layers)
-    return decoder(c, tokens, layer, kinds, enter=(lambda x: insert(x, *image)) if image else None)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(
-        x, lambda h: attention(c, h), lambda h: mixture(c, h) if kind == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff)
-    )
-
-
-def attention(c: Any, x: Data) -> Data:
-    latent = norm(linear(x, "self_attn.q_proj", "qkv.q_down", c.d_q_lora), "self_attn.inter_norm")
-    q = linear(latent, "self_attn.wq", "qkv.q_up", (c.n_heads, c.d_head))
-    k, v = (linear(x, f"self_attn.{name}_proj", f"qkv.{name}", (1, c.d_head)) for name in "kv")
-    return linear(attend(rope(q), rope(k), v), "self_attn.o_proj", "output_projection", c.d_model)
-
-
-def mixture(c: Any, x: Data) -> Data:
-    """Experts stored as one tensor for each projection, and a shared expert."""
-    scores = linear(x, "moe.gate", "router", c.n_routed_experts)
-    routed = experts(
-        x,
-        scores,
-        "moe.",
-        c.n_routed_experts,
-        c.n_active_experts,
-        lambda x: gated_mlp(x, "", "experts", c.d_expert),
-        stacked=True,
-    )
-    return routed + gated_mlp(x, "share_expert.", "shared_experts", c.d_shared_expert)
+        language = cast("Step3Text", c.language)
+        return language.decode(insert(language.embed(tokens), image))
 
 
 def vision_encoder(c: Any, x: Data) -> Data:
