@@ -92,6 +92,7 @@ def test_keys_shows_where_the_size_of_a_single_layer_comes_from(
         "key": f"{PER_LAYER}.05.head_dim",
         "origin": "read",
         "size": "d_global_head",
+        "setting": "",
         "value": 512,
         "derived_from": [],
     }

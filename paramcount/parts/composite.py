@@ -30,7 +30,8 @@ def with_language(
     language = c.language
 
     def read(tokens: Data, image: Data) -> Data:
-        if not isinstance(language, Decoder):
+        reads_embeddings_alone = isinstance(language, Decoder) and type(language).forward is Decoder.forward
+        if not reads_embeddings_alone:
             found = Data("insert", (tokens, image), tokens.shape)
             out: Data = language.forward(found) if head else language.body(found)
             return out
