@@ -21,6 +21,7 @@ class NarrowMatrix:
     """
 
     __array_ufunc__ = None  # so that x @ matrix is computed here
+    ndim = 2
 
     def __init__(self, bits: Array, dtype: str, *, is_transposed: bool = False) -> None:
         self.bits, self.dtype, self.is_transposed = bits, dtype, is_transposed

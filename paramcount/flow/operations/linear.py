@@ -93,7 +93,8 @@ class Linear(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, matrix = inputs[0], weights[0]
-        y = x.reshape(len(x), -1) @ (matrix if self.transposed else matrix.reshape(len(matrix), -1).T)
+        flat = matrix if matrix.ndim == 2 else matrix.reshape(len(matrix), -1)
+        y = x.reshape(len(x), -1) @ (matrix if self.transposed else flat.T)
         if len(weights) > 1:
             y = y + weights[1]
         return y.reshape(len(x), *shape[1:])
