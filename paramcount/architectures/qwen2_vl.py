@@ -13,11 +13,22 @@ from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen2 import Qwen2
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, block, layers, norm
-from paramcount.parts.decoders import pre_norm
-from paramcount.parts.feed_forward import gated_mlp, plain_mlp
-from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, widen
-from paramcount.parts.vision import insert
+from paramcount.flow import Data, block, insert, layer_norm, patch_windows, rms_norm
+from paramcount.parts.attentions import attention
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.qwen_vision import (
+    embed_image,
+    encode,
+    encoder_attention,
+    image_of,
+    merge,
+    mrope_axes,
+    places_in_text,
+    places_of,
+    rotation,
+    widen,
+)
+from paramcount.parts.vision import encoder_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rotary import sections_fill
@@ -47,6 +58,17 @@ class Qwen2VLText(Qwen2):
     norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
     rope: ClassVar = rotary(1_000_000, 32768)
 
+    axes: ClassVar = mrope_axes("sections", 16, 24, 24)
+
+    def layer(c, x: Data, *reads: Any) -> Data:
+        """`reads`: the places of the tokens, if there may be images, and the kind of layer, if there are several."""
+        places, kind = (reads, "full_attention") if c.kinds() is None else (reads[:-1], reads[-1])
+        window = c.window if kind == "sliding_attention" else None
+        h = c.norm(x, "input_layernorm")
+        rotate = rotation(c, *places)
+        x = x + attention(c, h, "self_attn.", window=window, bias=True, o_bias=False, rotate=rotate)
+        return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)
+
     def check(c) -> None:
         check_heads_fill(c)
         if c.d_rope != c.d_head > 1:
@@ -66,7 +88,7 @@ class Qwen2_5VLText(Qwen2VLText):
 
 
 class Qwen2VLVision(Sizes):
-    """The tower. `d_out`: behind the merger."""
+    """The encoder: LayerNorms and a plain MLP. `d_out`: after the merger."""
 
     section: ClassVar[str | None] = "vision_config"
 
@@ -81,18 +103,52 @@ class Qwen2VLVision(Sizes):
     patch_size: Positive = hf("patch_size", absent=14)
     merge_size: Positive = hf("spatial_merge_size", absent=2)
 
+    activation: ClassVar = setting("hidden_act", default="quick_gelu")
+    rope: ClassVar = rotary()
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches."""
+        return encode(c, embed_image(c, pixels), places_of(c, pixels))
+
+    def layer(c, x: Data, places: Data) -> Data:
+        x = x + encoder_attention(c, c.norm(x, "norm1"), places)
+        return x + encoder_mlp(c, c.norm(x, "norm2"))
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, 1e-6)
+
+    def merge(c, x: Data) -> Data:
+        """Squares of patches to vectors of the language model's size."""
+        return widen(c, merge(c, c.norm(x, "ln_q")), ("mlp.0", "mlp.2"))
+
     def check(c) -> None:
         check_heads_fill(c)
 
 
 class Qwen2_5VLVision(Qwen2VLVision):
-    """The same with a gated MLP."""
+    """The encoder: RMS norms and a gated MLP; all but a few layers attend within one window of the image."""
 
     defaults: ClassVar[Mapping[str, Any]] = {"d_model": 3584}
 
     d_model: Positive = hf(absent=3584)
     d_ff: Positive = hf(absent=3420)
     d_out: Positive = hf("out_hidden_size", absent=3584)
+
+    activation: ClassVar = setting("hidden_act", default="silu")
+    window_size: ClassVar = setting("window_size", default=112)  # pixels
+    full_layers: ClassVar = setting("fullatt_block_indexes", default=(7, 15, 23, 31))
+
+    def forward(c, pixels: Data) -> Data:
+        windows = patch_windows(pixels, c.patch_size, c.window_size, square=c.merge_size)
+        return encode(c, embed_image(c, pixels), places_of(c, pixels), windows)
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        places, windows = reads
+        x = x + encoder_attention(c, c.norm(x, "norm1"), places, within=windows, except_in=c.full_layers)
+        return x + gated_mlp(c.norm(x, "norm2"), "mlp.", "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, 1e-6)
 
 
 class Qwen2VL(Sizes):
@@ -103,54 +159,21 @@ class Qwen2VL(Sizes):
     language: SerializeAsAny[Sizes]
     vision: Qwen2VLVision
 
-    def forward(c, tokens: Data) -> Data:
-        return around(c, tokens, old_layer, norm_bias=True)
+    image_token: ClassVar = setting("image_token_id", default=151655)
+
+    def forward(c: Any, tokens: Data) -> Data:
+        """Images through the encoder and the merger, then among the tokens through the language model."""
+        language, pixels = c.language, image_of(c.vision)
+        image = block(pixels, "visual.", c.vision.forward, part="vision")
+        image = block(image, "visual.merger.", c.vision.merge, part="projector")
+        x = insert(language.embed(tokens), tokens, image, c.image_token)
+        logits: Data = language.head(language.transform(x, places_in_text(c, tokens, pixels)))
+        return logits
 
 
-class Qwen2_5VL(Sizes):
+class Qwen2_5VL(Qwen2VL):
     """Source: arXiv:2502.13923, section 2.1."""
 
     reference: ClassVar[str] = "Qwen2_5_VLForConditionalGeneration"
 
-    language: SerializeAsAny[Sizes]
     vision: Qwen2_5VLVision
-
-    def forward(c, tokens: Data) -> Data:
-        return around(c, tokens, new_layer, norm_bias=False)
-
-
-def around(c: Any, tokens: Data, tower_layer: Any, *, norm_bias: bool) -> Data:
-    """Images through the tower and the merger, then among the tokens through the language model."""
-    eyes = c.vision
-
-    def tower(x: Data) -> Data:
-        return layers(
-            cubes(eyes, x), "blocks.{layer}.", [("layer", eyes.n_layers)], lambda kind, x: tower_layer(eyes, x)
-        )
-
-    image = block(pixels(eyes), "visual.", tower, part="vision")
-    image = block(
-        image,
-        "visual.merger.",
-        lambda x: widen(eyes, merge(eyes, norm(x, "ln_q", bias=norm_bias)), ("mlp.0", "mlp.2")),
-        part="projector",
-    )
-    out: Data = c.language.decode(insert(c.language.embed(tokens), image))
-    return out
-
-
-def old_layer(c: Any, x: Data) -> Data:
-    names = ("norm1", "norm2")
-    return pre_norm(
-        x,
-        lambda h: tower_attention(c, h),
-        lambda h: plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True),
-        names,
-        bias=True,
-    )
-
-
-def new_layer(c: Any, x: Data) -> Data:
-    return pre_norm(
-        x, lambda h: tower_attention(c, h), lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff, bias=True), ("norm1", "norm2")
-    )

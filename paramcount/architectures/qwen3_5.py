@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen3_next import GatedDeltaHybrid
-from paramcount.architectures.qwen3_vl import QwenVision, tower_layer
-from paramcount.flow import Data, Size, Weight, block, elementwise, layers
-from paramcount.parts.decoders import decoder
-from paramcount.parts.qwen_vision import cubes, merge, pixels, widen
-from paramcount.parts.vision import insert
+from paramcount.architectures.qwen3_vl import NAMES, QwenVision
+from paramcount.flow import Data, Norm, Size, Weight, block, insert
+from paramcount.parts.qwen_vision import image_of, merge, mrope_axes, places_in_text, widen
 from paramcount.sizes import Positive, Sizes, hf
+from paramcount.sizes.setting_fields import setting
 
 
 class Qwen35(GatedDeltaHybrid):
@@ -26,6 +25,8 @@ class Qwen35(GatedDeltaHybrid):
     base_model: ClassVar[str | None] = "Qwen3_5TextModel"
 
     d_ff: Positive = hf(absent=12288)
+
+    axes: ClassVar = mrope_axes("interleaved", 11, 11, 10)
 
     def kinds(c) -> list[tuple[Hashable, Size]]:
         return [((word, "dense"), 1) for word in c.layer_types]
@@ -44,6 +45,7 @@ class Qwen35MoE(GatedDeltaHybrid):
     d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
 
     norm_topk_prob: ClassVar[bool] = True
+    axes: ClassVar = mrope_axes("interleaved", 11, 11, 10)
 
     def kinds(c) -> list[tuple[Hashable, Size]]:
         return [((word, "moe"), 1) for word in c.layer_types]
@@ -61,44 +63,37 @@ class Qwen35MoETextOf(Qwen35MoE):
     section: ClassVar[str | None] = "text_config"
 
 
+class Qwen35Vision(QwenVision):
+    def merge(c, x: Data) -> Data:
+        """Squares of patches to vectors of the language model's size; the norm counts as part of the projector."""
+        weights = tuple(Weight(f"merger.norm.{name}", "projector", x.shape[-1:]) for name in ("weight", "bias"))
+        x = Data(Norm("layer", 1e-6), (x,), x.shape, weights)
+        return widen(c, merge(c, x), ("merger.linear_fc1", "merger.linear_fc2"))
+
+
 class Qwen35VL(Sizes):
     """Source: modeling_qwen3_5.py of the reference."""
 
     reference: ClassVar[str] = "Qwen3_5ForConditionalGeneration"
 
     language: SerializeAsAny[Sizes]
-    vision: QwenVision
+    vision: Qwen35Vision
 
-    def forward(c, tokens: Data) -> Data:
-        image = block(pixels(c.vision), "model.visual.", lambda x: tower(c.vision, x), part="vision")
-        image = block(image, "model.visual.", lambda x: project(c.vision, x), part="projector")
-        return spoken(c.language, tokens, image)
+    image_token: ClassVar = setting("image_token_id", default=248056)
+
+    def forward(c: Any, tokens: Data) -> Data:
+        pixels = image_of(c.vision)
+        image = block(pixels, "model.visual.", c.vision.forward, part="vision")
+        image = block(image, "model.visual.", c.vision.merge, part="projector")
+        x = insert(block(tokens, "", c.language.embed, moved=NAMES), tokens, image, c.image_token)
+        return block(x, "", c.decode, reads=(places_in_text(c, tokens, pixels),), moved=NAMES)
+
+    def decode(c: Any, x: Data, places: Data) -> Data:
+        logits: Data = c.language.head(c.language.transform(x, places))
+        return logits
 
 
 class Qwen35MoEVL(Qwen35VL):
     """The same around experts. Source: modeling_qwen3_5_moe.py of the reference."""
 
     reference: ClassVar[str] = "Qwen3_5MoeForConditionalGeneration"
-
-
-def spoken(c: Any, tokens: Data, image: Data) -> Data:
-    return decoder(
-        c,
-        tokens,
-        lambda c, kind, x: c.layer(x, kind),
-        c.kinds(),
-        prefix="model.language_model.",
-        enter=lambda x: insert(x, image),
-        leave=lambda x: c.norm(x, "model.language_model.norm"),
-    )
-
-
-def tower(c: Any, x: Data) -> Data:
-    x = elementwise(cubes(c, x, bias=True), "positions", "pos_embed.weight", "position", c.n_positions, c.d_model)
-    return layers(x, "blocks.{layer}.", [("layer", c.n_layers)], lambda kind, x: tower_layer(c, x))
-
-
-def project(c: Any, x: Data) -> Data:
-    """Patches normed, put side by side and widened."""
-    weights = tuple(Weight(f"merger.norm.{name}", "projector", x.shape[-1:]) for name in ("weight", "bias"))
-    return widen(c, merge(c, Data("norm", (x,), x.shape, weights)), ("merger.linear_fc1", "merger.linear_fc2"))

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Size, activate, attend, fused, linear, rms_norm, route, scale
+from paramcount.flow import (
+    Data,
+    Size,
+    activate,
+    attend,
+    fused,
+    join,
+    linear,
+    rms_norm,
+    rope_at,
+    route,
+    scale,
+    split,
+)
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import typed_layers
@@ -75,25 +88,33 @@ class GatedDeltaHybrid(Decoder):
     def norm(c, x: Data, name: str) -> Data:
         return rms_norm(x, name, c.norm_eps, offset=1.0)
 
-    def layer(c, x: Data, kind: tuple[str, str]) -> Data:
-        word, density = kind
+    def layer(c, x: Data, *reads: Any) -> Data:
+        """`reads`: the places of the tokens, if there may be images, and the kind of layer."""
+        *places, (word, density) = reads
         h = c.norm(x, "input_layernorm")
         if word in ("linear_attention", "mamba"):
             x = x + gated_delta_net(c, h, "linear_attn.", together=c.stores_together)
         else:
-            x = x + c.attention(h, "self_attn.")
+            x = x + c.attention(h, "self_attn.", *places)
         h = c.norm(x, "post_attention_layernorm")
         return x + (c.experts(h, "mlp.") if density == "moe" else c.mlp(h, "mlp."))
 
-    def attention(c, x: Data, prefix: str) -> Data:
+    def attention(c, x: Data, prefix: str, *places: Data) -> Data:
         """Each head of q_proj is twice as wide: the query, and the gate of what that head attends to."""
         heads, bias = (c.n_heads, c.d_head), c.attention_bias
         q, gate = fused(x, prefix + "q_proj", {"qkv.q": heads, "qkv.gate": heads}, bias=bias, groups=c.n_heads)
         k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
         v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=bias)
-        q, k = (partial_rope(c.norm(y, f"{prefix}{name}_norm"), c.d_rope, c.rope) for y, name in ((q, "q"), (k, "k")))
+        q, k = (c.rotate(c.norm(y, f"{prefix}{name}_norm"), *places) for y, name in ((q, "q"), (k, "k")))
         a = attend(q, k, v) * activate(gate, "sigmoid")
         return linear(a, prefix + "o_proj", "output_projection", x.shape[-1], bias=bias)
+
+    def rotate(c: Any, x: Data, *places: Data) -> Data:
+        """The first d_rope of every head; `places`: of tokens in time, row and column, in a text with an image."""
+        if not places:
+            return partial_rope(x, c.d_rope, c.rope)
+        turned, kept = split(x, c.d_rope, x.shape[-1] - c.d_rope)
+        return join(rope_at(turned, places[0], c.rope, c.axes), kept)
 
     def mlp(c: Any, x: Data, prefix: str) -> Data:
         return gated_mlp(x, prefix, "mlp", c.d_ff, activation=c.activation)

@@ -12,18 +12,44 @@ from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen3 import Qwen3
 from paramcount.architectures.qwen3_moe import Qwen3MoE
-from paramcount.flow import Data, Size, Undescribed, block, elementwise, layers, linear, norm, split
-from paramcount.parts.decoders import decoder, dense_or_moe, pre_norm, usual_layer
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, widen
+from paramcount.flow import (
+    Data,
+    Size,
+    block,
+    hidden_states,
+    insert,
+    join,
+    layer_norm,
+    layers,
+    linear,
+    lookup,
+    reshape,
+    select_part,
+    split,
+)
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoders import dense_or_moe
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.qwen_vision import (
+    embed_image,
+    encode,
+    encoder_attention,
+    image_of,
+    merge,
+    mrope_axes,
+    places_in_text,
+    places_of,
+    rotation,
+    widen,
+)
 from paramcount.parts.stacked import stacked_experts
-from paramcount.parts.vision import insert
+from paramcount.parts.vision import encoder_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import rotary
+from paramcount.sizes.setting_fields import rotary, setting
 
-MLP = ("mlp.linear_fc1", "mlp.linear_fc2")
+NAMES = ("model.", "model.language_model.")
 
 
 class Qwen3VLText(Qwen3):
@@ -38,6 +64,12 @@ class Qwen3VLText(Qwen3):
 
     rope: ClassVar = rotary(500_000, 128_000)
     layer_types: ClassVar[tuple[str, ...]] = ()  # every layer attends to all tokens
+    axes: ClassVar = mrope_axes("interleaved", 24, 20, 20)
+
+    def layer(c, x: Data, *places: Any) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True, rotate=rotation(c, *places))
+        return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)
 
 
 class Qwen3VLMoEText(Qwen3MoE):
@@ -59,12 +91,25 @@ class Qwen3VLMoEText(Qwen3MoE):
     rope: ClassVar = rotary(500_000, 128_000)
     norm_topk_prob: ClassVar[bool] = True
 
+    axes: ClassVar = mrope_axes("interleaved", 24, 20, 20)
+
+    def layer(c, x: Data, *reads: Any) -> Data:
+        """`reads`: the places of the tokens, if there may be images, and the kind of layer."""
+        *places, kind = reads
+        h = c.norm(x, "input_layernorm")
+        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True, rotate=rotation(c, *places))
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "moe":
+            return x + c.mixture(h)
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+
     def mixture(c, x: Data) -> Data:
-        return mixture(c, x)
+        weights = c.choose(linear(x, "mlp.gate", "router", c.n_routed_experts))
+        return stacked_experts(c, x, weights, "mlp.experts.")
 
 
 class QwenVision(Sizes):
-    """The tower, of Qwen 3.5 too."""
+    """The encoder, of Qwen 3.5 too: LayerNorms, a plain MLP, and positions interpolated from a square grid."""
 
     section: ClassVar[str | None] = "vision_config"
 
@@ -80,6 +125,22 @@ class QwenVision(Sizes):
     merge_size: Positive = hf("spatial_merge_size", absent=2)
     n_positions: Positive = hf("num_position_embeddings", absent=2304)
 
+    activation: ClassVar = setting("hidden_act", default="gelu_pytorch_tanh")
+    rope: ClassVar = rotary()
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches."""
+        places = places_of(c, pixels)
+        positions = lookup(places, "pos_embed.weight", "position", c.n_positions, c.d_model, index="places")
+        return encode(c, embed_image(c, pixels, bias=True) + positions, places)
+
+    def layer(c, x: Data, places: Data) -> Data:
+        x = x + encoder_attention(c, c.norm(x, "norm1"), places)
+        return x + encoder_mlp(c, c.norm(x, "norm2"), ("mlp.linear_fc1", "mlp.linear_fc2"))
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, 1e-6)
+
     def check(c) -> None:
         check_heads_fill(c)
 
@@ -88,6 +149,26 @@ class Qwen3VLVision(QwenVision):
     """Deeper views beside it. `deep_layers`: those whose output is merged too."""
 
     deep_layers: Indices = hf("deepstack_visual_indexes", absent=(8, 16, 24))
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches, with those of the deeper views side by side."""
+        x = super().forward(pixels)
+        if not c.deep_layers:
+            return x
+        return join(x, hidden_states(x, tuple(i + 1 for i in c.deep_layers), len(c.deep_layers)))
+
+    def merge(c, x: Data) -> tuple[Data, ...]:
+        """Each set of features through a merger of its own.
+
+        The last layer's features are normalized before patches are merged, the others after.
+        """
+        last, *views = split(x, *[c.d_model] * (1 + len(c.deep_layers)))
+        image = widen(c, merge(c, c.norm(last, "merger.norm")), ("merger.linear_fc1", "merger.linear_fc2"))
+        names = [f"deepstack_merger_list.{i}." for i in range(len(views))]
+        return image, *(
+            widen(c, c.norm(merge(c, view), name + "norm"), (name + "linear_fc1", name + "linear_fc2"))
+            for name, view in zip(names, views)
+        )
 
 
 class Qwen3VL(Sizes):
@@ -103,10 +184,32 @@ class Qwen3VL(Sizes):
         lambda js, c: tuple(range(min(len(c["vision"]["deep_layers"]), c["language"].n_layers)))
     )
 
-    def forward(c, tokens: Data) -> Data:
-        image = block(pixels(c.vision), "model.visual.", lambda x: tower(c.vision, x), part="vision")
-        image = block(image, "model.visual.", lambda x: project(c.vision, x), part="projector")
-        return spoken(c.language, tokens, image, seen=c.seen_layers, prefix="model.language_model.")
+    image_token: ClassVar = setting("image_token_id", default=151655)
+
+    def forward(c: Any, tokens: Data) -> Data:
+        pixels, token = image_of(c.vision), c.image_token
+        image = block(pixels, "model.visual.", c.vision.forward, part="vision")
+        image = block(image, "model.visual.", lambda x: side_by_side(*c.vision.merge(x)), part="projector")
+        n_deep, d_out = len(c.vision.deep_layers), c.vision.d_out
+        first, deep = split(image, d_out, n_deep * d_out) if n_deep else (image, None)
+        x = insert(block(tokens, "", c.language.embed, moved=NAMES), tokens, first, token)
+        reads: tuple[Data, ...] = (tokens, places_in_text(c, tokens, pixels))
+        if deep is not None:
+            reads += (reshape(deep, n_deep, d_out),)
+        return block(x, "", c.decode, reads=reads, moved=NAMES)
+
+    def decode(c: Any, x: Data, *reads: Data) -> Data:
+        """Embedded tokens to logits. `reads`: the tokens, where they stand, and the deep views."""
+        language = c.language
+
+        def layer(kind: tuple[str, bool], x: Data, tokens: Data, places: Data, *deep: Data) -> Data:
+            word, sees = kind
+            x = language.layer(x, places) if language.kinds() is None else language.layer(x, places, word)
+            return insert(x, tokens, select_part(deep[0], "layer"), c.image_token, adds=True) if sees else x
+
+        x = layers(x, "model.layers.{layer}.", kinds_of(language, c.seen_layers), layer, reads=reads)
+        logits: Data = language.head(language.last(x))
+        return logits
 
 
 class Qwen3VLMoE(Qwen3VL):
@@ -119,67 +222,16 @@ class Qwen3VLMoE(Qwen3VL):
     )  # conversion_mapping.py: check_dims
 
 
-def spoken(c: Any, tokens: Data, *image: Data, seen: Sequence[int] = (), prefix: str = "model.") -> Data:
-    """Token ids to logits. `image`: the merged patches, with those of deeper views."""
-
-    def enter(x: Data) -> Data:
-        return insert(x, *image)
-
-    kinds = kinds_of(getattr(c, "dense_layers", None), c.n_layers, seen)
-    return decoder(c, tokens, layer, kinds, prefix=prefix, enter=enter if image else None, reads=image if seen else ())
+def side_by_side(x: Data, *more: Data) -> Data:
+    for other in more:
+        x = join(x, other)
+    return x
 
 
-def kinds_of(dense: Sequence[int] | None, n_layers: Size, seen: Sequence[int]) -> list[tuple[tuple[str, bool], Size]]:
-    """Whether a layer has experts, and whether a deep view is added behind it.
-
-    `dense`: layers without experts, None for all.
-    """
+def kinds_of(language: Any, seen: Sequence[int]) -> list[tuple[tuple[str, bool], Size]]:
+    """Whether a layer has experts, and whether a deep view is added behind it."""
+    dense, n_layers = getattr(language, "dense_layers", None), language.n_layers
     first = [(("dense" if dense is None or i in dense else "moe", True), 1) for i in seen]
     n = len(first)
     rest = [("dense", n_layers - n)] if dense is None else dense_or_moe([i - n for i in dense if i >= n], n_layers - n)
-    return first + [((word, False), number) for word, number in rest]
-
-
-def layer(c: Any, kind: tuple[str, bool], x: Data, *image: Data) -> Data:
-    word, seen = kind
-    x = usual_layer(c, x, (lambda h: mixture(c, h)) if word == "moe" else None, bias=c.attention_bias, qk_norm=True)
-    return Data(Undescribed("add view", of_prompt=True), (x, *image), x.shape) if seen else x
-
-
-def mixture(c: Any, x: Data) -> Data:
-    weights = c.choose(linear(x, "mlp.gate", "router", c.n_routed_experts))
-    return stacked_experts(c, x, weights, "mlp.experts.")
-
-
-def tower(c: Any, x: Data) -> Data:
-    """Pixels to patches behind the last layer, and behind the deeper ones."""
-    x = cubes(c, x, bias=True)
-    x = elementwise(x, "positions", "pos_embed.weight", "position", c.n_positions, c.d_model)
-    x = layers(x, "blocks.{layer}.", [("layer", c.n_layers)], lambda kind, x: tower_layer(c, x))
-    views = tuple(Data("states of a layer", (x,), x.shape) for _ in c.deep_layers)
-    return Data("join", (x, *views), ("patches", (1 + len(views)) * c.d_model)) if views else x
-
-
-def tower_layer(c: Any, x: Data) -> Data:
-    return pre_norm(
-        x,
-        lambda h: tower_attention(c, h),
-        lambda h: plain_mlp(h, MLP, "mlp", c.d_ff, bias=True),
-        ("norm1", "norm2"),
-        bias=True,
-    )
-
-
-def project(c: Any, x: Data) -> Data:
-    """Each set of features through a merger of its own.
-
-    The last layer's features are normalized before patches are merged, the others after.
-    """
-    last, *views = split(x, *[c.d_model] * (1 + len(c.deep_layers)))
-    image = widen(c, merge(c, norm(last, "merger.norm", bias=True)), ("merger.linear_fc1", "merger.linear_fc2"))
-    names = [f"deepstack_merger_list.{i}." for i in range(len(views))]
-    deep = [
-        widen(c, norm(merge(c, view), name + "norm", bias=True), (name + "linear_fc1", name + "linear_fc2"))
-        for name, view in zip(names, views)
-    ]
-    return Data("tuple", (image, *deep), image.shape)
+    return [*first, *(((word, False), number) for word, number in rest)]

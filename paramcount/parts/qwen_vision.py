@@ -1,41 +1,94 @@
-"""The vision encoder of Qwen's models: 3D patches, rotary positions in two dimensions.
+"""The vision encoder of Qwen's models: images of any size, rotary positions in two dimensions.
 
-Neighbouring patches are merged into one.
-
-Source: arXiv:2409.12191, section 2.1.
+Patches stand square by square, so that those of a square can be merged into one vector. Source: arXiv:2409.12191,
+section 2.1; modeling_qwen2_vl.py, modeling_qwen2_5_vl.py and modeling_qwen3_vl.py of the reference.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from paramcount.flow import Data, Weight, activate, attend, given, linear, rope
+from paramcount.flow import (
+    Axes,
+    Data,
+    activate,
+    attend,
+    given,
+    layers,
+    linear,
+    merge_rows,
+    patch_places,
+    rope_at,
+    token_places,
+)
 from paramcount.parts.attentions import fused_qkv
+from paramcount.parts.vision import embed_patches
+from paramcount.sizes.setting_fields import Setting, setting
+
+ROWS_AND_COLUMNS = Axes((1, 1), "restarted")
 
 
-def pixels(c: Any) -> Data:
-    return given("pixels", "patches", c.n_channels, c.n_frames, c.patch_size, c.patch_size)
+def image_of(c: Any) -> Data:
+    """The input: one image."""
+    return given("pixels", c.n_channels, "height", "width")
 
 
-def cubes(c: Any, x: Data, *, bias: bool = False) -> Data:
-    """Pixels of a few successive frames to one vector for each square of them."""
-    weights: tuple[Weight, ...] = (Weight("patch_embed.proj.weight", "embedding", (c.d_model, *x.shape[1:])),)
-    if bias:
-        weights += (Weight("patch_embed.proj.bias", "embedding", (c.d_model,)),)
-    return Data("convolve", (x,), ("patches", c.d_model), weights)
+def embed_image(c: Any, pixels: Data, *, bias: bool = False) -> Data:
+    """An image, which stands for all frames of a patch, to one vector per patch."""
+    name, side = "patch_embed.proj", c.patch_size
+    return embed_patches(pixels, name, c.d_model, side, bias=bias, square=c.merge_size, frames=c.n_frames)
 
 
-def tower_attention(c: Any, x: Data) -> Data:
+def places_of(c: Any, pixels: Data) -> Data:
+    return patch_places(pixels, c.patch_size, c.patch_size, square=c.merge_size)
+
+
+def encode(c: Any, x: Data, *reads: Data) -> Data:
+    """Patches through all layers."""
+    return layers(x, "blocks.{layer}.", [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=reads)
+
+
+def encoder_attention(c: Any, x: Data, places: Data, **options: Any) -> Data:
+    """`options`: of `attend`."""
     q, k, v = fused_qkv(c, x, "attn.qkv")
-    return linear(attend(rope(q), rope(k), v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)
+    q, k = (rope_at(y, places, c.rope, ROWS_AND_COLUMNS) for y in (q, k))
+    return linear(attend(q, k, v, cached=(), **options), "attn.proj", "output_projection", c.d_model, bias=True)
 
 
 def merge(c: Any, x: Data) -> Data:
-    """Squares of merge_size patches a side, put side by side."""
-    return Data("merge", (x,), ("image", c.merge_size * c.merge_size * c.d_model))
+    """Squares of merge_size patches a side, side by side."""
+    return merge_rows(x, c.merge_size * c.merge_size)
 
 
 def widen(c: Any, x: Data, names: tuple[str, str]) -> Data:
-    """Merged patches to the width of the language model."""
+    """Merged patches to the size of the language model."""
     h = activate(linear(x, names[0], "projector", x.shape[-1], bias=True), "gelu")
     return linear(h, names[1], "projector", c.d_out, bias=True)
+
+
+# ---- positions of the language model in time, row and column
+
+
+def mrope_axes(order: str, *absent: int) -> Setting:
+    """The setting of which pairs rotate with which position. `absent`: the default of mrope_section."""
+
+    def read(config: Mapping[str, Any], c: Any) -> Axes:
+        rope = config.get("rope_scaling") or config.get("rope_parameters") or {}
+        return Axes(tuple(rope.get("mrope_section", absent)), order)  # type: ignore[arg-type]
+
+    found: Setting = setting(default=read)
+    return found
+
+
+def rotation(c: Any, *places: Data) -> Callable[[Data], Data] | bool:
+    """How the attention of a language model rotates: by the places of its tokens, if they are given."""
+    if not places:
+        return True
+    return lambda y: rope_at(y, places[0], c.rope, c.axes)
+
+
+def places_in_text(c: Any, tokens: Data, pixels: Data) -> Data:
+    """Where each token stands, in a text with an image."""
+    side = c.vision.patch_size * c.vision.merge_size
+    return token_places(tokens, pixels, side, side, c.image_token)

@@ -22,6 +22,24 @@ PLACEHOLDER = {"image_token_id": IMAGE_TOKEN, "image_token_index": IMAGE_TOKEN}
 LLAMA, QWEN2 = {**TEXT, "model_type": "llama"}, {**TEXT, "model_type": "qwen2"}
 CLIP, SIGLIP = {**VISION, "model_type": "clip_vision_model"}, {**VISION, "model_type": "siglip_vision_model"}
 PIXTRAL = {**VISION, "model_type": "pixtral", "head_dim": 8, "rope_theta": 50.0}
+QWEN_TEXT = {key: value for key, value in TEXT.items() if key != "head_dim"}
+SECTIONS = {"rope_type": "default", "rope_theta": 300.0, "mrope_section": [2, 1, 1]}
+QWEN_VISION = {
+    "depth": 3, "embed_dim": 16, "num_heads": 2, "hidden_size": 32, "mlp_ratio": 2, "patch_size": 4,
+    "spatial_merge_size": 2, "temporal_patch_size": 2, "in_channels": 3,
+}  # fmt: skip
+QWEN3_VISION = {
+    **QWEN_VISION, "hidden_size": 16, "intermediate_size": 20, "out_hidden_size": 32, "num_position_embeddings": 25,
+    "deepstack_visual_indexes": [0, 1], "hidden_act": "gelu",
+}  # fmt: skip
+DELTA = {
+    **TEXT, "layer_types": ["linear_attention", "full_attention"], "linear_num_value_heads": 4,
+    "linear_num_key_heads": 2, "linear_key_head_dim": 8, "linear_value_head_dim": 6, "head_dim": 16,
+    "rope_parameters": {
+        "rope_type": "default", "rope_theta": 300.0, "mrope_section": [2, 1, 1], "mrope_interleaved": True,
+        "partial_rotary_factor": 0.5,
+    },
+}  # fmt: skip
 CONFIGS: dict[str, dict[str, Any]] = {
     "llava": {"text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER},
     "llava, two views": {
@@ -56,6 +74,33 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gemma3": {
         "text_config": {**TEXT, "model_type": "gemma3_text", "sliding_window": 5, "query_pre_attn_scalar": 20},
         "vision_config": {**SIGLIP, "image_size": 16}, **PLACEHOLDER, "mm_tokens_per_image": 4,
+    },
+    "qwen2_vl": {"text_config": {**QWEN_TEXT, "rope_scaling": SECTIONS}, **PLACEHOLDER, "vision_config": QWEN_VISION},
+    "qwen2_5_vl": {
+        "text_config": {**QWEN_TEXT, "rope_scaling": SECTIONS}, **PLACEHOLDER,
+        "vision_config": {
+            **QWEN_VISION, "hidden_size": 16, "intermediate_size": 20, "out_hidden_size": 32, "window_size": 16,
+            "fullatt_block_indexes": [1],
+        },
+    },
+    "qwen3_vl": {
+        "text_config": {**TEXT, "rope_scaling": {**SECTIONS, "mrope_interleaved": True}}, **PLACEHOLDER,
+        "vision_config": QWEN3_VISION,
+    },
+    "qwen3_vl_moe": {
+        "text_config": {
+            **TEXT, "rope_scaling": {**SECTIONS, "mrope_interleaved": True}, "moe_intermediate_size": 14,
+            "num_experts": 8, "num_experts_per_tok": 3, "mlp_only_layers": [1],
+        },
+        **PLACEHOLDER, "vision_config": QWEN3_VISION,
+    },
+    "qwen3_5": {"text_config": DELTA, **PLACEHOLDER, "vision_config": QWEN3_VISION},
+    "qwen3_5_moe": {
+        "text_config": {
+            **DELTA, "moe_intermediate_size": 14, "shared_expert_intermediate_size": 18, "num_experts": 8,
+            "num_experts_per_tok": 3,
+        },
+        **PLACEHOLDER, "vision_config": QWEN3_VISION,
     },
 }  # fmt: skip
 

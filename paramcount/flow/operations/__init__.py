@@ -54,6 +54,7 @@ from paramcount.flow.operations.images import (
     cut,
     insert,
     patch_places,
+    patch_windows,
     token_places,
 )
 from paramcount.flow.operations.linear import (
@@ -230,6 +231,7 @@ __all__ = [
     "norm_to_first",
     "other_tokens",
     "patch_places",
+    "patch_windows",
     "plain_norm",
     "position_table",
     "put_in_front",

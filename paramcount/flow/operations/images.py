@@ -16,24 +16,27 @@ class Patches(Operation):
     "pixels": [patches, channels, height, width]; with frames, the image is repeated for each of them: [patches,
     channels, frames, height, width]. "places": the row and the column of each patch. "places of tokens": for each
     token of a text, its position in time, row and column; those of text are equal, and continue after the largest of
-    an image. Source: arXiv:2409.12191 §2.1.
+    an image. Source: arXiv:2409.12191 §2.1. "windows": the number of the window of `window` pixels a side that each
+    patch is in.
     """
 
-    of: Literal["pixels", "places", "places of tokens"]
+    of: Literal["pixels", "places", "places of tokens", "windows"]
     height: Size  # of a patch; of a merged one, if places are of tokens
     width: Size
     square: Size = 1  # patches that are merged later stand together, in squares of so many rows and columns
     frames: Size | None = None
+    window: int | Unknown | None = None
     token: int | Unknown | None = None  # id of the image token
     needs: ClassVar[int] = 1  # without an image, the tokens of a text have places
 
     @property
     def label(self) -> str:
-        return {"pixels": "patches", "places": "rows and columns", "places of tokens": "positions of tokens"}[self.of]
+        names = {"pixels": "patches", "places": "rows and columns", "places of tokens": "positions of tokens"}
+        return names.get(self.of, self.of)
 
     def describe(self) -> str:
-        names = {"pixels": "of the image", "places": "of each patch", "places of tokens": "in time, row and column"}
-        return names[self.of]
+        names = {"pixels": "of the image", "places of tokens": "in time, row and column"}
+        return names.get(self.of, "of each patch")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.of == "places of tokens":
@@ -42,6 +45,9 @@ class Patches(Operation):
         channels, height, width, square = len(image), int(self.height), int(self.width), int(self.square)
         rows, columns = count_patches(image, height, width, square)
         order = order_patches(rows, columns, square)
+        if self.of == "windows":
+            side = require(self.window) // (height * square) * square  # in whole squares
+            return order // columns // side * (columns // side + 1) + order % columns // side
         if self.of == "places":
             return np.stack((order // columns, order % columns), axis=-1)
         whole = image[:, : rows * height, : columns * width].astype(np.float32)
@@ -137,6 +143,11 @@ def cut(image: Data, height: Size, width: Size, *, square: Size = 1, frames: Siz
 def patch_places(image: Data, height: Size, width: Size, *, square: Size = 1) -> Data:
     """The row and the column of each patch, [patches, 2]."""
     return Data(Patches("places", height, width, square), (image,), ("patches", 2))
+
+
+def patch_windows(image: Data, size: Size, window: int | Unknown, *, square: Size = 1) -> Data:
+    """The number of the window of each patch, [patches]."""
+    return Data(Patches("windows", size, size, square, window=window), (image,), ("patches",))
 
 
 def token_places(tokens: Data, image: Data, height: Size, width: Size, token: int | Unknown) -> Data:
