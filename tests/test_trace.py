@@ -178,6 +178,9 @@ def test_flops_of_inputs_of_any_length_are_unknown() -> None:
         ({"model_type": "t5"}, "relative positions [5, 5]; distance of each pair of tokens, in 32 buckets up to 128"),
         ({"model_type": "t5"}, "add bias [8, 5, 5]; added to the attention scores"),
         ({"model_type": "gpt_oss"}, "quick_gelu [routed, 2880]; quick GELU"),
+        ({"model_type": "llava"}, "patch embedding [patches, 3, 14, 14] → [patches, 1024]"),
+        ({"model_type": "llava"}, "class token [patches, 1024]; prepended, which adds a row"),
+        ({"model_type": "llava"}, "hidden states [patches, 1024]; of an inner layer"),
         (
             {"model_type": "deepseek_v3"},
             "route [5, 256]; sigmoid, top 8 of scores + bias in 4 of 8 groups, normalised, × 2.5",
@@ -187,9 +190,18 @@ def test_flops_of_inputs_of_any_length_are_unknown() -> None:
 )
 @pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
 def test_a_step_says_what_it_does(config: dict[str, str], line: str) -> None:
-    """The configs of the reference: BertConfig, T5Config, GptOssConfig and DeepseekV3Config, with their defaults."""
+    """The configs of the reference: BertConfig, T5Config, GptOssConfig, LlavaConfig and DeepseekV3Config, with their
+    defaults.
+    """
     rows = [f"{name.strip()} {how}" for name, how, *_ in build_table(trace(config)).rows]
     assert line in rows
+
+
+@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
+def test_sizes_of_an_encoder_depend_on_what_it_sees_or_hears() -> None:
+    assert "height, width, patches: size depends on the image" in build_table(trace({"model_type": "llava"})).below
+    whisper = build_table(trace({"model_type": "qwen2_audio"})).below
+    assert [line for line in whisper if line.endswith("size depends on the audio")] != []
 
 
 @pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")

@@ -28,7 +28,7 @@ from tests.structures import pick_structures
 
 # Operations whose output is learned, depends on lengths alone, or has a fixed number of rows per image: without a batch
 # axis.
-SAME_FOR_ALL = ("relative positions", "aspect ratio", "query", "class token", "pool", "means of squares")
+SAME_FOR_ALL = ("relative positions", "aspect ratio", "query", "class token", "pool", "average patches")
 CASES = cases.load_cases()
 REMOTE = json.loads((Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8"))
 WAYS = [

@@ -50,10 +50,10 @@ def name_component(component: str, data: Data, part: str) -> str:
 def name_table(name: str) -> str:
     """The name of an embedding from that of its weight.
 
-    >>> name_table("embeddings.token_type_embeddings.weight"), name_table("wpe.weight")
-    ('token type embedding', 'wpe embedding')
+    >>> name_table("embeddings.token_type_embeddings.weight"), name_table("decoder.embed_tokens.weight")
+    ('token type embedding', 'token embedding')
     """
-    words = name.removesuffix(".weight").rpartition(".")[2].split("_")
+    words = name.removesuffix(".weight").rpartition(".")[2].replace("tokens", "token").split("_")
     return " ".join([*(word for word in words if not word.startswith("embed")), "embedding"])
 
 

@@ -25,6 +25,7 @@ STATE_LABELS = {"state": "recurrent state", "last inputs": "convolution state"}
 CSV_COLUMNS = ("part", "op", "name", "copies", "heads", "left", "right", "product", "out", "note", "flops")
 # {part: what decides on its named sizes}
 DETERMINED_BY = {"vision": "the image", "projector": "the image", "audio": "the audio"}
+UNDETERMINED = "the input"
 MAX_LABELS = 3  # steps in a footnote
 
 
@@ -195,7 +196,8 @@ def describe_named_sizes(trace: Trace) -> Iterator[str]:
     causes: dict[str, str] = {}  # {name: what decides on the size}
     for step in trace.steps:
         for n in (n for shape in (*step.inputs, step.out) for n in shape if isinstance(n, str)):
-            causes.setdefault(n, DETERMINED_BY.get(step.part, "the input"))
+            if causes.get(n, UNDETERMINED) == UNDETERMINED:
+                causes[n] = DETERMINED_BY.get(step.part, UNDETERMINED)
     if causes.pop(ROUTED, None):
         yield f"{ROUTED}: number of tokens routed to an expert"
     for cause in dict.fromkeys(causes.values()):

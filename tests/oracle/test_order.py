@@ -23,11 +23,15 @@ from tests.oracle.test_trace import list_copies, shape_fits
 pytestmark = pytest.mark.oracle
 # {config: why its modules cannot be compared}
 DIFFERENT = {
-    "longt5": "blocks of tokens, whose number the trace leaves as a word",
+    "deepseek_v4": "blocks of tokens, whose number the trace leaves as a word",
+    "deepseek_v4, compressed": "likewise",
+    "longt5": "likewise",
     "longt5, blocks": "likewise",
     "whisper, scaled": "sounds go in",
     "whisper, small": "sounds go in",
     "whisper.WhisperForCausalLM, small": "its encoder's output is that of sounds",
+    "xlstm": "its cache is of a kind that cannot be listed",
+    "xlstm, other settings": "likewise",
 }
 # {config: why its modules run out of order}; their first run is what counts.
 REPEATED = {
@@ -45,6 +49,7 @@ REPEATED = {
 OTHER_SHAPES = {
     "hrm_text": "one matrix gives gate, queries, keys and values, the module each of them",
     "hrm_text, biases": "likewise",
+    "inkling_text, varied": "the module gives the scores of routed experts alone, without those of shared ones",
     "longt5.LongT5EncoderModel": "biases are those of blocks",
     "longt5, nearby": "likewise",
     "longt5, tied": "likewise",

@@ -150,7 +150,7 @@ def shape_fits(shape: Shape, real: tuple[int, ...] | None, asked: TraceOptions, 
         real = (*real[:-2], real[-1])  # the trace goes on with the last row
     if step.component == "position" and asked.past is not None and shape[-1] != real[-1] == asked.past + asked.tokens:
         real = (*real[:-1], asked.tokens)  # all places so far, of which the module takes the last
-    ways = {real, (*real[:-2], *real[:-3:-1])} if step.op == "convolve" else {real}  # channels before tokens
+    ways = {real, (*real[:-2], *real[:-3:-1])} if step.op == "convolution" else {real}  # channels before tokens
     return any(
         tuple(n for n in way if n != 1) in list_layouts(shape, asked, places=step.component == "position")
         for way in ways

@@ -96,7 +96,7 @@ def convolve(
 class Shift(Operation):
     """The value of the token before; 0 for the first token."""
 
-    name: ClassVar[str] = "token before"
+    name: ClassVar[str] = "previous token"
     channels: Size
 
     @property

@@ -73,8 +73,8 @@ class Join(Operation):
 
     def describe(self) -> str:
         if self.learned == "none":
-            return "prepended, so there are more rows" if self.axis == 0 else ""
-        return "prepended" if self.learned == "first" else "appended"
+            return "prepended, which adds rows" if self.axis == 0 else ""
+        return "prepended, which adds a row" if self.learned == "first" else "appended, which adds a row"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         rows = [weight.reshape(-1, inputs[0].shape[-1]) for weight in weights]
@@ -229,13 +229,14 @@ class Pool(Operation):
 
     @property
     def label(self) -> str:
-        return self.of
+        return {"squares": "merge patches", "means of squares": "average patches"}.get(self.of, self.of)
 
     def describe(self) -> str:
         if self.of in ("block sums", "weighted blocks") and not isinstance(self.size, Unknown):
             return f"of {self.size} tokens each" + (", overlapping" if self.overlapping else "")
-        names = {"squares": "merges adjacent patches", "means of squares": "mean of adjacent patches"}
-        return {**names, "other tokens": f"without the {'last' if self.last else 'first'}"}.get(self.of, "")
+        if self.of in ("squares", "means of squares"):
+            return "each square of adjacent patches becomes one"
+        return f"without the {'last' if self.last else 'first'}" if self.of == "other tokens" else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x = inputs[0]

@@ -190,8 +190,13 @@ def layers(
 class HiddenStates(Operation):
     """What goes into some of the layers of a stack, or comes out of the last, side by side. Its input: the stack."""
 
-    name: ClassVar[str] = "states of layers"
+    name: ClassVar[str] = "hidden states"
     of: tuple[int, ...] | Unknown  # 0: what goes into the first layer; negative: counted from what the last returns
+
+    def describe(self) -> str:
+        if isinstance(self.of, Unknown):
+            return "of inner layers"
+        return f"of {len(self.of):,} layers, concatenated" if len(self.of) > 1 else "of an inner layer"
 
 
 def hidden_states(x: Data, of: tuple[int, ...] | Unknown, n: Size = 1) -> Data:
