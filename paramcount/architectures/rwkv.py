@@ -31,7 +31,7 @@ from paramcount.sizes.setting_fields import setting
 class Rwkv(Decoder):
     """Source: arXiv:2305.13048, section 3; RwkvBlock of the reference.
 
-    In inference the reference halves the hidden states behind every `rescale_every` layers, and the matrices that add
+    In inference the reference halves the hidden states after every `rescale_every` layers, and the matrices that add
     to them. That only changes what is added to a variance, which is declared instead.
     """
 
@@ -50,28 +50,29 @@ class Rwkv(Decoder):
     norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
     rescale_every: ClassVar = setting("rescale_every", default=6)
 
-    def kinds(c) -> list[tuple[tuple[str, int], Size]]:
-        """The kind of each layer, and how often hidden states are halved in front of it."""
+    def kinds(c) -> list[tuple[tuple[Any, ...], Size]]:
+        """The kind of each layer, and by how much hidden states are divided in front of it."""
         if not is_known(c.rescale_every):
-            return [(("first", 0), 1), (("later", 0), c.n_layers - 1)]
-        return [(("later" if i else "first", c.count_halvings(i)), 1) for i in range(c.n_layers)]
+            return [(("first",), 1), (("later",), c.n_layers - 1)]
+        found = [(("divided_by", d) if (d := c.find_divisor(i)) > 1 else ("later",), 1) for i in range(c.n_layers)]
+        return [(("first",), 1), *found[1:]]
 
-    def count_halvings(c, layer: int) -> int:
+    def find_divisor(c, layer: int) -> int:
         every = c.rescale_every
-        return layer // every if is_known(every) and every > 0 else 0
+        return 2 ** int(layer // every) if is_known(every) and every > 0 else 1
 
-    def layer(c, x: Data, kind: tuple[str, int]) -> Data:
-        word, halvings = kind
+    def layer(c, x: Data, kind: tuple[Any, ...]) -> Data:
+        word, *divisor = kind
         if word == "first":
             x = c.norm(x, "pre_ln")
-        x = x + time_mixing(c, c.norm(x, "ln1", halvings), "attention.")
-        return x + channel_mixing(c, c.norm(x, "ln2", halvings), "feed_forward.")
+        x = x + time_mixing(c, c.norm(x, "ln1", *divisor), "attention.")
+        return x + channel_mixing(c, c.norm(x, "ln2", *divisor), "feed_forward.")
 
-    def norm(c, x: Data, name: str, halvings: int = 0) -> Data:
-        return layer_norm(x, name, 4**halvings * c.norm_eps if is_known(c.norm_eps) else c.norm_eps)
+    def norm(c, x: Data, name: str, divisor: int = 1) -> Data:
+        return layer_norm(x, name, divisor**2 * c.norm_eps if is_known(c.norm_eps) else c.norm_eps)
 
     def last(c, x: Data) -> Data:
-        return layer_norm(x, "rwkv.ln_out", 4 ** c.count_halvings(c.n_layers) * 1e-5)
+        return layer_norm(x, "rwkv.ln_out", c.find_divisor(c.n_layers) ** 2 * 1e-5)
 
     def head(c, x: Data) -> Data:
         return head(c, x, "rwkv.embeddings.weight", "head")
@@ -93,7 +94,7 @@ def mix(difference: Data, before: Data, name: str, component: str) -> Data:
 def time_mixing(c: Any, x: Data, prefix: str) -> Data:
     """Source: arXiv:2305.13048, section 3.1."""
     before = token_before(x)
-    difference = x + scale_by(before, -1.0)
+    difference = x + scale_by(before, -1.0, "negate")
 
     def stream(name: str) -> Data:
         y = mix(difference, before, f"{prefix}time_mix_{name}", "mixer.mix")
@@ -107,7 +108,7 @@ def time_mixing(c: Any, x: Data, prefix: str) -> Data:
 
 def channel_mixing(c: Any, x: Data, prefix: str) -> Data:
     before = token_before(x)
-    difference = x + scale_by(before, -1.0)
+    difference = x + scale_by(before, -1.0, "negate")
     k = mix(difference, before, prefix + "time_mix_key", "mlp.mix")
     r = mix(difference, before, prefix + "time_mix_receptance", "mlp.mix")
     k = activate(linear(k, prefix + "key", "mlp.up", c.d_ff), "relu2")
