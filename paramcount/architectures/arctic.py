@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, norm
+from paramcount.flow import Data, Size, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, dense_or_moe
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes import ABSENT, Flag, Indices, Positive, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
 
 WS = ("w1", "w3", "w2")
 
@@ -21,8 +23,10 @@ def between_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, .
     return tuple(i for i in per_layer(c) if (i + 1) % every)
 
 
-class Arctic(Sizes):
-    """Source: modeling_arctic.py of Snowflake/snowflake-arctic-instruct. The small MLP is as wide as the model."""
+class Arctic(Decoder):
+    """Source: ArcticDecoderLayer in modeling_arctic.py of Snowflake/snowflake-arctic-instruct. The small MLP is as wide
+    as the model.
+    """
 
     reference: ClassVar[str] = "ArcticForCausalLM of Snowflake/snowflake-arctic-instruct"
     rotated: ClassVar[str | None] = "d_head"
@@ -41,23 +45,28 @@ class Arctic(Sizes):
     residual_mlp: Flag = hf("parallel_attn_mlp_res", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary(1_000_000, positions=4096)
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_or_moe(c.dense_layers, c.n_layers)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        attended = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=c.window)
+        if kind == "moe" and c.residual_mlp:
+            h = c.norm(attended, "residual_layernorm")
+            y = gated_mlp(h, "residual_mlp.", "mlp", c.d_model, names=WS, activation=c.activation)
+            return attended + y + c.moe(c.norm(x, "post_attention_layernorm"))
+        h = c.norm(attended, "post_attention_layernorm")
+        if kind == "moe":
+            return attended + c.moe(h)
+        return attended + gated_mlp(h, "block_sparse_moe.mlp.", "mlp", c.d_expert, names=WS, activation=c.activation)
+
+    def moe(c, x: Data) -> Data:
+        return mixture(c, x, "block_sparse_moe.", names=WS, choose=c.choose)
+
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax", normalise=True)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    attended = x + attention(c, norm(x, "input_layernorm"), "self_attn.", window=c.window)
-    if kind == "moe" and c.residual_mlp:
-        beside = gated_mlp(norm(attended, "residual_layernorm"), "residual_mlp.", "mlp", c.d_model, names=WS)
-        return attended + beside + moe(c, norm(x, "post_attention_layernorm"))
-    h = norm(attended, "post_attention_layernorm")
-    return attended + (
-        moe(c, h) if kind == "moe" else gated_mlp(h, "block_sparse_moe.mlp.", "mlp", c.d_expert, names=WS)
-    )
-
-
-def moe(c: Any, x: Data) -> Data:
-    return mixture(c, x, "block_sparse_moe.", names=WS)

@@ -5,19 +5,20 @@ The 13B models have ALiBi in place of rotary positions.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.flow import Data, alibi, attend, linear, rope
 from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_even, check_heads_fill
 
 
-class Baichuan(Sizes):
+class Baichuan(Decoder):
     """Source: arXiv:2309.10305, section 2; modeling_baichuan.py of baichuan-inc/Baichuan-7B, Baichuan2-7B-Base and
     Baichuan2-13B-Chat. Each repository has code and defaults of its own, so sizes have to be given. Baichuan 2
-    normalizes the rows of its head, which adds nothing to it.
+    normalizes the rows of its head, which adds nothing to it and no config states: this head is Baichuan 1's.
     """
 
     reference: ClassVar[str] = "BaichuanForCausalLM of baichuan-inc/Baichuan2-13B-Chat"
@@ -32,8 +33,14 @@ class Baichuan(Sizes):
     rotary: Flag = derived(lambda js, c: "max_position_embeddings" in js)  # the 13B models have model_max_length alone
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, lambda c, kind, x: usual_layer(c, x, attend=attention))
+    def layer(c, x: Data) -> Data:
+        x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.")
+        return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)
+
+    def attention(c, x: Data, prefix: str) -> Data:
+        q, k, v = fused_qkv(c, x, prefix + "W_pack", bias=False)
+        a = attend(rope(q, c.rope), rope(k, c.rope), v) if c.rotary else attend(q, k, v, alibi(q, c.n_heads))
+        return linear(a, prefix + "o_proj", "output_projection", c.d_model)
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         return (
@@ -44,9 +51,3 @@ class Baichuan(Sizes):
         check_heads_fill(c)
         if c.rotary:
             check_even(c, "d_head")
-
-
-def attention(c: Any, x: Data, prefix: str) -> Data:
-    q, k, v = fused_qkv(c, x, prefix + "W_pack", bias=False)
-    a = attend(rope(q), rope(k), v) if c.rotary else attend(q, k, v, alibi(q, c.n_heads))
-    return linear(a, prefix + "o_proj", "output_projection", c.d_model)

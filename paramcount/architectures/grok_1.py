@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from paramcount.flow import Data, Weight
+from paramcount.flow import Data, Norm, Rope, Weight, route, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
-class Grok1(Sizes):
+class Grok1(Decoder):
     """Source: model.py and run.py of xai-org/grok-1; modeling_grok1.py of hpcai-tech/grok-1, whose names these are."""
 
     reference: ClassVar[str] = "Grok1ModelForCausalLM of hpcai-tech/grok-1"
@@ -30,22 +31,34 @@ class Grok1(Sizes):
     n_active_experts: Positive = hf(absent=2)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, leave=lambda x: norm(x, "model.norm"))
+    activation: ClassVar = "gelu"
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = Rope(10_000.0)
+    attention_scale: ClassVar = setting("attn_output_multiplier", default=1.0)
+    soft_cap: ClassVar = setting("max_attn_value", default=1.0)
+    embedding_scale: ClassVar = setting("embedding_multiplier_scale", default=1.0)
+    logits_scale: ClassVar = setting("output_multiplier_scale", default=1.0)
+
+    def embed(c, tokens: Data) -> Data:
+        return scale_by(super().embed(tokens), c.embedding_scale)
+
+    def layer(c, x: Data) -> Data:
+        h = c.norm(x, "pre_attn_norm")
+        a = attention(c, h, "attn.", scale=c.attention_scale, soft_cap=c.soft_cap)
+        x = x + c.norm(a, "post_attn_norm")
+        names = ("linear", "linear_v", "linear_1")
+        y = mixture(c, c.norm(x, "pre_moe_norm"), "moe_block.", names=names, choose=c.choose)
+        return x + c.norm(y, "post_moe_norm")
+
+    def choose(c, logits: Data) -> Data:
+        return route(logits, c.n_active_experts, "softmax")
+
+    def norm(c, x: Data, name: str) -> Data:
+        """The RMS norm whose weight is stored as `scale`."""
+        return Data(Norm("rms", c.norm_eps), (x,), x.shape, (Weight(name + ".scale", "norm", x.shape[-1:]),))
+
+    def head(c, x: Data) -> Data:
+        return scale_by(super().head(x), c.logits_scale)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def norm(x: Data, name: str) -> Data:
-    """The RMS norm whose weight is stored as `scale`."""
-    return Data("norm", (x,), x.shape, (Weight(name + ".scale", "norm", x.shape[-1:]),))
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    x = x + norm(attention(c, norm(x, "pre_attn_norm"), "attn."), "post_attn_norm")
-    return x + norm(moe(c, norm(x, "pre_moe_norm")), "post_moe_norm")
-
-
-def moe(c: Any, x: Data) -> Data:
-    return mixture(c, x, "moe_block.", names=("linear", "linear_v", "linear_1"))

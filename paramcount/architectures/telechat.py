@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import ceil, log2
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, activate, attend, fused, linear, norm, rope
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.flow import Data, Rope, activate, attend, fused, linear, rope
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import GATED
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
 
 
-class TeleChat(Sizes):
+def read_rope(config: Mapping[str, Any], c: Any) -> Rope:
+    """For texts up to training_seqlen; beyond it, the base and the magnitude grow with the text."""
+    length = config.get("training_seqlen", 8192) / config.get("base_seqlen", 8192)
+    alpha = max(2 ** ceil(log2(length) + 1) - 1, 1)
+    return Rope(10_000.0 * alpha ** (c.d_head / (c.d_head - 2)))
+
+
+class TeleChat(Decoder):
     """TeleChat too: its code differs only in ignoring num_key_value_heads, which its configs lack.
 
     Source: arXiv:2401.03804; configuration_telechat.py and modeling_telechat.py of Tele-AI/TeleChat2-115B.
@@ -21,6 +31,9 @@ class TeleChat(Sizes):
     equivalent_classes: ClassVar[tuple[str, ...]] = ("TeleChatForCausalLM",)
     base_model: ClassVar[str | None] = "TelechatModel"
     rotated: ClassVar[str | None] = "d_head"
+
+    prefix: ClassVar[str] = "transformer."
+    names: ClassVar[tuple[str, str, str]] = ("word_embeddings", "h", "ln_f")
 
     vocab_size: Positive = hf(absent=160256)
     d_model: Positive = hf("n_embed", "hidden_size", absent=4096, null=ABSENT)
@@ -32,26 +45,29 @@ class TeleChat(Sizes):
     embedding_norm: Flag = hf("embed_layernorm", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        names = ("word_embeddings", "h", "ln_f")
-        enter = (lambda x: norm(x, "transformer.word_embeddings_layernorm")) if c.embedding_norm else None
-        return decoder(c, tokens, layer, prefix="transformer.", names=names, enter=enter)
+    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    rope: ClassVar = setting(default=read_rope)
+
+    def embed(c, tokens: Data) -> Data:
+        x = super().embed(tokens)
+        return c.norm(x, "transformer.word_embeddings_layernorm") if c.embedding_norm else x
+
+    def layer(c, x: Data) -> Data:
+        x = x + c.attention(c.norm(x, "input_layernorm"), "self_attention.")
+        return x + c.mlp(c.norm(x, "post_attention_layernorm"))
+
+    def attention(c, x: Data, prefix: str) -> Data:
+        """Keys and values are stored head by head."""
+        q = linear(x, prefix + "query", "qkv.q", (c.n_heads, c.d_head))
+        halves = dict.fromkeys(("qkv.k", "qkv.v"), (c.n_kv_heads, c.d_head))
+        k, v = fused(x, prefix + "key_value", halves, groups=c.n_kv_heads)
+        a = attend(rope(q, c.rope), rope(k, c.rope), v)
+        return linear(a, prefix + "dense", "output_projection", c.d_model, bias=True)
+
+    def mlp(c, x: Data) -> Data:
+        gate, up, down = (f"mlp.{name}" for name in GATED)
+        h = activate(linear(x, gate, "mlp.gate", c.d_ff), "silu") * linear(x, up, "mlp.up", c.d_ff)
+        return linear(h, down, "mlp.down", c.d_model, bias=True)
 
     def check(c) -> None:
         check_heads_fill(c)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(x, lambda h: attention(c, h), lambda h: mlp(c, h))
-
-
-def attention(c: Any, x: Data) -> Data:
-    q = linear(x, "self_attention.query", "qkv.q", (c.n_heads, c.d_head))
-    k, v = fused(x, "self_attention.key_value", dict.fromkeys(("qkv.k", "qkv.v"), (c.n_kv_heads, c.d_head)))
-    return linear(attend(rope(q), rope(k), v), "self_attention.dense", "output_projection", c.d_model, bias=True)
-
-
-def mlp(c: Any, x: Data) -> Data:
-    gate, up, down = (f"mlp.{name}" for name in GATED)
-    h = activate(linear(x, gate, "mlp.gate", c.d_ff), "silu") * linear(x, up, "mlp.up", c.d_ff)
-    return linear(h, down, "mlp.down", c.d_model, bias=True)

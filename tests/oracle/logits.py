@@ -21,7 +21,7 @@ from paramcount.execution import run_model
 from paramcount.execution.run import sees_later_tokens
 from paramcount.flow import Input, list_steps
 from paramcount.parts.whisper_encoder import WhisperStacks
-from tests.oracle import images, passes
+from tests.oracle import images, passes, remote
 from tests.oracle.renamed import STAND_INS, StandIn, rename_weights
 
 TOLERANCE = 2e-4  # relative to the largest logit
@@ -43,9 +43,14 @@ class Difference(NamedTuple):
 
 def build_reference(document: dict[str, Any], cls_name: str) -> Any:
     """A model of the reference whose weights have no structure: no norm is all ones, no bias is zero."""
+    model = passes.build_model(document, cls_name)
+    fill_weights(model)
+    return model
+
+
+def fill_weights(model: Any) -> None:
     import torch
 
-    model = passes.build_model(document, cls_name)
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(2)
         for name, weight in model.named_parameters():
@@ -57,12 +62,14 @@ def build_reference(document: dict[str, Any], cls_name: str) -> Any:
                 buffer.random_(0, model.config.n_routed_experts)
             if "bias" in name and buffer.dtype == torch.float32:
                 buffer.normal_(0, 0.5)
-    return model
 
 
 def save_weights(model: Any) -> dict[str, Any]:
     """The weights under the names of the checkpoint that the reference saves."""
     from safetensors.numpy import load_file
+
+    if not hasattr(model, "save_pretrained"):
+        return {name: weight.numpy() for name, weight in model.state_dict().items()}
 
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
@@ -129,12 +136,17 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
         }
 
 
-def compare_logits(document: dict[str, Any], cls_name: str, stand_in: StandIn | None = None) -> Difference:
-    """How far the declared flow is from the reference. `stand_in`: what computes the same in the reference."""
+def compare_logits(
+    document: dict[str, Any], cls_name: str, stand_in: StandIn | None = None, model: Any = None
+) -> Difference:
+    """How far the declared flow is from the reference. `stand_in`: what computes the same in the reference. `model`:
+    what computes it instead.
+    """
     import numpy as np
     import torch
 
-    model = build_reference(stand_in.reference if stand_in else document, cls_name)
+    if model is None:
+        model = build_reference(stand_in.reference if stand_in else document, cls_name)
     loaded = load(document)
     sizes = loaded.settled_sizes
     from paramcount.counting.tensors import list_tensors
@@ -183,9 +195,14 @@ def decode_reference(model: Any, ids: Any) -> Any:
 
 
 def compare(name: str) -> Difference:
-    """The difference for a model type, or another name of `passes.CONFIGS` or `renamed.STAND_INS`."""
+    """The difference for a model type, or another name of `passes.CONFIGS`, `renamed.STAND_INS` or
+    `remote.MODELS`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        if name in remote.MODELS:
+            model = remote.build(name)
+            fill_weights(model)
+            return compare_logits(remote.MODELS[name].document, "", model=model)
         if name in STAND_INS:
             return compare_logits(STAND_INS[name].document, STAND_INS[name].cls, STAND_INS[name])
         return compare_logits(passes.make_document(name), passes.find_class(name))

@@ -1,0 +1,186 @@
+"""Architectures that only their authors publish: what their code computes, in plain PyTorch without a cache.
+
+The authors' code is not run. Names and order are those of modeling_arctic.py of Snowflake/snowflake-arctic-instruct and
+of modeling_grok1.py of hpcai-tech/grok-1.
+"""
+
+# mypy: disable-error-code="misc, no-any-return"
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, d: int, eps: float, name: str = "weight") -> None:
+        super().__init__()
+        self.eps, self.name = eps, name
+        self.register_parameter(name, nn.Parameter(torch.ones(d)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        scale: Tensor = getattr(self, self.name)
+        return scale * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
+
+
+class Attention(nn.Module):
+    """Rotary positions in halves and grouped KV heads."""
+
+    def __init__(self, c: Any, base: float, factor: float | None = None, cap: float | None = None) -> None:
+        super().__init__()
+        self.d = c.hidden_size // c.num_attention_heads
+        self.groups = c.num_attention_heads // c.num_key_value_heads
+        self.base, self.factor, self.cap = base, factor or self.d**-0.5, cap
+        self.q_proj = nn.Linear(c.hidden_size, c.hidden_size, bias=False)
+        self.k_proj = nn.Linear(c.hidden_size, c.num_key_value_heads * self.d, bias=False)
+        self.v_proj = nn.Linear(c.hidden_size, c.num_key_value_heads * self.d, bias=False)
+        self.o_proj = nn.Linear(c.hidden_size, c.hidden_size, bias=False)
+
+    def rotate(self, x: Tensor) -> Tensor:
+        frequencies = self.base ** (-torch.arange(0, self.d, 2) / self.d)
+        angles = torch.outer(torch.arange(x.shape[-2]), frequencies).repeat(1, 2)
+        first, second = x.chunk(2, -1)
+        return x * angles.cos() + torch.cat((-second, first), -1) * angles.sin()
+
+    def forward(self, x: Tensor) -> Tensor:
+        n = x.shape[1]
+        q, k, v = (f(x).view(1, n, -1, self.d).transpose(1, 2) for f in (self.q_proj, self.k_proj, self.v_proj))
+        q, k = self.rotate(q), self.rotate(k).repeat_interleave(self.groups, 1)
+        scores = q @ k.transpose(2, 3) * self.factor
+        if self.cap is not None:
+            scores = self.cap * torch.tanh(scores / self.cap)
+        scores = scores.masked_fill(torch.ones(n, n).triu(1).bool(), float("-inf"))
+        y = scores.softmax(-1) @ v.repeat_interleave(self.groups, 1)
+        return self.o_proj(y.transpose(1, 2).reshape(1, n, -1))
+
+
+class Gated(nn.Module):
+    """`names`: of gate, up and down."""
+
+    def __init__(self, d: int, d_ff: int, names: tuple[str, str, str], act: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.names, self.act = names, act
+        for name, sizes in zip(names, ((d, d_ff), (d, d_ff), (d_ff, d)), strict=True):
+            self.add_module(name, nn.Linear(*sizes, bias=False))
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate, up, down = (getattr(self, name) for name in self.names)
+        return down(self.act(gate(x)) * up(x))
+
+
+class Mixture(nn.Module):
+    def __init__(self, d: int, experts: list[Gated], top_k: int, *, normalise: bool) -> None:
+        super().__init__()
+        self.gate = nn.Linear(d, len(experts), bias=False)
+        self.experts, self.top_k, self.normalise = nn.ModuleList(experts), top_k, normalise
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights, chosen = self.gate(x).softmax(-1).topk(self.top_k, -1)
+        if self.normalise:
+            weights = weights / weights.sum(-1, keepdim=True)
+        y = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            y = y + expert(x) * (weights * (chosen == i)).sum(-1, keepdim=True)
+        return y
+
+
+class ArcticLayer(nn.Module):
+    def __init__(self, c: Any, index: int) -> None:
+        super().__init__()
+        d, names = c.hidden_size, ("w1", "w3", "w2")
+        self.input_layernorm, self.post_attention_layernorm = RMSNorm(d, c.rms_norm_eps), RMSNorm(d, c.rms_norm_eps)
+        self.self_attn = Attention(c, c.rope_theta)
+        self.is_moe = (index + 1) % c.moe_layer_frequency == 0
+        experts = [Gated(d, c.intermediate_size, names, F.silu) for _ in range(c.num_local_experts)]
+        if self.is_moe:
+            self.block_sparse_moe: nn.Module = Mixture(d, experts, c.num_experts_per_tok, normalise=True)
+        else:
+            self.block_sparse_moe = nn.Sequential()
+            self.block_sparse_moe.add_module("mlp", experts[0])
+        self.parallel = c.parallel_attn_mlp_res and self.is_moe
+        if self.parallel:
+            self.residual_layernorm, self.residual_mlp = RMSNorm(d, c.rms_norm_eps), Gated(d, d, names, F.silu)
+
+    def forward(self, x: Tensor) -> Tensor:
+        attended = x + self.self_attn(self.input_layernorm(x))
+        if self.parallel:
+            y = self.residual_mlp(self.residual_layernorm(attended))
+            return attended + y + self.block_sparse_moe(self.post_attention_layernorm(x))
+        return attended + self.block_sparse_moe(self.post_attention_layernorm(attended))
+
+
+class GrokLayer(nn.Module):
+    def __init__(self, c: Any, index: int) -> None:
+        super().__init__()
+        d, names = c.hidden_size, ("linear", "linear_v", "linear_1")
+        self.attn = Attention(c, 10_000.0, c.attn_output_multiplier, c.max_attn_value)
+        experts = [Gated(d, c.intermediate_size, names, F.gelu) for _ in range(c.num_experts)]
+        self.moe_block = Mixture(d, experts, c.num_experts_per_tok, normalise=False)
+        for name in ("pre_attn_norm", "post_attn_norm", "pre_moe_norm", "post_moe_norm"):
+            self.add_module(name, RMSNorm(d, c.rms_norm_eps, "scale"))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.post_attn_norm(self.attn(self.pre_attn_norm(x)))
+        return x + self.post_moe_norm(self.moe_block(self.pre_moe_norm(x)))
+
+
+class Model(nn.Module):
+    """Token embedding, layers, last norm, LM head. `scales`: of the embedding and of the logits."""
+
+    base_model_prefix = "model"
+
+    def __init__(self, c: Any, layer: Any, *, tied: bool, norm: str = "weight", scales: Any = (1.0, 1.0)) -> None:
+        super().__init__()
+        self.scales = scales
+        self.model = nn.Module()
+        self.model.embed_tokens = nn.Embedding(c.vocab_size, c.hidden_size)
+        self.model.layers = nn.ModuleList(layer(c, i) for i in range(c.num_hidden_layers))
+        self.model.norm = RMSNorm(c.hidden_size, c.rms_norm_eps, norm)
+        self.lm_head = nn.Linear(c.hidden_size, c.vocab_size, bias=False)
+        if tied:
+            self.lm_head.weight = self.model.embed_tokens.weight
+
+    def forward(self, input_ids: Tensor) -> dict[str, Tensor]:
+        x = self.model.embed_tokens(input_ids) * self.scales[0]
+        for layer in self.model.layers:
+            x = layer(x)
+        return {"logits": self.lm_head(self.model.norm(x)) * self.scales[1]}
+
+
+class Remote(NamedTuple):
+    document: dict[str, Any]
+    build: Callable[[Any], Model]
+
+
+def build(name: str) -> Model:
+    remote = MODELS[name]
+    return remote.build(SimpleNamespace(**remote.document)).eval()
+
+
+SIZES = {
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "intermediate_size": 44, "num_experts_per_tok": 3, "rms_norm_eps": 0.01, "max_position_embeddings": 64,
+}  # fmt: skip
+ARCTIC = {
+    **SIZES, "model_type": "arctic", "num_local_experts": 8, "moe_layer_frequency": 2, "parallel_attn_mlp_res": True,
+    "rope_theta": 300.0, "tie_word_embeddings": False,
+}  # fmt: skip
+GROK = {
+    **SIZES, "model_type": "grok-1", "num_experts": 8, "attn_output_multiplier": 0.3, "max_attn_value": 2.0,
+    "embedding_multiplier_scale": 3.0, "output_multiplier_scale": 0.6, "tie_word_embeddings": True,
+}  # fmt: skip
+MODELS = {
+    "arctic": Remote(ARCTIC, lambda c: Model(c, ArcticLayer, tied=False)),
+    "arctic, in turn": Remote({**ARCTIC, "parallel_attn_mlp_res": False}, lambda c: Model(c, ArcticLayer, tied=False)),
+    "grok-1": Remote(
+        GROK,
+        lambda c: Model(
+            c, GrokLayer, tied=True, norm="scale", scales=(c.embedding_multiplier_scale, c.output_multiplier_scale)
+        ),
+    ),
+}
