@@ -37,6 +37,7 @@ def command_lines(folder: Path) -> list[list[str]]:
     lines += [
         ["compare", "gpt-4", "gpt2-small", "--estimates"],
         ["compare", "llama", "--columns", "total,d_model"],
+        ["compare", "gpt2-small", "jamba-v0.1", "--columns", "bf16,q4_k_m,kv_per_token,state,flops_per_token"],
         ["compare", "gpt2-small", "--set", "n_layers=13"],
     ]
     lines += [

@@ -78,3 +78,40 @@ def test_a_context_beyond_the_positions_is_a_warning(run: Runner) -> None:
     found = run("memory", "gpt2-small", "--context", "2k")
     assert found.code == 0
     assert found.err == "warning: a context of 2,048 exceeds the 1,024 positions of gpt2-small\n"
+
+
+def test_comparisons_have_columns_of_resources(run: Runner) -> None:
+    found = run("compare", "gpt2-small", "llama-3.1-8b", "--columns", "BF16,kv_per_token,flops_per_token", "--csv")
+    flops = [pc.flops(model).flops_per_token for model in ("gpt2-small", "llama-3.1-8b")]
+    assert found.out.splitlines() == [
+        "id,bf16,kv_per_token,flops_per_token",
+        f"gpt2-small,248879616,36864,{flops[0]}",
+        f"llama-3.1-8b,16060522496,131072,{flops[1]}",
+    ]
+
+
+def test_show_ends_with_the_resources_in_one_line(run: Runner) -> None:
+    weights = "BF16 103 GB · FP8 52.1 GB · INT4 (group 128) 27.4 GB"
+    caches = "KV cache 16.4 kB per token (BF16) · state 8.72 MB (BF16)"
+    assert " ".join(run("jamba-v0.1").out.split()).endswith(f"{weights} · {caches}")
+
+
+def test_a_fit_says_what_is_left_and_what_would_fit(run: Runner) -> None:
+    # 8,030,261,248 × 2 bytes, 8,192 × 131,072 bytes of cache and 1 GB leave 24e9 − 18,134,264,320
+    fit = pc.memory("llama-3.1-8b", context=8192, memory=24 * 10**9).fit
+    assert fit is not None
+    assert fit.free_bytes == 24 * 10**9 - 18_134_264_320
+    assert fit.longest_context == (24 * 10**9 - 10**9 - 16_060_522_496) // 131_072
+    assert fit.largest_batch == (24 * 10**9 - 10**9 - 16_060_522_496) // (131_072 * 8192)
+    found = run("memory", "llama-3.1-8b", "--memory", "24GB")
+    assert found.out.splitlines()[1] == "fits 1 × device with 24.0 GB: 5.87 GB free"
+
+
+def test_tensor_parallelism_repeats_kv_heads_and_norms() -> None:
+    # Llama 3.1 8B over 16 GPUs: 8 KV heads, so every second GPU holds the same one; 65 norms of 4,096 on each
+    fit = pc.memory("llama-3.1-8b", context=1024, gpu="16xH100").fit
+    assert fit is not None
+    kv = 32 * 2 * 4096 * 1024 // 8
+    rest = 8_030_261_248 - 32 * 2 * 4096 * 1024 - 65 * 4096
+    assert fit.shares[0].weights_bytes == 2 * (kv + rest // 16 + 65 * 4096)
+    assert fit.shares[0].kv_cache_bytes == 32 * 2 * 128 * 2 * 1024

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from paramcount.counting import COMPONENTS, SCHEMA_VERSION, Count
 from paramcount.errors import ParamcountError
@@ -16,6 +16,21 @@ if TYPE_CHECKING:
     import pandas
 
 Row = dict[str, Any]  # {column: value}
+RESOURCES = "resources"  # the key of a row's further columns: {name: Resource}
+
+
+class Resource(Protocol):
+    """A further column: its heading, how to format a value, and its value for a model."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def show(self) -> Callable[[int], str]: ...
+
+    @property
+    def compute(self) -> Callable[[Model], int]: ...
+
 
 COUNTS = ("total", "active", "non_embedding", "active_non_embedding", "language_model")
 EXTRAS = ("buffers", "mtp", "bytes_fp32", "bytes_bf16")
@@ -67,7 +82,19 @@ def make_rows(models: Iterable[Model]) -> list[Row]:
 
 def list_columns(rows: Sequence[Row]) -> tuple[str, ...]:
     """The columns of the rows."""
-    return (*COLUMNS, *CHANGE_COLUMNS) if any(row.get("set") for row in rows) else COLUMNS
+    resources = rows[0].get(RESOURCES, ()) if rows else ()
+    changes = CHANGE_COLUMNS if any(row.get("set") for row in rows) else ()
+    return (*COLUMNS, *resources, *changes)
+
+
+def add_resources(rows: Sequence[Row], models: Iterable[Model], resources: Mapping[str, Resource]) -> list[Row]:
+    """The rows with further columns, whose values are None for third-party estimates."""
+    return [
+        row
+        | {name: None if model.estimate else resource.compute(model) for name, resource in resources.items()}
+        | {RESOURCES: resources}
+        for row, model in zip(rows, models, strict=True)
+    ]
 
 
 def _make_row(model: Model, count: Count) -> Row:
@@ -136,10 +163,8 @@ def build_comparison_table(
     rows = sort_rows(rows, sort)
     models = [{name: row[name] for name in (*names, "set") if name in row} for row in rows]
     data = {"schema_version": SCHEMA_VERSION, "models": models}
-    fields = [
-        Column(name, HEADINGS.get(name, name), name not in LEFT_ALIGNED, FORMATTERS.get(name, format_value))
-        for name in names
-    ]
+    resources = rows[0].get(RESOURCES, {}) if rows else {}
+    fields = [make_column(name, resources.get(name)) for name in names]
     above, below, caption = describe_row_changes(rows), list_footnotes(rows), make_caption(rows)
     if not transpose:
         cells = [[row[name] if has_all else _mark_cell(row, name) for name in names] for row in rows]
@@ -152,6 +177,13 @@ def build_comparison_table(
         label = name if has_all else field.label
         cells.append([label, *(row[name] if has_all else field.show(_mark_cell(row, name)) for row in rows)])
     return Table(headings, cells, data, above=above, below=below, caption=caption)
+
+
+def make_column(name: str, resource: Resource | None) -> Column:
+    """The column with this name."""
+    if resource:
+        return Column(name, resource.label, show=lambda value: "–" if value is None else resource.show(value))
+    return Column(name, HEADINGS.get(name, name), name not in LEFT_ALIGNED, FORMATTERS.get(name, format_value))
 
 
 def describe_row_changes(rows: Sequence[Row]) -> list[str]:
@@ -243,7 +275,8 @@ def _choose_columns(rows: Sequence[Row], columns: str | None, format: str) -> tu
 
 def _find_columns(names: Iterable[str], columns: Sequence[str]) -> tuple[str, ...]:
     """The columns that names, config.json keys or headings refer to, each once."""
-    return tuple(dict.fromkeys(find_column(name, columns) for name in names))
+    known = set(columns)
+    return tuple(dict.fromkeys(s if (s := name.lower()) in known else find_column(name, columns) for name in names))
 
 
 def _select_columns(rows: Sequence[Row], columns: Sequence[str]) -> tuple[str, ...]:

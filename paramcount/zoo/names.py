@@ -130,18 +130,29 @@ def find_shared_entry(name: str) -> str | None:
     return None if any(spelling.startswith(without_publisher) for spelling in main_names) else id
 
 
+def find_series(word: str) -> list[str] | None:
+    """The ids that continue a name after a dash; None for fewer than two, for the name of a model and for a path."""
+    series = [id for id in zoo.list_ids() if id.startswith(f"{word[:LONGEST].casefold()}-")]
+    is_model = zoo.find_path(word) or normalize_name(word[:LONGEST]) in index_spellings()
+    return None if len(series) < 2 or is_model or path_exists(word) else series
+
+
 def expand_pattern(word: object) -> list[str] | None:
-    """The zoo ids of a family or a wildcard; None for the name of one model.
+    """The zoo ids of a family, a series or a wildcard; None for the name of one model.
+
+    A series is several ids that continue a name after a dash.
 
     >>> expand_pattern("gpt2-*")
     ['gpt2-small', 'gpt2-medium', 'gpt2-large', 'gpt2-xl']
+    >>> expand_pattern("llama-3")
+    ['llama-3-8b', 'llama-3-70b']
     """
     if not isinstance(word, str) or is_path(word) or is_url(word):
         return None
     if word.casefold() in zoo.list_families():
         return list(zoo.list_ids(word.casefold()))
     if "*" not in word and "?" not in word:
-        return None
+        return find_series(word)
     pattern = word[:LONGEST].casefold()
     matches = [id for id in zoo.list_ids() if fnmatchcase(id, pattern)]
     if not matches:
