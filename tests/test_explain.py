@@ -625,3 +625,11 @@ def test_the_bias_of_a_recurrence_is_not_the_bias_of_a_matrix() -> None:
     assert {name: mamba[f"{prefix}{name} weights"] for name in ("A_log", "D", "dt_bias")} == dict.fromkeys(
         ("A_log", "D", "dt_bias"), 64 * 128
     )
+
+
+@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
+@pytest.mark.parametrize("model_type", ["llava", "paligemma", "moss_transcribe_diarize"])
+def test_a_multimodal_model_is_explained_in_its_sizes(model_type: str) -> None:
+    explanation = pc.explain({"model_type": model_type})
+    assert explanation.total == pc.count({"model_type": model_type}).total
+    assert "language.d_model" in {size.name for size in explanation.sizes}

@@ -30,7 +30,7 @@ def with_language(
     language = c.language
 
     def read(tokens: Data, image: Data) -> Data:
-        reads_embeddings_alone = isinstance(language, Decoder) and type(language).forward is Decoder.forward
+        reads_embeddings_alone = isinstance(language, Decoder) and language.__class__.forward is Decoder.forward
         if not reads_embeddings_alone:
             found = Data("insert", (tokens, image), tokens.shape)
             out: Data = language.forward(found) if head else language.body(found)
