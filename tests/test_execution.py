@@ -295,9 +295,12 @@ def test_an_entry_runs_with_the_settings_that_it_states() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rms_norm_epsilon": 1e-5}, "settings: unknown key 'rms_norm_epsilon' (expected rms_norm_eps, "),
+        ({"rms_norm_epsilon": 1e-5}, "settings: unknown key 'rms_norm_epsilon' (expected hidden_act, rms_norm_eps, "),
         ({"vocab_size": 9}, "settings: unknown key 'vocab_size' (expected "),
-        ({"rope_scaling": {"factors": 2.0}}, "settings.rope_scaling: unknown key 'factors' (expected factor, "),
+        (
+            {"rope_scaling": {"rope_type": "linear", "factor": 2.0, "factors": 2.0}},
+            "settings.rope_scaling: unknown key 'factors' (expected factor, ",
+        ),
     ],
 )
 def test_an_unknown_setting_of_an_entry_is_an_error_with_the_nearest_key(
