@@ -10,34 +10,39 @@ from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import (
+    Axes,
     Data,
+    Linear,
+    Pool,
     Unknown,
     Weight,
     activate,
+    add_positions,
     block,
-    elementwise,
-    given,
-    layers,
+    class_token,
+    cut,
+    insert,
     linear,
-    norm,
+    other_tokens,
+    patch_places,
     plain_norm,
     rope,
+    rope_at,
     route,
     scale_by_position,
 )
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.decoders import head, pre_norm
-from paramcount.parts.feed_forward import gated_mlp, plain_mlp
+from paramcount.parts.decoders import head
+from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.stacked import stacked_experts
-from paramcount.parts.vision import insert
+from paramcount.parts.vision import VisionEncoder, encoder_mlp
 from paramcount.sizes import (
     ABSENT,
     Condition,
     Flag,
     Indices,
     Positive,
-    Sizes,
     Words,
     d_model_per_head,
     derived,
@@ -151,25 +156,51 @@ class Llama4TextOf(Llama4Text):
     section: ClassVar[str | None] = "text_config"
 
 
-class Llama4Vision(Sizes):
-    """The vision tower.
-
-    Four neighbouring patches become one, which an adapter takes to the width that the language model's projector reads.
+class Llama4Vision(VisionEncoder):
+    """Rotary positions in two dimensions; a class token after the patches. Squares of patches become one, which an
+    adapter takes to the size that the projector reads.
     """
-
-    section: ClassVar[str | None] = "vision_config"
 
     d_model: Positive = hf(absent=768)
     n_layers: Positive = hf(absent=34)
     n_heads: Positive = hf(absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=5632)  # of the layers, and the width that the adapter reads
+    d_ff: Positive = hf(absent=5632)  # of the layers, and what the adapter reads
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=14)
     n_patches: Positive = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
     d_adapter: Positive = hf("projector_input_dim", absent=4096)
     d_adapted: Positive = hf("projector_output_dim", absent=4096)
     d_out: Positive = hf("vision_output_dim", absent=7680)
+
+    activation: ClassVar[str] = "gelu"
+    norm_eps: ClassVar[float] = 1e-5
+    rope: ClassVar = rotary()
+    n_merged: ClassVar = setting(default=lambda js, c: round(1 / js.get("pixel_shuffle_ratio", 0.5)) ** 2)
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors for the projector."""
+        x = linear(cut(pixels, c.patch_size, c.patch_size), "patch_embedding.linear", "embedding", c.d_model)
+        x = class_token(x, "class_embedding", last=True)
+        x = c.norm(add_positions(x, "positional_embedding_vlm", c.n_patches + 1, c.d_model), "layernorm_pre")
+        places = patch_places(pixels, c.patch_size, c.patch_size, from_one=True)
+        x = c.norm(c.encode(x, places, name="model.layers.{layer}."), "layernorm_post")
+        x = Data(Pool("squares", c.n_merged), (other_tokens(x, last=True),), ("patches", c.d_ff))
+        x = activate(matrix(x, "vision_adapter.mlp.fc1", "mlp.up", c.d_ff, c.d_adapter), "gelu")
+        return activate(matrix(x, "vision_adapter.mlp.fc2", "mlp.down", c.d_adapted, c.d_adapted), "gelu")
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        (places,) = reads
+        h, axes = c.norm(x, "input_layernorm"), Axes((1, 1), "restarted")
+
+        def rotate(y: Data) -> Data:
+            return rope_at(y, places, c.rope, axes, "interleaved")
+
+        x = x + attention(c, h, "self_attn.", bias=True, cached=False, rotate=rotate)
+        return x + encoder_mlp(c, c.norm(x, "post_attention_layernorm"))
+
+    def check(c) -> None:
+        """The reference builds it whatever its heads are."""
 
 
 class Llama4(Llama4TextOf):
@@ -181,45 +212,23 @@ class Llama4(Llama4TextOf):
 
     vision: Llama4Vision
 
+    image_token: ClassVar = setting("/image_token_index", "/image_token_id", default=200092)
+
     def forward(c, tokens: Data) -> Data:
-        pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
-        image = block(pixels, "vision_model.", lambda pixels: see(c.vision, pixels), part="vision")
-        image = block(
-            image,
-            "multi_modal_projector.",
-            lambda x: matrix(x, "linear_1", "projector", c.vision.d_out, c.d_model),
-            part="projector",
-        )
-        return c.decode(insert(c.embed(tokens), image))
+        image = block(c.vision.image(), "vision_model.", c.vision.forward, part="vision")
+        image = block(image, "multi_modal_projector.", c.project, part="projector")
+        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
+
+    def project(c, x: Data) -> Data:
+        return matrix(x, "linear_1", "projector", c.vision.d_out, c.d_model)
 
     def head(c, x: Data) -> Data:
         return head(c, x, c.prefix + "embed_tokens.weight", "language_model.lm_head")
 
 
-def see(c: Any, pixels: Data) -> Data:
-    """Pixels to patch vectors for the projector."""
-    x = linear(pixels, "patch_embedding.linear", "embedding", c.d_model)
-    x = elementwise(x, "class token", "class_embedding", "embedding", c.d_model)
-    x = elementwise(x, "positions", "positional_embedding_vlm", "position", c.n_patches + 1, c.d_model)
-    x = norm(x, "layernorm_pre", bias=True)
-    x = layers(x, "model.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
-    x = Data("pixel shuffle", (norm(x, "layernorm_post", bias=True),), ("patches", c.d_ff))
-    x = activate(matrix(x, "vision_adapter.mlp.fc1", "mlp.up", c.d_ff, c.d_adapter), "gelu")
-    return activate(matrix(x, "vision_adapter.mlp.fc2", "mlp.down", c.d_adapted, c.d_adapted), "gelu")
-
-
-def vision_layer(c: Any, x: Data) -> Data:
-    return pre_norm(
-        x,
-        lambda h: attention(c, h, "self_attn.", bias=True, cached=False),
-        lambda h: plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True),
-        bias=True,
-    )
-
-
 def matrix(x: Data, name: str, component: str, d_in: Any, d_out: Any) -> Data:
-    """The adapter's and the projector's matrices name their input width a second time in config.json.
+    """The adapter's and the projector's matrices name the size of their input a second time in config.json.
 
-    Images fit where both agree.
+    Images fit if both agree.
     """
-    return Data("linear", (x,), (*x.shape[:1], d_out), (Weight(name + ".weight", component, (d_out, d_in)),))
+    return Data(Linear(), (x,), (*x.shape[:1], d_out), (Weight(name + ".weight", component, (d_out, d_in)),))

@@ -75,6 +75,17 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": {**TEXT, "model_type": "gemma3_text", "sliding_window": 5, "query_pre_attn_scalar": 20},
         "vision_config": {**SIGLIP, "image_size": 16}, **PLACEHOLDER, "mm_tokens_per_image": 4,
     },
+    "llama4": {
+        "text_config": {
+            **TEXT, "num_hidden_layers": 4, "intermediate_size_mlp": 40, "num_local_experts": 8,
+            "num_experts_per_tok": 1, "attention_chunk_size": 4, "interleave_moe_layer_step": 2,
+        },
+        "vision_config": {
+            **VISION, "image_size": 16, "intermediate_size": 64, "projector_input_dim": 20, "projector_output_dim": 20,
+            "vision_output_dim": 20, "rope_theta": 50.0,
+        },
+        **PLACEHOLDER,
+    },
     "qwen2_vl": {"text_config": {**QWEN_TEXT, "rope_scaling": SECTIONS}, **PLACEHOLDER, "vision_config": QWEN_VISION},
     "qwen2_5_vl": {
         "text_config": {**QWEN_TEXT, "rope_scaling": SECTIONS}, **PLACEHOLDER,

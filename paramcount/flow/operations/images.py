@@ -26,6 +26,7 @@ class Patches(Operation):
     square: Size = 1  # patches that are merged later stand together, in squares of so many rows and columns
     frames: Size | None = None
     window: int | Unknown | None = None
+    from_one: bool = False  # columns before rows, both from 1 on; behind them, a class token is at 0
     token: int | Unknown | None = None  # id of the image token
     needs: ClassVar[int] = 1  # without an image, the tokens of a text have places
 
@@ -48,6 +49,8 @@ class Patches(Operation):
         if self.of == "windows":
             side = require(self.window) // (height * square) * square  # in whole squares
             return order // columns // side * (columns // side + 1) + order % columns // side
+        if self.of == "places" and self.from_one:
+            return np.concatenate((np.stack((order % columns, order // columns), axis=-1) + 1, np.zeros((1, 2), int)))
         if self.of == "places":
             return np.stack((order // columns, order % columns), axis=-1)
         whole = image[:, : rows * height, : columns * width].astype(np.float32)
@@ -140,9 +143,9 @@ def cut(image: Data, height: Size, width: Size, *, square: Size = 1, frames: Siz
     )
 
 
-def patch_places(image: Data, height: Size, width: Size, *, square: Size = 1) -> Data:
-    """The row and the column of each patch, [patches, 2]."""
-    return Data(Patches("places", height, width, square), (image,), ("patches", 2))
+def patch_places(image: Data, height: Size, width: Size, *, square: Size = 1, from_one: bool = False) -> Data:
+    """The row and the column of each patch, [patches, 2]. `from_one`: see `Patches`."""
+    return Data(Patches("places", height, width, square, from_one=from_one), (image,), ("patches", 2))
 
 
 def patch_windows(image: Data, size: Size, window: int | Unknown, *, square: Size = 1) -> Data:
