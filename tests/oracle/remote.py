@@ -1,7 +1,7 @@
 """Architectures that only their authors publish: what their code computes, in plain PyTorch without a cache.
 
-The authors' code is not run. Names and order are those of modeling_arctic.py of Snowflake/snowflake-arctic-instruct and
-of modeling_grok1.py of hpcai-tech/grok-1.
+The authors' code is not run. Names and order are those of modeling_arctic.py of Snowflake/snowflake-arctic-instruct,
+of modeling_grok1.py of hpcai-tech/grok-1 and of step3_text.py of vLLM, with the tensor names of stepfun-ai/step3.
 """
 
 # mypy: disable-error-code="misc, no-any-return"
@@ -47,9 +47,12 @@ class Attention(nn.Module):
         first, second = x.chunk(2, -1)
         return x * angles.cos() + torch.cat((-second, first), -1) * angles.sin()
 
+    def query(self, x: Tensor) -> Tensor:
+        return self.q_proj(x)
+
     def forward(self, x: Tensor) -> Tensor:
         n = x.shape[1]
-        q, k, v = (f(x).view(1, n, -1, self.d).transpose(1, 2) for f in (self.q_proj, self.k_proj, self.v_proj))
+        q, k, v = (f(x).view(1, n, -1, self.d).transpose(1, 2) for f in (self.query, self.k_proj, self.v_proj))
         q, k = self.rotate(q), self.rotate(k).repeat_interleave(self.groups, 1)
         scores = q @ k.transpose(2, 3) * self.factor
         if self.cap is not None:
@@ -57,6 +60,24 @@ class Attention(nn.Module):
         scores = scores.masked_fill(torch.ones(n, n).triu(1).bool(), float("-inf"))
         y = scores.softmax(-1) @ v.repeat_interleave(self.groups, 1)
         return self.o_proj(y.transpose(1, 2).reshape(1, n, -1))
+
+
+class LatentQueryAttention(Attention):
+    """Queries out of a normed latent, and one KV head."""
+
+    def __init__(self, c: Any) -> None:
+        nn.Module.__init__(self)
+        self.d, self.groups, self.base = c.head_dim, c.num_attention_heads, c.rope_theta
+        self.factor, self.cap = self.d**-0.5, None
+        self.q_proj = nn.Linear(c.hidden_size, c.share_q_dim, bias=False)
+        self.inter_norm = RMSNorm(c.share_q_dim, c.rms_norm_eps)
+        self.wq = nn.Linear(c.share_q_dim, self.groups * self.d, bias=False)
+        self.k_proj = nn.Linear(c.hidden_size, self.d, bias=False)
+        self.v_proj = nn.Linear(c.hidden_size, self.d, bias=False)
+        self.o_proj = nn.Linear(self.groups * self.d, c.hidden_size, bias=False)
+
+    def query(self, x: Tensor) -> Tensor:
+        return self.wq(self.inter_norm(self.q_proj(x)))
 
 
 class Gated(nn.Module):
@@ -84,9 +105,29 @@ class Mixture(nn.Module):
         if self.normalise:
             weights = weights / weights.sum(-1, keepdim=True)
         y = torch.zeros_like(x)
-        for i, expert in enumerate(self.experts):
-            y = y + expert(x) * (weights * (chosen == i)).sum(-1, keepdim=True)
+        for i in range(self.gate.out_features):
+            y = y + self.run_expert(i, x) * (weights * (chosen == i)).sum(-1, keepdim=True)
         return y
+
+    def run_expert(self, i: int, x: Tensor) -> Tensor:
+        return self.experts[i](x)
+
+
+class StackedMixture(Mixture):
+    """The experts are stored as one tensor for each projection."""
+
+    def __init__(self, c: Any) -> None:
+        nn.Module.__init__(self)
+        n, d, d_expert = c.moe_num_experts, c.hidden_size, c.moe_intermediate_size
+        self.top_k, self.normalise = c.moe_top_k, c.norm_expert_weight
+        self.gate = nn.Linear(d, n, bias=False)
+        for name, sizes in (("gate", (d_expert, d)), ("up", (d_expert, d)), ("down", (d, d_expert))):
+            self.add_module(f"{name}_proj", nn.Module())
+            getattr(self, f"{name}_proj").weight = nn.Parameter(torch.zeros(n, *sizes))
+
+    def run_expert(self, i: int, x: Tensor) -> Tensor:
+        gate, up, down = (getattr(self, f"{name}_proj").weight[i] for name in ("gate", "up", "down"))
+        return F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
 
 
 class ArcticLayer(nn.Module):
@@ -127,6 +168,23 @@ class GrokLayer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.post_attn_norm(self.attn(self.pre_attn_norm(x)))
         return x + self.post_moe_norm(self.moe_block(self.pre_moe_norm(x)))
+
+
+class Step3Layer(nn.Module):
+    def __init__(self, c: Any, index: int) -> None:
+        super().__init__()
+        d, names = c.hidden_size, ("gate_proj", "up_proj", "down_proj")
+        self.input_layernorm, self.post_attention_layernorm = RMSNorm(d, c.rms_norm_eps), RMSNorm(d, c.rms_norm_eps)
+        self.self_attn = LatentQueryAttention(c)
+        if str(index) in c.moe_layers_enum.split(","):
+            self.moe, self.share_expert = StackedMixture(c), Gated(d, c.share_expert_dim, names, F.silu)
+        else:
+            self.mlp = Gated(d, c.intermediate_size, names, F.silu)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.self_attn(self.input_layernorm(x))
+        h = self.post_attention_layernorm(x)
+        return x + (self.mlp(h) if hasattr(self, "mlp") else self.moe(h) + self.share_expert(h))
 
 
 class Model(nn.Module):
@@ -174,9 +232,18 @@ GROK = {
     **SIZES, "model_type": "grok-1", "num_experts": 8, "attn_output_multiplier": 0.3, "max_attn_value": 2.0,
     "embedding_multiplier_scale": 3.0, "output_multiplier_scale": 0.6, "tie_word_embeddings": True,
 }  # fmt: skip
+STEP3 = {
+    **SIZES, "model_type": "step3_text", "head_dim": 10, "share_q_dim": 12, "moe_layers_enum": "1,2",
+    "moe_intermediate_size": 14, "moe_num_experts": 8, "moe_top_k": 3, "share_expert_dim": 18,
+    "norm_expert_weight": True, "rope_theta": 300.0, "tie_word_embeddings": False,
+}  # fmt: skip
 MODELS = {
     "arctic": Remote(ARCTIC, lambda c: Model(c, ArcticLayer, tied=False)),
     "arctic, in turn": Remote({**ARCTIC, "parallel_attn_mlp_res": False}, lambda c: Model(c, ArcticLayer, tied=False)),
+    "step3_text": Remote(STEP3, lambda c: Model(c, Step3Layer, tied=False)),
+    "step3_text, not normalised": Remote(
+        {**STEP3, "norm_expert_weight": False}, lambda c: Model(c, Step3Layer, tied=False)
+    ),
     "grok-1": Remote(
         GROK,
         lambda c: Model(
