@@ -5,12 +5,13 @@ They use MLA, or plain attention heads in the smallest model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Data,
+    Size,
     Unknown,
     Unreachable,
     activate,
@@ -22,11 +23,13 @@ from paramcount.flow import (
     layers,
     linear,
     norm,
+    route,
 )
 from paramcount.parts.attentions import attention, fused_qkv
 from paramcount.parts.composite import with_language
-from paramcount.parts.decoders import decoder, dense_first, pre_norm, usual_layer
-from paramcount.parts.feed_forward import correction, mixture, plain_mlp, shared_experts
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import dense_first, pre_norm
+from paramcount.parts.feed_forward import gated_mlp, mixture, plain_mlp, routing_bias, shared_experts
 from paramcount.parts.mla import latent_attention
 from paramcount.parts.vision import cut_into_patches
 from paramcount.sizes import (
@@ -44,6 +47,7 @@ from paramcount.sizes import (
 )
 from paramcount.sizes.conditions import experts_in_every_layer, grouped_routing, one_of
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import rotary, scale_with_yarn, setting
 
 RELEASED = {"projector_type": "downsample_mlp_gelu", "depth": 2, "mlp_ratio": 1, "token_pooling": False}
 METHODS = ("gready", "greedy", "group_limited_greedy", "noaux_tc")  # the first is the default, spelled so
@@ -78,7 +82,16 @@ def as_released(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError(found, where="tile_tag", expected="2D")
 
 
-class VL2Language(Sizes):
+def is_normalised(js: Mapping[str, Any], c: Any) -> bool:
+    return c.n_active_experts > 1 and bool(js.get("norm_topk_prob", False))
+
+
+def in_groups(key: str) -> Callable[[Mapping[str, Any], Any], Any]:
+    """A number of groups, of which topk_method makes use or not."""
+    return lambda js, c: js[key] if js.get("topk_method") in METHODS[2:] else 1
+
+
+class VL2Language(Decoder):
     """The sizes of the language model."""
 
     section: ClassVar[str | None] = "language_config"
@@ -110,8 +123,37 @@ class VL2Language(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, dense_first(c))
+    rope: ClassVar = rotary(positions=2048)
+    attention_scale: ClassVar = setting(default=scale_with_yarn)
+    scoring: ClassVar = setting("scoring_func", default="softmax")
+    norm_topk_prob: ClassVar = setting(default=is_normalised)
+    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
+    n_groups: ClassVar = setting(default=in_groups("n_group"))
+    n_active_groups: ClassVar = setting(default=in_groups("topk_group"))
+
+    def kinds(c) -> list[tuple[str, Size]]:
+        return dense_first(c)
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "input_layernorm")
+        if c.latent:
+            x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
+        else:
+            x = x + attention(c, h, "self_attn.", bias=c.attention_bias)
+        h = c.norm(x, "post_attention_layernorm")
+        if kind == "dense":
+            return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        routed = mixture(c, h, "mlp.", choose=c.choose)
+        return x + (routed if c.n_shared_experts is None else routed + shared_experts(c, h, "mlp."))
+
+    def choose(c, logits: Data) -> Data:
+        """Source: MoEGate of modeling_deepseek.py."""
+        rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, "excluded": 0.0}
+        groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups}
+        if not c.router_bias:
+            return route(logits, c.n_active_experts, c.scoring, **rules, **groups)
+        bias = routing_bias(c, "mlp.gate.e_score_correction_bias", role="parameter")
+        return route(logits, c.n_active_experts, c.scoring, bias=bias, group_score="top 2", **rules, **groups)
 
     def unused_fields(c) -> tuple[str, ...]:
         return ("n_kv_heads", "d_head") if c.latent else LATENT
@@ -168,17 +210,6 @@ class DeepseekVL2(Sizes):
         x = given("hidden states", "patches", c.vision.d_model)
         pooling = block(x, "vision.attn_pool.", lambda x: pooled_patches(c.vision, x), part="vision")
         return (Unreachable(pooling, "the projector reads the patches, not the pooled vector"),)
-
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    attend = latent_attention if c.latent else attention
-    return usual_layer(c, x, (lambda h: experts(c, h)) if kind == "moe" else None, attend=attend, bias=c.attention_bias)
-
-
-def experts(c: Any, x: Data) -> Data:
-    bias = correction(c, "mlp.gate.e_score_correction_bias", role="parameter") if c.router_bias else None
-    routed = mixture(c, x, "mlp.", choose=bias)
-    return routed if c.n_shared_experts is None else routed + shared_experts(c, x, "mlp.")
 
 
 def vision_encoder(c: Any, x: Data) -> Data:
