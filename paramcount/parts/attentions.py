@@ -97,16 +97,6 @@ def attention(
     return linear(a, prefix + o_name, "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)
 
 
-def normed(prefix: str = "self_attn.", *, rotate: bool = True) -> Callable[[Data, Data], tuple[Data, Data]]:
-    """`prepare` of an attention with a norm on every head, of which some layers rotate nothing."""
-
-    def prepare(q: Data, k: Data) -> tuple[Data, Data]:
-        q, k = norm(q, prefix + "q_norm"), norm(k, prefix + "k_norm")
-        return (rope(q), rope(k)) if rotate else (q, k)
-
-    return prepare
-
-
 def sigmoid_gate(name: str) -> Callable[[Data, Data], Data]:
     """`gate` of an attention: every attended value times a number between 0 and 1 that x gives.
 

@@ -14,43 +14,25 @@ def decoder(
     c: Any,
     tokens: Data,
     layer: Callable[..., Any],
-    kinds: Iterable[tuple[Hashable, Size]] | None = None,
+    kinds: Iterable[tuple[Hashable, Size]],
     *,
     prefix: str = "model.",
     names: tuple[str, str, str] = ("embed_tokens", "layers", "norm"),
     head_name: str = "lm_head",
-    extra_rows: int = 0,
-    reads: Sequence[Data] = (),
-    norm_bias: bool = False,
-    head_bias: bool = False,
     enter: Callable[[Data], Data] | None = None,
     carry: Sequence[Width] = (),
-    leave: Callable[[Data], Data] | None = None,
 ) -> Data:
     """Token ids to logits.
 
-    `layer(c, kind, x, *reads)` is written once for each kind (all layers are of one unless `kinds` says otherwise).
-    `names`: of the table, the stack and the last norm. `extra_rows`: rows of the token embedding that the LM head
-    lacks. `enter`: what the token embeddings go through before the first layer. `carry`: widths of what layers hand on
-    beside x. `leave`: the last norm and what else stands between the layers and the head, where that is not the usual
-    norm.
+    `layer(c, kind, x, ...)` is written once for each kind. `names`: of the embedding, the stack and the last norm.
+    `enter`: what the token embeddings go through before the first layer. `carry`: sizes of what layers pass on besides
+    x.
     """
     table, stack, last_norm = (prefix + name for name in names)
-    x = lookup(
-        tokens, f"{table}.weight", "embedding", c.vocab_size + extra_rows if extra_rows else c.vocab_size, c.d_model
-    )
-    if enter:
-        x = enter(x)
-    x = layers(
-        x,
-        stack + ".{layer}.",
-        kinds or [("layer", c.n_layers)],
-        lambda kind, *inputs: layer(c, kind, *inputs),
-        reads=reads,
-        carry=carry,
-    )
-    x = leave(x) if leave else norm(x, last_norm, bias=norm_bias)
-    return head(c, x, f"{table}.weight", head_name, bias=head_bias)
+    x = lookup(tokens, f"{table}.weight", "embedding", c.vocab_size, c.d_model)
+    x = enter(x) if enter else x
+    x = layers(x, stack + ".{layer}.", kinds, lambda kind, *inputs: layer(c, kind, *inputs), carry=carry)
+    return head(c, norm(x, last_norm), f"{table}.weight", head_name)
 
 
 def head(c: Any, x: Data, table: str, name: str = "lm_head", *, bias: bool = False) -> Data:

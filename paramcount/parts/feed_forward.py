@@ -138,10 +138,3 @@ def choose_in_groups(c: Any, logits: Data, bias: Weight | None) -> Data:
 def correction(c: Any, name: str, *, role: str = "buffer") -> Choose:
     """A routing rule of which only the bias is declared."""
     return lambda scores: elementwise(scores, "correct", name, "router", c.n_routed_experts, role=role)
-
-
-def corrected_mixture(
-    c: Any, x: Data, prefix: str, *, name: str = "gate.e_score_correction_bias", role: str = "buffer", **options: Any
-) -> Data:
-    """A mixture with shared experts and a routing bias of that name, of which only the bias is declared."""
-    return shared_mixture(c, x, prefix, choose=correction(c, prefix + name, role=role), **options)
