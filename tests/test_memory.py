@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import paramcount as pc
@@ -115,3 +117,25 @@ def test_tensor_parallelism_repeats_kv_heads_and_norms() -> None:
     rest = 8_030_261_248 - 32 * 2 * 4096 * 1024 - 65 * 4096
     assert fit.shares[0].weights_bytes == 2 * (kv + rest // 16 + 65 * 4096)
     assert fit.shares[0].kv_cache_bytes == 32 * 2 * 128 * 2 * 1024
+
+
+@pytest.mark.parametrize("extension", ["svg", "png", "pdf"])
+def test_a_plot_is_written_in_the_format_of_its_extension(run: Runner, tmp_path: Path, extension: str) -> None:
+    path = tmp_path / f"memory.{extension}"
+    assert run("memory", "jamba-v0.1", "--gpu", "2xH100", "--plot", str(path)).code == 0
+    start = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[extension]
+    assert path.read_bytes().startswith(start)
+
+
+def test_a_plot_names_what_it_stacks(run: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "memory.svg"
+    run("memory", "jamba-v0.1", "--gpu", "2xH100", "--plot", str(path))
+    text = path.read_text(encoding="utf-8")
+    for word in ("weights (BF16)", "state", "KV cache (BF16)", "2 × H100 SXM", "context (tokens per sequence)"):
+        assert f">{word}" in text
+
+
+def test_a_plot_with_an_unknown_extension_is_an_error_before_anything_is_written(run: Runner, tmp_path: Path) -> None:
+    found = run("memory", "gpt2-small", "--plot", str(tmp_path / "memory.gif"))
+    assert (found.code, found.out) == (2, "")
+    assert list(tmp_path.iterdir()) == []

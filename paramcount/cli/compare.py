@@ -63,7 +63,8 @@ def command(
     if scale and plot is None:
         raise ParamcountError("--scale requires --plot")
     if plot is not None:
-        from paramcount.drawing.bars import choose_format, plot_rows
+        from paramcount.drawing.bars import plot_rows
+        from paramcount.drawing.figures import choose_format
 
         plot_format = choose_format(plot)  # report a wrong extension before any file is read
     models = [apply_changes(model, changes) for model in select_models(names, estimates=estimates, download=download)]

@@ -8,6 +8,7 @@ import click
 
 from paramcount.cli.commands import Command
 from paramcount.cli.options import (
+    FilePath,
     Output,
     add_changes,
     collect_messages,
@@ -20,6 +21,7 @@ from paramcount.cli.options import (
 )
 from paramcount.cli.quantities import parse_bytes, parse_tokens
 from paramcount.errors import ParamcountError
+from paramcount.output.files import write_atomically
 
 if TYPE_CHECKING:
     from paramcount.costs.fit import Device
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 @click.option("--tp", type=int, metavar="N", help="Tensor parallel: N GPUs share every matrix (default: all).")
 @click.option("--pp", type=int, metavar="N", help="Pipeline parallel: divide the layers into N stages.")
 @click.option("--ep", type=int, metavar="N", help="Expert parallel: N GPUs share the experts.")
+@click.option("--plot", metavar="FILE", type=FilePath(), help="Plot the memory by context to FILE.svg, .png or .pdf.")
 @set_option
 @download_option
 @output_options
@@ -68,6 +71,7 @@ def command(
     tp: int | None,
     pp: int | None,
     ep: int | None,
+    plot: str | None,
     changes: tuple[str, ...],
     download: bool,
     output: Output,
@@ -78,6 +82,11 @@ def command(
     from paramcount.costs.memory import measure_memory
     from paramcount.costs.render_memory import build_memory_table
 
+    if plot:
+        from paramcount.costs.plot import plot_memory
+        from paramcount.drawing.figures import check_plot
+
+        check_plot(plot)  # report a wrong extension before anything is computed
     model = load_model(name, changes, download)
     dtype, overrides = split_dtypes(dtypes)
     device, parallel = choose_device(gpu, memory, overhead, tp, pp, ep)
@@ -94,6 +103,8 @@ def command(
         parallel=parallel,
     )
     messages = collect_messages([name], [model], result)
+    if plot:
+        write_atomically(plot, plot_memory(result, check_plot(plot)), "--plot")
     emit(lambda format: add_changes(build_memory_table(result), model), output, messages)
 
 

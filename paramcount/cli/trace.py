@@ -103,7 +103,7 @@ def command(
         shape_options = [option for option, value in options.items() if value is not None]
         path = check_run_options(model, weights, text, watch, shape_options)
         if plot:
-            from paramcount.execution.plot import check_plot
+            from paramcount.drawing.figures import check_plot
 
             check_plot(plot)
         from paramcount.execution.text import run_text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from paramcount.costs.caches import CacheGroup, list_cache_groups, list_layer_caches
@@ -66,6 +66,7 @@ class Memory:
     caches: tuple[CacheGroup, ...]
     contexts: tuple[ContextCost, ...]
     formats: tuple[WeightCost, ...]  # the weights in the usual formats, the chosen one included
+    request: Request  # what the cache is allocated for
     fit: Fit | None = None  # if a device is named
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -73,6 +74,17 @@ class Memory:
     @property
     def total_bytes(self) -> int:
         return self.weights_bytes + self.buffers_bytes + self.kv_cache_bytes + self.state_bytes
+
+    def at(self, context: int) -> ContextCost:
+        """The memory at another context length.
+
+        >>> from paramcount.api import memory
+        >>> memory("llama-3.1-8b").at(131072).kv_cache_bytes
+        17179869184
+        """
+        at = ENGINES[self.engine](self.caches, self.request._replace(context=context))
+        total = self.weights_bytes + self.buffers_bytes + at.kv_bytes + at.state_bytes
+        return ContextCost(context, at.kv_bytes, at.state_bytes, total)
 
     @property
     def weights_by_component(self) -> dict[str, int]:
@@ -144,11 +156,6 @@ def measure_memory(
         deployment = Deployment(stored, list_layer_caches(model), find_shape(count.sizes), policy, request, device)
         smaller = {f.label: store_weights(count, f) for f in map(parse_weight_format, ADVISED)}
         fit = measure_fit(deployment, parallel or Parallelism(), smaller)
-    contexts = []
-    for n in list_contexts(length, limit):
-        at = policy(groups, request._replace(context=n))
-        total = weights_bytes + buffers_bytes + at.kv_bytes + at.state_bytes
-        contexts.append(ContextCost(n, at.kv_bytes, at.state_bytes, total))
     warnings = []
     if limit is not None and length > limit:
         warnings.append(f"a context of {length:,} exceeds the {limit:,} positions of {model.id}")
@@ -158,7 +165,7 @@ def measure_memory(
             f"the cache of {kind} is not included: its length depends on the {x}" for x, kind in streams.items()
         ]
     warnings += [f"memory ignores {name}: every layer caches all tokens" for name in model.reading.untraced]
-    return Memory(
+    memory = Memory(
         id=model.id,
         name=model.name,
         dtype=format.label,
@@ -176,12 +183,14 @@ def measure_memory(
         window_bytes=sum(g.layers * (g.longest or 0) * g.count_bytes(request.kv_dtype) for g in groups),
         weights=weights,
         caches=groups,
-        contexts=tuple(contexts),
+        contexts=(),
+        request=request,
         formats=list_formats(count, format, weights),
         fit=fit,
         warnings=tuple(warnings),
         notes=allocation.notes,
     )
+    return replace(memory, contexts=tuple(memory.at(n) for n in list_contexts(length, limit)))
 
 
 def choose_format(model: Model, dtype: object) -> WeightFormat:

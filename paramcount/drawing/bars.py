@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import math
-import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from paramcount.counting.components import COMPONENTS
-from paramcount.errors import ParamcountError, find_nearest, make_extra_error, make_printable
-from paramcount.output.files import choose_by_extension
+from paramcount.drawing.figures import (
+    ENDINGS,
+    FONT_SIZE,
+    Format,
+    escape_missing_letters,
+    list_letters,
+    save_figure,
+)
+from paramcount.errors import ParamcountError, find_nearest, make_printable
 from paramcount.output.numbers import format_count
 from paramcount.views.compare import UNVERIFIED, Row, describe_row_changes, is_unverified
 
@@ -19,8 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Scale = Literal["linear", "log"]
-Format = Literal["svg", "png", "pdf"]
-ENDINGS: dict[str, Format] = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
 MAX_MODELS = 1000  # in one plot: the height of images is limited
 
 # One colour per component: a hue for each kind (embeddings blue, attention orange, feed-forward green, encoders pink).
@@ -37,25 +40,8 @@ WIDTH, LONGEST_BAR = 9.0, 0.84  # the longest bar's share of the axis; the rest 
 TOTAL_HEIGHT, ACTIVE_HEIGHT, BAR_GAP, MODEL_GAP = 0.2, 0.12, 0.025, 0.12
 LEGEND_ROW, LEGEND_COLUMNS, MARGIN = 0.17, 5, 0.1
 AXIS_HEIGHT, TOP_AXIS_HEIGHT, NOTE_HEIGHT = 0.42, 0.2, 0.14
-FONT_SIZE = 8.0  # points
 MANY = 12  # with more models, the scale is repeated at the top
-DPI = 150
-STYLE: Any = {  # matplotlib types the keys, not the values
-    "font.family": ["sans-serif"],
-    "font.sans-serif": ["DejaVu Sans", "Verdana"],  # the first comes with matplotlib, the second is as wide
-    "font.size": FONT_SIZE,
-    "text.parse_math": False,  # names may contain $
-    "svg.fonttype": "none",  # keep text searchable
-    "svg.hashsalt": "paramcount",
-    "pdf.fonttype": 42,
-}
-
 TITLE = "Parameters by component"
-METADATA: dict[Format, dict[str, str | None]] = {  # reproducible: no dates
-    "svg": {"Date": None, "Creator": None, "Title": TITLE},
-    "png": {"Software": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None, "Title": TITLE},
-}
 
 
 class Bar(NamedTuple):
@@ -79,17 +65,6 @@ class Line(NamedTuple):
     replacement: str
 
 
-def choose_format(path: str) -> Format:
-    """The format for a file extension.
-
-    >>> choose_format("sizes.PNG")
-    'png'
-
-    Raises: ParamcountError for any other extension.
-    """
-    return choose_by_extension(path, ENDINGS, where="--plot")
-
-
 def plot_rows(rows: Sequence[Row], *, format: Format = "svg", scale: Scale = "linear", paper: bool = True) -> bytes:
     """The bar chart of rows from `views.compare.make_rows`. `paper`: white background, otherwise transparent."""
     for option, value, choices in (("format", format, ENDINGS.values()), ("scale", scale, ("linear", "log"))):
@@ -100,26 +75,9 @@ def plot_rows(rows: Sequence[Row], *, format: Format = "svg", scale: Scale = "li
         raise ParamcountError("no models to plot", expected="at least one")
     if len(rows) > MAX_MODELS:
         raise ParamcountError(f"{len(rows):,} models in one plot", expected=f"at most {MAX_MODELS:,}")
-    try:
-        import matplotlib
-        from matplotlib.backends import backend_agg, backend_pdf, backend_svg
-    except ImportError:
-        raise make_extra_error("a plot", "plot") from None
-    canvases = {
-        "svg": backend_svg.FigureCanvasSVG,
-        "png": backend_agg.FigureCanvasAgg,
-        "pdf": backend_pdf.FigureCanvasPdf,
-    }
-    content = io.BytesIO()
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about missing letters, which escape_missing_letters replaces
-        matplotlib.rcdefaults()  # ignore the user's style
-        matplotlib.rcParams.update(STYLE)
-        figure = _make_figure(rows, scale, has_outlines=format != "svg")
-        canvases[format](figure)
-        dpi: float | Literal["figure"] = DPI if format == "png" else "figure"
-        figure.savefig(content, format=format, metadata=METADATA[format], dpi=dpi, transparent=not paper)
-    return content.getvalue()
+    return save_figure(
+        lambda: _make_figure(rows, scale, has_outlines=format != "svg"), format, TITLE, transparent=not paper
+    )
 
 
 def place_bars(rows: Sequence[Row]) -> tuple[list[Line], list[Bar], float]:
@@ -282,25 +240,12 @@ def escape_line(line: Line) -> Line:
     return line._replace(name=name, replacement=escape_missing_letters(line.replacement))
 
 
-def escape_missing_letters(text: str) -> str:
-    """The text with letters that the font lacks replaced by escapes."""
-    letters = _list_letters()
-    return "".join(c if ord(c) in letters else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def _list_letters() -> Mapping[int, int]:
-    from matplotlib.font_manager import FontProperties, findfont, get_font
-
-    letters: Mapping[int, int] = get_font(findfont(FontProperties())).get_charmap()
-    return letters
-
-
 def _measure_name(text: str) -> float:
     """The width of a name in inches; letters that the font lacks count as the widest."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    letters = _list_letters()
+    letters = list_letters()
     measurable = "".join(c if ord(c) in letters else "W" for c in text)
     font = FontProperties(size=FONT_SIZE)
     width, _, _ = text_to_path.get_text_width_height_descent(measurable, font, ismath=False)

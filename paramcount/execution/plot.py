@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import warnings
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paramcount.drawing.bars import METADATA, STYLE, choose_format, escape_missing_letters
-from paramcount.errors import make_extra_error
+from paramcount.drawing.figures import choose_format, escape_missing_letters, save_figure
 from paramcount.execution.render import HEADINGS, KINDS, format_layer, shorten
 from paramcount.execution.text import TextRun
 from paramcount.gpt2.generation import format_token
@@ -23,41 +20,13 @@ ROW_HEIGHT = 2.9
 MAPS_PER_ROW = 4
 MOST_MAPS = 16  # layers whose attention is drawn, evenly spaced
 MOST_LABELS = 12  # tokens; more are not labelled
-DPI = 150
 COLOURS = {"attention": "#e56e28", "mixer": "#7a5195", "mlp": "#11753f"}
 TITLE = "What changes from layer to layer"
 
 
-def check_plot(path: str) -> None:
-    """Raises: ParamcountError if the extension is unknown, or if matplotlib is missing."""
-    choose_format(path)
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise make_extra_error("a plot", "plot") from None
-
-
 def plot_run(run: TextRun, path: str) -> bytes:
     """An SVG, PNG or PDF file, as the extension of the path says. The run has kept its attention maps."""
-    import matplotlib
-    from matplotlib.backends import backend_agg, backend_pdf, backend_svg
-
-    format = choose_format(path)
-    canvases = {
-        "svg": backend_svg.FigureCanvasSVG,
-        "png": backend_agg.FigureCanvasAgg,
-        "pdf": backend_pdf.FigureCanvasPdf,
-    }
-    content = io.BytesIO()
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about missing letters, which escape_missing_letters replaces
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
-        figure = make_figure(run)
-        canvases[format](figure)
-        metadata = {key: TITLE if key == "Title" else value for key, value in METADATA[format].items()}
-        figure.savefig(content, format=format, metadata=metadata, dpi=DPI if format == "png" else "figure")
-    return content.getvalue()
+    return save_figure(lambda: make_figure(run), choose_format(path), TITLE)
 
 
 def make_figure(run: TextRun) -> Figure:
