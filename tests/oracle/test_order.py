@@ -16,6 +16,7 @@ pytest.importorskip("transformers", reason="the oracle tests need transformers: 
 
 from paramcount.tracing.trace import Step
 from paramcount.tracing.walk import TraceOptions
+from tests.oracle import remote
 from tests.oracle.passes import TOKENS, ComparedRun, load_model, run_both
 from tests.oracle.renamed import STAND_INS
 from tests.oracle.test_trace import list_copies, shape_fits
@@ -61,7 +62,7 @@ RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encodin
 Times = dict[tuple[int, ...], int]  # {layer indices: when a module first ran}
 
 
-NAMES = [name for name in RUNNING if name not in STAND_INS and name not in DIFFERENT]
+NAMES = [name for name in RUNNING if not (name in STAND_INS or name in remote.MODELS or name in DIFFERENT)]
 
 
 def list_times(run: ComparedRun, prefix: str) -> list[Times]:
