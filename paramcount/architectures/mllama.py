@@ -184,7 +184,7 @@ def vision(c: Any, pixels: Data, ratio: Data) -> Data:
         [("global", c.n_global_layers)],
         lambda kind, x: vision_layer(c, kind, x),
     )
-    return Data("join", (x, local), ("patches", (len(c.intermediate_layers) + 1) * d))
+    return Data("join", (x, *[local] * len(c.intermediate_layers)), ("patches", (len(c.intermediate_layers) + 1) * d))
 
 
 def gated(x: Data, name: str) -> Data:
