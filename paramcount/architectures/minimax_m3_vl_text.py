@@ -117,7 +117,9 @@ class MiniMaxM3Text(Decoder):
         def rotated(name: str, component: str, n: Size, d: Size, d_rope: Size) -> Data:
             y = linear(x, f"{prefix}{name}_proj", component, (n, d))
             y = c.norm(y, f"{prefix}{name}_norm")
-            return rope(y, c.rope, cut_from=c.d_rope) if d < c.d_rope else partial_rope(y, d_rope, c.rope)
+            # Sizes that are no numbers are those of a count, for which rotation makes no difference.
+            is_short = type(d) is type(c.d_rope) is int and d < c.d_rope
+            return rope(y, c.rope, cut_from=c.d_rope) if is_short else partial_rope(y, d_rope, c.rope)
 
         q = rotated("q", "qkv.q", c.n_heads, c.d_head, c.d_rope)
         k = rotated("k", "qkv.k", c.n_kv_heads, c.d_head, c.d_rope)
