@@ -20,7 +20,8 @@ def build_memory_table(memory: Memory) -> Table:
 
 def render_text(memory: Memory, width: int, colour: bool) -> str:
     """Weights by format, cache per token, and the table of contexts."""
-    heading = [f"{memory.name}   {memory.parameters:,} parameters", *describe_fit(memory)]
+    fit = describe_fit(memory)
+    heading = [f"{memory.name}   {memory.parameters:,} parameters", *fit, *([""] if fit else [])]
     weights = make_weight_table(memory)._replace(above=heading)
     return (
         render(weights, "table", width, colour=colour)
@@ -85,10 +86,10 @@ def describe_fit(memory: Memory) -> list[str]:
     fullest = max(fit.shares, key=lambda share: share.total_bytes)
     terms = [f"{format_bytes(fullest.weights_bytes)} weights ({memory.dtype})"]
     if fullest.kv_cache_bytes:
-        terms.append(f"{format_bytes(fullest.kv_cache_bytes)} KV cache")
+        terms.append(f"{format_bytes(fullest.kv_cache_bytes)} KV cache ({memory.context:,} tokens)")
     if fullest.state_bytes:
         terms.append(f"{format_bytes(fullest.state_bytes)} state")
-    terms.append(f"{format_bytes(fit.overhead_bytes)} assumed overhead")
+    terms.append(f"{format_bytes(fit.overhead_bytes)} overhead (assumed)")
     capacity = format_bytes(fit.memory_bytes)
     if fit.utilization < 1:
         capacity = f"{fit.utilization:.0%} of {capacity}"
@@ -96,14 +97,14 @@ def describe_fit(memory: Memory) -> list[str]:
         f"{'fits' if fit.fits else 'does not fit'} {devices}: {left}{each}",
         f"{' + '.join(terms)} = {format_bytes(fit.needed_bytes)} of {capacity}{each}",
     ]
-    lines.append(describe_limits(fit, memory))
+    lines.append(describe_limits(fit))
     return [*lines, fit.advice] if fit.advice else lines
 
 
-def describe_limits(fit: Fit, memory: Memory) -> str:
+def describe_limits(fit: Fit) -> str:
     """Longest context, largest batch and fewest devices."""
     longest = "unlimited" if fit.longest_context >= LONGEST_CONTEXT else f"{fit.longest_context:,} tokens"
-    parts = [f"longest context {longest}", f"largest batch {fit.largest_batch:,} at {memory.context:,} tokens"]
+    parts = [f"longest context {longest}", f"largest batch {fit.largest_batch:,}"]
     if fit.longest_context == 0:
         parts = []
     if fit.fewest_devices is None:
