@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.persimmon import Persimmon
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, block, given, linear
+from paramcount.flow import Data, block, given, insert, linear
 from paramcount.parts.decoders import head
-from paramcount.parts.vision import insert
 from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, d_model_per_head, derived, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.setting_fields import list_settings, setting
@@ -69,12 +68,15 @@ class Fuyu(Persimmon):
     norm_eps: ClassVar = inner("norm_eps")
     rope: ClassVar = inner("rope")
 
+    image_token: ClassVar = setting("image_token_id", default=71011)
+
     def forward(c, tokens: Data) -> Data:
-        patches = given("pixels", "patches", c.patch_size * c.patch_size * c.n_channels)
-        image = block(
-            patches, "", lambda x: linear(x, "vision_embed_tokens", "projector", c.d_model, bias=True), part="projector"
-        )
-        return c.decode(insert(c.embed(tokens), image))
+        patches = given("image patches", "patches", c.patch_size * c.patch_size * c.n_channels)
+        image = block(patches, "", c.project, part="projector")
+        return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
+
+    def project(c, x: Data) -> Data:
+        return linear(x, "vision_embed_tokens", "projector", c.d_model, bias=True)
 
     def head(c, x: Data) -> Data:
         return head(c, x, "language_model.model.embed_tokens.weight", "language_model.lm_head")

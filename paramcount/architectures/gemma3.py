@@ -50,7 +50,9 @@ class Gemma3TextOf(Gemma3Text):
 
 
 class Gemma3(Gemma3Text):
-    """Source: arXiv:2503.19786, section 2; the tower arXiv:2303.15343."""
+    """Source: arXiv:2503.19786, section 2; the encoder arXiv:2303.15343. Image tokens attend to those before them, as
+    in the reference without token_type_ids.
+    """
 
     reference: ClassVar[str] = "Gemma3ForConditionalGeneration"
     prefix: ClassVar[str] = "language_model.model."

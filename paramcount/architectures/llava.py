@@ -67,7 +67,9 @@ class Llava(Multimodal):
 
 
 class PaliGemma(Multimodal):
-    """Source: arXiv:2407.07726, section 3.1."""
+    """Source: arXiv:2407.07726, section 3.1. Tokens attend to those before them, as in the reference without
+    token_type_ids.
+    """
 
     reference: ClassVar[str] = "PaliGemmaForConditionalGeneration"
 

@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow import Data, Unknown, activate, block, given, linear, norm
+from paramcount.flow import Data, activate, block, given, layer_norm, linear, merge_rows
 from paramcount.parts.composite import with_language
 from paramcount.parts.whisper_encoder import Ears, listen
 from paramcount.sizes import Flag, Positive, Sizes, hf
+from paramcount.sizes.setting_fields import setting
 
 NAMES = ("model.", "model.language_model.")
 
@@ -35,21 +36,21 @@ class MossTranscribeDiarize(Sizes):
     n_merged: Positive = hf("audio_merge_size", absent=4)
     projector_bias: Flag = hf("projector_bias", absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, heard(c), head=True, token=Unknown("image_token"), moved=NAMES)
+    audio_token: ClassVar = setting("audio_token_id", default=151671)
+    activation: ClassVar = setting("projector_hidden_act", default="silu")
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        frames = given("log-mel frames", "frames", c.audio.n_mels)
+        sound = block(frames, "model.audio_tower.", lambda x: listen(c.audio, x), part="audio")
+        sound = block(sound, "model.multi_modal_projector.", c.project, part="projector")
+        return with_language(c, tokens, sound, head=head, token=c.audio_token, moved=NAMES)
 
     def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, heard(c), head=False, token=Unknown("image_token"), moved=NAMES)
+        return c.forward(tokens, head=False)
 
-
-def heard(c: Any) -> Data:
-    frames = given("log-mel frames", "frames", c.audio.n_mels)
-    sound = block(frames, "model.audio_tower.", lambda x: listen(c.audio, x), part="audio")
-    return block(sound, "model.multi_modal_projector.", lambda x: project(c, x), part="projector")
-
-
-def project(c: Any, x: Data) -> Data:
-    d_model = c.language.d_model
-    x = Data("merge", (x,), ("audio tokens", c.n_merged * c.audio.d_model))
-    x = activate(linear(x, "linear_1", "projector", d_model, bias=c.projector_bias), "silu")
-    return norm(linear(x, "linear_2", "projector", d_model, bias=c.projector_bias), "norm", bias=True)
+    def project(c: Any, x: Data) -> Data:
+        d_model = c.language.d_model
+        x = merge_rows(x, c.n_merged)
+        x = activate(linear(x, "linear_1", "projector", d_model, bias=c.projector_bias), c.activation)
+        x = linear(x, "linear_2", "projector", d_model, bias=c.projector_bias)
+        return layer_norm(x, "norm", c.language.norm_eps)

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow import Data, Unknown, activate, block, given, linear
+from paramcount.flow import Data, Reshape, Unknown, activate, block, given, linear
 from paramcount.parts.composite import with_language
 from paramcount.parts.whisper_encoder import Ears, listen
 from paramcount.sizes import Condition, Positive, Sizes, hf
 from paramcount.sizes.conditions import one_of
+from paramcount.sizes.setting_fields import setting
 
 
 class Qwen2AudioEars(Ears):
@@ -62,11 +63,14 @@ class Voxtral(Sizes):
     language: SerializeAsAny[Sizes]
     audio: VoxtralEars
 
-    def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, heard(c, merge), head=True, token=Unknown("image_token"))
+    audio_token: ClassVar = setting("audio_token_id", default=None)
+    activation: ClassVar = setting("projector_hidden_act", default="gelu")
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        return with_language(c, tokens, heard(c, merge), head=head, token=c.audio_token)
 
     def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, heard(c, merge), head=False, token=Unknown("image_token"))
+        return c.forward(tokens, head=False)
 
 
 def heard(c: Any, projector: Callable[[Any, Data], Data]) -> Data:
@@ -85,6 +89,6 @@ def halve(c: Any, x: Data) -> Data:
 
 def merge(c: Any, x: Data) -> Data:
     """As many vectors side by side as are as wide as the encoder's MLP, four of them, through two matrices."""
-    x = Data("merge", (x,), ("audio tokens", c.audio.d_ff))
-    h = activate(linear(x, "linear_1", "projector", c.language.d_model), "gelu")
+    x = Data(Reshape("merged rows"), (x,), ("audio tokens", c.audio.d_ff))
+    h = activate(linear(x, "linear_1", "projector", c.language.d_model), c.activation)
     return linear(h, "linear_2", "projector", c.language.d_model)

@@ -1,4 +1,6 @@
-"""Images for multimodal models: the same pixels for the flow and, as its processor arranges them, for the reference."""
+"""Images and audio for multimodal models: the same values for the flow and, as its processor arranges them, for the
+reference.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +33,10 @@ QWEN_VISION = {
 QWEN3_VISION = {
     **QWEN_VISION, "hidden_size": 16, "intermediate_size": 20, "out_hidden_size": 32, "num_position_embeddings": 25,
     "deepstack_visual_indexes": [0, 1], "hidden_act": "gelu",
+}  # fmt: skip
+EARS = {
+    "d_model": 16, "encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 64, "num_mel_bins": 10,
+    "max_source_positions": 8, "vocab_size": 96,
 }  # fmt: skip
 DELTA = {
     **TEXT, "layer_types": ["linear_attention", "full_attention"], "linear_num_value_heads": 4,
@@ -75,6 +81,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": {**TEXT, "model_type": "gemma3_text", "sliding_window": 5, "query_pre_attn_scalar": 20},
         "vision_config": {**SIGLIP, "image_size": 16}, **PLACEHOLDER, "mm_tokens_per_image": 4,
     },
+    "voxtral": {
+        "text_config": LLAMA, "audio_config": {**EARS, "model_type": "voxtral_encoder"}, "audio_token_id": IMAGE_TOKEN,
+    },
+    "moss_transcribe_diarize": {
+        "text_config": {**TEXT, "model_type": "qwen3"}, "audio_config": {**EARS, "model_type": "whisper"},
+        "audio_token_id": IMAGE_TOKEN, "audio_merge_size": 4,
+    },
+    "fuyu": {"text_config": {**TEXT, "model_type": "persimmon"}, "patch_size": 4, **PLACEHOLDER},
     "llama4": {
         "text_config": {
             **TEXT, "num_hidden_layers": 4, "intermediate_size_mlp": 40, "num_local_experts": 8,
@@ -117,12 +131,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 class Image(NamedTuple):
-    """An image of some pixels, and how many tokens stand for it."""
+    """An input besides the text, and how many tokens stand for it."""
 
-    height: int
-    width: int
+    shape: tuple[int, ...]
     n_tokens: int
     arrange: Arrange
+    name: str = "pixels"
 
 
 def arrange_one(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
@@ -156,21 +170,35 @@ def arrange_as_patches(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     }
 
 
+def arrange_as_rows(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Fuyu: patches, each with its channels last."""
+    return {"image_patches": pixels[None]}
+
+
+def arrange_as_audio(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    import torch
+
+    return {"input_features": frames.T[None], "input_features_mask": torch.ones(1, len(frames), dtype=torch.long)}
+
+
 IMAGES: Mapping[str, Image] = {
-    "LlavaForConditionalGeneration": Image(12, 12, 9, arrange_one),
-    "PaliGemmaForConditionalGeneration": Image(12, 12, 9, arrange_one),
-    "Mistral3ForConditionalGeneration": Image(16, 24, 6, arrange_with_size),
-    "Idefics3ForConditionalGeneration": Image(16, 16, 4, arrange_as_parts),
-    "SmolVLMForConditionalGeneration": Image(16, 16, 4, arrange_as_parts),
-    "InternVLForConditionalGeneration": Image(16, 16, 4, arrange_one),
-    "Gemma3ForConditionalGeneration": Image(16, 16, 4, arrange_one),
-    "Llama4ForConditionalGeneration": Image(16, 16, 4, arrange_one),
-    "Qwen2VLForConditionalGeneration": Image(16, 24, 6, arrange_as_patches),
-    "Qwen2_5_VLForConditionalGeneration": Image(16, 24, 6, arrange_as_patches),
-    "Qwen3VLForConditionalGeneration": Image(16, 24, 6, arrange_as_patches),
-    "Qwen3VLMoeForConditionalGeneration": Image(16, 24, 6, arrange_as_patches),
-    "Qwen3_5ForConditionalGeneration": Image(16, 24, 6, arrange_as_patches),
-    "Qwen3_5MoeForConditionalGeneration": Image(16, 24, 6, arrange_as_patches),
+    "LlavaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
+    "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
+    "Mistral3ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),
+    "Idefics3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),
+    "SmolVLMForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),
+    "InternVLForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
+    "Gemma3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
+    "Llama4ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
+    "FuyuForCausalLM": Image((6, 48), 6, arrange_as_rows, "image_patches"),
+    "VoxtralForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),
+    "MossTranscribeDiarizeForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),
+    "Qwen2VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Qwen2_5_VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Qwen3VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Qwen3VLMoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Qwen3_5ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Qwen3_5MoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
 }
 
 
@@ -190,5 +218,5 @@ def make_image(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], dic
     import torch
 
     image = IMAGES[cls_name]
-    pixels = torch.randn(3, image.height, image.width)
-    return image.arrange(pixels, ids, sizes), {"pixels": pixels.numpy()}
+    values = torch.randn(image.shape)
+    return image.arrange(values, ids, sizes), {image.name: values.numpy()}

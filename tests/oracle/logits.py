@@ -110,7 +110,7 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
     shapes = {what: shape for what, shape in inputs if what}
     with torch.random.fork_rng():
         torch.manual_seed(3)
-        if "pixels" in shapes and cls_name in images.IMAGES:
+        if cls_name in images.IMAGES:
             return images.make_image(sizes, cls_name, ids)
         if "source tokens" in shapes:
             ids = torch.randint(2, 96, (1, SOURCE))
@@ -123,7 +123,7 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
             if isinstance(sizes, WhisperStacks):
                 return {"encoder_outputs": (states,)}, {"encoder_output": states[0].numpy()}
             return {"encoder_hidden_states": states}, {"encoder_output": states[0].numpy()}
-        if "log-mel frames" in shapes:
+        if "log-mel frames" in shapes and isinstance(sizes, WhisperStacks):
             frames = torch.randn(1, sizes.n_mels, 2 * sizes.n_frames)
             return {"input_features": frames}, {"log_mel_frames": frames[0].T.numpy()}
         if not sees_later_tokens(next(iter(list_flows(sizes)))[0]):
@@ -159,7 +159,11 @@ def compare_logits(
     ids = images.insert_placeholders(passes.make_token_ids(TOKENS, 1), cls_name)
     given, inputs = make_inputs(sizes, cls_name, ids)
     with torch.no_grad():
-        name = "decoder_input_ids" if {"input_ids", "input_features"} & set(given) else "input_ids"
+        name = (
+            "decoder_input_ids"
+            if "input_ids" in given or ("input_features" in given and cls_name not in images.IMAGES)
+            else "input_ids"
+        )
         output = model(**{name: ids}, **given)
         expected = output["logits" if "logits" in output else "last_hidden_state"][0].float().numpy()
         varies = "dynamic" in str(document.get("rope_scaling")) or "is_moe" in document

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
-from tests.oracle import logits
+from tests.oracle import images, logits
 
 pytestmark = pytest.mark.oracle
 RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encoding="utf-8").splitlines()
@@ -17,6 +17,14 @@ RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encodin
 
 @pytest.mark.parametrize("name", RUNNING)
 def test_the_flow_computes_the_logits_of_the_reference(name: str) -> None:
+    difference = logits.compare(name)
+    assert difference.whole < logits.TOLERANCE
+    assert difference.decoded < logits.TOLERANCE
+
+
+@pytest.mark.parametrize("name", sorted(images.CONFIGS))
+def test_a_text_without_an_image_has_the_logits_of_the_reference(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "IMAGES", {})
     difference = logits.compare(name)
     assert difference.whole < logits.TOLERANCE
     assert difference.decoded < logits.TOLERANCE

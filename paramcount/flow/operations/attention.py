@@ -329,7 +329,7 @@ class Attention(Operation):
     n_kept: int | Unknown | None = None  # a head attends to the keys with the largest biases, so many
     compressed_block: Size | None = None  # tokens of each of the further keys, which has to end before the query
     chosen_block: Size = 1  # tokens of what is chosen
-    grouped: Literal["no", "within", "also"] = "no"  # the last input: the group of each token, which attends to its own
+    grouped: bool = False  # the last input: the group of each token, which attends to its own group alone
     except_in: tuple[int, ...] | Unknown = ()  # layers in which groups do not matter
 
     def describe(self) -> str:
@@ -357,7 +357,7 @@ class Attention(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v, *biases = inputs
-        groups = None if self.grouped == "no" else biases.pop()
+        groups = biases.pop() if self.grouped else None
         chosen = biases.pop() if self.has_choice else None
         q, k, v = (x[:, None] if x.ndim == 2 else x for x in (q, k, v))
         n_blocks = 0
@@ -387,11 +387,8 @@ class Attention(Operation):
             has_ended = np.arange(n_blocks) < (run.positions[:, None] + 1) // int(require(self.compressed_block))
             visible = np.concatenate((visible, has_ended), axis=-1)
         if groups is not None and run.layer not in require(self.except_in):
-            together = groups[-n:, None] == groups
-            if self.grouped == "within":
-                visible = together if visible is None else visible & together
-            elif visible is not None:
-                visible = visible | (together & (groups >= 0))
+            together = groups[:, None] == groups
+            visible = together if visible is None else visible & together
         if visible is not None:
             scores = np.where(visible, scores, np.float32(-np.inf))
         if self.n_kept is not None and m > require(self.n_kept):
@@ -467,7 +464,6 @@ def attend(
     chosen_block: Size = 1,
     within: Data | None = None,
     except_in: tuple[int, ...] | Unknown = (),
-    also: Data | None = None,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
@@ -477,8 +473,7 @@ def attend(
     `by_key`: the biases are [m, kv_heads], for all queries. `by_distance`: they are [n, heads, distances]. `n_kept`:
     only as many keys are seen, those with the largest biases. `blocks`: keys and values in one, [blocks, d], and how
     many tokens each stands for. `chosen_block`: tokens of each of the blocks that are chosen. `within`: the
-    group of each token; it attends to its own, but in the layers of `except_in`. `also`: the same, but it also attends
-    to the tokens that it sees anyway; group -1 is none.
+    group of each token; it attends to its own, but in the layers of `except_in`.
     """
     contents = (k, v) if cached is None else cached
     if causal is None:
@@ -486,9 +481,9 @@ def attend(
     operation = Attention(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
         by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
-        "within" if within else "also" if also else "no", except_in,
+        within is not None, except_in,
     )  # fmt: skip
-    more = (blocks[0] if blocks else None, chosen, within or also)
+    more = (blocks[0] if blocks else None, chosen, within)
     added = (*biases, *(extra for extra in more if extra is not None))
     return Data(operation, (q, k, v, *added), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())
 

@@ -1,0 +1,178 @@
+"""Images in a text: patches, where they stand, the tokens whose place they take, and runs with and without them.
+
+The expected values are worked out by hand; the reference's logits check whole models (tests/oracle/test_logits.py).
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paramcount as pc
+from paramcount.errors import ParamcountError
+from paramcount.flow import Add, Axes, Insert, Join, Lookup, Operation, Patches, Pool, Rope, Rotary
+from paramcount.flow.operation import Array
+from tests.small_models import LLAMA, TOKENS, make_arrays
+
+IMAGE_TOKEN = 7
+LLAVA: dict[str, Any] = {
+    "model_type": "llava", "image_token_index": IMAGE_TOKEN, "text_config": LLAMA, "vision_feature_layer": -1,
+    "vision_config": {
+        "model_type": "clip_vision_model", "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "intermediate_size": 12, "image_size": 4, "patch_size": 2,
+    },
+}  # fmt: skip
+WITH_IMAGE = [3, IMAGE_TOKEN, IMAGE_TOKEN, IMAGE_TOKEN, IMAGE_TOKEN, 5]  # four patches
+
+
+def compute(
+    operation: Operation, *inputs: Any, weights: tuple[Any, ...] = (), state: dict[str, Array] | None = None
+) -> Any:
+    arrays = [np.asarray(x) for x in inputs]
+    run: Any = SimpleNamespace(positions=np.arange(len(arrays[0])), state={} if state is None else state, layer=0)
+    return operation.compute(run, arrays, [np.asarray(w, np.float32) for w in weights], arrays[0].shape)
+
+
+IMAGE = np.arange(24.0).reshape(1, 4, 6)  # one channel, rows 0–5, 6–11, 12–17, 18–23
+
+
+def test_patches_are_read_row_by_row_or_square_by_square() -> None:
+    assert compute(Patches("pixels", 2, 3), IMAGE)[1, 0].tolist() == [[3, 4, 5], [9, 10, 11]]
+    rows = compute(Patches("places", 1, 1), IMAGE)
+    assert rows[[0, 1, 6]].tolist() == [[0, 0], [0, 1], [1, 0]]
+    squares = compute(Patches("places", 1, 1, 2), IMAGE)
+    assert squares[:5].tolist() == [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2]]
+
+
+def test_frames_repeat_the_image() -> None:
+    found = compute(Patches("pixels", 2, 3, frames=2), IMAGE)
+    assert found.shape == (4, 1, 2, 2, 3)
+    assert (found[:, :, 0] == found[:, :, 1]).all()
+
+
+def test_places_from_one_have_columns_first_and_a_class_token_at_zero() -> None:
+    found = compute(Patches("places", 2, 3, from_one=True), IMAGE)
+    assert found.tolist() == [[1, 1], [2, 1], [1, 2], [2, 2], [0, 0]]
+
+
+def test_windows_hold_whole_squares() -> None:
+    """A window of 5 pixels over squares of 2 × 2 patches of 1 pixel: two squares a side."""
+    found = compute(Patches("windows", 1, 1, 2, window=5), IMAGE)
+    assert found.tolist() == [0] * 8 + [1] * 4 + [0] * 8 + [1] * 4
+
+
+def test_text_continues_after_the_largest_position_of_an_image() -> None:
+    """arXiv:2409.12191, figure 3: three tokens, an image of 2 × 3, then text from 3 + 3 on."""
+    operation = Patches("places of tokens", 2, 2, token=IMAGE_TOKEN)
+    ids = np.array([1, 2, 3, *[IMAGE_TOKEN] * 6, 4, 5])
+    found = compute(operation, ids, IMAGE)
+    assert found[2:].tolist() == [
+        [2, 2, 2], [3, 3, 3], [3, 3, 4], [3, 3, 5], [3, 4, 3], [3, 4, 4], [3, 4, 5], [6, 6, 6], [7, 7, 7],
+    ]  # fmt: skip
+    state: dict[str, Array] = {}
+    parts = [compute(operation, part, IMAGE, state=state) for part in (ids[:5], ids[5:])]
+    assert np.concatenate(parts).tolist() == found.tolist()
+
+
+def test_squares_of_patches_become_one_row() -> None:
+    x = np.arange(16.0).reshape(8, 2)  # 2 × 4 patches
+    places = [[i, j] for i in range(2) for j in range(4)]
+    assert compute(Pool("squares", 4), x, places)[1].tolist() == [4, 5, 6, 7, 12, 13, 14, 15]
+    by_channel = compute(Pool("squares", 4, channels_first=True), x, places)
+    assert by_channel[1].tolist() == [4, 6, 12, 14, 5, 7, 13, 15]
+    means = compute(Pool("means of squares", 4), np.arange(16.0).reshape(16, 1))
+    assert means.ravel().tolist() == [2.5, 4.5, 10.5, 12.5]
+
+
+def test_learned_rows_come_first_or_last() -> None:
+    x, token = [[1.0, 2.0]], ([[8.0, 9.0]],)
+    assert compute(Join(0, "first"), x, weights=token).tolist() == [[8, 9], [1, 2]]
+    assert compute(Join(0, "last"), x, weights=token).tolist() == [[1, 2], [8, 9]]
+
+
+def test_a_grid_of_positions_is_interpolated() -> None:
+    """A table of 3 × 3 stretched over 2 × 5 patches: the middle column is the middle one, its neighbours are halves."""
+    table = np.arange(9.0).reshape(9, 1)
+    places = [[i, j] for i in range(2) for j in range(5)]
+    found = compute(Lookup("places"), places, weights=(table,))
+    assert found.ravel().tolist() == [0, 0.5, 1, 1.5, 2, 6, 6.5, 7, 7.5, 8]
+
+
+def test_positions_that_do_not_fit_the_image_are_an_error() -> None:
+    with pytest.raises(ParamcountError, match="pixels: 1 positions"):
+        compute(Add("positions"), [[1.0]], weights=([[1.0], [2.0]],))
+
+
+@pytest.mark.parametrize(
+    ("axes", "expected"),
+    [
+        (Axes((1, 1, 2), "sections"), [1, 10 / 10, 100 / 100, 100 / 1000]),
+        (Axes((3, 1, 0), "interleaved"), [1, 10 / 10, 1 / 100, 1 / 1000]),
+        (Axes((1, 1), "restarted"), [1, 1 / 100, 10, 10 / 100]),
+        (Axes((1, 1), "alternating"), [1, 1 / 100, 10 / 10, 10 / 1000]),
+    ],
+)
+def test_pairs_rotate_with_the_position_of_their_axis(axes: Axes, expected: list[float]) -> None:
+    """Base 10,000 and a head of 8: frequencies 1, 1/10, 1/100 and 1/1000, or 1 and 1/100 if they begin again."""
+    places = np.array([[1, 10, 100]])[:, : len(axes.sections)]
+    assert axes.find_angles(places, Rope(10_000.0), 8, 1)[0] == pytest.approx(expected)
+
+
+def test_a_position_of_zero_rotates_nothing() -> None:
+    operation = Rotary(Rope(100.0), "halves", Axes((1, 1), "restarted"))
+    x = np.ones((1, 1, 4), np.float32)
+    assert compute(operation, x, [[0, 0]]).ravel().tolist() == [1, 1, 1, 1]
+    turned = compute(operation, x, [[0, 1]]).ravel()
+    assert turned[[0, 2]].tolist() == [1, 1]
+    assert turned[[1, 3]] == pytest.approx([np.cos(1) - np.sin(1), np.cos(1) + np.sin(1)])
+
+
+def test_vectors_take_the_place_of_placeholders_in_order() -> None:
+    rows, state = [[10.0], [20.0], [30.0]], {}  # type: tuple[list[list[float]], dict[str, Array]]
+    ids = [5, IMAGE_TOKEN, IMAGE_TOKEN]
+    x = [[1.0], [2.0], [3.0]]
+    assert compute(Insert(IMAGE_TOKEN), x, ids, rows, state=state).ravel().tolist() == [1, 10, 20]
+    assert compute(Insert(IMAGE_TOKEN), [[4.0]], [IMAGE_TOKEN], rows, state=state).ravel().tolist() == [30]
+    assert compute(Insert(IMAGE_TOKEN, adds=True), x, ids, rows).ravel().tolist() == [1, 12, 23]
+    with pytest.raises(ParamcountError, match=r"tokens: 4 placeholder tokens \(id 7\) for an input of 3 vectors"):
+        compute(Insert(IMAGE_TOKEN), [[4.0]], [IMAGE_TOKEN], rows, state=state)
+
+
+# ---- whole models
+
+
+def run_llava(tokens: list[int], **inputs: Any) -> Array:
+    logits: Array = pc.run(LLAVA, make_arrays(LLAVA), tokens, **inputs).logits
+    return logits
+
+
+def test_a_text_without_an_image_needs_no_weight_of_the_vision_encoder() -> None:
+    arrays = make_arrays(LLAVA)
+    language = {name: array for name, array in arrays.items() if name.startswith("language_model.")}
+    found = pc.run(LLAVA, language, TOKENS).logits
+    alone = {name.removeprefix("language_model."): array for name, array in language.items()}
+    assert np.allclose(found, pc.run(LLAMA, alone, TOKENS).logits, atol=1e-5)
+
+
+def test_an_image_changes_the_logits_from_its_first_token_on() -> None:
+    pixels = np.random.default_rng(1).normal(size=(3, 4, 4))
+    first, second = run_llava(WITH_IMAGE, pixels=pixels), run_llava(WITH_IMAGE, pixels=-pixels)
+    assert np.allclose(first[0], second[0], atol=1e-6)
+    assert (np.abs(first[1:] - second[1:]).max(-1) > 1e-3).all()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "inputs", "message"),
+    [
+        (TOKENS, {"pixel": np.zeros((3, 4, 4))}, "unknown input 'pixel' .*did you mean pixels"),
+        (WITH_IMAGE, {"pixels": np.zeros((4, 4))}, "pixels: an array with 2 axes"),
+        (WITH_IMAGE, {"pixels": np.zeros((3, 8, 4))}, "pixels: 9 positions .expected 5"),
+        ([*WITH_IMAGE, IMAGE_TOKEN], {"pixels": np.zeros((3, 4, 4))}, "5 placeholder tokens .* of 4 vectors"),
+    ],
+)
+def test_what_does_not_fit_an_image_is_an_error(tokens: list[int], inputs: dict[str, Any], message: str) -> None:
+    with pytest.raises(pc.ParamcountError, match=message):
+        run_llava(tokens, **inputs)
