@@ -1,8 +1,16 @@
-"""llama.cpp's quantisation mixes: the type of every tensor, against llama.cpp's own snapshots."""
+"""llama.cpp's quantisation mixes: the type of every tensor against llama.cpp's own snapshots, and the sizes of files.
+
+tests/data/gguf_types.csv has llama.cpp's tests/snapshots/*.schema, commit 0c1e57098: the tensors that differ from the
+type of their mix, without an importance matrix. Step-3.5-Flash is left out: paramcount does not know its architecture.
+tests/data/gguf_quantised.csv has sizes of published files, as llama.cpp's documents and logs print them.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
+import re
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -12,70 +20,160 @@ import paramcount as pc
 from paramcount.checkpoints.writers.gguf_names import find_layout, list_gguf_tensors
 from paramcount.costs.dtypes import MIXES
 from paramcount.costs.gguf_mixes import choose_types, find_facts, is_quantised, list_layers
+from paramcount.counting.components import TOWERS
+from tests.running import Runner
+from tests.test_real_gguf import DUMPS, parse_dump
 
 DATA = Path(__file__).parent / "data"
-SNAPSHOTS = json.loads((DATA / "gguf_mixes.json").read_text(encoding="utf-8"))["models"]
+UNITS = {"MiB": 2**20, "GiB": 2**30}
+# {model of a snapshot: zoo id, name of a config in tests/data/config_truth, or the sizes that the snapshot states}
+MODELS: dict[str, Any] = {
+    "deepseek-v3.1": "deepseek-v3",
+    "gemma-3-4b-it": {
+        "model_type": "gemma3_text",
+        "hidden_size": 2560,
+        "intermediate_size": 10240,
+        "num_hidden_layers": 34,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+    },
+    "glm-4.6v": "glm-4.5-air",
+    "gpt-oss-120b": "gpt-oss-120b",
+    "meta-llama-3.1-70b-instruct": "llama-3.1-70b",
+    "nvidia-nemotron-3-nano-30b-a3b": "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+    "qwen3-0.6b": "qwen3-0.6b",
+    "qwen3-14b": "qwen3-14b",
+    "qwen3-coder-next": "qwen3-next-80b-a3b",
+    "qwen3.5-397b-a17b": "Qwen3.5-397B-A17B",
+    "qwen3.6-27b": {
+        "model_type": "qwen3_5_text",
+        "hidden_size": 5120,
+        "intermediate_size": 17408,
+        "num_hidden_layers": 64,
+        "num_attention_heads": 24,
+        "num_key_value_heads": 4,
+        "linear_num_value_heads": 48,
+        "vocab_size": 248320,
+    },
+}
+UNTIED = {"qwen3-0.6b"}  # the file of the snapshot has an LM head of its own
+# {dump: why its bytes differ}
+DIFFERENT = {
+    "Phi 4, Q4_K_M": "written before attn_qkv had the rule of attn_v",
+    "dolphin-2.7-mixtral-8x7b, Q4_K_M of early 2024: experts one by one": "an older rule for experts",
+}
 
 
-def load_count(name: str) -> pc.Count:
-    path = DATA / "config_truth" / f"{name}.json"
-    if path.exists():
-        return pc.count(json.loads(path.read_text(encoding="utf-8"))["config"])
-    # The file of the snapshot has an LM head of its own.
-    return pc.count(name, set={"tie_word_embeddings": False} if name == "qwen3-0.6b" else None)
+def read_rows(name: str) -> list[dict[str, str]]:
+    with (DATA / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def list_layer_numbers(text: str) -> list[int]:
-    """ "0-2,5" to [0, 1, 2, 5]; "" to [-1], outside of any layer."""
+    """ "0-2 5" to [0, 1, 2, 5]; "" to [-1], outside of any layer."""
     if not text:
         return [-1]
-    ranges = [part.split("-") for part in text.split(",")]
+    ranges = [part.split("-") for part in text.split(" ")]
     return [n for first, *last in ranges for n in range(int(first), int(last[0] if last else first) + 1)]
 
 
-def find_snapshot_type(snapshot: dict[str, Any], mix: str, name: str, layer: int) -> str:
-    for type, layers in snapshot.get(name, {}).items():
-        if layer in list_layer_numbers(layers):
-            return str(type)
-    return MIXES[mix]
+def read_snapshots() -> dict[tuple[str, str], dict[tuple[int, str], str]]:
+    """{(model, mix): {(layer, tensor): type}} for the tensors that differ from the type of their mix."""
+    snapshots: dict[tuple[str, str], dict[tuple[int, str], str]] = defaultdict(dict)
+    for row in read_rows("gguf_types.csv"):
+        snapshot = snapshots[row["model"], row["ftype"]]
+        if row["tensor"]:
+            snapshot |= {(layer, row["tensor"]): row["type"].upper() for layer in list_layer_numbers(row["blocks"])}
+    return snapshots
+
+
+SNAPSHOTS = read_snapshots()
+PUBLISHED = {row["id"]: row for row in read_rows("gguf_quantised.csv")}
+
+
+def find_model(name: Any) -> Any:
+    """The config in tests/data/config_truth with this name; otherwise the name itself."""
+    path = DATA / "config_truth" / f"{name}.json"
+    if isinstance(name, str) and path.exists():
+        return json.loads(path.read_text(encoding="utf-8"))["config"]
+    return name
+
+
+def test_every_snapshot_is_compared() -> None:
+    assert {model for model, _ in SNAPSHOTS} == set(MODELS)
+    assert {mix for _, mix in SNAPSHOTS} == {*MIXES, "F32", "F16", "BF16"}
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("model", SNAPSHOTS)
+@pytest.mark.parametrize("model", MODELS)
 def test_every_tensor_has_the_type_that_llama_quantize_chooses(model: str) -> None:
-    count = load_count(model)
+    count = pc.count(find_model(MODELS[model]), set={"tie_word_embeddings": False} if model in UNTIED else None)
     layout = find_layout(count.architecture, None)
     tensors = [
         tensor
         for tensor in list_gguf_tensors(count.tensors, (), layout, count)
         if tensor.part != "mtp" and not tensor.tied_to
     ]
+    order = sorted((layer, tensor.name, tensor) for tensor in tensors for layer in list_layers(tensor))
     differences, compared = [], 0
     for mix in MIXES:
-        snapshot = SNAPSHOTS[model][mix]
+        snapshot = dict(SNAPSHOTS[model, mix])
         facts = find_facts(count, tensors, mix, layout, imatrix=False)
-        layers = sorted(
-            (layer, tensor.name.replace("{layer}", str(layer))) for tensor in tensors for layer in list_layers(tensor)
-        )
-        for (layer, _), (tensor, type) in zip(layers, choose_types(tensors, facts), strict=True):
-            if is_quantised(tensor.name, tensor):
+        for (layer, name, _), (tensor, type) in zip(order, choose_types(tensors, facts), strict=True):
+            if is_quantised(name, tensor):
                 compared += 1
-                expected = find_snapshot_type(snapshot, mix, tensor.name, layer)
+                expected = snapshot.pop((layer, name.removeprefix("blk.{layer}.")), MIXES[mix])
                 if type != expected:
-                    differences.append((mix, layer, tensor.name, type, expected))
+                    differences.append((mix, layer, name, type, expected))
+        differences += [(mix, layer, name, "missing", type) for (layer, name), type in snapshot.items()]
     assert differences == []
-    assert compared > 29 * 150
+    assert compared > len(MIXES) * 150
 
 
-@pytest.mark.parametrize(
-    ("model", "mix", "gib"),
-    [
-        # llama.cpp's logs, "model size = … GiB": github ggml-org/llama.cpp, examples/quantize/README.md and issues
-        ("llama-2-7b", "q4_0", "3.56"),
-        ("llama-2-7b", "q4_k_m", "3.80"),
-        ("llama-2-7b", "q6_k", "5.15"),
-        ("llama-3.1-8b", "q4_k_m", "4.58"),
-    ],
-)
-def test_sizes_are_those_of_published_files(model: str, mix: str, gib: str) -> None:
-    assert f"{pc.memory(model, dtype=mix).weights_bytes / 2**30:.2f}" == gib
+@pytest.mark.parametrize("id", PUBLISHED)
+def test_the_size_of_a_published_file_is_that_of_its_mix(id: str) -> None:
+    row = PUBLISHED[id]
+    if row["reproduced"] == "no":
+        assert row["note"]
+        return
+    dtype = row["ftype"].lower() + ("-imatrix" if row["imatrix"] == "yes" else "")
+    memory = pc.memory(find_model(row["zoo_or_config"]), dtype=dtype, set=json.loads(row["set"] or "null"))
+    groups = [group for group in memory.weights if group.component not in TOWERS]  # encoders are in another file
+    size, parameters = sum(group.bytes for group in groups), sum(group.parameters for group in groups)
+    digits, digits_of_bits = (len(row[name].partition(".")[2]) for name in ("size", "bits_per_weight"))
+    assert f"{size / UNITS[row['size_unit']]:.{digits}f}" == row["size"]
+    if row["bits_per_weight"]:
+        assert f"{8 * size / parameters:.{digits_of_bits}f}" == row["bits_per_weight"]
+
+
+def test_most_published_sizes_are_reproduced() -> None:
+    assert sum(row["reproduced"] == "yes" for row in PUBLISHED.values()) >= 47
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_the_bytes_of_a_released_file_are_those_of_its_mix(name: str) -> None:
+    dump = DUMPS[name]
+    mix = re.findall(r"q\d_k_m|q\d_0|mxfp4", name.lower())[0].replace("mxfp4", "mxfp4_moe")
+    ending = "-imatrix" if mix == "q4_0" and "Q4_1" in dump["types"] else ""
+    memory = pc.memory(dump["model"], dtype=mix + ending)
+    size = sum(tensor.size or 0 for tensor in parse_dump(dump).values())
+    assert (memory.weights_bytes + memory.buffers_bytes == size) == (name not in DIFFERENT)
+
+
+def test_tables_of_rotary_frequencies_are_in_the_file() -> None:
+    # conversion/phi.py and gemma.py: two tables of 48 factors; half of a head of 512 dimensions, and 30 layer scalars
+    rope = {"rope_type": "longrope", "short_factor": [1.0] * 48, "long_factor": [1.0] * 48, "rope_theta": 10000.0}
+    phi3 = {"model_type": "phi3", "rope_scaling": rope, "max_position_embeddings": 131072}
+    phi3 |= {"original_max_position_embeddings": 4096}
+    assert pc.memory(phi3, dtype="q4_k_m").buffers_bytes == 2 * 48 * 4
+    assert pc.memory({"model_type": "gemma4_text"}, dtype="q4_k_m").buffers_bytes == 256 * 4 + 30 * 4
+    assert pc.memory("llama-2-7b", dtype="q4_k_m").buffers_bytes == 0
+
+
+def test_the_name_of_a_mix_is_read_in_either_case(run: Runner) -> None:
+    lower, upper = (pc.memory("qwen3-0.6b", dtype=name) for name in ("q4_0-imatrix", "Q4_0-IMatrix"))
+    assert lower == upper
+    assert upper.dtype == "Q4_0 (imatrix)"
+    assert upper.weights_bytes != pc.memory("qwen3-0.6b", dtype="Q4_0").weights_bytes
+    found = run("memory", "qwen3-0.6b", "--dtype", "Q4_0-imatrix", "--json")
+    assert json.loads(found.out)["weights_bytes"] == upper.weights_bytes

@@ -2,20 +2,21 @@
 
 Source: github ggml-org/llama.cpp, commit 0c1e57098, src/llama-quant.cpp: tensor_allows_quantization,
 tensor_get_category, llama_tensor_get_type_impl and tensor_type_fallback; conversion/base.py for the types before
-quantisation.
+quantisation, and generate_extra_tensors of conversion/llama.py, deci.py, exaone.py, phi.py, minicpm.py and gemma.py.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paramcount.checkpoints.writers.gguf_names import find_layout, list_gguf_tensors
 from paramcount.costs.dtypes import MIXES
 from paramcount.counting import Count, Tensor
 from paramcount.counting.quantisation.packing import Packing, compute_bytes
 from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.flow.operations import Rope
 from paramcount.formats.gguf import BLOCKS
 
 # Mixes of fewer than 3 bits, whose rules differ from all others
@@ -26,6 +27,15 @@ KEPT_FOR_EIGHT_EXPERTS = (
 )  # fmt: skip
 # Architectures whose files state the number of KV heads layer by layer, 0 where there is no attention
 KV_HEADS_PER_LAYER = ("jamba", "nemotron_h", "nemotron_h_moe", "granitehybrid", "lfm2", "lfm2moe", "kimi-linear")
+# {kind of rotary scaling: the layouts whose files have the factors of the frequencies in tensors}
+ROPE_TABLES = {
+    "llama3": (
+        "llama", "llama4", "mistral3", "arcee", "smollm3", "apertus", "afmoe", "granite", "deci", "exaone4",
+        "exaone-moe",
+    ),
+    "longrope": ("phi3", "phimoe", "minicpm", "minicpm3"),
+    "proportional": ("gemma4",),
+}  # fmt: skip
 NEVER_QUANTISED = (
     "_norm.weight", "ffn_gate_inp.weight", "ffn_gate_inp_shexp.weight", "altup", "laurel", "per_layer_model_proj",
     "ssm_conv1d", "shortconv.conv.weight", "indexer.k_proj.weight", "indexer.q_proj.weight", "time_mix_first",
@@ -74,6 +84,22 @@ def list_mix(count: Count, mix: str, *, imatrix: bool = False) -> Iterator[Store
     for (tensor, type), copies in rows.items():
         packing = Packing("ggml", type)
         yield StoredTensor(tensor, copies, packing, copies * compute_bytes(tensor.shape, packing))
+
+
+def list_rope_tables(sizes: Any, architecture: str) -> Iterator[StoredTensor]:
+    """The tables of rotary frequencies that llama.cpp's converter adds to a file. `sizes`: with their settings."""
+    sizes = getattr(sizes, "language", sizes)
+    rope, layout = getattr(sizes, "rope", None), find_layout(architecture, None)
+    if not isinstance(rope, Rope) or layout not in ROPE_TABLES.get(rope.kind, ()):
+        return
+    tables = {"rope_factors_long": len(rope.long), "rope_factors_short": len(rope.short)}
+    if rope.kind != "longrope":
+        d: int = getattr(sizes, "d_global_head", None) or getattr(sizes, "d_head", 0)
+        tables = {"rope_freqs": d // 2}
+    packing = Packing("ggml", "F32")
+    for name, n in tables.items():
+        tensor = Tensor(f"{name}.weight", (n,), "other", "decoder", "buffer", (), (), None)
+        yield StoredTensor(tensor, 1, packing, compute_bytes(tensor.shape, packing))
 
 
 def find_facts(count: Count, tensors: Sequence[Tensor], mix: str, layout: str, *, imatrix: bool) -> Facts:

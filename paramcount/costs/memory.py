@@ -135,6 +135,10 @@ def measure_memory(
     format = choose_format(model, dtype)
     chosen = {name: parse_weight_format(value, where=f"dtype of {name}") for name, value in (overrides or {}).items()}
     stored = store_weights(count, format, chosen)
+    if format.mix:
+        from paramcount.costs.gguf_mixes import list_rope_tables
+
+        stored += list_rope_tables(model.settled_sizes, count.architecture)
     weights = group_weights(stored)
     limit = find_longest_context(model)
     length = default_context(model) if context is None else check_size("context", context)
