@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.granitemoe import RELEASED, SHARED, inverse_scaling, moe
 from paramcount.flow import Data, scale_by
-from paramcount.parts.attentions import attention, unrotated
+from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.stacked import packed_mlp
 from paramcount.parts.state_space import mamba2
@@ -101,8 +101,8 @@ class GraniteMoeHybrid(Decoder):
         if kind in ("linear_attention", "mamba"):
             h = mamba2(c, h, "mamba.", groups=c.n_groups)
         else:
-            prepare = None if c.positions == "rope" else unrotated
-            h = attention(c, h, "self_attn.", bias=c.attention_bias, prepare=prepare, scale=c.attention_scale)
+            rotate = c.positions == "rope"
+            h = attention(c, h, "self_attn.", bias=c.attention_bias, rotate=rotate, scale=c.attention_scale)
         x = x + scale_by(h, c.residual_scale)
         return x + scale_by(c.feed_forward(c.norm(x, "post_attention_layernorm")), c.residual_scale)
 

@@ -9,14 +9,32 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.architectures.inkling_text import KINDS, InklingBody, convolved, heads_of, mix_profiles
-from paramcount.flow import Data, Weight, activate, attend, elementwise, linear, norm
+from paramcount.flow import (
+    Data,
+    Linear,
+    Weight,
+    activate,
+    attend,
+    experts,
+    fused,
+    layers,
+    linear,
+    lookup,
+    multiply_vector,
+    plain_norm,
+    rms_norm,
+    route,
+    soft_cap,
+    split,
+    to_heads,
+)  # fmt: skip
 from paramcount.parts.attentions import sigmoid_gate
-from paramcount.parts.decoders import decoder
-from paramcount.parts.feed_forward import correction
-from paramcount.parts.stacked import stacked_experts
+from paramcount.parts.decoders import head
+from paramcount.parts.feed_forward import routing_bias
 from paramcount.sizes import Indices, Positive, derived, hf, per_layer
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_indices
+from paramcount.sizes.setting_fields import setting
 
 
 def opening(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -53,7 +71,7 @@ class Inkling2Text(InklingBody):
         "mlp_input",
         "final_input",
     )
-    unused_keys: ClassVar[tuple[str, ...]] = ("log_scaling_n_floor", "unpadded_vocab_size")
+    unused_keys: ClassVar[tuple[str, ...]] = ("log_scaling_n_floor",)
     defaults: ClassVar[Mapping[str, Any]] = {
         "d_model": 4608, "n_layers": 48, "n_heads": 48, "n_sliding_heads": 48, "n_sliding_kv_heads": 8, "window": 1024,
     }  # fmt: skip
@@ -63,23 +81,48 @@ class Inkling2Text(InklingBody):
     n_active_experts: Positive = hf(absent=8)
     d_expert: Positive = hf("intermediate_size", "moe_intermediate_size", absent=2304)
 
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
+    scoring: ClassVar = setting("scoring_func", default="sigmoid")
+    route_scale: ClassVar = setting("routed_scaling_factor", "route_scale", default=8.0)
+    gate_cap: ClassVar = setting("mlp_gate_softcap", default=4.0)
+    up_cap: ClassVar = setting("mlp_up_softcap", default=25.0)
+    soft_cap: ClassVar = setting("final_logit_softcapping", default=30.0)
+    unpadded_vocab_size: ClassVar = setting("unpadded_vocab_size", default=200058)
+
     def forward(c, tokens: Data) -> Data:
         opening, following = set(c.opening_layers), (*c.layer_types[1:], None)
         kinds = [
             (Kind(word, after, i == 0, i in opening), 1)
             for i, (word, after) in enumerate(zip(c.layer_types, following))
         ]
-        return decoder(
-            c,
-            tokens,
-            layer,
+        x = lookup(tokens, "model.llm.embed.weight", "embedding", c.vocab_size, c.d_model)
+        carry = (("blocks", c.d_model), ("inputs", c.d_model))
+        x = layers(
+            c.norm(x, "model.llm.embed_norm"),
+            "model.llm.layers.{layer}.",
             kinds,
-            prefix="model.llm.",
-            names=("embed", "layers", "norm"),
-            head_name="model.llm.unembed",
-            enter=lambda x: norm(x, "model.llm.embed_norm"),
-            carry=(("blocks", c.d_model), ("inputs", c.d_model)),
+            lambda kind, *values: layer(c, kind, *values),
+            carry=carry,
         )
+        logits = head(c, c.norm(x, "model.llm.norm"), "model.llm.embed.weight", "model.llm.unembed")
+        n = c.unpadded_vocab_size
+        logits = split(logits, n, c.vocab_size - n)[0] if isinstance(n, int) and n < c.vocab_size else logits
+        return soft_cap(logits, c.soft_cap)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps)
+
+    def choose(c, logits: Data) -> Data:
+        bias = routing_bias(c, "mlp.gate.bias")
+        rules = {"normalise": True, "factor": c.route_scale, "least_sum": 1e-20}
+        return route(logits, c.n_active_experts, c.scoring, bias=bias, **rules)
+
+    def expert(c, x: Data) -> Data:
+        """A gated MLP whose gate and up are limited, but not inside of the sigmoid."""
+        halves, names = {"experts.gate": c.d_expert, "experts.up": c.d_expert}, ("", "")
+        gate, up = fused(x, "w13_weight", halves, suffixes=names)
+        y = soft_cap(gate, c.gate_cap) * activate(gate, "sigmoid") * soft_cap(up, c.up_cap)
+        return fused(y, "w2_weight", {"experts.down": c.d_model}, suffixes=names)[0]
 
     def check(c) -> None:
         super().check()
@@ -93,11 +136,11 @@ def layer(c: Any, kind: Kind, x: Data, blocks: Data, inputs: Data) -> tuple[Data
     """
     slides = kind.word == KINDS[1]
     if slides:
-        one = norm(x if kind.first else Data("the input", (inputs,), x.shape), "attn_norm")
+        one = c.norm(x if kind.first else Data("the input", (inputs,), x.shape), "attn_norm")
         read = (one, one, one)
     else:
         q, k, v = (
-            norm(x if kind.first else Data(f"the input of {name}", (inputs,), x.shape), f"{name}_input_norm")
+            c.norm(x if kind.first else Data(f"the input of {name}", (inputs,), x.shape), f"{name}_input_norm")
             for name in "qkv"
         )
         read = (q, k, v)
@@ -106,7 +149,7 @@ def layer(c: Any, kind: Kind, x: Data, blocks: Data, inputs: Data) -> tuple[Data
         blocks = Data("append", (blocks, x), blocks.shape)
     else:
         y = x + y
-    h = norm(over_blocks(y, blocks, "mlp_queries.{layer}", c.d_model), "mlp_norm")
+    h = c.norm(over_blocks(y, blocks, "mlp_queries.{layer}", c.d_model), "mlp_norm")
     y = y + convolved(moe(c, h), "mlp_sconv", c.d_conv)
     if kind.following is None:
         return over_blocks(y, blocks, "output_query", c.d_model), blocks, inputs
@@ -128,10 +171,10 @@ def attention(c: Any, x: Data, to_k: Data, to_v: Data, *, slides: bool) -> Data:
         y = linear(source, f"attn.w{name}_dv", f"qkv.{name}", heads.n_kv_heads * heads.d_head)
         sconv = f"attn.{name}_sconv"
         y = convolved(y, sconv, c.d_conv) if slides else convolved_by(c, y, source, sconv, heads.n_kv_heads)
-        return Data("to heads", (y,), (x.shape[0], heads.n_kv_heads, heads.d_head))
+        return to_heads(y, heads.n_kv_heads, heads.d_head)
 
     q = clipped(linear(x, "attn.wq_du", "qkv.q", (heads.n_heads, heads.d_head)), "attn.q_l2_clip")
-    k, v = activate(kept(to_k, "k"), "clip"), activate(kept(to_v, "v"), "norm")
+    k, v = activate(kept(to_k, "k"), "clip"), plain_norm(kept(to_v, "v"), "rms", c.norm_eps)
     of_heads = clipped(linear(x, "attn.wr_du", "qkv.relative", (heads.n_heads, c.d_relative)), "attn.rel_l2_clip")
     bias = mix_profiles(c, of_heads, "attn.", slides=slides)
     q = Data("beside a sink", (q, linear(x, "attn.attn_sink_proj", "other", heads.n_heads)), q.shape)
@@ -142,21 +185,18 @@ def attention(c: Any, x: Data, to_k: Data, to_v: Data, *, slides: bool) -> Data:
 
 def clipped(x: Data, name: str) -> Data:
     """A learned scale, then no head longer than a limit."""
-    return activate(elementwise(x, "scale", name + ".scale", "norm", *x.shape[1:]), "clip")
+    return activate(multiply_vector(x, name + ".scale", "norm", *x.shape[1:]), "clip")
 
 
 def convolved_by(c: Any, x: Data, by: Data, name: str, n_heads: Any) -> Data:
     """As `convolved`, with weights that are learned for each channel plus others that each token gives to each head."""
-    given = Data(
-        "linear",
-        (by,),
-        (x.shape[0], n_heads, c.d_conv),
-        (Weight(name + ".weight_proj", "mixer.convolution", (n_heads * c.d_conv, c.d_model)),),
-    )
+    weight = Weight(name + ".weight_proj", "mixer.convolution", (n_heads * c.d_conv, c.d_model))
+    given = Data(Linear(), (by,), (x.shape[0], n_heads, c.d_conv), (weight,))
     learned = Weight(name + ".static_w", "mixer.convolution", (c.d_conv, x.shape[-1]))
     return x + Data("convolve", (x, given), x.shape, (learned,), states=((x.shape[-1], c.d_conv - 1),))
 
 
 def moe(c: Any, x: Data) -> Data:
-    scores = correction(c, "mlp.gate.bias")(linear(x, "mlp.gate", "router", c.n_routed_experts))
-    return stacked_experts(c, x, scores, "mlp.experts.", ("w13_weight", "w2_weight"))
+    chosen = c.choose(linear(x, "mlp.gate", "router", c.n_routed_experts))
+    n, active = c.n_routed_experts, c.n_active_experts
+    return experts(x, chosen, "mlp.experts.", n, active, c.expert, stacked=True)

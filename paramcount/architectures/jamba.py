@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Size, route
-from paramcount.parts.attentions import attention, unrotated
+from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
@@ -110,7 +110,7 @@ class Jamba(Decoder):
         if word == "mamba":
             x = x + mamba(c, h, "mamba.", inner_norm=lambda y, name: c.norm(y, name + "_layernorm"))
         else:
-            x = x + attention(c, h, "self_attn.", prepare=unrotated)
+            x = x + attention(c, h, "self_attn.", rotate=False)
         h = c.norm(x, "pre_ff_layernorm")
         if density == "dense":
             return x + gated_mlp(h, "feed_forward.", "mlp", c.d_ff, activation=c.activation)

@@ -18,13 +18,14 @@ from paramcount.flow import (
     clip,
     experts,
     fused,
+    join,
     linear,
     rms_norm,
     rope,
     route,
     scale_by,
+    split,
 )  # fmt: skip
-from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import routing_bias
@@ -116,10 +117,8 @@ class MiniMaxM3Text(Decoder):
 
         def rotated(name: str, component: str, n: Size, d: Size, d_rope: Size) -> Data:
             y = linear(x, f"{prefix}{name}_proj", component, (n, d))
-            y = c.norm(y, f"{prefix}{name}_norm")
-            # Sizes that are no numbers are those of a count, for which rotation makes no difference.
-            is_short = type(d) is type(c.d_rope) is int and d < c.d_rope
-            return rope(y, c.rope, cut_from=c.d_rope) if is_short else partial_rope(y, d_rope, c.rope)
+            turned, kept = split(c.norm(y, f"{prefix}{name}_norm"), d_rope, d - d_rope)
+            return join(rope(turned, c.rope, cut_from=c.d_rope), kept)
 
         q = rotated("q", "qkv.q", c.n_heads, c.d_head, c.d_rope)
         k = rotated("k", "qkv.k", c.n_kv_heads, c.d_head, c.d_rope)

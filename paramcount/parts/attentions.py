@@ -105,11 +105,6 @@ def sigmoid_gate(name: str) -> Callable[[Data, Data], Data]:
     return lambda x, a: a * activate(linear(x, name, "qkv.gate", a.shape[1:]), "sigmoid")
 
 
-def unrotated(q: Data, k: Data) -> tuple[Data, Data]:
-    """`prepare` of an attention without rotary positions."""
-    return q, k
-
-
 def relative(q: Data, bias: Data) -> Data:
     """Scores with a bias that was looked up for each distance, one for each head."""
     return Data("relative bias", (q, bias), q.shape)

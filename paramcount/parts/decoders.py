@@ -2,37 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from paramcount.flow import Data, Size, Width, layers, linear, lookup, norm
+from paramcount.flow import Data, Size, linear, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
-
-
-def decoder(
-    c: Any,
-    tokens: Data,
-    layer: Callable[..., Any],
-    kinds: Iterable[tuple[Hashable, Size]],
-    *,
-    prefix: str = "model.",
-    names: tuple[str, str, str] = ("embed_tokens", "layers", "norm"),
-    head_name: str = "lm_head",
-    enter: Callable[[Data], Data] | None = None,
-    carry: Sequence[Width] = (),
-) -> Data:
-    """Token ids to logits.
-
-    `layer(c, kind, x, ...)` is written once for each kind. `names`: of the embedding, the stack and the last norm.
-    `enter`: what the token embeddings go through before the first layer. `carry`: sizes of what layers pass on besides
-    x.
-    """
-    table, stack, last_norm = (prefix + name for name in names)
-    x = lookup(tokens, f"{table}.weight", "embedding", c.vocab_size, c.d_model)
-    x = enter(x) if enter else x
-    x = layers(x, stack + ".{layer}.", kinds, lambda kind, *inputs: layer(c, kind, *inputs), carry=carry)
-    return head(c, norm(x, last_norm), f"{table}.weight", head_name)
 
 
 def head(c: Any, x: Data, table: str, name: str = "lm_head", *, bias: bool = False) -> Data:

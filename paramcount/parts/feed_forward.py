@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paramcount.flow import Data, Size, Unknown, Weight, activate, elementwise, experts, fused, linear, route
+from paramcount.flow import Data, Size, Unknown, Weight, activate, experts, fused, linear, route
 from paramcount.parts.settings import get_setting
 
 ACTIVATION = Unknown("activation")
@@ -133,8 +133,3 @@ def choose_in_groups(c: Any, logits: Data, bias: Weight | None) -> Data:
     groups = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2"}
     rules = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
     return route(logits, c.n_active_experts, "sigmoid", bias=bias, **rules)
-
-
-def correction(c: Any, name: str, *, role: str = "buffer") -> Choose:
-    """A routing rule of which only the bias is declared."""
-    return lambda scores: elementwise(scores, "correct", name, "router", c.n_routed_experts, role=role)

@@ -114,7 +114,7 @@ class Rotary(Operation):
     pairing: Pairing | Unknown = "halves"
     axes: Axes | Unknown | None = None  # its second input holds several positions for each row
     stride: Size = 1  # positions from one row to the next
-    cut_from: Size | None = None  # in halves: angles are the first of those of so many dimensions, taken twice
+    cut_from: Size | None = None  # in halves: the first angles of so many dimensions, taken twice
 
     def describe(self) -> str:
         if isinstance(self.rope, Unknown):
@@ -128,7 +128,7 @@ class Rotary(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, *table = inputs
         rope: Rope | None = require(self.rope)
-        if self.cut_from is not None and rope is not None:
+        if rope is not None and self.cut_from is not None and int(self.cut_from) != x.shape[-1]:
             return self.rotate_cut(x, rope, run.positions)
         d, rows = x.shape[-1], (len(x), *(1,) * (x.ndim - 2), x.shape[-1] // 2)
         if rope is None:
