@@ -93,8 +93,8 @@ class Linear(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, matrix = inputs[0], weights[0]
-        flat = matrix if matrix.ndim == 2 else matrix.reshape(len(matrix), -1)
-        y = x.reshape(len(x), -1) @ (matrix if self.transposed else flat.T)
+        rows = x.reshape(len(x), -1)
+        y = rows @ (matrix if self.transposed else matrix.reshape(-1, rows.shape[1]).T)  # an expert may be one vector
         if len(weights) > 1:
             y = y + weights[1]
         return y.reshape(len(x), *shape[1:])
