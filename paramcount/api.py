@@ -381,6 +381,12 @@ def flops(
     *,
     context: int | None = None,
     source: int | None = None,
+    train_tokens: int | None = None,
+    gpu: str | None = None,
+    mfu: float | None = None,
+    batch: int | None = None,
+    dtype: str | None = None,
+    kv_dtype: str | None = None,
     download: bool = False,
     strict: bool = False,
     set: Settings | None = None,
@@ -389,19 +395,39 @@ def flops(
 
     `context` is the number of tokens: by default 8,192, or fewer if the model takes fewer. `flops_per_token` decodes
     the last of them, with the others in the KV cache; `prefill_flops` reads all of them at once. `source` is the
-    encoder input length.
+    encoder input length. Element-wise work is counted beside the FLOPs: `elementwise_operations`.
 
-    Units: FLOPs, 2 per multiply-add.
-    Raises: ParamcountError as `trace` does.
+    With `train_tokens`, `training_flops` and the usual estimate `six_nd` are those of the whole training. With `gpu`
+    ("8xH100"), `roofline` has lower bounds for the time of a decoding step of `batch` sequences and of a prompt, from
+    the data sheet: weights in `dtype` (default: as released, or bf16) and cache in `kv_dtype` (default: bf16) are read
+    once, and products run at the dense peak. With both, `training_time` has GPU-hours and days at the share `mfu` of
+    the peak (default: 0.4, an assumption).
+
+    Units: FLOPs, 2 per multiply-add; seconds, hours and days.
+    Raises: ParamcountError as `trace` does; for an unknown dtype or GPU, and for a GPU whose data sheet does not state
+    the rate that is needed.
 
     >>> result = flops("llama-3.1-8b", context=8192)
     >>> result.flops_per_token, result.two_n
     (19304284160, 16060522496)
+    >>> bound = flops("llama-3.1-8b", context=8192, gpu="H100").roofline.decoding
+    >>> bound.weights_bytes, bound.cache_bytes, f"{1000 * bound.seconds:.2f} ms"
+    (15009849344, 1073741824, '4.80 ms')
     """
     from paramcount.costs.flops import measure_flops
 
     loaded = load(model, download=download, strict=strict, set=set)
-    return measure_flops(loaded, context=context, source=source)
+    return measure_flops(
+        loaded,
+        context=context,
+        source=source,
+        train_tokens=train_tokens,
+        gpu=gpu,
+        mfu=mfu,
+        batch=batch,
+        dtype=dtype,
+        kv_dtype=kv_dtype,
+    )
 
 
 def draw(

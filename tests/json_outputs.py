@@ -64,6 +64,7 @@ def command_lines(folder: Path) -> list[list[str]]:
             ["why", id],
             ["memory", id],
             ["flops", id],
+            ["flops", id, "--gpu", "8xH100", "--train-tokens", "15T", "--batch", "4"],
         ]
     lines += [
         ["show", "gpt2-small", "--set", "n_layers=24"],

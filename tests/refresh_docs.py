@@ -7,7 +7,8 @@ you commit it. tests/test_readme.py fails when a document shows something else. 
   N lines);
 - a ```python block that begins with >>>: a doctest;
 - what follows `<!-- shows: SOURCE -->`, up to the next empty line or the end of the code block. SOURCE is a command, a
-  file of the repository (`from TEXT` starts at that text), or "model types" for the summary of tests/data/mappings.csv.
+  file of the repository (`from TEXT` starts at that text), "model types" for the summary of tests/data/mappings.csv, or
+"gpus" for a table of paramcount/costs/gpus.yaml.
 
 Commands run in a directory with the first JSON block of the README as config.json, the first CSV block of the guide on
 commands as claims.csv, and a model.safetensors with GPT-2's tensors.
@@ -27,6 +28,9 @@ from typing import Any
 
 from paramcount.cli import main
 from paramcount.cli.commands import COMMANDS
+from paramcount.costs.gpus import list_gpus
+from paramcount.costs.render_flops import format_amount
+from paramcount.costs.roofline import RATE_LABELS
 from tests.headers import write_file
 from tests.mapping_states import load_mappings, summarise_mappings
 from tests.test_checkpoint_alone import MASKS, reference_tensors
@@ -104,9 +108,21 @@ def show(source: str, text: str) -> str:
         return run_command(source).rstrip("\n")
     if source == "model types":
         return summarise_mappings(load_mappings())
+    if source == "gpus":
+        return make_gpu_table()
     path, _, start = source.partition(" from ")
     content = (ROOT / path).read_text(encoding="utf-8")
     return f"{text.partition(chr(10))[0]}\n{content[content.index(start) :]}```"
+
+
+def make_gpu_table() -> str:
+    """One row per accelerator, in Markdown."""
+    lines = ["| GPU | GB | TB/s | dense TFLOPs per second |", "|---|---|---|---|"]
+    for gpu in list_gpus():
+        rates = ", ".join(f"{RATE_LABELS[name]} {format_amount(rate / 10**12)}" for name, rate in gpu.flops.items())
+        sizes = f"{format_amount(gpu.memory_bytes / 10**9)} | {format_amount(gpu.bandwidth / 10**12)}"
+        lines.append(f"| {gpu.name} | {sizes} | {rates or '—'} |")
+    return "\n".join(lines)
 
 
 def prepare_directory(folder: Path) -> None:

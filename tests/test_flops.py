@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import paramcount as pc
+from paramcount.costs.gpus import find_gpu
+from paramcount.flow.operations import Attention
 from tests.running import Runner
 
 
@@ -43,9 +46,153 @@ def test_components_add_up() -> None:
     assert sum(result.prefill_by_component.values()) == result.prefill_flops
 
 
+def test_elementwise_work_is_one_operation_per_element_that_is_computed_without_products() -> None:
+    # GPT-2, decoding: per layer two norms and two additions of 768, GELU of 3,072, softmax of 12 heads over 1,000
+    # tokens; besides, the addition of positions and the last norm
+    result = pc.flops("gpt2-small", context=1000)
+    assert result.elementwise_operations == 2 * 768 + 12 * (4 * 768 + 3072 + 12 * 1000)
+
+
+def test_elementwise_work_of_experts_is_that_of_the_chosen_ones() -> None:
+    # Mixtral, decoding: per layer two norms, two additions and the sum of experts of 4,096; rotary positions of 32 + 8
+    # heads of 128; softmax of 32 heads over 10 tokens; the routing weights of 8 experts; SiLU and product in 2 experts
+    result = pc.flops("mixtral-8x7b", context=10)
+    layer = 5 * 4096 + 40 * 128 + 32 * 10 + 8 + 2 * 2 * 14336
+    assert result.elementwise_operations == 32 * layer + 4096
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [
+        Attention(),
+        Attention(3),
+        Attention(causal=False),
+        Attention(2, causal=False),
+        Attention(4, chunk=4),
+        Attention(3, chunk=5),
+    ],
+    ids=lambda attention: f"{attention.window} {attention.chunk} {attention.causal}",
+)
+def test_visible_pairs_are_those_that_the_mask_of_the_computation_leaves(attention: Attention) -> None:
+    for n in (1, 2, 7, 12):
+        mask = attention.visible(np.arange(n), n, n)
+        assert attention.count_visible(n, n) == (n * n if mask is None else mask.sum())
+
+
+def test_a_decoding_step_reads_every_weight_but_the_embedding_and_the_cache() -> None:
+    # H100 SXM: 3.35 TB/s (data sheet). Llama 3.1 8B: 2 bytes per parameter; 131,072 bytes per cached token
+    bound = pc.flops("llama-3.1-8b", context=8192, gpu="H100", batch=3).roofline
+    assert bound is not None
+    assert bound.decoding.weights_bytes == 2 * (8_030_261_248 - 128_256 * 4096)
+    assert bound.decoding.cache_bytes == 3 * 8192 * 131_072
+    read = bound.decoding.weights_bytes + bound.decoding.cache_bytes
+    assert bound.decoding.seconds == bound.decoding.memory_seconds == read / 3_350_000_000_000
+    assert bound.decoding.flops == 3 * pc.flops("llama-3.1-8b", context=8192).flops_per_token
+
+
+def test_a_prompt_multiplies_no_masked_pairs() -> None:
+    bound = pc.flops("llama-3.1-8b", context=4096, gpu="2xH100").roofline
+    assert bound is not None
+    attention = 32 * 2 * 32 * 128  # multiply-adds per pair of a query and a key
+    masked = 4096 * 4095 // 2
+    assert bound.prompt.flops == pc.flops("llama-3.1-8b", context=4096).prefill_flops - 2 * attention * masked
+    assert bound.prompt.seconds == bound.prompt.flops / (2 * find_gpu("H100").flops["bf16"])
+
+
+def test_tied_embeddings_are_read_by_the_lm_head_and_experts_as_chosen() -> None:
+    gpt2 = pc.flops("gpt2-small", context=10, gpu="H100").roofline
+    mixtral = pc.flops("mixtral-8x7b", context=10, gpu="H100").roofline
+    assert gpt2 is not None
+    assert mixtral is not None
+    assert gpt2.decoding.weights_bytes == 2 * (124_439_808 - 1024 * 768)
+    assert mixtral.decoding.weights_bytes == 2 * (12_879_925_248 - 32_000 * 4096)
+
+
+def test_bounds_of_latent_attention_are_those_of_the_absorbed_computation() -> None:
+    result = pc.flops("deepseek-v3", context=8192, gpu="8xH200")
+    assert result.roofline is not None
+    assert result.roofline.decoding.flops == result.absorbed_flops_per_token
+    assert result.roofline.rate_dtype == "FP8"  # as released
+
+
+def test_sparse_attention_reads_only_the_chosen_tokens() -> None:
+    # DeepSeek-V3.2 attends to 2,048 tokens (index_topk), so the cache that a step reads stops growing there
+    config = {"architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32", "index_topk": 2048}
+    with pytest.warns(pc.ConfigWarning):
+        short, long = (pc.flops(config, context=n, gpu="H100").roofline for n in (2048, 8192))
+    assert short is not None
+    assert long is not None
+    assert long.decoding.cache_bytes == short.decoding.cache_bytes
+
+
+def test_formats_that_a_gpu_does_not_multiply_are_unpacked() -> None:
+    # A100: no FP8 (data sheet)
+    rates = {dtype: pc.flops("gpt2-small", gpu=gpu, dtype=dtype).roofline for gpu, dtype in [("A100", "fp8")]}
+    assert [roofline.rate_dtype for roofline in rates.values() if roofline] == ["BF16"]
+    nvfp4 = pc.flops("gpt2-small", gpu="B200", dtype="nvfp4").roofline
+    assert nvfp4 is not None
+    assert nvfp4.rate_dtype == "FP4"
+
+
+def test_training_takes_six_flops_per_weight_and_twelve_per_head_channel_and_token() -> None:
+    # arXiv:2204.02311, appendix B: 6N + 12·L·H·Q·T per token, here with the N that is multiplied
+    matrices = 8_030_261_248 - 128_256 * 4096 - 65 * 4096
+    result = pc.flops("llama-3.1-8b", context=8192, train_tokens=15 * 10**12)
+    assert result.training_flops == (6 * matrices + 12 * 32 * 32 * 128 * 8192) * 15 * 10**12
+
+
+def test_six_nd_of_gpt3_is_the_compute_that_its_paper_prints() -> None:
+    # arXiv:2005.14165, table D.1: 3.14E+23 FLOPs for 300 billion tokens
+    result = pc.flops("gpt-3", train_tokens=300 * 10**9)
+    assert result.six_nd is not None
+    assert round(result.six_nd, -21) == 314 * 10**21
+
+
+def test_gpu_hours_do_not_depend_on_the_number_of_gpus_and_days_do() -> None:
+    one, many = (pc.flops("gpt2-small", gpu=f"{n}xH100", train_tokens=10**12) for n in (1, 64))
+    assert one.training_time is not None
+    assert many.training_time is not None
+    assert one.training_flops is not None
+    assert one.training_time.mfu == 0.4
+    assert one.training_time.gpu_hours == many.training_time.gpu_hours
+    assert one.training_time.days == 64 * many.training_time.days
+    peak = find_gpu("H100").flops["bf16"]
+    assert one.training_time.gpu_hours * 3600 * peak * 0.4 == pytest.approx(one.training_flops)
+
+
+def test_bounds_and_training_are_printed_with_their_assumptions(run: Runner) -> None:
+    line = ["llama-3.1-8b", "--train-tokens", "15T", "--gpu", "8xH100", "--mfu", "0.5"]
+    text = run("flops", *line).out
+    assert "training on 15.0 T tokens: 869 ZFLOPs; 6ND estimate: 723 ZFLOPs (17% too low)\n" in text
+    assert "  at an assumed MFU of 50% of 989 TFLOPs/s (BF16, dense):\n" in text
+    assert "lower bounds on 8 × H100 SXM: 3.35 TB/s, 989 TFLOPs/s (BF16, dense)\n" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
 @pytest.mark.parametrize(
     ("line", "error"),
     [
+        (
+            ["gpt2-small", "--gpu", "V100"],
+            "--gpu: the data sheet of V100 SXM2 16GB states only FP32 and FP16 "
+            "(expected a GPU with a rate for BF16; see `paramcount docs gpus`)",
+        ),
+        (
+            ["gpt2-small", "--gpu", "M2 Max"],
+            "--gpu: the data sheet of Apple M2 Max states no FLOPs "
+            "(expected a GPU with a rate for BF16; see `paramcount docs gpus`)",
+        ),
+        (
+            ["gpt2-small", "--gpu", "H100", "--train-tokens", "1B", "--mfu", "40"],
+            "--mfu 40.0 (expected above 0 and at most 1, such as 0.4)",
+        ),
+        (["gpt2-small", "--mfu", "0.4"], "--mfu requires --gpu and --train-tokens"),
+        (["gpt2-small", "--batch", "2"], "--batch requires --gpu"),
+        (
+            ["gpt2-small", "--train-tokens", "15X"],
+            "--train-tokens = '15X' (expected tokens, such as 15T, 300B or 1000000)",
+        ),
+        (["gpt2-small", "--gpu", "H100", "--batch", "0"], "--batch 0 (expected an integer from 1 to 1,000,000,000)"),
         (["gpt2-small", "--context", "1.5"], "--context = '1.5' (expected tokens, such as 8192, 8k or 1M)"),
         (["gpt2-small", "--source", "3"], "--source 3, but gpt2-small has no text encoder"),
         (["gpt2-small", "--context", "0"], "--context 0 (expected an integer from 1 to 1,000,000,000)"),

@@ -1,19 +1,36 @@
-"""The FLOPs of a forward pass: per decoded token, per prompt and for training."""
+"""The FLOPs of a forward pass: per decoded token, per prompt and for training; the time that GPUs need for them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from paramcount.costs.caches import list_cache_groups
+from paramcount.costs.dtypes import parse_kv_dtype, parse_weight_format
+from paramcount.costs.engines import ENGINES, Request
 from paramcount.costs.fit import check_size
-from paramcount.costs.memory import default_context
+from paramcount.costs.gpus import Gpu, find_gpu, parse_devices
+from paramcount.costs.memory import choose_format, default_context
+from paramcount.costs.roofline import (
+    RATE_LABELS,
+    Roofline,
+    TrainingTime,
+    estimate_training_time,
+    find_rate,
+    make_bound,
+    sum_read,
+)
+from paramcount.costs.weights import store_weights
 from paramcount.counting import SCHEMA_VERSION
+from paramcount.errors import ParamcountError
 from paramcount.tracing.run import has_encoder_input, trace_model
 from paramcount.tracing.trace import Step, Trace, count_layers
 from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import Model, count_model
 
+DEFAULT_MFU = 0.4
+MOST_TOKENS = 10**18
 BACKWARD = 2  # FLOPs of a backward pass per FLOP of the forward pass: one product for the inputs, one for the weights
 
 
@@ -36,6 +53,11 @@ class Flops:
     prefill_by_component: Mapping[str, int]
     absorbed_flops_per_token: int | None  # of MLA if q and the output absorb the up-projection, as in most engines
     training_flops_per_token: int  # forward and backward, averaged over the context
+    elementwise_operations: int  # of a decoded token: elements computed without products; in no FLOPs
+    prefill_elementwise_operations: int
+    train_tokens: int | None = None
+    roofline: Roofline | None = None  # lower bounds, if a GPU is named
+    training_time: TrainingTime | None = None  # if a GPU and train_tokens are given
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -49,6 +71,16 @@ class Flops:
         """The usual estimate of `training_flops_per_token`: 6 per active parameter."""
         return 6 * self.active
 
+    @property
+    def training_flops(self) -> int | None:
+        """FLOPs of training on `train_tokens`, in sequences of `context`."""
+        return None if self.train_tokens is None else self.train(self.train_tokens)
+
+    @property
+    def six_nd(self) -> int | None:
+        """The usual estimate of `training_flops`: 6 per active parameter and token."""
+        return None if self.train_tokens is None else self.six_n * self.train_tokens
+
     def train(self, tokens: int) -> int:
         """FLOPs of training on so many tokens, in sequences of `context`."""
         return self.training_flops_per_token * tokens
@@ -58,23 +90,52 @@ class Flops:
         names = (
             "id", "name", "context", "source", "active", "flops_per_token", "prefill_flops",
             "absorbed_flops_per_token",
-            "training_flops_per_token", "two_n", "six_n",
+            "training_flops_per_token", "two_n", "six_n", "elementwise_operations", "prefill_elementwise_operations",
+            "train_tokens", "training_flops", "six_nd",
         )  # fmt: skip
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in names},
             "by_component": dict(self.by_component),
             "prefill_by_component": dict(self.prefill_by_component),
+            "roofline": roofline_to_dict(self.roofline),
+            "training_time": self.training_time._asdict() if self.training_time else None,
             "warnings": list(self.warnings),
             "notes": list(self.notes),
         }
 
 
-def measure_flops(model: Model, *, context: object = None, source: object = None) -> Flops:
-    """The FLOPs of a model at a context length.
+def roofline_to_dict(roofline: Roofline | None) -> dict[str, Any] | None:
+    """All fields as plain data for JSON, with the seconds of each bound."""
+    if roofline is None:
+        return None
+    bounds = {name: getattr(roofline, name) for name in ("decoding", "prompt")}
+    return roofline._asdict() | {name: bound._asdict() | {"seconds": bound.seconds} for name, bound in bounds.items()}
 
-    Raises: ParamcountError for sizes that are not positive integers, and for inputs that the model cannot process.
+
+def measure_flops(
+    model: Model,
+    *,
+    context: object = None,
+    source: object = None,
+    train_tokens: object = None,
+    gpu: object = None,
+    mfu: float | None = None,
+    batch: object = None,
+    dtype: object = None,
+    kv_dtype: object = None,
+) -> Flops:
+    """The FLOPs of a model at a context length, and what they take on a GPU.
+
+    Raises: ParamcountError for sizes that are not positive integers, for inputs that the model cannot process, for an
+    unknown dtype or GPU, and for a GPU whose data sheet does not state the rate of the dtype.
     """
+    if mfu is not None and (gpu is None or train_tokens is None):
+        raise ParamcountError("mfu requires gpu and train_tokens")
+    for name, value in (("batch", batch), ("dtype", dtype), ("kv_dtype", kv_dtype)):
+        if value is not None and gpu is None:
+            raise ParamcountError(f"{name} requires gpu")
+    trained = None if train_tokens is None else check_size("train_tokens", train_tokens, limit=MOST_TOKENS)
     count = count_model(model)
     tokens = default_context(model) if context is None else check_size("context", context)
     encoder_tokens = None if source is None else check_size("source", source)
@@ -88,7 +149,7 @@ def measure_flops(model: Model, *, context: object = None, source: object = None
     whole = sum(prefill_by_component.values())
     # A prompt needs the LM head at its last position, training at every one.
     forward = whole + (tokens - 1) * prefill_by_component.get("lm_head", 0) if prefill.cache else whole
-    return Flops(
+    flops = Flops(
         id=model.id,
         name=model.name,
         context=tokens,
@@ -98,10 +159,81 @@ def measure_flops(model: Model, *, context: object = None, source: object = None
         prefill_flops=whole,
         by_component=by_component,
         prefill_by_component=prefill_by_component,
-        absorbed_flops_per_token=absorb_up_projections(decoding),
+        absorbed_flops_per_token=absorb_up_projections(decoding, get_multiply_adds),
         training_flops_per_token=(1 + BACKWARD) * forward // tokens,
+        elementwise_operations=decoding.elementwise_operations,
+        prefill_elementwise_operations=prefill.elementwise_operations,
+        train_tokens=trained,
         warnings=(*prefill.warnings, *list_unknown(prefill)),
     )
+    if gpu is None:
+        return flops
+    gpus, name = parse_devices(gpu, where="gpu")
+    device = find_gpu(name)
+    sequences = 1 if batch is None else check_size("batch", batch)
+    request = Request(tokens, sequences, parse_kv_dtype(kv_dtype or "bf16"), encoder_tokens)
+    flops = replace(flops, roofline=measure_bounds(model, decoding, prefill, request, dtype, (gpus, device)))
+    if trained is None:
+        return flops
+    rate = find_rate(device, parse_weight_format(dtype or "bf16"))
+    time = estimate_training_time(device, gpus, rate, flops.train(trained), DEFAULT_MFU if mfu is None else mfu)
+    return replace(flops, training_time=time)
+
+
+def measure_bounds(
+    model: Model, decoding: Trace, prefill: Trace, request: Request, dtype: object, devices: tuple[int, Gpu]
+) -> Roofline:
+    """Lower bounds for the time of a decoding step and of a prompt.
+
+    Masked pairs of a query and a key are left out, and MLA is computed over its latents while decoding: kernels do so.
+    All sequences of a batch may choose the same experts.
+    """
+    (gpus, gpu), format = devices, choose_format(model, dtype)
+    rate = find_rate(gpu, format)
+    rows = store_weights(count_model(model), format)
+    cached = ENGINES["minimal"](list_cache_groups(model), request)
+    read, of_pairs = min(map(count_pairs, decoding.steps), key=lambda pairs: pairs[0] / pairs[1])
+    absorbed = absorb_up_projections(decoding, get_visible)
+    return Roofline(
+        gpu=gpu.name,
+        gpus=gpus,
+        dtype=format.label,
+        kv_dtype=request.kv_dtype.label,
+        batch=request.batch,
+        rate_dtype=RATE_LABELS[rate],
+        flops_per_second=gpu.flops[rate],
+        bytes_per_second=gpu.bandwidth,
+        decoding=make_bound(
+            gpu,
+            gpus,
+            rate,
+            weights_bytes=sum_read(rows, decoding),
+            cache_bytes=cached.kv_bytes * read // of_pairs + cached.state_bytes,
+            flops=request.batch * (sum_flops(decoding, get_visible) if absorbed is None else absorbed),
+        ),
+        prompt=make_bound(
+            gpu, gpus, rate, weights_bytes=sum_read(rows, prefill), cache_bytes=0, flops=sum_flops(prefill, get_visible)
+        ),
+    )
+
+
+def get_multiply_adds(step: Step) -> int:
+    return step.multiply_adds or 0
+
+
+def get_visible(step: Step) -> int:
+    return step.visible_multiply_adds or 0
+
+
+def count_pairs(step: Step) -> tuple[int, int]:
+    """(pairs of a query and a key that a product computes, all of them); sparse attention reads the former alone."""
+    is_attention = step.product is not None and not step.weights and step.multiply_adds
+    return (get_visible(step), get_multiply_adds(step)) if is_attention else (1, 1)
+
+
+def sum_flops(trace: Trace, count: Callable[[Step], int]) -> int:
+    """FLOPs of a pass. `count`: the multiply-adds of a step."""
+    return sum(2 * count(step) * count_layers(step) for step in trace.steps)
 
 
 def sum_by_component(trace: Trace) -> dict[str, int]:
@@ -113,8 +245,10 @@ def sum_by_component(trace: Trace) -> dict[str, int]:
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
-def absorb_up_projections(trace: Trace) -> int | None:
+def absorb_up_projections(trace: Trace, count: Callable[[Step], int]) -> int | None:
     """FLOPs per token of MLA if attention runs over the compressed latents; None for other kinds of attention.
+
+    `count`: the multiply-adds of a step.
 
     The reference expands the latents of all cached tokens. Engines multiply q by the up-projection of the keys instead,
     and the result by that of the values: as many multiply-adds as expanding one token.
@@ -131,12 +265,18 @@ def absorb_up_projections(trace: Trace) -> int | None:
             sizes = [
                 shape[1] for shape in entry.shapes if isinstance(shape[1], int)
             ]  # the latent, then the rotated key
-            expanded = (scores.multiply_adds or 0) + (mixed.multiply_adds or 0)
-            saved += count_layers(scores) * (expanded - scores.heads * count_rows(mixed) * (sum(sizes) + sizes[0]))
+            pairs = count(mixed) // count_columns(mixed)
+            saved += count_layers(scores) * (count(scores) + count(mixed) - pairs * (sum(sizes) + sizes[0]))
     for step in trace.steps:
         if step.weights and step.multiply_adds and count_rows(step) > 1:
             saved += count_layers(step) * (step.multiply_adds - step.multiply_adds // count_rows(step))
-    return sum(trace.flops_by_component.values()) - 2 * saved
+    return sum_flops(trace, count) - 2 * saved
+
+
+def count_columns(step: Step) -> int:
+    """The size of the values that a product with the attention weights mixes."""
+    columns = step.product.out[-1] if step.product else 1
+    return columns if isinstance(columns, int) else 1
 
 
 def count_rows(step: Step) -> int:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from paramcount.costs.flops import Flops
-from paramcount.output.numbers import format_scaled
+from paramcount.output.numbers import format_bytes, format_scaled
 from paramcount.output.tables import Column, Table
 
-UNITS = (("ZFLOPs", 10**21), ("EFLOPs", 10**18), ("PFLOPs", 10**15), ("TFLOPs", 10**12), ("GFLOPs", 10**9),
+UNITS = (("YFLOPs", 10**24), ("ZFLOPs", 10**21), ("EFLOPs", 10**18), ("PFLOPs", 10**15), ("TFLOPs", 10**12), ("GFLOPs", 10**9),
          ("MFLOPs", 10**6))  # fmt: skip
+
+TOKENS = (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3))
+OPERATIONS = (("P", 10**15), ("T", 10**12), ("G", 10**9), ("M", 10**6), ("K", 10**3))
 
 
 def format_flops(count: int) -> str:
@@ -50,7 +53,64 @@ def list_estimates(flops: Flops) -> list[str]:
     training = flops.training_flops_per_token
     difference = compare_estimate(flops.six_n, training)
     lines.append(f"training: {format_flops(training)} per token; 6N estimate: {format_flops(flops.six_n)} {difference}")
+    lines += [*list_training(flops), *list_bounds(flops)]
+    operations = [flops.elementwise_operations, flops.prefill_elementwise_operations]
+    decoded_operations, prompt = (format_scaled(n, OPERATIONS) for n in operations)
+    lines.append(f"element-wise work (not included): {decoded_operations} per decoded token, {prompt} per prompt")
     return lines
+
+
+def list_training(flops: Flops) -> list[str]:
+    """The lines about the whole training: its FLOPs, and its time at the assumed utilisation."""
+    if flops.training_flops is None or flops.six_nd is None or flops.train_tokens is None:
+        return []
+    lines = [
+        f"training on {format_scaled(flops.train_tokens, TOKENS)} tokens: {format_flops(flops.training_flops)}; "
+        f"6ND estimate: {format_flops(flops.six_nd)} {compare_estimate(flops.six_nd, flops.training_flops)}"
+    ]
+    if time := flops.training_time:
+        peak = f"{format_flops(time.flops_per_second)}/s ({time.rate_dtype}, dense)"
+        lines += [
+            f"  at an assumed MFU of {100 * time.mfu:g}% of {peak}:",
+            f"  {format_amount(time.gpu_hours)} GPU-hours, {format_amount(time.days)} days "
+            f"on {time.gpus:,} × {time.gpu}",
+        ]
+    return lines
+
+
+def list_bounds(flops: Flops) -> list[str]:
+    """The lines with the lower bounds for decoding and for a prompt."""
+    roofline = flops.roofline
+    if roofline is None:
+        return []
+    rate = f"{format_bytes(roofline.bytes_per_second)}/s, {format_flops(roofline.flops_per_second)}/s"
+    lines = [
+        f"lower bounds on {roofline.gpus:,} × {roofline.gpu}: {rate} ({roofline.rate_dtype}, dense)",
+        f"  weights {roofline.dtype}; KV cache {roofline.kv_dtype}; batch {roofline.batch:,}",
+    ]
+    for name, bound in (("decoding step", roofline.decoding), ("prompt", roofline.prompt)):
+        memory = f"{format_bytes(bound.weights_bytes + bound.cache_bytes)} in {format_time(bound.memory_seconds)}"
+        compute = f"{format_flops(bound.flops)} in {format_time(bound.compute_seconds)}"
+        lines.append(f"  {name} at least {format_time(bound.seconds)}: {memory}, {compute}")
+    return lines
+
+
+def format_time(seconds: float) -> str:
+    """A time with three significant digits.
+
+    >>> format_time(0.00513), format_time(75.2)
+    ('5.13 ms', '75.2 s')
+    """
+    return format_scaled(round(seconds * 10**9), (("s", 10**9), ("ms", 10**6), ("µs", 10**3), ("ns", 1)))
+
+
+def format_amount(amount: float) -> str:
+    """A number with three significant digits.
+
+    >>> format_amount(609_969.4), format_amount(3.214)
+    ('610,000', '3.21')
+    """
+    return f"{float(f'{amount:.3g}'):,.15g}"
 
 
 def compare_estimate(estimate: int, count: int) -> str:

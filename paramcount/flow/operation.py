@@ -128,6 +128,7 @@ class Operation:
     form: ClassVar[Form] = Form.PLAIN
     named_by_weights: ClassVar[bool] = False  # "queries" rather than "linear"
     reads_only_lengths: ClassVar[bool] = False  # of its inputs, so that it is equal for all texts of a length
+    only_moves: ClassVar[bool] = False  # its output holds values of its inputs or weights: it computes none
     of_prompt: ClassVar[bool] = False  # what it adds to its first input came with the prompt
     needs: ClassVar[int | None] = None  # how many of its inputs it needs; the others may be missing. None: all
     runs: ClassVar[bool] = True  # whether `compute` exists
@@ -161,6 +162,10 @@ class Operation:
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         """Multiply-adds of its matrix products; a FLOP count is twice that."""
         return 0
+
+    def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        """The same without the pairs of a query and a key that a mask hides: a kernel may skip them."""
+        return self.multiply_adds(inputs, weights, out)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         """Its output. All arrays are float32, or int64 for ids; `shape`: of the output.

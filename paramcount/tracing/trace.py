@@ -73,6 +73,9 @@ class Step(NamedTuple):
     state: tuple[Shape, ...] = ()  # recurrent state, whose size does not depend on the number of tokens
     # Of its matrix products in one layer, for the rows of all experts together; None if a size depends on the input.
     multiply_adds: int | None = 0
+    visible_multiply_adds: int | None = 0  # without the pairs of a query and a key that a mask hides
+    # Elements of its output in one layer, if it computes them without products; None if a size depends on the input.
+    elementwise_operations: int | None = 0
 
     @property
     def under(self) -> tuple[Scope, ...]:
@@ -92,7 +95,8 @@ class Step(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         plain = self._asdict()
-        del plain["form"], plain["reads_only_lengths"]
+        for name in ("form", "reads_only_lengths", "visible_multiply_adds", "elementwise_operations"):
+            del plain[name]
         plain["weights"] = [weight._asdict() for weight in self.weights]
         plain["under"] = [scope._asdict() for scope in plain.pop("scopes")]
         plain["product"] = self.product and self.product._asdict()
@@ -176,6 +180,14 @@ class Trace(NamedTuple):
         """
         counts = [step.flops for step in self.steps]
         return None if None in counts else sum(n for n in counts if n is not None)
+
+    @property
+    def elementwise_operations(self) -> int:
+        """Elements that steps without products compute, one operation each, such as norms, activations and softmax.
+
+        Steps whose size depends on an input other than text are not included.
+        """
+        return sum((step.elementwise_operations or 0) * count_layers(step) for step in self.steps)
 
     @property
     def flops_by_component(self) -> dict[str, int]:

@@ -216,7 +216,10 @@ class Walk:
             note = f"{body.repeat.active:,} of {body.repeat.count:,} experts per token, weighted by the router"
             inputs = (self.shape_of(body.out, place.inside(data, body.repeat)), self.shape_of(router_weights))
             reads = self.find_sources((body.out, router_weights))
-            self.add_step(data, place, Experts.sum, inputs=inputs, note=note, reads=reads)
+            elements = self.count_elements(data, place)
+            self.add_step(
+                data, place, Experts.sum, inputs=inputs, note=note, reads=reads, elementwise_operations=elements
+            )
         elif data.bodies[0].repeat.axis in ("layer", "use"):
             self.pass_on(data, max(data.bodies, key=last_end_index).out)
         else:
@@ -289,22 +292,41 @@ class Walk:
             note=f"tied to {uses[0].tied_to}" if uses and uses[0].tied_to else describe_data(data),
             reads_only_lengths=data.operation.reads_only_lengths,
             state=state,
-            multiply_adds=self.count_multiply_adds(data, place),
+            **self.count_work(data, place),
         )
 
-    def count_multiply_adds(self, data: Data, place: Place) -> int | None:
-        """Multiply-adds of an operation's matrix products in one layer; None if they are unknown."""
-        if isinstance(data.operation, Undescribed):
-            return None
-        shapes = [self.full_shape(x, place) for x in (*data.inputs, data)]
-        if id(data) in self.cached_rows and data.shape[0] == "tokens":
-            shapes[-1] = (self.options.tokens if self.options.past is not None else self.n_rows, *shapes[-1][1:])
+    def count_work(self, data: Data, place: Place) -> dict[str, int | None]:
+        """Multiply-adds of an operation's matrix products in one layer, or the elements that it computes without them;
+        None if they are unknown."""
+        operation = data.operation
+        if isinstance(operation, Undescribed):
+            return {"multiply_adds": None, "visible_multiply_adds": None}
+        if type(operation).multiply_adds is Operation.multiply_adds:
+            return {"elementwise_operations": 0 if operation.only_moves else self.count_elements(data, place)}
+        shapes = [*(self.full_shape(x, place) for x in data.inputs), self.new_shape(data, place)]
         weights = [weight.shape for weight in data.weights]
-        if type(data.operation).multiply_adds is Operation.multiply_adds:
-            return 0
         if any(not isinstance(n, int) for shape in (*shapes, *weights) for n in shape):
+            return {"multiply_adds": None, "visible_multiply_adds": None}
+        batch, sizes = self.options.batch or 1, (shapes[:-1], weights, shapes[-1])
+        return {
+            "multiply_adds": batch * operation.multiply_adds(*sizes),
+            "visible_multiply_adds": batch * operation.visible_multiply_adds(*sizes),
+        }
+
+    def count_elements(self, data: Data, place: Place) -> int | None:
+        """Elements of the output that this pass computes; None if a size depends on the input."""
+        shape = self.new_shape(data, place)
+        if not all(isinstance(n, int) for n in shape):
             return None
-        return (self.options.batch or 1) * data.operation.multiply_adds(shapes[:-1], weights, shapes[-1])
+        has_batch = data.shape[:1] and isinstance(data.shape[0], str) and not is_equal_for_all_texts(data)
+        return int(product_of(shape)) * ((self.options.batch or 1) if has_batch else 1)
+
+    def new_shape(self, data: Data, place: Place) -> tuple[Any, ...]:
+        """The same as `full_shape`, without the rows that a cache holds."""
+        shape = self.full_shape(data, place)
+        if id(data) in self.cached_rows and data.shape[0] == "tokens":
+            return (self.options.tokens if self.options.past is not None else self.n_rows, *shape[1:])
+        return shape
 
     def full_shape(self, data: Data, place: Place) -> tuple[Any, ...]:
         """The shape of one sequence with its rows on the first axis; those of all experts together."""
@@ -345,6 +367,7 @@ class Walk:
         heads, shared = (x.shape[1] if len(x.shape) == 3 else 1 for x in (q, k))
         scores = self.add_batch_axis((heads, n, m) if len(q.shape) == 3 else (n, m))
         fields: dict[str, Any] = {"heads": heads, "out": scores}
+        pairs, visible = self.count_pairs(attention, heads, (n, m), chosen)
         grouping = f", {heads // shared} query heads per KV head" if shared != heads else ""
         product = Product((n, q.shape[-1]), (q.shape[-1], m), (n, m))
         self.add_step(
@@ -355,9 +378,11 @@ class Walk:
             product=product,
             note=f"{Attention.scores.note}{grouping}" + (f", {attention.describe()}" if attention.describe() else ""),
             reads=self.find_sources((q, *keys)),
-            multiply_adds=self.count_scores(heads, n, m, q.shape[-1]),
+            multiply_adds=None if pairs is None else pairs * q.shape[-1],
+            visible_multiply_adds=None if visible is None else visible * q.shape[-1],
             **fields,
         )
+        fields["elementwise_operations"] = pairs
         for bias in added:
             is_fixed = isinstance(bias.operation, Alibi)  # no step of its own
             stage = make_stage(bias) if is_fixed else Attention.biased_scores
@@ -391,7 +416,8 @@ class Walk:
             others=(v,),
             product=product,
             heads=heads,
-            multiply_adds=self.count_scores(heads, n, m, v.shape[-1]),
+            multiply_adds=None if pairs is None else pairs * v.shape[-1],
+            visible_multiply_adds=None if visible is None else visible * v.shape[-1],
         )
         self.score_counts.append(place.layers * heads * n * m if isinstance(n, int) and isinstance(m, int) else None)
         self.add_cached(data, place)
@@ -408,11 +434,16 @@ class Walk:
             shapes = tuple((kept if n == "tokens" else self.resolve_size(n), *others) for n, *others in shapes)
         self.cache.append(CacheEntry(cached.what, shapes, place.layers, grows=cached.grows, kind=cached.kind))
 
-    def count_scores(self, heads: int, n: int | str, m: int | str, size: int) -> int | None:
-        """Multiply-adds of a product with the attention scores; None if a size depends on the input."""
+    def count_pairs(
+        self, attention: Attention, heads: int, lengths: tuple[int | str, int | str], chosen: Data | None
+    ) -> tuple[int | None, int | None]:
+        """Pairs of a query and a key of all heads: all, and those that no mask hides; None if a length depends on the
+        input."""
+        n, m = lengths
         if not isinstance(n, int) or not isinstance(m, int):
-            return None
-        return (self.options.batch or 1) * heads * n * m * size
+            return None, None
+        heads *= self.options.batch or 1
+        return heads * n * m, heads * attention.count_visible(n, m, chosen.shape[-1] if chosen else None)
 
     def add_next(self, data: Data, place: Place, stage: Stage, *, others: tuple[Data, ...] = (), **fields: Any) -> None:
         """Append another step of the same operation. It reads the previous step, and `others`."""

@@ -355,6 +355,24 @@ class Attention(Operation):
         keys = k[0] if self.compressed_block is None else k[0] + inputs[-2 if self.has_choice else -1][0]
         return heads * q[0] * keys * (q[-1] + v[-1])
 
+    def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        q, k, v = inputs[:3]
+        heads = q[1] if len(q) == 3 else 1
+        hidden = q[0] * k[0] - self.count_visible(q[0], k[0], inputs[-1][-1] if self.has_choice else None)
+        return self.multiply_adds(inputs, weights, out) - heads * hidden * (q[-1] + v[-1])
+
+    def count_visible(self, n: int, m: int, n_chosen: int | None = None) -> int:
+        """The pairs of one of the last n tokens and one of m keys that it attends to."""
+        limits = [self.window, self.n_kept]
+        if n_chosen is not None and self.compressed_block is None:
+            limits.append(n_chosen * self.chosen_block)
+        most = min((limit for limit in limits if isinstance(limit, int)), default=None)
+        if self.causal:
+            return sum_visible(m, most, self.chunk) - sum_visible(m - n, most, self.chunk)
+        if self.window is None or n != m:
+            return n * m
+        return 2 * sum_visible(n, self.window + 1) - n  # either side, and itself once
+
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v, *biases = inputs
         groups = biases.pop() if self.grouped else None
@@ -440,6 +458,18 @@ class Attention(Operation):
         if self.chunk is not None:
             seen = seen & (queries // self.chunk == keys // self.chunk)
         return seen | (keys < 0)  # all tokens see keys in front of the text
+
+
+def sum_visible(n: int, most: int | None, chunk: int | None = None) -> int:
+    """The pairs of a token and an earlier one or itself among n tokens, if each attends to so many at most.
+
+    >>> sum_visible(4, None), sum_visible(4, 2), sum_visible(5, None, chunk=2)
+    (10, 7, 7)
+    """
+    if chunk is not None:
+        return n // chunk * sum_visible(chunk, most) + sum_visible(n % chunk, most)
+    short = n if most is None else min(n, most)
+    return short * (short + 1) // 2 + (n - short) * (most or 0)
 
 
 def attend(
@@ -541,6 +571,12 @@ class ChooseTokens(Operation):
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         q, k = inputs[:2]
         return q[1] * q[0] * k[0] * (q[2] + (self.of != "blocks of keys"))
+
+    def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        (n, heads, d), (m, *_) = inputs[:2]
+        if self.of == "blocks":
+            return self.multiply_adds(inputs, weights, out)
+        return heads * (sum_visible(m, None) - sum_visible(m - n, None)) * (d + (self.of == "tokens"))
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, *of_heads = inputs

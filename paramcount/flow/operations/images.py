@@ -20,6 +20,7 @@ class Patches(Operation):
     patch is in.
     """
 
+    only_moves: ClassVar[bool] = True
     of: Literal["pixels", "places", "places of tokens", "windows"]
     height: Size  # of a patch; of a merged one, if places are of tokens
     width: Size
@@ -106,6 +107,7 @@ class Insert(Operation):
     Inputs: embeddings [n, d], token ids [n], and what takes their place [rows, d].
     """
 
+    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "insert"
     token: int | Unknown  # id of the image token, or of an audio token
     of_prompt: ClassVar[bool] = True

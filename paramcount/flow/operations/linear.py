@@ -15,6 +15,7 @@ from paramcount.flow.operations.shapes import Split
 class Lookup(Operation):
     """Rows of a table [rows, size] by an index per token."""
 
+    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "lookup"
     form: ClassVar[Form] = Form.LOOKUP
     named_by_weights: ClassVar[bool] = True

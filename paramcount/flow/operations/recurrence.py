@@ -96,6 +96,7 @@ def convolve(
 class Shift(Operation):
     """The value of the token before; 0 for the first token."""
 
+    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "previous token"
     channels: Size
 

@@ -14,6 +14,7 @@ from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unkno
 class Input(Operation):
     """An input of the model or of a repeated block: token ids, hidden states, pixels."""
 
+    only_moves: ClassVar[bool] = True
     what: str = ""  # "" for that of a block
     default: int | Unknown | None = None  # of every token, if it is not given
 
@@ -31,6 +32,7 @@ def given(name: str, *shape: Size, default: int | Unknown | None = None) -> Data
 class Split(Operation):
     """One part of the last axis. The sequence of parts recurs `groups` times along it."""
 
+    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "split"
     form: ClassVar[Form] = Form.SPLIT
     named_by_weights: ClassVar[bool] = True
@@ -63,6 +65,7 @@ def split(x: Data, *widths: Size) -> tuple[Data, ...]:
 class Join(Operation):
     """Concatenation along the last axis, or another one; learned rows come first or last."""
 
+    only_moves: ClassVar[bool] = True
     form: ClassVar[Form] = Form.CONCATENATION
     axis: int = -1
     learned: Literal["none", "first", "last"] = "none"
@@ -104,6 +107,7 @@ class Reshape(Operation):
     heads, d] to [n, heads, 2·d]: a head of the first half beside one of the second, twice.
     """
 
+    only_moves: ClassVar[bool] = True
     to: Literal[
         "heads", "groups", "one axis", "merged rows", "other axes", "all heads", "all streams", "later streams",
         "all tokens", "pairs of heads",
@@ -179,6 +183,7 @@ class Select(Operation):
     """One of several values for each token: one of the inputs behind the first, which says which of them, [n]; or the
     part of [n, parts, …] that has the layer's index, or another."""
 
+    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "select"
     part: int | Unknown | Literal["layer"] | None = None
 
@@ -346,6 +351,7 @@ def mean_of_streams(x: Data) -> Data:
 class Tuple(Operation):
     """Several values at once, which a layer passes to the next."""
 
+    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "tuple"
 
 

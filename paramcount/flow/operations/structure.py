@@ -15,6 +15,7 @@ INPUT = Input()
 class Block(Operation):
     """A named block, or one for each head of [n, heads, d] or each stream but the first, each with its own weights."""
 
+    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "block"
     each: Literal["head", "stream"] | None = None
 
@@ -138,6 +139,7 @@ def run_for_each(
 class Layers(Operation):
     """A stack of layers of one or several kinds."""
 
+    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "layers"
 
 
@@ -190,6 +192,7 @@ def layers(
 class HiddenStates(Operation):
     """What goes into some of the layers of a stack, or comes out of the last, side by side. Its input: the stack."""
 
+    only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "hidden states"
     of: tuple[int, ...] | Unknown  # 0: what goes into the first layer; negative: counted from what the last returns
 

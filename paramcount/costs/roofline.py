@@ -1,0 +1,126 @@
+"""What a GPU's data sheet allows: the least time of a decoding step and of a prompt, and the time of training.
+
+A bound is the larger of two times: that of reading every byte once at the memory's full bandwidth, and that of the
+multiply-adds at the dense peak. It leaves out element-wise work, communication and everything a program does besides.
+
+Source: Williams, Waterman and Patterson 2009, "Roofline", Communications of the ACM 52 (4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from paramcount.costs.dtypes import WeightFormat
+from paramcount.costs.gpus import Gpu
+from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.errors import ParamcountError, join_words
+from paramcount.flow.operation import Form
+from paramcount.tracing.trace import Trace
+
+# {dtype of stored values: the rates at which they may be multiplied, fastest first}. A GPU without the first
+# unpacks the values; formats that are not listed are always unpacked.
+UNPACKED = ("bf16", "fp16")
+RATES: Mapping[str, tuple[str, ...]] = {
+    "F32": ("fp32",), "BF16": ("bf16",), "F16": ("fp16",), "F8_E4M3": ("fp8", *UNPACKED),
+    "F8_E5M2": ("fp8", *UNPACKED), "I8": ("int8", *UNPACKED),
+}  # fmt: skip
+RATE_LABELS = {"fp32": "FP32", "tf32": "TF32", "bf16": "BF16", "fp16": "FP16", "fp8": "FP8", "fp4": "FP4", "int8": "INT8"}
+
+
+class Bound(NamedTuple):
+    """The least time of one step."""
+
+    weights_bytes: int  # that it reads on all GPUs together
+    cache_bytes: int
+    flops: int
+    memory_seconds: float  # of reading the bytes
+    compute_seconds: float  # of the FLOPs
+
+    @property
+    def seconds(self) -> float:
+        return max(self.memory_seconds, self.compute_seconds)
+
+
+class Roofline(NamedTuple):
+    """Lower bounds for inference on GPUs among which the work divides evenly."""
+
+    gpu: str
+    gpus: int
+    dtype: str  # of the weights
+    kv_dtype: str
+    batch: int  # sequences that are decoded at once
+    rate_dtype: str  # "BF16": values are multiplied at this rate
+    flops_per_second: int  # dense peak of one GPU
+    bytes_per_second: int  # of one GPU
+    decoding: Bound  # of one token for every sequence
+    prompt: Bound  # of one sequence
+
+
+class TrainingTime(NamedTuple):
+    """The time of training at a share of the peak, which is an assumption."""
+
+    gpu: str
+    gpus: int
+    mfu: float  # model FLOPs utilisation: assumed
+    rate_dtype: str
+    flops_per_second: int  # dense peak of one GPU
+    gpu_hours: float
+    days: float
+
+
+def find_rate(gpu: Gpu, format: WeightFormat) -> str:
+    """The name of the dense peak rate at which a GPU multiplies weights of a format.
+
+    Raises: ParamcountError if the data sheet of the GPU does not state it.
+    """
+    names = list_rates(format)
+    for name in names:
+        if name in gpu.flops:
+            return name
+    stated = join_words([RATE_LABELS.get(name, name.upper()) for name in gpu.flops], "and")
+    has = f"the data sheet of {gpu.name} states {f'only {stated}' if stated else 'no FLOPs'}"
+    needed = join_words([RATE_LABELS[name] for name in names])
+    raise ParamcountError(has, where="gpu", expected=f"a GPU with a rate for {needed}; see `paramcount docs gpus`")
+
+
+def list_rates(format: WeightFormat) -> tuple[str, ...]:
+    """The rates at which weights of a format may be multiplied, fastest first."""
+    if format.mix:
+        return UNPACKED
+    if not format.plan.groups:
+        return RATES.get(format.plan.dtype, UNPACKED)
+    packing = format.plan.groups[0].packing
+    return ("fp4", *UNPACKED) if packing.layout == "nvfp4" else RATES.get(packing.dtype, UNPACKED)
+
+
+def sum_read(rows: Iterable[StoredTensor], trace: Trace) -> int:
+    """Bytes of the weights that a pass reads: all that it multiplies, of experts those of one token, no tables.
+
+    GGUF files name their tensors differently; of these, all tensors of a component are read or none.
+    """
+    uses = [use for step in trace.steps if step.form is not Form.LOOKUP for use in step.weights]
+    names = {use.tied_to or use.name for use in uses}
+    components = {use.component for use in uses} | {"embedding" for use in uses if use.tied_to}
+    total = 0
+    for row in rows:
+        tensor = row.tensor
+        if tensor.component in components if row.packing.layout == "ggml" else tensor.name in names:
+            total += row.bytes * tensor.active // tensor.parameters if tensor.parameters else row.bytes
+    return total
+
+
+def make_bound(gpu: Gpu, gpus: int, rate: str, *, weights_bytes: int, cache_bytes: int, flops: int) -> Bound:
+    memory_seconds = (weights_bytes + cache_bytes) / (gpu.bandwidth * gpus)
+    return Bound(weights_bytes, cache_bytes, flops, memory_seconds, flops / (gpu.flops[rate] * gpus))
+
+
+def estimate_training_time(gpu: Gpu, gpus: int, rate: str, flops: int, mfu: float) -> TrainingTime:
+    """The time of so many FLOPs at a share of the peak.
+
+    Raises: ParamcountError for a share that is not above 0 and at most 1.
+    """
+    if type(mfu) not in (int, float) or not 0 < mfu <= 1:
+        raise ParamcountError(f"= {mfu!r}", where="mfu", expected="above 0 and at most 1, such as 0.4")
+    hours = flops / (gpu.flops[rate] * mfu) / 3600
+    return TrainingTime(gpu.name, gpus, mfu, RATE_LABELS[rate], gpu.flops[rate], hours, hours / gpus / 24)
