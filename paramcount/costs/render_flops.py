@@ -6,8 +6,8 @@ from paramcount.costs.flops import Flops
 from paramcount.output.numbers import format_bytes, format_scaled
 from paramcount.output.tables import Column, Table
 
-UNITS = (("YFLOPs", 10**24), ("ZFLOPs", 10**21), ("EFLOPs", 10**18), ("PFLOPs", 10**15), ("TFLOPs", 10**12), ("GFLOPs", 10**9),
-         ("MFLOPs", 10**6))  # fmt: skip
+UNITS = (("YFLOPs", 10**24), ("ZFLOPs", 10**21), ("EFLOPs", 10**18), ("PFLOPs", 10**15), ("TFLOPs", 10**12),
+         ("GFLOPs", 10**9), ("MFLOPs", 10**6))  # fmt: skip
 
 TOKENS = (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3))
 OPERATIONS = (("P", 10**15), ("T", 10**12), ("G", 10**9), ("M", 10**6), ("K", 10**3))

@@ -25,7 +25,15 @@ RATES: Mapping[str, tuple[str, ...]] = {
     "F32": ("fp32",), "BF16": ("bf16",), "F16": ("fp16",), "F8_E4M3": ("fp8", *UNPACKED),
     "F8_E5M2": ("fp8", *UNPACKED), "I8": ("int8", *UNPACKED),
 }  # fmt: skip
-RATE_LABELS = {"fp32": "FP32", "tf32": "TF32", "bf16": "BF16", "fp16": "FP16", "fp8": "FP8", "fp4": "FP4", "int8": "INT8"}
+RATE_LABELS = {
+    "fp32": "FP32",
+    "tf32": "TF32",
+    "bf16": "BF16",
+    "fp16": "FP16",
+    "fp8": "FP8",
+    "fp4": "FP4",
+    "int8": "INT8",
+}
 
 
 class Bound(NamedTuple):
