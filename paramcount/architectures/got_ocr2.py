@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow import Data, Size, Unknown, Weight, block, given, linear
+from paramcount.flow import Data, Size, Weight, block, given, linear
 from paramcount.parts.composite import with_language
 from paramcount.parts.sam import SamVision, sam
 from paramcount.sizes import Sizes
+from paramcount.sizes.setting_fields import setting
 
 
 class GotOcr2(Sizes):
@@ -20,11 +21,13 @@ class GotOcr2(Sizes):
     language: SerializeAsAny[Sizes]
     vision: SamVision
 
-    def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c), head=True, token=Unknown("image_token"))
+    image_token: ClassVar = setting("image_token_index", "image_token_id", default=151859)
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        return with_language(c, tokens, seen(c), head=head, token=c.image_token)
 
     def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, seen(c), head=False, token=Unknown("image_token"))
+        return c.forward(tokens, head=False)
 
 
 def seen(c: Any) -> Data:

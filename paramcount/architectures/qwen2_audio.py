@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow import Data, Reshape, Unknown, activate, block, given, linear
+from paramcount.flow import Data, Reshape, activate, block, given, linear
 from paramcount.parts.composite import with_language
 from paramcount.parts.whisper_encoder import Ears, listen
 from paramcount.sizes import Condition, Positive, Sizes, hf
@@ -47,11 +47,13 @@ class Qwen2Audio(Sizes):
     language: SerializeAsAny[Sizes]
     audio: Qwen2AudioEars
 
-    def forward(c, tokens: Data) -> Data:
-        return with_language(c, tokens, heard(c, halve), head=True, token=Unknown("image_token"))
+    audio_token: ClassVar = setting("audio_token_index", "audio_token_id", default=151646)
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        return with_language(c, tokens, heard(c, halve), head=head, token=c.audio_token)
 
     def body(c, tokens: Data) -> Data:
-        return with_language(c, tokens, heard(c, halve), head=False, token=Unknown("image_token"))
+        return c.forward(tokens, head=False)
 
 
 class Voxtral(Sizes):

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from copy import copy
 
 from paramcount.errors import ParamcountError, find_nearest, list_names, quote
-from paramcount.flow import Attention, Body, Data, Input, Layers, Tuple, list_steps
+from paramcount.flow import Attention, Body, Data, Input, Insert, Layers, Tuple, list_steps
 
 
 def omit_missing(out: Data, given: Collection[str]) -> Data:
@@ -55,6 +55,8 @@ class Omission:
             needed = 1
         if any(value is None for value in inputs[:needed]):
             return None
+        if isinstance(operation, Insert) and None in inputs:
+            return inputs[0]
         if all(value is before for value, before in zip(inputs, data.inputs)):
             return data
         if isinstance(operation, Attention) and operation.cached:

@@ -34,6 +34,7 @@ QWEN3_VISION = {
     **QWEN_VISION, "hidden_size": 16, "intermediate_size": 20, "out_hidden_size": 32, "num_position_embeddings": 25,
     "deepstack_visual_indexes": [0, 1], "hidden_act": "gelu",
 }  # fmt: skip
+MLLAMA_TEXT = {key: value for key, value in TEXT.items() if key not in ("head_dim", "bos_token_id", "eos_token_id")}
 EARS = {
     "d_model": 16, "encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 64, "num_mel_bins": 10,
     "max_source_positions": 8, "vocab_size": 96,
@@ -46,6 +47,7 @@ DELTA = {
         "partial_rotary_factor": 0.5,
     },
 }  # fmt: skip
+# Of Mllama, Qwen 2 Audio and GOT-OCR 2, texts alone are compared.
 CONFIGS: dict[str, dict[str, Any]] = {
     "llava": {"text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER},
     "llava, two views": {
@@ -80,6 +82,25 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gemma3": {
         "text_config": {**TEXT, "model_type": "gemma3_text", "sliding_window": 5, "query_pre_attn_scalar": 20},
         "vision_config": {**SIGLIP, "image_size": 16}, **PLACEHOLDER, "mm_tokens_per_image": 4,
+    },
+    "mllama": {
+        "text_config": {**MLLAMA_TEXT, "cross_attention_layers": [1]},
+        "vision_config": {
+            **VISION, "num_hidden_layers": 2, "num_global_layers": 1, "attention_heads": 2, "image_size": 8,
+            "vision_output_dim": 32, "intermediate_layers_indices": [0], "max_num_tiles": 2,
+            "supported_aspect_ratios": [[1, 1], [1, 2]],
+        },
+    },
+    "qwen2_audio": {
+        "text_config": QWEN2, "audio_config": {**EARS, "model_type": "qwen2_audio_encoder"},
+        "audio_token_index": IMAGE_TOKEN,
+    },
+    "got_ocr2": {
+        "text_config": QWEN2, **PLACEHOLDER,
+        "vision_config": {
+            "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_dim": 20, "image_size": 32,
+            "patch_size": 4, "output_channels": 8, "window_size": 2, "global_attn_indexes": [1],
+        },
     },
     "voxtral": {
         "text_config": LLAMA, "audio_config": {**EARS, "model_type": "voxtral_encoder"}, "audio_token_id": IMAGE_TOKEN,

@@ -123,7 +123,7 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
             if isinstance(sizes, WhisperStacks):
                 return {"encoder_outputs": (states,)}, {"encoder_output": states[0].numpy()}
             return {"encoder_hidden_states": states}, {"encoder_output": states[0].numpy()}
-        if "log-mel frames" in shapes and isinstance(sizes, WhisperStacks):
+        if "log-mel frames" in shapes and hasattr(sizes, "n_mels"):
             frames = torch.randn(1, sizes.n_mels, 2 * sizes.n_frames)
             return {"input_features": frames}, {"log_mel_frames": frames[0].T.numpy()}
         if not sees_later_tokens(next(iter(list_flows(sizes)))[0]):

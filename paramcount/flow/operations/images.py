@@ -112,16 +112,14 @@ class Insert(Operation):
     token: int | Unknown  # id of the image token, or of an audio token
     of_prompt: ClassVar[bool] = True
     adds: bool = False  # to the image tokens, instead of replacing them; nothing is added to the others
-    needs: ClassVar[int] = 2  # without an image, all embeddings stay
+    needs: ClassVar[int] = 2  # without an image, all embeddings stay, and there is no such step
 
     def describe(self) -> str:
         return "adds to the placeholder tokens" if self.adds else "replaces the placeholder tokens"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        x, ids, *image = inputs
-        if not image:
-            return x
-        rows = image[0].reshape(-1, x.shape[-1])
+        x, ids, image = inputs
+        rows = image.reshape(-1, x.shape[-1])
         places = np.flatnonzero(ids == require(self.token))
         done = int(run.state.get("done", np.zeros(())))
         if done + len(places) > len(rows):
