@@ -81,16 +81,17 @@ class Qwen35VL(Sizes):
 
     image_token: ClassVar = setting("image_token_id", default=248056)
 
-    def forward(c: Any, tokens: Data) -> Data:
+    def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         pixels = image_of(c.vision)
         image = block(pixels, "model.visual.", c.vision.forward, part="vision")
         image = block(image, "model.visual.", c.vision.merge, part="projector")
         x = insert(block(tokens, "", c.language.embed, moved=NAMES), tokens, image, c.image_token)
-        return block(x, "", c.decode, reads=(places_in_text(c, tokens, pixels),), moved=NAMES)
+        reads = (places_in_text(c, tokens, pixels),)
+        x = block(x, "", c.language.transform, reads=reads, moved=NAMES)
+        return block(x, "", c.language.head, moved=NAMES) if head else x
 
-    def decode(c: Any, x: Data, places: Data) -> Data:
-        logits: Data = c.language.head(c.language.transform(x, places))
-        return logits
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
 
 
 class Qwen35MoEVL(Qwen35VL):

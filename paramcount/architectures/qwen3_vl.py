@@ -186,7 +186,7 @@ class Qwen3VL(Sizes):
 
     image_token: ClassVar = setting("image_token_id", default=151655)
 
-    def forward(c: Any, tokens: Data) -> Data:
+    def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         pixels, token = image_of(c.vision), c.image_token
         image = block(pixels, "model.visual.", c.vision.forward, part="vision")
         image = block(image, "model.visual.", lambda x: side_by_side(*c.vision.merge(x)), part="projector")
@@ -196,10 +196,14 @@ class Qwen3VL(Sizes):
         reads: tuple[Data, ...] = (tokens, places_in_text(c, tokens, pixels))
         if deep is not None:
             reads += (reshape(deep, n_deep, d_out),)
-        return block(x, "", c.decode, reads=reads, moved=NAMES)
+        x = block(x, "", c.transform, reads=reads, moved=NAMES)
+        return block(x, "", c.language.head, moved=NAMES) if head else x
 
-    def decode(c: Any, x: Data, *reads: Data) -> Data:
-        """Embedded tokens to logits. `reads`: the tokens, where they stand, and the deep views."""
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def transform(c: Any, x: Data, *reads: Data) -> Data:
+        """Embedded tokens to hidden states. `reads`: the tokens, where they stand, and the deep views."""
         language = c.language
 
         def layer(kind: tuple[str, bool], x: Data, tokens: Data, places: Data, *deep: Data) -> Data:
@@ -208,8 +212,8 @@ class Qwen3VL(Sizes):
             return insert(x, tokens, select_part(deep[0], "layer"), c.image_token, adds=True) if sees else x
 
         x = layers(x, "model.layers.{layer}.", kinds_of(language, c.seen_layers), layer, reads=reads)
-        logits: Data = language.head(language.last(x))
-        return logits
+        hidden: Data = language.last(x)
+        return hidden
 
 
 class Qwen3VLMoE(Qwen3VL):
