@@ -94,7 +94,7 @@ def list_rope_tables(sizes: Any, architecture: str) -> Iterator[StoredTensor]:
         return
     tables = {"rope_factors_long": len(rope.long), "rope_factors_short": len(rope.short)}
     if rope.kind != "longrope":
-        d: int = getattr(sizes, "d_global_head", None) or getattr(sizes, "d_head", 0)
+        d: int = sizes.d_global_head if rope.kind == "proportional" else sizes.d_head
         tables = {"rope_freqs": d // 2}
     packing = Packing("ggml", "F32")
     for name, n in tables.items():

@@ -11,7 +11,14 @@ from paramcount.costs.dtypes import KVDtype, WeightFormat, parse_kv_dtype, parse
 from paramcount.costs.engines import ENGINES, Request
 from paramcount.costs.fit import Deployment, Device, Fit, check_size, measure_fit
 from paramcount.costs.sharding import Parallelism, find_shape
-from paramcount.costs.weights import WeightGroup, describe_weights, group_weights, store_weights, sum_buffers
+from paramcount.costs.weights import (
+    WeightGroup,
+    describe_weights,
+    group_weights,
+    list_storage_notes,
+    store_weights,
+    sum_buffers,
+)
 from paramcount.counting import SCHEMA_VERSION, Count
 from paramcount.counting.quantisation.storage import find_plan
 from paramcount.errors import ParamcountError, make_choice_error
@@ -192,7 +199,7 @@ def measure_memory(
         formats=list_formats(count, format, weights),
         fit=fit,
         warnings=tuple(warnings),
-        notes=allocation.notes,
+        notes=(*allocation.notes, *list_storage_notes(stored, format), *list_mtp_notes(count)),
     )
     return replace(memory, contexts=tuple(memory.at(n) for n in list_contexts(length, limit)))
 
@@ -201,23 +208,43 @@ def choose_format(model: Model, dtype: object) -> WeightFormat:
     """The format that the user names; otherwise the one that the config states; otherwise BF16."""
     if dtype is not None:
         return parse_weight_format(dtype)
-    plan = find_plan(model.release, model.reading.document) if is_quantised(model) else None
-    return parse_weight_format("bf16") if plan is None else WeightFormat("stored", f"{plan.text} (as stored)", plan)
+    if not is_quantised(model):
+        return parse_weight_format("bf16")
+    try:
+        plan = find_plan(model.release, model.reading.document)
+    except ParamcountError as error:
+        raise ParamcountError(f"{error}; choose a dtype", where=f"{model.id}: quantization_config") from None
+    return parse_weight_format("bf16") if plan is None else WeightFormat("stored", label_plan(plan.text), plan)
+
+
+def label_plan(text: str) -> str:
+    """The label of a stored format.
+
+    >>> label_plan("GPTQ 4-bit, groups of 128")
+    'GPTQ 4-bit (group 128, as stored)'
+    """
+    name, comma, detail = text.replace("groups of", "group").partition(", ")
+    return f"{name} ({detail}{comma}as stored)"
+
+
+def list_mtp_notes(count: Count) -> list[str]:
+    """A note if the model has MTP layers, which inference does not load by default."""
+    return [f"the MTP layers ({count.mtp:,} parameters) are not loaded"] if count.mtp else []
 
 
 def list_formats(count: Count, chosen: WeightFormat, weights: tuple[WeightGroup, ...]) -> tuple[WeightCost, ...]:
-    """The weights in the usual formats, after the chosen one if that is not one of them."""
-    costs = []
+    """The weights in the usual formats, and in the chosen one: in place of an equal one, otherwise first."""
+    costs, is_listed = [], False
     for name in ALTERNATIVES:
         format = parse_weight_format(name)
         try:
             groups = weights if format == chosen else group_weights(store_weights(count, format))
         except ParamcountError:  # llama.cpp does not support the model
             continue
-        costs.append(make_weight_cost(format, groups))
-    if chosen.label not in [cost.dtype for cost in costs]:
-        costs.insert(0, make_weight_cost(chosen, weights))
-    return tuple(costs)
+        is_same = groups == weights
+        costs.append(make_weight_cost(chosen if is_same else format, groups))
+        is_listed = is_listed or is_same
+    return tuple(costs) if is_listed else (make_weight_cost(chosen, weights), *costs)
 
 
 def make_weight_cost(format: WeightFormat, groups: tuple[WeightGroup, ...]) -> WeightCost:

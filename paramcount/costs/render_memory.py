@@ -38,7 +38,11 @@ def make_weight_table(memory: Memory) -> Table:
         Column("weights_gib", "GiB", show=format_binary_bytes),
         Column("note", "", right=False, style="dim"),
     ]
-    rows = [[cost.dtype, cost.weights_bytes, cost.weights_bytes, cost.note] for cost in memory.formats]
+    rows, last = [], ""
+    for cost in memory.formats:
+        note = "as above" if cost.note and cost.note == last else cost.note
+        rows.append([cost.dtype, cost.weights_bytes, cost.weights_bytes, note])
+        last = cost.note
     return Table(columns, rows, None, wraps=True, headings=False, bold=(memory.dtype,))
 
 
@@ -72,7 +76,8 @@ def describe_cache(memory: Memory) -> str:
     text = " + ".join(parts) if parts else "none"
     if memory.batch != 1:
         text += f" per sequence; {memory.batch:,} sequences"
-    return f"KV cache ({memory.kv_dtype}): {text}; total with {memory.dtype} weights"
+    weights = memory.dtype.partition(" (")[0]
+    return f"KV cache ({memory.kv_dtype}): {text}; total with {weights} weights"
 
 
 def describe_fit(memory: Memory) -> list[str]:

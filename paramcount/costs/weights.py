@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from paramcount.costs.dtypes import WeightFormat
+from paramcount.costs.dtypes import PLAIN_LABELS, WeightFormat
 from paramcount.counting import Count, Tensor
 from paramcount.counting.components import TOWERS, locate_component
 from paramcount.counting.quantisation.storage import StoredTensor, list_stored
 from paramcount.errors import ParamcountError, join_words
+
+STACKING = ("", "fp8", "mxfp8")  # methods that pack experts in one tensor; "": a format that no config names
 
 
 class WeightGroup(NamedTuple):
@@ -85,6 +87,26 @@ def sum_buffers(stored: Iterable[StoredTensor]) -> int:
     return sum(row.bytes for row in stored if row.tensor.role != "parameter")
 
 
+def list_storage_notes(stored: Sequence[StoredTensor], format: WeightFormat) -> list[str]:
+    """What the sizes in a format assume, and which matrices the format cannot pack."""
+    if format.name == "stored" or format.mix:
+        return []
+    notes = []
+    is_stacked = any(row.tensor.stacked and row.packing.layout != "plain" for row in stored)
+    if is_stacked and format.plan.method not in STACKING:
+        notes.append(f"assumes that {format.label} packs the matrices of each expert separately")
+    unfit = [row for row in stored if row.is_unfit]
+    if unfit:
+        names = join_words(list(dict.fromkeys(row.tensor.name.removesuffix(".weight") for row in unfit))[:3], "and")
+        dtypes = join_words(list(dict.fromkeys(row.packing.format for row in unfit)), "and")
+        number = sum(row.copies for row in unfit)
+        verb = "stays" if number == 1 else "stay"
+        noun = "matrix" if number == 1 else "matrices"
+        reason = f"which {format.label} cannot divide into groups or words"
+        notes.append(f"{number:,} {noun} {verb} in {dtypes}, {reason}: {names}")
+    return notes
+
+
 def describe_weights(groups: Sequence[WeightGroup], format: WeightFormat) -> str:
     """What a packed format leaves in a higher precision: "embedding, norm and lm_head in BF16"; of a mix, its bits."""
     if format.mix:
@@ -97,5 +119,5 @@ def describe_weights(groups: Sequence[WeightGroup], format: WeightFormat) -> str
     by_dtype: dict[str, list[str]] = {}
     for group in groups if packed else ():
         if group.format not in packed and 2 * group.parameters > parameters[group.component]:  # not just its biases
-            by_dtype.setdefault(group.format, []).append(group.component)
+            by_dtype.setdefault(PLAIN_LABELS.get(group.format, group.format), []).append(group.component)
     return "; ".join(f"{join_words(components, 'and')} in {dtype}" for dtype, components in by_dtype.items())

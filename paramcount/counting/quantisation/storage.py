@@ -108,6 +108,7 @@ class StoredTensor(NamedTuple):
     copies: int
     packing: Packing
     bytes: int  # of all copies
+    is_unfit: bool = False  # whether the format would pack it, but cannot divide its rows into groups
 
     @property
     def values(self) -> int:
@@ -133,7 +134,7 @@ def list_stored(
     for tensor in tensors:
         if tensor.part == "mtp" and plan.method not in METHODS_WITH_MTP:
             continue
-        n_plain = tensor.copies
+        n_plain, is_unfit = tensor.copies, False
         stays_float32 = is_named(tensor, (*facts.float32, *facts.float32_if_float16))
         for group in () if stays_float32 else plan.groups:
             scheme = group.scheme._replace(routers=facts.linear_routers) if linear else group.scheme
@@ -144,9 +145,10 @@ def list_stored(
                 check_plan(tensor, plan, hypothetical=hypothetical)
                 size = compute_packed_bytes(tensor, group.packing, tensor.name.endswith(facts.transposable))
             except ParamcountError:
-                if hypothetical:
-                    continue
-                raise
+                if not hypothetical:
+                    raise
+                is_unfit = True
+                continue
             copies = min(n_plain, packed.copies)
             n_plain -= copies
             yield StoredTensor(tensor, copies, group.packing, copies * size)
@@ -156,7 +158,7 @@ def list_stored(
             )
         if n_plain:
             plain = Packing("plain", get_dtype(tensor, facts, plan.dtype))
-            yield StoredTensor(tensor, n_plain, plain, n_plain * compute_bytes(tensor.shape, plain))
+            yield StoredTensor(tensor, n_plain, plain, n_plain * compute_bytes(tensor.shape, plain), is_unfit)
 
 
 def merge_facts(sizes: Sizes) -> MatrixFacts:

@@ -1,0 +1,183 @@
+"""Formats of weights: bytes in a format against files that its library writes, and what the output says about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.costs.dtypes import CONFIGS, PLAIN
+from paramcount.errors import ParamcountError
+from tests.running import Runner
+
+DATA = Path(__file__).parent / "data"
+WRITTEN: dict[str, dict[str, Any]] = json.loads((DATA / "quantised.json").read_text(encoding="utf-8"))
+# {file: its format}
+FILES = {
+    "llama-bnb8": "bnb-int8",
+    "qwen2-bnb8": "bnb-int8",
+    "qwen3_moe-bnb8": "bnb-int8",
+    "llama-nf4": "nf4",
+    "qwen3_moe-nf4": "nf4",
+    "llama-int4g": "int4-g64",
+    "qwen2-int4g": "int4-g64",
+    "llama-int8": "int8",
+    "llama-fp8": "fp8",
+    "llama-fp8-tensor": "fp8-tensor",
+    "llama-fp8t": "fp8-tensor",
+    "llama-fp8ch": "fp8-row",
+    "qwen2-fp8ch": "fp8-row",
+    "llama-nvfp4": "nvfp4",
+    "llama-gptq2": "gptq-2bit-g64",
+    "llama-gptq4": "gptq-4bit-g64",
+    "llama-gptq8": "gptq-8bit-g64",
+    "qwen2-gptq4": "gptq-4bit-g64",
+    "llama-awq4": "awq-4bit-g64",
+    "qwen2-awq4": "awq-4bit-g64",
+}
+# {file: why no format has its bytes}
+OTHERS = {
+    "llama-nf4dq": "with double quantisation the file has the digits of a float for each matrix, which vary",
+    "qwen2-fp4": "bitsandbytes FP4, which is as large as NF4",
+    "opt-fp4": "bitsandbytes FP4, which is as large as NF4",
+    "gpt2-bnb8": "the rest is F32",
+    "gpt2-nf4": "the rest is F32",
+    "t5-nf4": "the rest is F32",
+    "llama-int4gasym": "has zero points",
+    "llama-int4ch": "one scale per row",
+    "llama-int8pack": "8-bit integers in words",
+    "llama-int8pack-tensor": "8-bit integers in words",
+    "llama-fp8b": "scales in BF16",
+    "llama-nvfp4a16": "without a scale of the inputs",
+    "llama-mixed": "two formats",
+}
+
+
+def strip_config(config: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key != "quantization_config"}
+
+
+def read_header(name: str) -> tuple[dict[str, Any], int]:
+    """(config, bytes of all tensors) of a file in tests/data/headers."""
+    saved = json.loads((DATA / "headers" / f"{name}.json").read_text(encoding="utf-8"))
+    return saved["config"], sum(
+        entry["data_offsets"][1] - entry["data_offsets"][0] for entry in saved["header"].values()
+    )
+
+
+# ---- bytes
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_weights_of_a_format_are_as_large_as_in_its_library_s_file(name: str) -> None:
+    saved = WRITTEN[name]
+    assert pc.memory(strip_config(saved["config"]), dtype=FILES[name]).weights_bytes == sum(saved["bytes"].values())
+
+
+@pytest.mark.parametrize("name", [*FILES, *OTHERS])
+def test_a_quantised_config_has_the_bytes_of_its_file_by_default(name: str) -> None:
+    size = sum(WRITTEN[name]["bytes"].values())
+    unknown = 3 * 14 if name == "llama-nf4dq" else 0  # digits of one float for each of 14 matrices
+    assert abs(pc.memory(WRITTEN[name]["config"]).weights_bytes - size) <= unknown
+
+
+def test_every_file_and_every_format_is_compared() -> None:
+    assert {*FILES, *OTHERS} == set(WRITTEN)
+    formats = {name.partition("-g")[0].partition("-4bit")[0] for name in FILES.values()}
+    by_hand = {"nf4-double"}  # see OTHERS
+    assert {*CONFIGS, "gptq", "awq", "int4"} - by_hand <= formats
+
+
+def test_mxfp4_is_as_large_as_in_the_library_s_file() -> None:
+    config, size = read_header("gpt_oss-MXFP4")
+    assert pc.memory(strip_config(config), dtype="mxfp4").weights_bytes == size
+    assert pc.memory(config).weights_bytes == size
+
+
+def test_mxfp4_packs_the_experts_of_a_release_and_nothing_else() -> None:
+    # total_size of the index of openai/gpt-oss-20b
+    assert pc.memory("gpt-oss-20b", dtype="mxfp4").weights_bytes == 13_761_264_768
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("llama-tied", "f16"), ("qwen3", "bf16"), ("mixtral", "float32")])
+def test_a_plain_dtype_is_as_large_as_in_a_saved_file(name: str, dtype: str) -> None:
+    config, size = read_header(name)
+    assert config["dtype"] == "float32"
+    assert 4 * pc.memory(config, dtype=dtype).weights_bytes == size * {"F16": 2, "BF16": 2, "F32": 4}[PLAIN[dtype]]
+
+
+def test_double_quantisation_stores_scales_as_bytes() -> None:
+    # bitsandbytes: a byte per block of 64 values instead of 4; a float per 256 of these bytes, and their code book
+    blocks = [128 * 128 // 64] * 4 + [128 * 64 // 64] * 4 + [128 * 192 // 64] * 6
+    config = strip_config(WRITTEN["llama-nf4"]["config"])
+    nested, simple = (pc.memory(config, dtype=dtype).weights_bytes for dtype in ("nf4-double", "nf4"))
+    saved = sum(4 * n - n - 4 * -(-n // 256) - 4 * 256 for n in blocks)
+    described = 14 * len(', "nested_blocksize": 256, "nested_dtype": "float32", "nested_offset": 0.01234567890123456')
+    assert simple - nested == saved - described
+
+
+# ---- what the output says
+
+
+def test_a_stored_format_is_listed_once(run: Runner) -> None:
+    memory = pc.memory("deepseek-v3")
+    labels = [cost.dtype for cost in memory.formats]
+    assert memory.dtype == "FP8 (128 × 128 blocks, as stored)"
+    assert [label for label in labels if label.startswith("FP8")] == [memory.dtype]
+    assert labels.index(memory.dtype) == 2  # in its place among the usual ones
+    assert [cost.dtype for cost in pc.memory("gpt-oss-20b").formats][:2] == ["MXFP4 (as stored)", "FP32"]
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("llama-gptq4", "GPTQ 4-bit (group 64, as stored)"),
+        ("llama-awq4", "AWQ 4-bit (group 64, as stored)"),
+        ("llama-int4g", "INT4 by compressed-tensors (as stored)"),
+        ("llama-fp8", "FP8 (128 × 128 blocks, as stored)"),
+    ],
+)
+def test_the_label_of_a_stored_format_reads_like_that_of_a_dtype(name: str, label: str) -> None:
+    assert pc.memory(WRITTEN[name]["config"]).dtype == label
+
+
+def test_what_is_not_packed_has_the_label_of_its_dtype() -> None:
+    memory = pc.memory(WRITTEN["llama-awq4"]["config"])
+    assert memory.formats[0].note == "embedding, norm and lm_head in FP16"
+    assert pc.memory("gpt2-small", dtype="F16").dtype == "FP16"
+
+
+def test_mtp_layers_are_not_loaded(run: Runner) -> None:
+    note = "the MTP layers (11,610,067,968 parameters) are not loaded"
+    assert pc.memory("deepseek-v3").notes == (note,)
+    assert f"note: {note}" in run("memory", "deepseek-v3").err
+    assert pc.memory("llama-3.1-8b").notes == ()
+
+
+def test_experts_in_one_tensor_are_assumed_to_be_packed_one_by_one() -> None:
+    assert pc.memory("gpt-oss-20b", dtype="gptq-4bit-g64").notes == (
+        "assumes that GPTQ 4-bit (group 64) packs the matrices of each expert separately",
+    )
+    assert pc.memory("gpt-oss-20b", dtype="mxfp4").notes == ()
+    assert pc.memory("gpt-oss-20b").notes == ()
+
+
+def test_matrices_that_a_format_cannot_pack_are_named() -> None:
+    # 24 of 1,024 inputs do not divide by 80
+    config = {"model_type": "llama", "hidden_size": 1024, "intermediate_size": 1280, "num_hidden_layers": 2}
+    config |= {"num_attention_heads": 8}
+    memory = pc.memory(config, dtype="gptq-4bit-g80")
+    text = "12 matrices stay in BF16, which GPTQ 4-bit (group 80) cannot divide into groups or words"
+    (note,) = memory.notes
+    assert note.startswith(f"{text}: model.layers.{{layer}}.self_attn.q_proj, ")
+    assert memory.weights_by_component["qkv"] == 2 * 3 * 2 * 1024 * 1024
+
+
+def test_a_stored_format_of_unknown_size_asks_for_a_dtype() -> None:
+    config = {"model_type": "llama", "quantization_config": {"quant_method": "aqlm"}}
+    with pytest.raises(ParamcountError, match=r"quantization_config uses aqlm with .*; choose a dtype"):
+        pc.memory(config)
+    assert pc.memory(config, dtype="bf16").weights_bytes == 2 * 6_738_415_616
