@@ -185,7 +185,7 @@ WRONG: list[tuple[Any, str]] = [
     ([1.0], "token_ids: token 0 is 1.0 (expected integers from 0 to 22)"),
     ([True], "token_ids: token 0 is true (expected integers from 0 to 22)"),
     (["3"], "token_ids: token 0 is '3' (expected integers from 0 to 22)"),
-    ([[1, 2]], "token_ids: token 0 is a list (expected integers from 0 to 22)"),
+    ([[1, 2]], "token_ids: token 0 is [1, 2] (expected integers from 0 to 22)"),
     (np.array([1.5]), "token_ids: token 0 is 1.5 (expected integers from 0 to 22)"),
 ]
 
