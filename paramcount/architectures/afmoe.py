@@ -3,38 +3,14 @@
 Only layers with a sliding window use rotary positions.
 """
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
-from paramcount.flow import (
-    Data,
-    Size,
-    route,
-    scale_by_root,
-)
+from paramcount.flow import Data, route, scale_by_root
 from paramcount.parts.attentions import attention, sigmoid_gate
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import (
-    gated_mlp,
-    routing_bias,
-    shared_mixture,
-)
-from paramcount.sizes import (
-    ABSENT,
-    SLIDING,
-    Condition,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    equal_to,
-    hf,
-)
+from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
+from paramcount.sizes.derivations import SLIDING, equal_to
+from paramcount.sizes.fields import ABSENT, Flag, Indices, Natural, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import first_dense, full_every_key, needed
 from paramcount.sizes.rules import check_experts_exist, check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
@@ -46,9 +22,9 @@ class Afmoe(Decoder):
     `scaled_embedding`: a token's row is multiplied by √d_model.
     """
 
-    reference: ClassVar[str] = "AfmoeForCausalLM"
-    linear_routers: ClassVar[tuple[str, ...]] = (".router.gate.weight",)
-    float32_if_float16: ClassVar[tuple[str, ...]] = (
+    reference = "AfmoeForCausalLM"
+    linear_routers = (".router.gate.weight",)
+    float32_if_float16 = (
         "input_layernorm",
         "post_attention_layernorm",
         "pre_mlp_layernorm",
@@ -58,10 +34,7 @@ class Afmoe(Decoder):
         "norm",
         "expert_bias",
     )
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        padding_in_table(None),
-        even_where_rotated("sliding_attention", named=True),
-    )
+    conditions = (padding_in_table(None), even_where_rotated("sliding_attention", named=True))
 
     vocab_size: Positive = hf(absent=200192)
     d_model: Positive = hf(absent=2048)
@@ -81,15 +54,15 @@ class Afmoe(Decoder):
     scaled_embedding: Flag = hf("mup_enabled", absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=16384)
-    routed_scale: ClassVar = setting("route_scale", default=1.0)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=16384)
+    routed_scale = setting("route_scale", default=1.0)
 
     def embed(c, tokens: Data) -> Data:
         x = Decoder.embed(c, tokens)
         return scale_by_root(x, c.d_model) if c.scaled_embedding else x
 
-    def kinds(c) -> list[tuple[Any, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

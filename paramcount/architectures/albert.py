@@ -1,8 +1,5 @@
 """ALBERT: narrow tables led to wide layers, which share their weights: a group of layers is used again and again."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -11,19 +8,9 @@ from paramcount.flow import Data, Unreachable, block, given, layer_norm, layers,
 from paramcount.parts.classic import first_pooled, multi_head, second_bias
 from paramcount.parts.encoders import embed_tokens, masked_head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import (
-    Condition,
-    Flag,
-    Indices,
-    Positive,
-    Sizes,
-    class_ends,
-    d_model_per_head,
-    derived,
-    hf,
-    per_layer,
-)
 from paramcount.sizes.conditions import padding_inside
+from paramcount.sizes.derivations import class_ends, d_model_per_head, per_layer
+from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
@@ -34,7 +21,7 @@ HEAD = ("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "pr
 MOST_INNER = 256  # each is walked
 
 
-def group_of_each(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def group_of_each(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """Which group stands at each place; the reference spreads them evenly."""
     n_groups = c["n_layer_groups"]
     if type(n_groups) is not int or n_groups < 1:
@@ -42,7 +29,7 @@ def group_of_each(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...
     return tuple(int(i / (c["n_layers"] / n_groups)) for i in per_layer(c))
 
 
-def layers_of_a_group(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def layers_of_a_group(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     n = js.get("inner_group_num", 1)
     if type(n) is not int or n > MOST_INNER:
         raise ParamcountError(
@@ -54,8 +41,8 @@ def layers_of_a_group(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int,
 class Albert(Sizes):
     """Source: arXiv:1909.11942, section 3; AlbertLayer of the reference."""
 
-    reference: ClassVar[str] = "AlbertForMaskedLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
+    reference = "AlbertForMaskedLM"
+    conditions = (padding_inside(0),)
 
     vocab_size: Positive = hf(absent=30000)
     d_embedding: Positive = hf(absent=128)
@@ -73,8 +60,8 @@ class Albert(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     prefix: ClassVar[str] = "albert."
-    activation: ClassVar = setting("hidden_act", default="gelu_new")
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
+    activation = setting("hidden_act", default="gelu_new")
+    norm_eps = setting("layer_norm_eps", default=1e-12)
     first_position: ClassVar = 0
 
     def forward(c, tokens: Data, head: bool = True) -> Data:

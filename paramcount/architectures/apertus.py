@@ -1,15 +1,11 @@
 """Apertus: a norm on every query and key head, an MLP without a gate whose activation has two learned numbers."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.flow import Activation, Data, Weight, activate, linear
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, equal_to
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, hf
 from paramcount.sizes.setting_fields import rotary, setting
 
 SCALED = {  # the reference's default of rope_parameters
@@ -18,7 +14,7 @@ SCALED = {  # the reference's default of rope_parameters
 }  # fmt: skip
 
 
-def is_learned(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
+def is_learned(js: ConfigJson, c: FieldValues) -> bool:
     """Of the activations that hidden_act may name only xIELU has parameters."""
     return bool(js.get("hidden_act", "xielu") == "xielu")
 
@@ -26,9 +22,9 @@ def is_learned(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
 class Apertus(Decoder):
     """Source: modeling_apertus.py of the reference; the activation arXiv:2411.13010."""
 
-    reference: ClassVar[str] = "ApertusForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(3),)
+    reference = "ApertusForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(3),)
 
     vocab_size: Positive = hf(absent=131072)
     d_model: Positive = hf(absent=4096)
@@ -41,9 +37,9 @@ class Apertus(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    activation: ClassVar = setting("hidden_act", default="xielu")
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(12_000_000, positions=65536, absent=SCALED)
+    activation = setting("hidden_act", default="xielu")
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(12_000_000, positions=65536, absent=SCALED)
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "attention_layernorm")

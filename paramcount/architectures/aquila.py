@@ -1,9 +1,5 @@
 """Aquila and Aquila2: Llama's layers."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
@@ -15,8 +11,8 @@ from paramcount.sizes.rules import check_heads_fill
 class Aquila(Decoder):
     """Source: modeling_aquila.py of BAAI/Aquila2-7B."""
 
-    reference: ClassVar[str] = "AquilaForCausalLM of BAAI/Aquila2-7B"
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "AquilaForCausalLM of BAAI/Aquila2-7B"
+    rotated = "d_head"
 
     vocab_size: Positive = hf()
     d_model: Positive = hf(absent=4096)

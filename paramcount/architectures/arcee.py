@@ -1,26 +1,21 @@
 """AFM: the Llama layout with an MLP that has no gate and squares its ReLU."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.architectures.llama import Llama
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes import rotary, setting
 
 
 class Arcee(Llama):
     """Source: modeling_arcee.py of the reference."""
 
-    reference: ClassVar[str] = "ArceeForCausalLM"
-    defaults: ClassVar[Mapping[str, Any]] = {"d_model": 2560, "d_ff": 18432}
+    reference = "ArceeForCausalLM"
+    defaults = {"d_model": 2560, "d_ff": 18432}
 
-    activation: ClassVar = setting("hidden_act", default="relu2")
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=4096)
+    activation = setting("hidden_act", default="relu2")
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)

@@ -1,16 +1,12 @@
 """Arctic: 128 experts that read a layer's input, in parallel with attention followed by a small dense MLP."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from paramcount.flow import Data, Size, route
+from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import ABSENT, Flag, Indices, Positive, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import rotary, setting
@@ -18,7 +14,7 @@ from paramcount.sizes.setting_fields import rotary, setting
 WS = ("w1", "w3", "w2")
 
 
-def between_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def between_experts(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     every = check_no_types(js, "moe_layer_frequency", 2)
     return tuple(i for i in per_layer(c) if (i + 1) % every)
 
@@ -28,8 +24,8 @@ class Arctic(Decoder):
     as the model.
     """
 
-    reference: ClassVar[str] = "ArcticForCausalLM of Snowflake/snowflake-arctic-instruct"
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "ArcticForCausalLM of Snowflake/snowflake-arctic-instruct"
+    rotated = "d_head"
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -45,10 +41,10 @@ class Arctic(Decoder):
     residual_mlp: Flag = hf("parallel_attn_mlp_res", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(1_000_000, positions=4096)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(1_000_000, positions=4096)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_or_moe(c.dense_layers, c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -1,34 +1,20 @@
 """The language model of Aria: Llama's attention, a mixture of experts beside two shared ones in every layer."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
-from paramcount.flow import (
-    Data,
-    activate,
-    experts,
-    fused,
-    linear,
-    route,
-)
+from paramcount.flow import Data, activate, experts, fused, linear, route
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import (
-    shared_experts,
-)
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, d_model_per_head, equal_to, hf
+from paramcount.parts.feed_forward import shared_experts
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, equal_to, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides
-from paramcount.sizes.setting_fields import rotary
 
 
 class AriaText(Decoder):
     """Source: arXiv:2410.05993; AriaTextDecoderLayer and AriaTextMoELayer of the reference."""
 
-    reference: ClassVar[str] = "AriaTextForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(2),)
+    reference = "AriaTextForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(2),)
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -44,7 +30,7 @@ class AriaText(Decoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=2048)
+    rope = rotary(positions=2048)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)

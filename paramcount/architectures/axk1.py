@@ -1,31 +1,26 @@
 """A.X K1: DeepSeek-V3 with a norm behind every mixture of experts, inside the residual."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.architectures.glm4_moe_lite import Glm4MoeLite
 from paramcount.flow import Data
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import Condition, Indices, Positive, derived, hf
+from paramcount.sizes import Indices, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import angles_fit, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, every_sparse
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class AXK1(Glm4MoeLite):
     """Source: modeling_axk1.py of the reference, AXK1DecoderLayer and AXK1MoE."""
 
-    reference: ClassVar[str] = "AXK1ForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    reference = "AXK1ForCausalLM"
+    conditions = (
         grouped_routing(8, 4),
         latent_heads_stay_whole(64),
         padding_in_table(None),
         angles_fit,
         not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
     )
-    defaults: ClassVar = {
+    defaults = {
         "vocab_size": 163840, "d_model": 7168, "n_layers": 61, "n_heads": 64, "d_q_lora": 1536, "d_kv_lora": 512,
         "d_nope": 128, "d_rope": 64, "d_v": 128,
         "d_ff": 18432, "d_expert": 2048, "n_routed_experts": 192, "n_active_experts": 8,
@@ -35,11 +30,11 @@ class AXK1(Glm4MoeLite):
     d_rope: Positive = hf()
     dense_layers: Indices = derived(dense_by_type(every_sparse, checked=False))
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
-    rope: ClassVar = rotary(positions=32768)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.5)
-    n_groups: ClassVar = setting("n_group", default=8)
-    n_active_groups: ClassVar = setting("topk_group", default=4)
+    norm_eps = setting("rms_norm_eps", default=1e-6)
+    rope = rotary(positions=32768)
+    routed_scale = setting("routed_scaling_factor", default=2.5)
+    n_groups = setting("n_group", default=8)
+    n_active_groups = setting("topk_group", default=4)
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")

@@ -1,22 +1,16 @@
 """A.X K2: DeepSeek-V3.2's sparse attention with a gate from the query latent, and norms with a low-rank gate."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.architectures.deepseek_v32 import DeepseekV32
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, join, linear, rms_norm, route, split
 from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
 from paramcount.parts.mla import LATENT_EPS, index_tokens, latent_attention
-from paramcount.sizes import Condition, Indices, Natural, Positive, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, every_sparse, needed
-from paramcount.sizes.setting_fields import rotary, setting
 
 
-def groups_are_sound(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def groups_are_sound(js: ConfigJson, c: FieldValues) -> None:
     """Asked by the reference whether a layer has experts or not."""
     groups, kept = js.get("n_group"), js.get("topk_group")
     if (groups is None) != (kept is None):
@@ -40,16 +34,16 @@ def groups_are_sound(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class AXK2(DeepseekV32):
     """Source: modeling_axk2.py of the reference, AXK2DecoderLayer. `d_norm_gate`: the waist of a norm's gate."""
 
-    reference: ClassVar[str] = "AXK2ForCausalLM"
-    float32_if_float16: ClassVar[tuple[str, ...]] = ("indexer.weights_proj",)
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    reference = "AXK2ForCausalLM"
+    float32_if_float16 = ("indexer.weights_proj",)
+    conditions = (
         groups_are_sound,
         grouped_routing(None, None, optional=True),
         latent_heads_stay_whole(32, masked=True),
         padding_in_table(None),
         not_null("n_routed_experts", "num_key_value_heads"),
     )
-    defaults: ClassVar = {
+    defaults = {
         "vocab_size": 163840, "d_model": 2048, "n_layers": 48, "n_heads": 32, "d_q_lora": 384, "d_kv_lora": 128,
         "d_nope": 64, "d_rope": 32, "d_v": 64,
         "n_index_heads": 16, "d_ff": 5120, "d_expert": 512,
@@ -62,9 +56,9 @@ class AXK2(DeepseekV32):
     n_mtp_layers: Natural = derived(lambda js, c: 0)  # how a release stores them is not known
     d_norm_gate: Positive = hf("gated_norm_rank", absent=16)
 
-    rope: ClassVar = rotary(positions=131072)
-    n_groups: ClassVar = setting("n_group", default=1)
-    n_active_groups: ClassVar = setting("topk_group", default=1)
+    rope = rotary(positions=131072)
+    n_groups = setting("n_group", default=1)
+    n_active_groups = setting("topk_group", default=1)
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attention(c.gated_norm(x, "input_layernorm."), "self_attn.")

@@ -3,15 +3,11 @@
 The 13B models have ALiBi in place of rotary positions.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, alibi, attend, linear, rope
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import Buffers, Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_even, check_heads_fill
 
 
@@ -21,8 +17,8 @@ class Baichuan(Decoder):
     normalizes the rows of its head, which adds nothing to it and no config states: this head is Baichuan 1's.
     """
 
-    reference: ClassVar[str] = "BaichuanForCausalLM of baichuan-inc/Baichuan2-13B-Chat"
-    equivalent_classes: ClassVar[tuple[str, ...]] = ("BaiChuanForCausalLM",)
+    reference = "BaichuanForCausalLM of baichuan-inc/Baichuan2-13B-Chat"
+    equivalent_classes = ("BaiChuanForCausalLM",)
 
     vocab_size: Positive = hf()
     d_model: Positive = hf()
@@ -42,7 +38,7 @@ class Baichuan(Decoder):
         a = attend(rope(q, c.rope), rope(k, c.rope), v) if c.rotary else attend(q, k, v, alibi(q, c.n_heads))
         return linear(a, prefix + "o_proj", "output_projection", c.d_model)
 
-    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+    def legacy_buffers(c) -> Buffers:
         return (
             (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_head // 2,), c.n_layers),) if c.rotary else ()
         )

@@ -1,31 +1,30 @@
 """Ling 3.0: five layers with a gated delta rule and one with gated latent attention in turn, DeepSeek-V3's experts."""
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Size, Weight, activate, linear, scale
+from paramcount.parts.decoder import Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
 from paramcount.parts.mla import Latent, latent_attention, rotate_pairs
-from paramcount.sizes import (
+from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.sizes.derivations import equal_to, per_layer
+from paramcount.sizes.fields import (
     ABSENT,
-    Condition,
+    ConfigJson,
+    FieldValues,
     Flag,
     Indices,
     Natural,
     Positive,
     Words,
     derived,
-    equal_to,
     hf,
-    per_layer,
 )
-from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense, needed
 from paramcount.sizes.mixers import unless
 from paramcount.sizes.rules import check_even, check_experts_exist, check_layer_types, check_rotated_in_pairs
@@ -34,17 +33,17 @@ from paramcount.sizes.setting_fields import rotary, setting
 KINDS = ("linear_attention", "full_attention")
 
 
-def last_of_group(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def last_of_group(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     size = check_no_types(js, "layer_group_size", 6)
     return tuple(KINDS[(i + 1) % size == 0] for i in per_layer(c))
 
 
-def heads_stay_whole(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def heads_stay_whole(js: ConfigJson, c: FieldValues) -> None:
     if "full_attention" in c["layer_types"]:
         latent_heads_stay_whole(32)(js, c)
 
 
-def groups_fit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def groups_fit(js: ConfigJson, c: FieldValues) -> None:
     """The number of groups goes by two names."""
     key = "num_expert_group" if "num_expert_group" in js else "n_group"
     grouped_routing(8, 4, (key,))(js, c)
@@ -58,11 +57,11 @@ def read_decay_floor(config: Mapping[str, Any], c: Any) -> float | None:
 class BailingHybrid(LatentDecoder):
     """Source: BailingHybridDecoderLayer of the reference. It ignores tie_word_embeddings: the head is never tied."""
 
-    reference: ClassVar[str] = "BailingHybridForCausalLM"
-    names: ClassVar[tuple[str, str, str]] = ("word_embeddings", "layers", "norm")
-    routing_bias: ClassVar[str] = "mlp.gate.expert_bias"
-    float32: ClassVar[tuple[str, ...]] = ("e_score_correction_bias", "conv1d", "dt_bias", "A_log")
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    reference = "BailingHybridForCausalLM"
+    names = ("word_embeddings", "layers", "norm")
+    routing_bias = "mlp.gate.expert_bias"
+    float32 = ("e_score_correction_bias", "conv1d", "dt_bias", "A_log")
+    conditions = (
         groups_fit,
         heads_stay_whole,
         padding_in_table(156892),
@@ -96,14 +95,14 @@ class BailingHybrid(LatentDecoder):
     )
     attention_bias: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(6_000_000, positions=262144)
-    pairing: ClassVar[str] = "interleaved"
-    norm_topk_prob: ClassVar = setting("moe_renormalize", "norm_topk_prob", default=True)
-    n_groups: ClassVar = setting("num_expert_group", "n_group", default=8)
-    n_active_groups: ClassVar = setting("topk_group", default=4)
-    decay_floor: ClassVar = setting(default=read_decay_floor)
+    rope = rotary(6_000_000, positions=262144)
+    pairing = "interleaved"
+    norm_topk_prob = setting("moe_renormalize", "norm_topk_prob", default=True)
+    n_groups = setting("num_expert_group", "n_group", default=8)
+    n_active_groups = setting("topk_group", default=4)
+    decay_floor = setting(default=read_decay_floor)
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -3,34 +3,23 @@
 Version 2 normalizes queries and keys and routes as DeepSeek-V3 does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Rope, Size, attend, fused, linear, route
+from paramcount.flow import Data, Rope, attend, fused, linear, route
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
-from paramcount.sizes import (
-    Condition,
-    Flag,
-    Natural,
-    Positive,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-    rotary_part,
-)
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, equal_to, rotary_part
+from paramcount.sizes.fields import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.rules import check_even
 from paramcount.sizes.setting_fields import make_rope, rotary, setting
 
 
-def head_size(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+def head_size(js: ConfigJson, c: FieldValues) -> Any:
     """Null and 0 stand for d_model / n_heads."""
     return js.get("head_dim") or d_model_per_head(js, c)
 
@@ -40,7 +29,7 @@ class BailingMoe(Decoder):
     inclusionAI/Ling@5ccaeae073d6.
     """
 
-    reference: ClassVar[str] = "BailingMoeForCausalLM of inclusionAI/Ling-lite"
+    reference = "BailingMoeForCausalLM of inclusionAI/Ling-lite"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(126081),)
 
     vocab_size: Positive = hf(absent=30592)
@@ -60,12 +49,12 @@ class BailingMoe(Decoder):
     o_bias: Flag = hf("use_bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    names: ClassVar[tuple[str, str, str]] = ("word_embeddings", "layers", "norm")
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=16384)
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    names = ("word_embeddings", "layers", "norm")
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=16384)
+    norm_topk_prob = setting("norm_topk_prob", default=True)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_first(c)
 
     def layer(c, x: Data, kind: str) -> Data:
@@ -94,7 +83,7 @@ class BailingMoe(Decoder):
         check_even(c, "d_rope")
 
 
-def without_mtp(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def without_mtp(js: ConfigJson, c: FieldValues) -> None:
     if js.get("num_nextn_predict_layers", 0):
         found = f"= {describe_value(js['num_nextn_predict_layers'])} is not supported"
         raise ParamcountError(found, where="num_nextn_predict_layers", expected="0")
@@ -116,9 +105,9 @@ class BailingMoeV2(BailingMoe):
     inclusionAI/Ling-V2@af8837e677a1.
     """
 
-    reference: ClassVar[str] = "BailingMoeV2ForCausalLM of inclusionAI/Ling-mini-2.0"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(156892), grouped_routing(8, 4), without_mtp)
-    defaults: ClassVar[Mapping[str, Any]] = {
+    reference = "BailingMoeV2ForCausalLM of inclusionAI/Ling-mini-2.0"
+    conditions = (padding_in_table(156892), grouped_routing(8, 4), without_mtp)
+    defaults = {
         "vocab_size": 157184, "d_model": 2048, "n_layers": 20, "n_kv_heads": 4, "d_ff": 5120, "n_dense_layers": 1,
         "d_expert": 512,
         "n_routed_experts": 256, "n_active_experts": 8, "n_shared_experts": 1, "o_bias": False,
@@ -128,11 +117,11 @@ class BailingMoeV2(BailingMoe):
     d_rope: Positive = derived(rotary_part(1.0))
     qk_norm: Flag = hf("use_qk_norm", absent=True)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=stated("rms_norm_eps"))
-    rope: ClassVar = setting(default=stated_rope)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=stated("routed_scaling_factor"))
-    n_groups: ClassVar = setting("n_group", default=8)
-    n_active_groups: ClassVar = setting("topk_group", default=4)
+    norm_eps = setting("rms_norm_eps", default=stated("rms_norm_eps"))
+    rope = setting(default=stated_rope)
+    routed_scale = setting("routed_scaling_factor", default=stated("routed_scaling_factor"))
+    n_groups = setting("n_group", default=8)
+    n_active_groups = setting("topk_group", default=4)
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         if not c.qk_norm:

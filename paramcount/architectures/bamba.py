@@ -1,29 +1,14 @@
 """Bamba: Mamba 2 layers with a few attention layers among them, each followed by a gated MLP."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import (
-    Condition,
-    Flag,
-    Natural,
-    Positive,
-    Words,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-    per_layer,
-)
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
+from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf
 from paramcount.sizes.mixers import (
     check_mamba_heads,
     if_no_attention,
@@ -37,7 +22,7 @@ from paramcount.sizes.mixers import (
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     indices = js.get("attn_layer_indices")
     if indices is not None and not (isinstance(indices, list) and all(type(i) is int for i in indices)):
         raise ParamcountError(
@@ -49,13 +34,9 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 class Bamba(Decoder):
     """Source: modeling_bamba.py of the reference."""
 
-    reference: ClassVar[str] = "BambaForCausalLM"
-    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layernorm")
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        padding_in_table(0),
-        no_key("layer_types", "layers_block_type"),
-        check_mamba_heads,
-    )
+    reference = "BambaForCausalLM"
+    names = ("embed_tokens", "layers", "final_layernorm")
+    conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"), check_mamba_heads)
 
     vocab_size: Positive = hf(absent=128000)
     d_model: Positive = hf(absent=4096)
@@ -77,11 +58,11 @@ class Bamba(Decoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=262144)
-    time_step_limit: ClassVar = setting(default=time_step_limit)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=262144)
+    time_step_limit = setting(default=time_step_limit)
 
-    def kinds(c) -> list[tuple[str, int]]:
+    def kinds(c) -> Kinds:
         return [(word, 1) for word in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:

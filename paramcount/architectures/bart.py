@@ -1,9 +1,5 @@
 """BART: an encoder-decoder with learned positions, post-norm, one token embedding for encoder, decoder and LM head."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.parts.seq2seq import Seq2Seq, Stacks, TiedDecoder, post_norm_layer, scale_embedding
 
 
@@ -11,27 +7,27 @@ class BartStacks(Stacks):
     """Two more rows stand before the positions that a text reaches."""
 
     layer = post_norm_layer
-    position_offset: ClassVar[int] = 2
-    norms_embedding: ClassVar[bool] = True
+    position_offset = 2
+    norms_embedding = True
 
 
 class Bart(BartStacks, Seq2Seq):
     """Source: arXiv:1910.13461, section 2.1; order of operations: BartModel."""
 
-    reference: ClassVar[str] = "BartForConditionalGeneration"
+    reference = "BartForConditionalGeneration"
 
 
 class BartDecoder(BartStacks, TiedDecoder):
     """Source: arXiv:1910.13461, section 2.1; order of operations: BartDecoder."""
 
-    reference: ClassVar[str] = "BartForCausalLM"
+    reference = "BartForCausalLM"
 
 
 class PLBart(Bart):
     """BART for programs, which it equals but for its sizes. Source: arXiv:2103.06333, section 2."""
 
-    reference: ClassVar[str] = "PLBartForConditionalGeneration"
-    defaults: ClassVar = {
+    reference = "PLBartForConditionalGeneration"
+    defaults = {
         "vocab_size": 50005,
         "d_model": 768,
         "n_encoder_layers": 6,
@@ -42,13 +38,13 @@ class PLBart(Bart):
         "d_decoder_ff": 3072,
     }
 
-    embedding_scale: ClassVar = scale_embedding(default=True)
+    embedding_scale = scale_embedding(default=True)
 
 
 class PLBartDecoder(BartDecoder):
     """Source: arXiv:2103.06333, section 2."""
 
-    reference: ClassVar[str] = "PLBartForCausalLM"
-    defaults: ClassVar = {"vocab_size": 50005, "d_model": 768, "n_layers": 6, "n_heads": 12, "d_ff": 3072}
+    reference = "PLBartForCausalLM"
+    defaults = {"vocab_size": 50005, "d_model": 768, "n_layers": 6, "n_heads": 12, "d_ff": 3072}
 
-    embedding_scale: ClassVar = scale_embedding(default=True)
+    embedding_scale = scale_embedding(default=True)

@@ -3,40 +3,28 @@
 Five of six layers attend to a sliding window with rotary positions; the sixth attends to all tokens without them.
 """
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Size,
-    activate,
-    add_by_depth,
-    add_vector,
-    linear,
-    rope,
-    scale_by_position,
-    soft_cap,
-)  # fmt: skip
+from paramcount.flow import Data, activate, add_by_depth, add_vector, linear, rope, scale_by_position, soft_cap
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, mixture, routing_bias
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
+from paramcount.sizes.derivations import SLIDING, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import dense_by_type
 from paramcount.sizes.rules import check_even, check_sliding_or_full
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def full_every_sixth(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def full_every_sixth(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """Every sixth layer and the last see all tokens."""
     return tuple(SLIDING[(i + 1) % 6 == 0 or i == c["n_layers"] - 1] for i in per_layer(c))
 
 
-def turned(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def turned(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """The words of the layers that rotate: those to which rope_parameters gives any, where it is there."""
     rope = js.get("rope_parameters")
     if rope is None:
@@ -54,9 +42,9 @@ def turned(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 class Beam(Decoder):
     """Source: BeamDecoderLayer of the reference."""
 
-    reference: ClassVar[str] = "BeamForCausalLM"
-    float32: ClassVar[tuple[str, ...]] = ("e_score_correction_bias", "mlp.gate.weight")
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(8, 4), padding_in_table(None))
+    reference = "BeamForCausalLM"
+    float32 = ("e_score_correction_bias", "mlp.gate.weight")
+    conditions = (grouped_routing(8, 4), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=5120)
@@ -75,15 +63,15 @@ class Beam(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=8192, block=SLIDING[0])
-    full_rope: ClassVar = rotary(positions=8192, block=SLIDING[1])
-    soft_cap: ClassVar = setting("final_logit_softcapping", default=30.0, nullable=True)
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.5)
-    n_groups: ClassVar = setting("n_group", default=8)
-    n_active_groups: ClassVar = setting("topk_group", default=4)
+    rope = rotary(positions=8192, block=SLIDING[0])
+    full_rope = rotary(positions=8192, block=SLIDING[1])
+    soft_cap = setting("final_logit_softcapping", default=30.0, nullable=True)
+    norm_topk_prob = setting("norm_topk_prob", default=True)
+    routed_scale = setting("routed_scaling_factor", default=2.5)
+    n_groups = setting("n_group", default=8)
+    n_active_groups = setting("topk_group", default=4)
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -3,8 +3,6 @@
 Its LM head is tied to the token embedding.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from paramcount.flow import Data, Unreachable
@@ -19,7 +17,7 @@ POOLED = ("Model", "ForMultipleChoice", "ForNextSentencePrediction", "ForPreTrai
 class Bert(Encoder):
     """Source: arXiv:1810.04805, section 3; BertLayer of the reference."""
 
-    reference: ClassVar[str] = "BertForMaskedLM"
+    reference = "BertForMaskedLM"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("BertLMHeadModel",)
 
     n_token_types: Positive = hf(absent=2)

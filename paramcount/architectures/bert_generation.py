@@ -1,9 +1,5 @@
 """BERT for generation: BERT without token types or head transform, as the decoder or the encoder of a pair."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, Unknown, Unreachable
 from paramcount.parts.classic import biased_head, second_bias
 from paramcount.parts.encoders import Encoder, embed_tokens, post_norm_layer
@@ -13,9 +9,9 @@ from paramcount.sizes import Flag, hf
 class BertGeneration(Encoder):
     """Source: arXiv:1907.12461, section 2; BertGenerationLayer of the reference."""
 
-    reference: ClassVar[str] = "BertGenerationDecoder"
-    base_model: ClassVar[str | None] = "BertGenerationEncoder"
-    defaults: ClassVar = {"vocab_size": 50358, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
+    reference = "BertGenerationDecoder"
+    base_model = "BertGenerationEncoder"
+    defaults = {"vocab_size": 50358, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
     tie_word_embeddings: Flag = hf(absent=True)
 

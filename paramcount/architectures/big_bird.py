@@ -3,21 +3,16 @@
 Its pooler is there for every head.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from math import sqrt
-from typing import Any, ClassVar
 
 from paramcount.architectures.bert import Bert
 from paramcount.flow import Data, lookup, scale_by
 from paramcount.parts.encoders import post_norm_layer
-from paramcount.sizes import Condition, Flag, class_ends, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, class_ends, derived, hf, setting
 from paramcount.sizes.conditions import memory_needs_a_decoder, one_of, padding_inside
-from paramcount.sizes.setting_fields import setting
 
 
-def pooled(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
+def pooled(js: ConfigJson, c: FieldValues) -> bool:
     return not class_ends("ForQuestionAnswering")(js, c)
 
 
@@ -26,24 +21,22 @@ class BigBird(Bert):
     (5 + 2 · num_random_blocks) · block_size tokens.
     """
 
-    reference: ClassVar[str] = "BigBirdForMaskedLM"
-    unused_keys: ClassVar[tuple[str, ...]] = ("block_size", "num_random_blocks")
-    equivalent_classes: ClassVar[tuple[str, ...]] = ("BigBirdForCausalLM",)
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    reference = "BigBirdForMaskedLM"
+    unused_keys = ("block_size", "num_random_blocks")
+    equivalent_classes = ("BigBirdForCausalLM",)
+    conditions = (
         memory_needs_a_decoder,
         padding_inside(0),
         one_of("attention_type", ("block_sparse", "original_full"), absent="block_sparse"),
     )
-    pooler: ClassVar[str] = "pooler"
-    defaults: ClassVar = {"vocab_size": 50358, "n_positions": 4096}
+    pooler = "pooler"
+    defaults = {"vocab_size": 50358, "n_positions": 4096}
 
     qkv_bias: Flag = hf("use_bias", absent=True)
     pooled: Flag = derived(pooled)
 
-    activation: ClassVar = setting("hidden_act", default="gelu_new")
-    embedding_scale: ClassVar = setting(
-        default=lambda js, c: sqrt(c.d_model) if js.get("rescale_embeddings", False) else 1.0
-    )
+    activation = setting("hidden_act", default="gelu_new")
+    embedding_scale = setting(default=lambda js, c: sqrt(c.d_model) if js.get("rescale_embeddings", False) else 1.0)
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         names, (segments,) = "bert.embeddings.", reads

@@ -6,14 +6,13 @@ A decoder alone is never tied to its tokens.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from paramcount.flow import Data
 from paramcount.parts.classic import Stack, multi_head
 from paramcount.parts.seq2seq import Seq2Seq, Stacks, UntiedDecoder, pre_norm_layer, scale_embedding
-from paramcount.sizes import Condition, Flag, hf
+from paramcount.sizes import Flag, hf, setting
 from paramcount.sizes.conditions import one_of, padding_inside
-from paramcount.sizes.setting_fields import setting
 
 MATRICES = ("self.query", "self.key", "self.value", "output")  # of the encoder
 ATTENTION = one_of("attention_type", ("block_sparse", "original_full"), absent="block_sparse")
@@ -28,11 +27,11 @@ def find_longest(config: Mapping[str, Any], c: Any) -> int | None:
 
 class BigBirdPegasusStacks(Stacks):
     layer = pre_norm_layer
-    last_norm: ClassVar[str] = "layernorm_embedding"
+    last_norm = "layernorm_embedding"
 
-    activation: ClassVar = setting("activation_function", default="gelu_new")
-    embedding_scale: ClassVar = scale_embedding(default=True)
-    longest: ClassVar = setting(default=find_longest)
+    activation = setting("activation_function", default="gelu_new")
+    embedding_scale = scale_embedding(default=True)
+    longest = setting(default=find_longest)
 
     if TYPE_CHECKING:  # a field of the subclasses
         attention_bias: Flag
@@ -49,10 +48,10 @@ class BigBirdPegasusStacks(Stacks):
 class BigBirdPegasus(BigBirdPegasusStacks, Seq2Seq):
     """Source: arXiv:2007.14062, section 4; modeling_bigbird_pegasus.py of the reference."""
 
-    reference: ClassVar[str] = "BigBirdPegasusForConditionalGeneration"
-    unused_keys: ClassVar[tuple[str, ...]] = ("block_size", "num_random_blocks")
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0), ATTENTION)
-    defaults: ClassVar = {"vocab_size": 96103, "n_encoder_layers": 16, "n_decoder_layers": 16, "n_positions": 4096}
+    reference = "BigBirdPegasusForConditionalGeneration"
+    unused_keys = ("block_size", "num_random_blocks")
+    conditions = (padding_inside(0), ATTENTION)
+    defaults = {"vocab_size": 96103, "n_encoder_layers": 16, "n_decoder_layers": 16, "n_positions": 4096}
 
     attention_bias: Flag = hf("use_bias", absent=False)
 
@@ -60,8 +59,8 @@ class BigBirdPegasus(BigBirdPegasusStacks, Seq2Seq):
 class BigBirdPegasusDecoder(BigBirdPegasusStacks, UntiedDecoder):
     """Source: arXiv:2007.14062, section 4."""
 
-    reference: ClassVar[str] = "BigBirdPegasusForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
-    defaults: ClassVar = {"vocab_size": 96103, "n_layers": 16, "n_positions": 4096}
+    reference = "BigBirdPegasusForCausalLM"
+    conditions = (padding_inside(0),)
+    defaults = {"vocab_size": 96103, "n_layers": 16, "n_positions": 4096}
 
     attention_bias: Flag = hf("use_bias", absent=False)

@@ -1,26 +1,22 @@
 """BioGPT: learned positions with two rows more, norms first, biases everywhere, tied head."""
 
-from __future__ import annotations
-
 from math import sqrt
-from typing import ClassVar
 
 from paramcount.flow import Data, layer_norm, lookup, scale_by
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 class BioGPT(Decoder):
     """Source: arXiv:2210.10341; BioGptDecoderLayer of the reference."""
 
-    reference: ClassVar[str] = "BioGptForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1),)
+    reference = "BioGptForCausalLM"
+    conditions = (padding_in_table(1),)
 
     vocab_size: Positive = hf(absent=42384)
     n_positions: Positive = hf("max_position_embeddings", absent=1024)
@@ -31,14 +27,12 @@ class BioGPT(Decoder):
     d_ff: Positive = hf(absent=4096)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    prefix: ClassVar[str] = "biogpt."
-    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "layer_norm")
-    activation: ClassVar = setting("hidden_act", default="gelu")
-    norm_eps: ClassVar = 1e-5
-    rope: ClassVar = None
-    embedding_scale: ClassVar = setting(
-        default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0
-    )
+    prefix = "biogpt."
+    names = ("embed_tokens", "layers", "layer_norm")
+    activation = setting("hidden_act", default="gelu")
+    norm_eps = 1e-5
+    rope = None
+    embedding_scale = setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0)
 
     def embed(c, tokens: Data) -> Data:
         """Positions are counted from 2: fairseq counts them from behind its padding token."""

@@ -1,24 +1,19 @@
 """BitNet b1.58: the Llama layout with one norm more before each layer's two last matrices; its MLP squares a ReLU."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, activate, linear, rms_norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class BitNet(Decoder):
     """Source: arXiv:2504.12285, section 2."""
 
-    reference: ClassVar[str] = "BitNetForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "BitNetForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=128256)
     d_model: Positive = hf(absent=2560)
@@ -30,9 +25,9 @@ class BitNet(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    activation: ClassVar = setting("hidden_act", default="relu2")
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(500_000)
+    activation = setting("hidden_act", default="relu2")
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(500_000)
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")

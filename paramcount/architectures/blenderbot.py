@@ -1,25 +1,20 @@
 """Blenderbot: a short encoder and a long decoder with learned places, norms before what they belong to."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.parts.seq2seq import Seq2Seq, Stacks, TiedDecoder, pre_norm_layer
-from paramcount.sizes import Condition
 from paramcount.sizes.conditions import padding_inside
 
 
 class BlenderbotStacks(Stacks):
     layer = pre_norm_layer
-    last_norm: ClassVar[str] = "layer_norm"
+    last_norm = "layer_norm"
 
 
 class Blenderbot(BlenderbotStacks, Seq2Seq):
     """Source: arXiv:2004.13637, section 2.2; order of operations: BlenderbotModel."""
 
-    reference: ClassVar[str] = "BlenderbotForConditionalGeneration"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
-    defaults: ClassVar = {
+    reference = "BlenderbotForConditionalGeneration"
+    conditions = (padding_inside(0),)
+    defaults = {
         "vocab_size": 8008,
         "d_model": 2560,
         "n_encoder_layers": 2,
@@ -35,13 +30,6 @@ class Blenderbot(BlenderbotStacks, Seq2Seq):
 class BlenderbotDecoder(BlenderbotStacks, TiedDecoder):
     """Source: arXiv:2004.13637, section 2.2; order of operations: BlenderbotModel."""
 
-    reference: ClassVar[str] = "BlenderbotForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
-    defaults: ClassVar = {
-        "vocab_size": 8008,
-        "d_model": 2560,
-        "n_layers": 24,
-        "n_heads": 32,
-        "d_ff": 10240,
-        "n_positions": 128,
-    }
+    reference = "BlenderbotForCausalLM"
+    conditions = (padding_inside(0),)
+    defaults = {"vocab_size": 8008, "d_model": 2560, "n_layers": 24, "n_heads": 32, "d_ff": 10240, "n_positions": 128}

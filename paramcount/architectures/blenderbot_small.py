@@ -1,18 +1,13 @@
 """Blenderbot 90M: BART's layout without its two rows of places that no text reaches."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data
 from paramcount.parts.seq2seq import Seq2Seq, Stacks, TiedDecoder, post_norm_layer
-from paramcount.sizes import Condition
 from paramcount.sizes.conditions import padding_inside
 
 
 class BlenderbotSmallStacks(Stacks):
     layer = post_norm_layer
-    norms_embedding: ClassVar[bool] = True
+    norms_embedding = True
 
     def embed(c, x: Data, tokens: Data, prefix: str) -> Data:
         """The decoder does not scale, and adds positions behind the norm; the encoder does so before it."""
@@ -24,9 +19,9 @@ class BlenderbotSmallStacks(Stacks):
 class BlenderbotSmall(BlenderbotSmallStacks, Seq2Seq):
     """Source: arXiv:2004.13637, section 2.2; order of operations: BlenderbotSmallModel."""
 
-    reference: ClassVar[str] = "BlenderbotSmallForConditionalGeneration"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
-    defaults: ClassVar = {
+    reference = "BlenderbotSmallForConditionalGeneration"
+    conditions = (padding_inside(0),)
+    defaults = {
         "d_model": 512,
         "n_encoder_layers": 8,
         "n_decoder_layers": 8,
@@ -39,6 +34,6 @@ class BlenderbotSmall(BlenderbotSmallStacks, Seq2Seq):
 class BlenderbotSmallDecoder(BlenderbotSmallStacks, TiedDecoder):
     """Source: arXiv:2004.13637, section 2.2; order of operations: BlenderbotSmallModel."""
 
-    reference: ClassVar[str] = "BlenderbotSmallForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
-    defaults: ClassVar = {"d_model": 512, "n_layers": 8, "d_ff": 2048, "n_positions": 512}
+    reference = "BlenderbotSmallForCausalLM"
+    conditions = (padding_inside(0),)
+    defaults = {"d_model": 512, "n_layers": 8, "d_ff": 2048, "n_positions": 512}

@@ -1,24 +1,19 @@
 """BLOOM: ALiBi instead of positions, a norm right after the token embedding, biases everywhere, tied head."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, alibi, attend, layer_norm, linear
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import not_null
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 class Bloom(Decoder):
     """Source: arXiv:2211.05100, section 3.2; BloomBlock of the reference."""
 
-    reference: ClassVar[str] = "BloomForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (not_null("hidden_size"),)
+    reference = "BloomForCausalLM"
+    conditions = (not_null("hidden_size"),)
 
     vocab_size: Positive = hf(absent=250880)
     d_model: Positive = hf("n_embed", "hidden_size", absent=64, null=ABSENT)
@@ -29,11 +24,11 @@ class Bloom(Decoder):
     residual_after_norm: Flag = hf("apply_residual_connection_post_layernorm", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    prefix: ClassVar[str] = "transformer."
-    names: ClassVar[tuple[str, str, str]] = ("word_embeddings", "h", "ln_f")
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
-    activation: ClassVar = "gelu_new"
-    rope: ClassVar = None
+    prefix = "transformer."
+    names = ("word_embeddings", "h", "ln_f")
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    activation = "gelu_new"
+    rope = None
 
     def embed(c, tokens: Data) -> Data:
         return c.norm(super().embed(tokens), "transformer.word_embeddings_layernorm")

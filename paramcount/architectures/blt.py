@@ -4,25 +4,23 @@ A small model cuts bytes into patches, an encoder pools them, the large model ru
 to bytes.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, attend, block, layers, linear, lookup, norm
 from paramcount.parts.decoders import usual_layer
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.derivations import d_model_per_head, equal_to
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
 
 
-def two_thirds_of_four(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def two_thirds_of_four(js: ConfigJson, c: FieldValues) -> int:
     return int(8 * c["d_model"] / 3)
 
 
 class BltStack(Sizes):
     """One of the four stacks of Llama layers."""
 
-    rotated: ClassVar[str | None] = "d_head"
+    rotated = "d_head"
 
     d_model: Positive = hf()
     n_layers: Positive = hf()
@@ -33,16 +31,16 @@ class BltStack(Sizes):
 
 
 class BltPatcher(BltStack):
-    section: ClassVar[str | None] = "patcher_config"
-    defaults: ClassVar[dict[str, Any]] = {"d_model": 768, "n_layers": 14, "n_heads": 12, "d_ff": 2048}
+    section = "patcher_config"
+    defaults = {"d_model": 768, "n_layers": 14, "n_heads": 12, "d_ff": 2048}
 
     vocab_size: Positive = hf(absent=260)
     window: Positive | None = hf(absent=512)
 
 
 class BltEncoder(BltStack):
-    section: ClassVar[str | None] = "encoder_config"
-    defaults: ClassVar[dict[str, Any]] = {"d_model": 1024, "n_layers": 1, "n_heads": 16}
+    section = "encoder_config"
+    defaults = {"d_model": 1024, "n_layers": 1, "n_heads": 16}
 
     vocab_size: Positive = hf(absent=260)
     d_ff: Positive = hf(absent=two_thirds_of_four, null=ABSENT)
@@ -51,20 +49,20 @@ class BltEncoder(BltStack):
 
 
 class BltGlobal(BltStack):
-    section: ClassVar[str | None] = "global_config"
-    defaults: ClassVar[dict[str, Any]] = {"d_model": 2048, "n_layers": 25, "n_heads": 16, "d_ff": 5632}
+    section = "global_config"
+    defaults = {"d_model": 2048, "n_layers": 25, "n_heads": 16, "d_ff": 5632}
 
 
 class BltDecoder(BltStack):
-    section: ClassVar[str | None] = "decoder_config"
-    defaults: ClassVar[dict[str, Any]] = {"d_model": 1024, "n_layers": 9, "n_heads": 16, "d_ff": 2816}
+    section = "decoder_config"
+    defaults = {"d_model": 1024, "n_layers": 9, "n_heads": 16, "d_ff": 2816}
 
     d_global: Positive = hf("hidden_size_global", absent=2048)
     n_parts: Positive = hf("cross_attn_k", absent=2)
     cross_every_layer: Flag = hf("cross_attn_all_layers", absent=True, null=False)
 
 
-def n_hash_tables(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def n_hash_tables(js: ConfigJson, c: FieldValues) -> int:
     """One for each hash function and length of byte group."""
     groups, functions = (
         js.get("encoder_hash_byte_group_size") or range(3, 9),
@@ -82,9 +80,9 @@ class Blt(Sizes):
     reaches it.
     """
 
-    reference: ClassVar[str] = "BltForCausalLM"
-    linear_by_component: ClassVar[bool] = False
-    unused_keys: ClassVar[tuple[str, ...]] = (
+    reference = "BltForCausalLM"
+    linear_by_component = False
+    unused_keys = (
         "patch_size", "decoder_config.head_dim", "encoder_config.head_dim", "global_config.head_dim",
         "patcher_config.head_dim",
     )  # fmt: skip

@@ -3,35 +3,21 @@
 From ChatGLM2 on: multi-query or grouped-query attention with half of each head rotated, and a gated MLP.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import (
-    Data,
-    Rope,
-    attend,
-    fused,
-    layer_norm,
-    layers,
-    linear,
-    lookup,
-    rms_norm,
-    rope,
-    scale_by_root,
-)  # fmt: skip
+from paramcount.flow import Data, Rope, attend, fused, layer_norm, layers, linear, lookup, rms_norm, rope, scale_by_root
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import fused_gated_mlp, plain_mlp
-from paramcount.sizes import Condition, Derivation, Flag, Positive, d_model_per_head, derived, flag, hf
+from paramcount.sizes.derivations import d_model_per_head, flag
+from paramcount.sizes.fields import Buffers, ConfigJson, Derivation, FieldValues, Flag, Positive, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
 
-def is_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
+def is_first(js: ConfigJson, c: FieldValues) -> bool:
     """Whether the keys are ChatGLM-6B's, whose modeling code has the same model type and class."""
     return "inner_hidden_size" in js or "position_encoding_2d" in js
 
@@ -40,12 +26,12 @@ def by_version(first: Derivation, later: Derivation) -> Derivation:
     return lambda js, c: (first if is_first(js, c) else later)(js, c)
 
 
-def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+def kv_heads(js: ConfigJson, c: FieldValues) -> Any:
     few = not c["first"] and flag(js, "multi_query_attention", False)
     return js.get("multi_query_group_num", 1) if few else c["n_heads"]
 
 
-def not_another_glm(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def not_another_glm(js: ConfigJson, c: FieldValues) -> None:
     """Rejects configs of other modeling code with this model type (GLM-4V) and those with a trained prefix."""
     if "vision_config" in js:
         raise ParamcountError(
@@ -57,7 +43,7 @@ def not_another_glm(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError("= false is not supported", where="position_encoding_2d", expected="true")
 
 
-def rotary_of_later_ones(js: Mapping[str, Any], c: Any) -> Rope:
+def rotary_of_later_ones(js: ConfigJson, c: Any) -> Rope:
     """Of ChatGLM2 and later; ChatGLM-6B has two positions per token."""
     if c.first or js.get("rope_ratio", 1) != 1:
         raise ValueError("some releases multiply the base by rope_ratio, others divide positions by it")
@@ -69,9 +55,9 @@ class ChatGLM(Decoder):
     arXiv:2406.12793, section 2. `ChatGLMModel` holds the head too.
     """
 
-    reference: ClassVar[str] = "ChatGLMForConditionalGeneration of THUDM/chatglm2-6b"
-    equivalent_classes: ClassVar[tuple[str, ...]] = ("ChatGLMModel",)
-    conditions: ClassVar[tuple[Condition, ...]] = (not_another_glm,)
+    reference = "ChatGLMForConditionalGeneration of THUDM/chatglm2-6b"
+    equivalent_classes = ("ChatGLMModel",)
+    conditions = (not_another_glm,)
 
     first: Flag = derived(is_first)
     vocab_size: Positive = hf(
@@ -96,10 +82,10 @@ class ChatGLM(Decoder):
     # From ChatGLM2 on the LM head is a matrix of its own whatever the config says.
     tie_word_embeddings: Flag = derived(lambda js, c: c["first"] and flag(js, "tie_word_embeddings", True))
 
-    prefix: ClassVar[str] = "transformer."
-    activation: ClassVar = setting(default=lambda js, c: "gelu_new" if c.first else "silu")
-    norm_eps: ClassVar = setting("layernorm_epsilon", default=1e-5)
-    rope: ClassVar = setting(default=rotary_of_later_ones)
+    prefix = "transformer."
+    activation = setting(default=lambda js, c: "gelu_new" if c.first else "silu")
+    norm_eps = setting("layernorm_epsilon", default=1e-5)
+    rope = setting(default=rotary_of_later_ones)
 
     def embed(c, tokens: Data) -> Data:
         name = "word_embeddings" if c.first else "embedding.word_embeddings"
@@ -147,7 +133,7 @@ class ChatGLM(Decoder):
     def rotate(c, x: Data) -> Data:
         return partial_rope(x, c.d_rope, c.rope, "interleaved")
 
-    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+    def legacy_buffers(c) -> Buffers:
         if c.first:
             return (("transformer.layers.{layer}.attention.rotary_emb.inv_freq", (c.d_head // 4,), c.n_layers),)
         return (("transformer.rotary_pos_emb.inv_freq", (c.d_rope // 2,), 1),)

@@ -1,7 +1,5 @@
 """The model type of a class, for a config.json that names a class but no model type that is known."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from paramcount.architectures import ARCHITECTURES, architecture

@@ -1,19 +1,15 @@
 """CodeGen: GPT-J with q, k and v in one matrix, stored in the order q, v, k."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.architectures.gptj import GPTJ
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, attend, fused, linear
-from paramcount.sizes import Positive, hf
+from paramcount.sizes import Buffers, Positive, hf
 
 
 class CodeGen(GPTJ):
     """Source: arXiv:2203.13474, section 2.2; CodeGenBlock of the reference."""
 
-    reference: ClassVar[str] = "CodeGenForCausalLM"
+    reference = "CodeGenForCausalLM"
 
     n_positions: Positive = hf(
         "max_position_embeddings", "n_positions", absent=2048
@@ -26,7 +22,7 @@ class CodeGen(GPTJ):
         a = attend(c.rotate(q), c.rotate(k), v)
         return linear(a, "attn.out_proj", "output_projection", c.d_model)
 
-    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+    def legacy_buffers(c) -> Buffers:
         return (("transformer.h.{layer}.attn.causal_mask", (1, 1, c.n_positions, c.n_positions), c.n_layers),)
 
     def check(c) -> None:

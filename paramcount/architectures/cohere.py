@@ -3,26 +3,21 @@
 Command R+ normalizes q and k per head.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, layer_norm, norm, rope, scale_by
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_rotated_in_pairs
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Cohere(Decoder):
     """Source: modeling_cohere.py of the reference."""
 
-    reference: ClassVar[str] = "CohereForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+    reference = "CohereForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=256000)
     d_model: Positive = hf(absent=8192)
@@ -35,9 +30,9 @@ class Cohere(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(500_000, positions=8192)
-    logit_scale: ClassVar = setting("logit_scale", default=0.0625)
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = rotary(500_000, positions=8192)
+    logit_scale = setting("logit_scale", default=0.0625)
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")

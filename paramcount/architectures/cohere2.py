@@ -1,32 +1,19 @@
 """Command R7B and Command A: Command R, three of four layers looking back over a window; the others rotate nothing."""
 
-from __future__ import annotations
+from typing import Any
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from paramcount.flow import Data, Size, layer_norm, rope, scale_by
+from paramcount.flow import Data, layer_norm, rope, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import (
-    ABSENT,
-    SLIDING,
-    Condition,
-    Flag,
-    Positive,
-    Words,
-    d_model_per_head,
-    equal_to,
-    full_every,
-    hf,
-)
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import SLIDING, d_model_per_head, equal_to, full_every
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf
 from paramcount.sizes.rules import check_layer_types, check_rotated_in_pairs
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def pattern(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     words: tuple[str, ...] = full_every(js.get("sliding_window_pattern", 4))(js, c)
     return words
 
@@ -34,9 +21,9 @@ def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 class Cohere2(Decoder):
     """Source: modeling_cohere2.py of the reference; layers without positions arXiv:2501.18795."""
 
-    reference: ClassVar[str] = "Cohere2ForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+    reference = "Cohere2ForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=256000)
     d_model: Positive = hf(absent=8192)
@@ -50,11 +37,11 @@ class Cohere2(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=8192)
-    logit_scale: ClassVar = setting("logit_scale", default=0.0625)
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = rotary(positions=8192)
+    logit_scale = setting("logit_scale", default=0.0625)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return [(kind, 1) for kind in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -3,32 +3,20 @@
 Three of four layers attend to a sliding window; the fourth has no rotary positions.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, make_choice_error
-from paramcount.flow import (
-    Data,
-    Size,
-    norm,
-    rope,
-    route,
-    scale_by,
-)
+from paramcount.flow import Data, norm, rope, route, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import head, typed_layers
-from paramcount.parts.feed_forward import (
-    gated_mlp,
-    mixture,
-    shared_experts,
-)
-from paramcount.sizes import (
+from paramcount.parts.feed_forward import gated_mlp, mixture, shared_experts
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import SLIDING, equal_to, per_layer
+from paramcount.sizes.fields import (
     ABSENT,
-    SLIDING,
-    Condition,
+    ConfigJson,
+    FieldValues,
     Flag,
     Indices,
     Natural,
@@ -36,11 +24,8 @@ from paramcount.sizes import (
     Word,
     Words,
     derived,
-    equal_to,
     hf,
-    per_layer,
 )
-from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
 from paramcount.sizes.rules import check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
@@ -48,7 +33,7 @@ from paramcount.sizes.setting_fields import rotary, setting
 COMBINED = ("average", "sum")
 
 
-def patterns(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def patterns(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """Two patterns, one for the leading dense layers and one for the rest.
 
     Each group ends with a full-attention layer.
@@ -67,7 +52,7 @@ def patterns(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(SLIDING[(i + 1) % front == 0 if i < n else (i - n + 1) % rest == 0] for i in per_layer(c))
 
 
-def words_are_known(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def words_are_known(js: ConfigJson, c: FieldValues) -> None:
     """The router's function is one of two, where a layer has a router."""
     word, known = js.get("expert_selection_fn", "softmax"), ("softmax", "sigmoid")
     if word not in known and len(c["dense_layers"]) < c["n_layers"]:
@@ -80,8 +65,8 @@ class Cohere2Moe(Decoder):
     `rotated_prefix`: dense layers are rotated whether they have a window or not.
     """
 
-    reference: ClassVar[str] = "Cohere2MoeForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (words_are_known, padding_in_table(0))
+    reference = "Cohere2MoeForCausalLM"
+    conditions = (words_are_known, padding_in_table(0))
 
     vocab_size: Positive = hf(absent=256000)
     d_model: Positive = hf(absent=8192)
@@ -103,14 +88,14 @@ class Cohere2Moe(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    rope: ClassVar = rotary(positions=8192)
-    norm_kind: ClassVar = setting(default=lambda config, c: "layer" if config.get("rms_norm_eps") is None else "rms")
-    norm_eps: ClassVar = setting("rms_norm_eps", "layer_norm_eps", default=1e-5)
-    scoring: ClassVar = setting("expert_selection_fn", default="softmax")
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
-    logit_scale: ClassVar = setting("logit_scale", default=0.0625)
+    rope = rotary(positions=8192)
+    norm_kind = setting(default=lambda config, c: "layer" if config.get("rms_norm_eps") is None else "rms")
+    norm_eps = setting("rms_norm_eps", "layer_norm_eps", default=1e-5)
+    scoring = setting("expert_selection_fn", default="softmax")
+    norm_topk_prob = setting("norm_topk_prob", default=True)
+    logit_scale = setting("logit_scale", default=0.0625)
 
-    def kinds(c) -> list[tuple[Any, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -3,16 +3,14 @@
 All layers share one table of relative positions and segment pairs.
 """
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Weight, layers, linear, lookup, norm
 from paramcount.parts.attentions import relative
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Positive, Sizes, hf
+from paramcount.sizes import Positive, Sizes, hf
 from paramcount.sizes.conditions import buckets_reach
 
 QKVO = ("project_q", "project_k", "project_v", "attention_out")
@@ -21,10 +19,8 @@ QKVO = ("project_q", "project_k", "project_v", "attention_out")
 class CpmAnt(Sizes):
     """Source: modeling_cpmant.py of the reference. The head is never tied: the embedding has more rows, for prompts."""
 
-    reference: ClassVar[str] = "CpmAntForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        buckets_reach("position_bias_num_buckets", "position_bias_max_distance", 2048, one_sided=False),
-    )
+    reference = "CpmAntForCausalLM"
+    conditions = (buckets_reach("position_bias_num_buckets", "position_bias_max_distance", 2048, one_sided=False),)
 
     vocab_size: Positive = hf(absent=30720)
     d_model: Positive = hf(absent=4096)

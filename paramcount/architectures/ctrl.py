@@ -1,23 +1,18 @@
 """CTRL: sinusoidal positions, norms first, biases everywhere, the tied head's too."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, layer_norm, scale_by_root, sinusoids
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 class CTRL(Decoder):
     """Source: arXiv:1909.05858; EncoderLayer in modeling_ctrl.py of the reference."""
 
-    reference: ClassVar[str] = "CTRLLMHeadModel"
+    reference = "CTRLLMHeadModel"
 
     vocab_size: Positive = hf(absent=246534)
     d_model: Positive = hf("hidden_size", "n_embd", absent=1280)
@@ -27,11 +22,11 @@ class CTRL(Decoder):
     d_ff: Positive = hf("dff", absent=8192)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    prefix: ClassVar[str] = "transformer."
-    names: ClassVar[tuple[str, str, str]] = ("w", "h", "layernorm")
-    activation: ClassVar = "relu"
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-6)  # of the last norm
-    rope: ClassVar = None
+    prefix = "transformer."
+    names = ("w", "h", "layernorm")
+    activation = "relu"
+    norm_eps = setting("layer_norm_epsilon", default=1e-6)  # of the last norm
+    rope = None
 
     def embed(c, tokens: Data) -> Data:
         x = scale_by_root(super().embed(tokens), c.d_model)

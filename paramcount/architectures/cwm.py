@@ -3,17 +3,13 @@
 The first of each four layers attends to all tokens, the others to a sliding window.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from paramcount.flow import Data, Size
+from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Words, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import SLIDING, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf
 from paramcount.sizes.rules import check_divides, check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
 
@@ -23,7 +19,7 @@ SCALED = {  # the reference's default of rope_parameters
 }  # fmt: skip
 
 
-def full_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def full_first(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """Words of layer_types where of every four layers the first looks back over all."""
     return tuple(SLIDING[i % 4 == 0] for i in per_layer(c))
 
@@ -31,9 +27,9 @@ def full_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 class CWM(Decoder):
     """Source: modeling_cwm.py of the reference."""
 
-    reference: ClassVar[str] = "CwmForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "CwmForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=128256)
     d_model: Positive = hf(absent=6144)
@@ -47,10 +43,10 @@ class CWM(Decoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(1_000_000, positions=131072, absent=SCALED)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(1_000_000, positions=131072, absent=SCALED)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return [(kind, 1) for kind in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:

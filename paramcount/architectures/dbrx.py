@@ -3,20 +3,17 @@
 The matrices of all experts are stored one after the other in one matrix per projection.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, activate, attend, clip, experts, fused, layer_norm, linear, rope, route
 from paramcount.parts.decoder import Decoder
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
-def can_run(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def can_run(js: ConfigJson, c: FieldValues) -> None:
     """Requirements of the reference: it reads rope_theta from attn_config and clips q, k and v unconditionally.
 
     The experts read d_model under a key of its own.
@@ -51,10 +48,10 @@ def normalises(config: Mapping[str, Any], c: Any) -> bool:
 class Dbrx(Decoder):
     """Source: DbrxBlock of the reference, modeling_dbrx.py."""
 
-    reference: ClassVar[str] = "DbrxForCausalLM"
-    linear_routers: ClassVar[tuple[str, ...]] = (".router.layer.weight",)
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (can_run,)
+    reference = "DbrxForCausalLM"
+    linear_routers = (".router.layer.weight",)
+    rotated = "d_head"
+    conditions = (can_run,)
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf("hidden_size", "d_model", absent=2048)
@@ -67,12 +64,12 @@ class Dbrx(Decoder):
     n_active_experts: Positive = hf("ffn_config.moe_top_k", absent=1)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    prefix: ClassVar[str] = "transformer."
-    names: ClassVar[tuple[str, str, str]] = ("wte", "blocks", "norm_f")
-    activation: ClassVar = setting(default=expert_activation)
-    norm_eps: ClassVar = setting(default=1e-5)
-    limit: ClassVar = setting(default=lambda config, c: config["attn_config"]["clip_qkv"])
-    norm_topk_prob: ClassVar = setting(default=normalises)
+    prefix = "transformer."
+    names = ("wte", "blocks", "norm_f")
+    activation = setting(default=expert_activation)
+    norm_eps = setting(default=1e-5)
+    limit = setting(default=lambda config, c: config["attn_config"]["clip_qkv"])
+    norm_topk_prob = setting(default=normalises)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "norm_attn_norm.norm_1"))

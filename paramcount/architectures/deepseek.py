@@ -1,17 +1,12 @@
 """DeepSeek-MoE: Llama layers whose feed-forward, after the first, is fine-grained experts beside shared ones."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
-from paramcount.flow import Data, Size, route
+from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class DeepseekMoE(Decoder):
@@ -19,8 +14,8 @@ class DeepseekMoE(Decoder):
     deepseek-ai/deepseek-moe-16b-base.
     """
 
-    reference: ClassVar[str] = "DeepseekForCausalLM of deepseek-ai/deepseek-moe-16b-base"
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "DeepseekForCausalLM of deepseek-ai/deepseek-moe-16b-base"
+    rotated = "d_head"
 
     vocab_size: Positive = hf(absent=102400)
     d_model: Positive = hf(absent=4096)
@@ -37,10 +32,10 @@ class DeepseekMoE(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=2048)
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
+    rope = rotary(positions=2048)
+    norm_topk_prob = setting("norm_topk_prob", default=False)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_first(c)
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -1,25 +1,23 @@
 """DeepSeek-V2: latent attention, fine-grained experts beside shared ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.flow import Data, Size, route
+from paramcount.flow import Data, route
+from paramcount.parts.decoder import Kinds
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, hf, unvisited
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, hf, setting, unvisited
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
 from paramcount.sizes.rules import check_divides, check_rotated_in_pairs
-from paramcount.sizes.setting_fields import setting
 
 METHODS = ("greedy", "group_limited_greedy")
 
 
-def experts_are_chosen(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def experts_are_chosen(js: ConfigJson, c: FieldValues) -> None:
     """The best of all experts, or of the best groups of experts, which are as large as each other."""
     if c["n_dense_layers"] == c["n_layers"]:
         return
@@ -44,13 +42,9 @@ def in_groups(key: str) -> Callable[[Mapping[str, Any], Any], Any]:
 class DeepseekV2(LatentDecoder):
     """Source: arXiv:2405.04434, section 2; DeepseekV2DecoderLayer. `d_q_lora` is null if queries have no latent."""
 
-    reference: ClassVar[str] = "DeepseekV2ForCausalLM"
-    rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        experts_are_chosen,
-        latent_heads_stay_whole(None),
-        padding_in_table(None),
-    )
+    reference = "DeepseekV2ForCausalLM"
+    rotated = "d_rope"
+    conditions = (experts_are_chosen, latent_heads_stay_whole(None), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=102400)
     d_model: Positive = hf(absent=4096)
@@ -71,12 +65,12 @@ class DeepseekV2(LatentDecoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    pairing: ClassVar = setting(default="interleaved")
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
-    n_groups: ClassVar = setting(default=in_groups("n_group"))
-    n_active_groups: ClassVar = setting(default=in_groups("topk_group"))
+    pairing = setting(default="interleaved")
+    routed_scale = setting("routed_scaling_factor", default=1.0)
+    n_groups = setting(default=in_groups("n_group"))
+    n_active_groups = setting(default=in_groups("topk_group"))
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_first(c)
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -1,16 +1,13 @@
 """DeepSeek-V3 and R1: DeepSeek-V2 with a learned routing bias, stored as a buffer, and MTP layers."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
-from paramcount.flow import Data, Size
+from paramcount.flow import Data
+from paramcount.parts.decoder import Kinds
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
 from paramcount.parts.mtp import next_token_layers
-from paramcount.sizes import Condition, Flag, Natural, Positive, hf, unvisited
+from paramcount.sizes import Buffers, Flag, Natural, Positive, hf, rotary, setting, unvisited
 from paramcount.sizes.conditions import (
     experts_in_every_layer,
     experts_named,
@@ -21,15 +18,14 @@ from paramcount.sizes.conditions import (
     padding_in_table,
 )
 from paramcount.sizes.rules import check_rotated_in_pairs
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class DeepseekV3(LatentDecoder):
     """Source: arXiv:2412.19437, section 2."""
 
-    reference: ClassVar[str] = "DeepseekV3ForCausalLM"
-    rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    reference = "DeepseekV3ForCausalLM"
+    rotated = "d_rope"
+    conditions = (
         experts_named("num_local_experts"),
         not_null("n_routed_experts"),
         grouped_routing(8, 4),
@@ -56,11 +52,11 @@ class DeepseekV3(LatentDecoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=4096)
-    n_groups: ClassVar = setting("n_group", default=8)
-    n_active_groups: ClassVar = setting("topk_group", default=4)
+    rope = rotary(positions=4096)
+    n_groups = setting("n_group", default=8)
+    n_active_groups = setting("topk_group", default=4)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_first(c)
 
     def layer(c, x: Data, kind: str) -> Data:
@@ -77,7 +73,7 @@ class DeepseekV3(LatentDecoder):
     def mtp(c, tokens: Data) -> Data:
         return next_token_layers(c, tokens, lambda x: c.layer(x, "moe"))
 
-    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+    def legacy_buffers(c) -> Buffers:
         """Rotary frequencies in Moonshot AI's files.
 
         They have the size of a Llama's with the same d_model and n_heads (Moonlight 27 × 64, Kimi K2 61 × 56).
@@ -93,8 +89,8 @@ class KimiK2(DeepseekV3):
     code.
     """
 
-    reference: ClassVar[str] = "DeepseekV3ForCausalLM of moonshotai/Kimi-K2-Instruct"
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    reference = "DeepseekV3ForCausalLM of moonshotai/Kimi-K2-Instruct"
+    conditions = (
         grouped_routing(8, 4), one_of("topk_method", ("noaux_tc",), "noaux_tc"), experts_in_every_layer,
         latent_heads_stay_whole(None),
         padding_in_table(None),

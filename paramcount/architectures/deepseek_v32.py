@@ -1,16 +1,13 @@
 """DeepSeek-V3.2: DeepSeek-V3 whose attention looks only at the tokens that a small indexer chooses."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
-from paramcount.flow import Data, Size
+from paramcount.flow import Data
+from paramcount.parts.decoder import Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import sparse_attention
 from paramcount.parts.mtp import next_token_layers
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, derived, hf
+from paramcount.sizes import Flag, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import (
     experts_named,
     grouped_routing,
@@ -20,16 +17,15 @@ from paramcount.sizes.conditions import (
 )
 from paramcount.sizes.layer_types import dense_by_type, first_dense
 from paramcount.sizes.rules import check_at_most, check_experts_exist, check_rotated_in_pairs
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class DeepseekV32(LatentDecoder):
     """Source: arXiv:2512.02556, section 2.1; DeepseekV32DecoderLayer. `n_chosen`: how many tokens a token looks at."""
 
-    reference: ClassVar[str] = "DeepseekV32ForCausalLM"
-    float32_if_float16: ClassVar[tuple[str, ...]] = ("indexer.weights_proj",)
-    rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    reference = "DeepseekV32ForCausalLM"
+    float32_if_float16 = ("indexer.weights_proj",)
+    rotated = "d_rope"
+    conditions = (
         grouped_routing(8, 4),
         latent_heads_stay_whole(128, masked=True),
         padding_in_table(None),
@@ -59,12 +55,12 @@ class DeepseekV32(LatentDecoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=163840)
-    pairing: ClassVar = setting(default="interleaved")
-    n_groups: ClassVar = setting("n_group", default=8)
-    n_active_groups: ClassVar = setting("topk_group", default=4)
+    rope = rotary(positions=163840)
+    pairing = setting(default="interleaved")
+    n_groups = setting("n_group", default=8)
+    n_active_groups = setting("topk_group", default=4)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_or_moe(c.dense_layers, c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -3,44 +3,35 @@
 Layers compress it over blocks of tokens; the first layers choose experts by token id.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
-from paramcount.flow import (
-    Data,
-    Lookup,
-    Reshape,
-    Rope,
-    Size,
-    Unknown,
-    Weight,
-    activate,
-    attend,
-    choose_blocks,
-    clip,
-    experts,
-    join,
-    layers,
-    linear,
-    linear_by_head,
-    lookup,
-    plain_norm,
-    rms_norm,
-    rope,
-    route,
-    split,
-    to_every_stream,
-    weigh_blocks,
-)
-from paramcount.flow.operations.attention import Pairing
+from paramcount.flow.graph import Data, Size, Weight
+from paramcount.flow.operation import Unknown
+from paramcount.flow.operations.attention import Pairing, Rope, attend, choose_blocks, rope
+from paramcount.flow.operations.elementwise import activate, clip, plain_norm, rms_norm
+from paramcount.flow.operations.linear import Lookup, linear, linear_by_head, lookup
+from paramcount.flow.operations.routing import route
+from paramcount.flow.operations.shapes import Reshape, join, split, to_every_stream, weigh_blocks
+from paramcount.flow.operations.structure import experts, layers
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import routing_bias
 from paramcount.parts.hyper_connections import collapse_streams, connect_all
-from paramcount.sizes import Condition, Derivation, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.derivations import per_layer
+from paramcount.sizes.fields import (
+    ConfigJson,
+    Derivation,
+    FieldValues,
+    Flag,
+    Indices,
+    Positive,
+    Sizes,
+    Words,
+    derived,
+    hf,
+)
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_at_most, check_layer_types
 from paramcount.sizes.setting_fields import make_rope, setting
@@ -52,7 +43,7 @@ FEED_FORWARD = ("hc_ffn_fn", "hc_ffn_base", "hc_ffn_scale")
 HEAD = ("model.hc_head.hc_fn", "model.hc_head.hc_base", "model.hc_head.hc_scale")
 
 
-def layer_words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def layer_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """Layer types from their names, or from compression ratios, or by default.
 
     The default: two heavily compressed layers, then heavily and sparsely compressed layers in turn.
@@ -65,7 +56,7 @@ def layer_words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(words[:n])
 
 
-def hashed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def hashed(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """The layers that choose experts by token id: by words, or the first few."""
     words, known, n = js.get("mlp_layer_types"), ("hash_moe", "moe"), c["n_layers"]
     if words is None:
@@ -85,7 +76,7 @@ def hashed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
 def block_size(word: str, key: str, absent: int) -> Derivation:
     """How many tokens become one."""
 
-    def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def found(js: ConfigJson, c: FieldValues) -> int:
         rates = js.get("compress_rates")
         n = (
             js.get(key)
@@ -106,7 +97,7 @@ def block_size(word: str, key: str, absent: int) -> Derivation:
 def turned(label: str) -> Derivation:
     """How much of a head is rotated, in pairs. `label`: of the angles, those of layers with or without compression."""
 
-    def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def found(js: ConfigJson, c: FieldValues) -> int:
         share, width, rope = (
             js.get("partial_rotary_factor"),
             js.get("qk_rope_head_dim"),
@@ -147,16 +138,16 @@ class DeepseekV4(Sizes):
     `d_far_rope`.
     """
 
-    reference: ClassVar[str] = "DeepseekV4ForCausalLM"
-    linear_by_component: ClassVar[bool] = False
-    float32_if_float16: ClassVar[tuple[str, ...]] = (
+    reference = "DeepseekV4ForCausalLM"
+    linear_by_component = False
+    float32_if_float16 = (
         "self_attn.compressor.kv_proj",
         "self_attn.compressor.gate_proj",
         "self_attn.compressor.indexer.kv_proj",
         "self_attn.compressor.indexer.gate_proj",
         "self_attn.compressor.indexer.scorer.weights_proj",
     )
-    float32: ClassVar[tuple[str, ...]] = (
+    float32 = (
         "attn_hc",
         "ffn_hc",
         "hc_head",
@@ -169,11 +160,8 @@ class DeepseekV4(Sizes):
         "post_attention_layernorm",
         "norm",
     )
-    own_layer_types: ClassVar[bool] = True
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        padding_in_table(None),
-        not_null("n_routed_experts", "moe_intermediate_size"),
-    )
+    own_layer_types = True
+    conditions = (padding_in_table(None), not_null("n_routed_experts", "moe_intermediate_size"))
 
     vocab_size: Positive = hf(absent=129280)
     d_model: Positive = hf(absent=4096)
@@ -201,15 +189,15 @@ class DeepseekV4(Sizes):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
-    streams_eps: ClassVar = setting("hc_eps", default=1e-6)
-    activation: ClassVar = setting("hidden_act", default="silu")
-    rope: ClassVar = setting(default=read_rope)
-    far_rope: ClassVar = setting(default=read_far_rope)
-    limit: ClassVar = setting("swiglu_limit", default=10.0)
-    scoring: ClassVar = setting("scoring_func", default="sqrtsoftplus")
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.5)
-    sinkhorn_iterations: ClassVar = setting("hc_sinkhorn_iters", default=20)
+    norm_eps = setting("rms_norm_eps", default=1e-6)
+    streams_eps = setting("hc_eps", default=1e-6)
+    activation = setting("hidden_act", default="silu")
+    rope = setting(default=read_rope)
+    far_rope = setting(default=read_far_rope)
+    limit = setting("swiglu_limit", default=10.0)
+    scoring = setting("scoring_func", default="sqrtsoftplus")
+    routed_scale = setting("routed_scaling_factor", default=1.5)
+    sinkhorn_iterations = setting("hc_sinkhorn_iters", default=20)
 
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)

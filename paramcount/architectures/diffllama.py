@@ -3,21 +3,15 @@
 Every head attends twice and subtracts the second result from the first, scaled by a learned factor per layer.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, attend, differential, linear, rope, to_pairs_of_heads
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, equal_to, hf
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, d_model_per_head, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import setting
 
 
-def nothing_is_dropped(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def nothing_is_dropped(js: ConfigJson, c: FieldValues) -> None:
     if js.get("attention_dropout", 0.0) > 0:
         raise ParamcountError(f"= {describe_value(js['attention_dropout'])}", where="attention_dropout", expected="0")
 
@@ -25,9 +19,9 @@ def nothing_is_dropped(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class DiffLlama(Decoder):
     """Source: arXiv:2410.05258, section 2.1; DiffLlamaDecoderLayer of the reference."""
 
-    reference: ClassVar[str] = "DiffLlamaForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (nothing_is_dropped, padding_in_table(None))
+    reference = "DiffLlamaForCausalLM"
+    rotated = "d_head"
+    conditions = (nothing_is_dropped, padding_in_table(None))
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=2048)
@@ -39,7 +33,7 @@ class DiffLlama(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.")

@@ -1,17 +1,14 @@
 """DistilBERT: half of BERT's layers, without token types and pooler."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from paramcount.flow import Data, block, layer_norm, layers
 from paramcount.parts.classic import multi_head
 from paramcount.parts.encoders import embed_tokens, masked_head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 MATRICES = ("q_lin", "k_lin", "v_lin", "out_lin")
 HEAD = ("vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector.bias")
@@ -20,8 +17,8 @@ HEAD = ("vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_project
 class DistilBert(Sizes):
     """Source: arXiv:1910.01108, section 3; TransformerBlock in modeling_distilbert.py of the reference."""
 
-    reference: ClassVar[str] = "DistilBertForMaskedLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
+    reference = "DistilBertForMaskedLM"
+    conditions = (padding_inside(0),)
 
     vocab_size: Positive = hf(absent=30522)
     d_model: Positive = hf("hidden_size", "dim", absent=768)
@@ -33,7 +30,7 @@ class DistilBert(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     prefix: ClassVar[str] = "distilbert."
-    activation: ClassVar = setting("activation", default="gelu")
+    activation = setting("activation", default="gelu")
     norm_eps: ClassVar = 1e-12
     first_position: ClassVar = 0
 

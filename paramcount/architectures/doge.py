@@ -3,34 +3,19 @@
 In its MoE each expert is one neuron.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from math import isqrt
-from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import (
-    Data,
-    Linear,
-    Scale,
-    Weight,
-    activate,
-    attend,
-    experts,
-    linear,
-    multiply_vector,
-    rope,
-    route,
-)  # fmt: skip
+from paramcount.flow import Data, Linear, Scale, Weight, activate, attend, experts, linear, multiply_vector, rope, route
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, equal_to
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, hf
 from paramcount.sizes.setting_fields import setting
 
 
-def keys_of_a_half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def keys_of_a_half(js: ConfigJson, c: FieldValues) -> int:
     """An expert stands where a row meets a column, and the router scores rows and columns."""
     return isqrt(c["n_routed_experts"])
 
@@ -38,10 +23,10 @@ def keys_of_a_half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 class Doge(Decoder):
     """Source: DogeDecoderLayer of the reference. `n_keys`: side of the square grid of experts."""
 
-    reference: ClassVar[str] = "DogeForCausalLM"
-    linear_routers: ClassVar[tuple[str, ...]] = (".router_gate.weight",)
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "DogeForCausalLM"
+    linear_routers = (".router_gate.weight",)
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=32768)
     d_model: Positive = hf(absent=1024)
@@ -59,7 +44,7 @@ class Doge(Decoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    n_kept: ClassVar = setting("keep_window_size", default=2048)
+    n_kept = setting("keep_window_size", default=2048)
 
     def layer(c, x: Data) -> Data:
         a = c.attention(c.norm(x, "input_layernorm"), "self_attn.")

@@ -1,45 +1,30 @@
 """dots.llm1: Qwen 3's attention and DeepSeek-V3's experts."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from paramcount.flow import (
-    Data,
-    Size,
-)
+from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import (
-    choose_in_groups,
-    gated_mlp,
-    routing_bias,
-    shared_mixture,
-)
-from paramcount.sizes import (
+from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, routing_bias, shared_mixture
+from paramcount.sizes.conditions import grouped_routing, padding_in_table
+from paramcount.sizes.derivations import SLIDING, d_model_per_head, equal_to, per_layer
+from paramcount.sizes.fields import (
     ABSENT,
-    SLIDING,
-    Condition,
+    ConfigJson,
+    FieldValues,
     Flag,
     Indices,
     Natural,
     Positive,
     Words,
-    d_model_per_head,
     derived,
-    equal_to,
     hf,
-    per_layer,
 )
-from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, first_dense, needed
 from paramcount.sizes.rules import check_experts_exist, check_sliding_or_full
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def late_sliding(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def late_sliding(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """From the layer max_window_layers on over a window, if there is one."""
     first = check_no_types(js, "max_window_layers", 62) if c["window"] is not None else c["n_layers"]
     return tuple(SLIDING[i < first] for i in per_layer(c))
@@ -48,9 +33,9 @@ def late_sliding(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]
 class Dots1(Decoder):
     """Source: Dots1DecoderLayer and Dots1TopkRouter of the reference, modeling_dots1.py."""
 
-    reference: ClassVar[str] = "Dots1ForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(None))
+    reference = "Dots1ForCausalLM"
+    rotated = "d_head"
+    conditions = (grouped_routing(1, 1), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=152064)
     d_model: Positive = hf(absent=4608)
@@ -71,13 +56,13 @@ class Dots1(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=2048)
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
-    n_groups: ClassVar = setting("n_group", default=1)
-    n_active_groups: ClassVar = setting("topk_group", default=1)
+    rope = rotary(positions=2048)
+    norm_topk_prob = setting("norm_topk_prob", default=False)
+    routed_scale = setting("routed_scaling_factor", default=1.0)
+    n_groups = setting("n_group", default=1)
+    n_active_groups = setting("topk_group", default=1)
 
-    def kinds(c) -> list[tuple[Any, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -3,22 +3,24 @@
 Three of four layers attend to a sliding window and have sizes of their own; the fourth uses sparse attention.
 """
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 from paramcount.architectures.bailing_hybrid import head_gate
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Rope, Size, Unknown, is_known, rope
+from paramcount.flow import Data, Rope, Unknown, is_known, rope
+from paramcount.parts.decoder import Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import Latent, index_tokens, latent_attention, query_latent, rescale
-from paramcount.sizes import (
+from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
+from paramcount.sizes.derivations import per_layer
+from paramcount.sizes.fields import (
     ABSENT,
-    Condition,
+    ConfigJson,
     Derivation,
+    FieldValues,
     Flag,
     Indices,
     Natural,
@@ -26,9 +28,7 @@ from paramcount.sizes import (
     Words,
     derived,
     hf,
-    per_layer,
 )
-from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type
 from paramcount.sizes.rules import check_at_most, check_even, check_layer_types, check_rotated_in_pairs
 from paramcount.sizes.setting_fields import make_rope, setting
@@ -37,7 +37,7 @@ from paramcount.sizes.single_layers import NOTHING, PER_LAYER, Own, of_single_la
 KINDS = ("sliding_attention", "indexed_attention", "full_attention")
 
 
-def layer_words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def layer_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """The first two layers and every fourth look far, the others over a window.
 
     Whether they look sparsely, use_dsa says, and, with per_layer_config, layer_types alone.
@@ -56,13 +56,13 @@ def layer_words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(new if word == old else word for word in words)
 
 
-def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def without_experts(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """The layers in front, and those that moe_layer_freq, a number or a list, leaves out."""
     first, step = check_no_types(js, "first_k_dense_replace", 1), js.get("moe_layer_freq", 1)
     return tuple(i for i in per_layer(c) if i < first or (not step[i] if isinstance(step, (list, tuple)) else i % step))
 
 
-def of_layer(js: Mapping[str, Any], own: Own, sliding: bool, key: str, absent: int, swa_absent: int) -> tuple[str, Any]:
+def of_layer(js: ConfigJson, own: Own, sliding: bool, key: str, absent: int, swa_absent: int) -> tuple[str, Any]:
     """The config key of a size of one layer, and the size.
 
     It comes from the layer's own entry, from the entry of all layers or, without per_layer_config, from that of its
@@ -75,7 +75,7 @@ def of_layer(js: Mapping[str, Any], own: Own, sliding: bool, key: str, absent: i
     return key, js.get(key, absent)
 
 
-def sizes_are_consistent(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def sizes_are_consistent(js: ConfigJson, c: FieldValues) -> None:
     """What the reference asks of the sizes of its two kinds of attention."""
     single = of_single_layers(js, c["n_layers"])
     width = c["d_sliding_nope"] + c["d_sliding_rope"]
@@ -111,7 +111,7 @@ def sizes_of_attention(heads: str, start: str) -> dict[str, str]:
 def query_rank_of_no_layer(key: str) -> Derivation:
     """null: only if no layer has that kind of attention."""
 
-    def derivation(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def derivation(js: ConfigJson, c: FieldValues) -> int:
         if any((word == "sliding_attention") == key.startswith("swa_") for word in c["layer_types"]):
             raise ParamcountError("= null", where=key, expected="a positive integer")
         return 1024
@@ -140,15 +140,15 @@ class Dots3Note(LatentDecoder):
     swa_, or in per_layer_config, which then wins.
     """
 
-    reference: ClassVar[str] = "Dots3NoteForCausalLM"
-    linear_by_component: ClassVar[bool] = False
-    base_model: ClassVar[str | None] = "Dots3NoteTextModel"
-    layered: ClassVar[Mapping[str, Mapping[str, str]]] = {
+    reference = "Dots3NoteForCausalLM"
+    linear_by_component = False
+    base_model = "Dots3NoteTextModel"
+    layered = {
         "sliding_attention": sizes_of_attention("n_sliding_heads", "d_sliding_"),
         "indexed_attention": sizes_of_attention("n_heads", "d_"),
         "full_attention": sizes_of_attention("n_heads", "d_"),
     }
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    conditions = (
         sizes_are_consistent,
         grouped_routing(1, 1),
         padding_in_table(151659),
@@ -189,11 +189,11 @@ class Dots3Note(LatentDecoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    ropes: ClassVar = setting(default=read_ropes)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    ropes = setting(default=read_ropes)
+    routed_scale = setting("routed_scaling_factor", default=1.0)
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

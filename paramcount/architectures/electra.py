@@ -3,10 +3,6 @@
 Counted with the generator's head; the discriminator has none.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, linear
 from paramcount.parts.encoders import Encoder, embed_tokens, masked_head, post_norm_layer
 from paramcount.sizes import Flag, Positive, derived, hf
@@ -18,10 +14,10 @@ HEAD = ("generator_predictions.dense", "generator_predictions.LayerNorm", "gener
 class Electra(Encoder):
     """Source: arXiv:2003.10555, section 2; ElectraLayer of the reference."""
 
-    reference: ClassVar[str] = "ElectraForMaskedLM"
-    equivalent_classes: ClassVar[tuple[str, ...]] = ("ElectraForCausalLM",)
-    prefix: ClassVar[str] = "electra."
-    defaults: ClassVar = {"d_model": 256, "n_heads": 4, "d_ff": 1024}
+    reference = "ElectraForMaskedLM"
+    equivalent_classes = ("ElectraForCausalLM",)
+    prefix = "electra."
+    defaults = {"d_model": 256, "n_heads": 4, "d_ff": 1024}
 
     d_embedding: Positive = hf(absent=128)
     embeddings_projected: Flag = derived(lambda js, c: c["d_embedding"] != c["d_model"])

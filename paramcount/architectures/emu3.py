@@ -1,25 +1,20 @@
 """Emu3's language model: the Llama layout over one token embedding of words and image tokens."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, hf, rotary, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Emu3Text(Decoder):
     """Source: Emu3DecoderLayer of the reference, modeling_emu3.py; arXiv:2409.18869."""
 
-    reference: ClassVar[str] = "Emu3ForCausalLM"
-    base_model: ClassVar[str | None] = "Emu3TextModel"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(151643), not_null("pad_token_id"))
+    reference = "Emu3ForCausalLM"
+    base_model = "Emu3TextModel"
+    rotated = "d_head"
+    conditions = (padding_in_table(151643), not_null("pad_token_id"))
 
     vocab_size: Positive = hf(absent=184622)
     d_model: Positive = hf(absent=4096)
@@ -32,8 +27,8 @@ class Emu3Text(Decoder):
     mlp_bias: Flag = hf(absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(1_000_000, 9216)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(1_000_000, 9216)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
@@ -44,6 +39,6 @@ class Emu3Text(Decoder):
 class Emu3TextOf(Emu3Text):
     """The language model of a config that says how images become tokens too."""
 
-    base_model: ClassVar[str | None] = ""
-    section: ClassVar[str | None] = "text_config"
-    unused_keys: ClassVar[tuple[str, ...]] = ("/vq_config",)
+    base_model = ""
+    section = "text_config"
+    unused_keys = ("/vq_config",)

@@ -1,9 +1,5 @@
 """ERNIE 1 to 3: BERT, in some releases with a table of tasks beside the other three."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.architectures.bert import Bert
 from paramcount.flow import Data, Unknown, lookup
 from paramcount.parts.encoders import embed_tokens
@@ -13,9 +9,9 @@ from paramcount.sizes import Flag, Positive, hf
 class Ernie(Bert):
     """Source: modeling_ernie.py of the reference, ErnieEmbeddings."""
 
-    reference: ClassVar[str] = "ErnieForMaskedLM"
-    equivalent_classes: ClassVar[tuple[str, ...]] = ("ErnieForCausalLM",)
-    prefix: ClassVar[str] = "ernie."
+    reference = "ErnieForMaskedLM"
+    equivalent_classes = ("ErnieForCausalLM",)
+    prefix = "ernie."
 
     n_task_types: Positive = hf("task_type_vocab_size", absent=3)
     task_ids: Flag = hf("use_task_id", absent=False)

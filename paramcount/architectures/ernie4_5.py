@@ -1,25 +1,20 @@
 """ERNIE 4.5, dense: the Llama layout, neighbours rotated together, one flag for all biases."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, rope
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_rotated_in_pairs
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Ernie45(Decoder):
     """Source: modeling_ernie4_5.py of the reference."""
 
-    reference: ClassVar[str] = "Ernie4_5ForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+    reference = "Ernie4_5ForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=103424)
     d_model: Positive = hf(absent=1024)
@@ -31,8 +26,8 @@ class Ernie45(Decoder):
     bias: Flag = hf("use_bias", absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(500_000, positions=131072)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(500_000, positions=131072)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.bias, rotate=c.rotate)

@@ -1,44 +1,20 @@
 """ERNIE 4.5 MoE: a mixture of experts beside shared ones, whose router's correction is a parameter and not a buffer."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Size,
-    Weight,
-    rope,
-    route,
-)
+from paramcount.flow import Data, Weight, rope, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_or_moe, head
-from paramcount.parts.feed_forward import (
-    gated_mlp,
-    mixture,
-    shared_experts,
-)
-from paramcount.sizes import (
-    Condition,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    d_model_per_head,
-    derived,
-    hf,
-    per_layer,
-)
+from paramcount.parts.feed_forward import gated_mlp, mixture, shared_experts
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, per_layer
+from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf
 from paramcount.sizes.layer_types import needed
 from paramcount.sizes.rules import check_experts_exist, check_rotated_in_pairs
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def outside(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def outside(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """Indices of the layers without experts.
 
     These are the layers before the first and after the last MoE layer, and those between two multiples of the step.
@@ -55,10 +31,10 @@ def outside(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
 class Ernie45Moe(Decoder):
     """Source: Ernie4_5_MoeDecoderLayer and Ernie4_5_MoeTopKRouter of the reference, modeling_ernie4_5_moe.py."""
 
-    reference: ClassVar[str] = "Ernie4_5_MoeForCausalLM"
-    float32: ClassVar[tuple[str, ...]] = ("gate.weight", "moe_statics")
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+    reference = "Ernie4_5_MoeForCausalLM"
+    float32 = ("gate.weight", "moe_statics")
+    rotated = "d_head"
+    conditions = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=103424)
     d_model: Positive = hf(absent=2560)
@@ -76,10 +52,10 @@ class Ernie45Moe(Decoder):
     bias: Flag = hf("use_bias", absent=False, null=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(500_000, positions=131072)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(500_000, positions=131072)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_or_moe(c.dense_layers, c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -1,21 +1,17 @@
 """EXAONE 3.0, 3.5 and Deep: Llama's layers under the names of GPT-2."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.derivations import d_model_per_head, equal_to
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
 
-def heads_share_d_model(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def heads_share_d_model(js: ConfigJson, c: FieldValues) -> None:
     """The published code divides d_model by the heads whatever head_dim says; other implementations read it."""
     if js.get("head_dim", c["d_head"]) != c["d_head"]:
         raise ParamcountError(
@@ -31,11 +27,11 @@ class Exaone(Decoder):
     configuration_exaone.py and modeling_exaone.py of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct.
     """
 
-    reference: ClassVar[str] = "ExaoneForCausalLM of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct"
-    prefix: ClassVar[str] = "transformer."
-    names: ClassVar[tuple[str, str, str]] = ("wte", "h", "ln_f")
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (heads_share_d_model,)
+    reference = "ExaoneForCausalLM of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct"
+    prefix = "transformer."
+    names = ("wte", "h", "ln_f")
+    rotated = "d_head"
+    conditions = (heads_share_d_model,)
 
     vocab_size: Positive = hf(absent=102400)
     d_model: Positive = hf(absent=2048)
@@ -46,8 +42,8 @@ class Exaone(Decoder):
     d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation: ClassVar = setting("activation_function", default="silu")
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    activation = setting("activation_function", default="silu")
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "ln_1"), "attn.attention.", o_name="out_proj")

@@ -3,22 +3,18 @@
 Full-attention layers have no rotary positions.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from paramcount.flow import Data, Size
+from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Words, d_model_per_head, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import SLIDING, d_model_per_head, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf
 from paramcount.sizes.rules import check_sliding_or_full
 from paramcount.sizes.setting_fields import setting
 
 
-def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def pattern(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """One layer of sliding_window_pattern looks back over all.
 
     Without a window the reference divides by 0 unless layers are named.
@@ -30,9 +26,9 @@ def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 class Exaone4(Decoder):
     """Source: arXiv:2507.11407, section 2.1."""
 
-    reference: ClassVar[str] = "Exaone4ForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "Exaone4ForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=102400)
     d_model: Positive = hf(absent=4096)
@@ -45,9 +41,9 @@ class Exaone4(Decoder):
     layer_types: Words = hf(absent=pattern, null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return [(kind, 1) for kind in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -1,35 +1,13 @@
 """K-EXAONE: sliding windows with rotary positions, every fourth layer global without them, DeepSeek-V3's experts."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
-from paramcount.flow import (
-    Data,
-    Size,
-)
+from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import (
-    choose_in_groups,
-    gated_mlp,
-    routing_bias,
-    shared_mixture,
-)
-from paramcount.sizes import (
-    ABSENT,
-    Condition,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    d_model_per_head,
-    derived,
-    hf,
-)
+from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, routing_bias, shared_mixture
 from paramcount.sizes.conditions import even_where_rotated, grouped_routing, not_null, padding_in_table
+from paramcount.sizes.derivations import d_model_per_head
+from paramcount.sizes.fields import ABSENT, Flag, Indices, Natural, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, first_dense, full_every_key
 from paramcount.sizes.rules import check_sliding_or_full
 from paramcount.sizes.setting_fields import rotary, setting
@@ -38,8 +16,8 @@ from paramcount.sizes.setting_fields import rotary, setting
 class ExaoneMoe(Decoder):
     """Source: ExaoneMoeAttention and ExaoneMoeTopkRouter of the reference, modeling_exaone_moe.py."""
 
-    reference: ClassVar[str] = "ExaoneMoeForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    reference = "ExaoneMoeForCausalLM"
+    conditions = (
         grouped_routing(1, 1),
         padding_in_table(0),
         even_where_rotated("sliding_attention"),
@@ -62,14 +40,14 @@ class ExaoneMoe(Decoder):
     n_shared_experts: Natural = hf("num_shared_experts", absent=1)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=2048)
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.5)
-    n_groups: ClassVar = setting("n_group", default=1)
-    n_active_groups: ClassVar = setting("topk_group", default=1)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=2048)
+    norm_topk_prob = setting("norm_topk_prob", default=True)
+    routed_scale = setting("routed_scaling_factor", default=2.5)
+    n_groups = setting("n_group", default=1)
+    n_active_groups = setting("topk_group", default=1)
 
-    def kinds(c) -> list[tuple[Any, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -1,28 +1,26 @@
 """Falcon: attention and MLP side by side, behind one norm (7B) or one each (40B, 180B); few KV heads, tied head."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Data, alibi, attend, fused, layer_norm, linear, rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Word, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import not_null
+from paramcount.sizes.derivations import d_model_per_head, flag
+from paramcount.sizes.fields import ABSENT, Condition, ConfigJson, FieldValues, Flag, Positive, Word, derived, hf
 from paramcount.sizes.rules import check_even, check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
 NORMS = ("sequential", "parallel", "parallel_two_norms")
 
 
-def switch(js: Mapping[str, Any], key: str, absent: bool) -> bool:
+def switch(js: ConfigJson, key: str, absent: bool) -> bool:
     """A flag that may be null, which means no."""
     return js.get(key, absent) is not None and flag(js, key, absent)
 
 
-def n_kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def n_kv_heads(js: ConfigJson, c: FieldValues) -> int:
     given = js.get("num_kv_heads")
     if given is not None and type(given) is not int:
         raise ParamcountError(f"= {describe_value(given)}", where="num_kv_heads", expected="an integer or null")
@@ -40,7 +38,7 @@ def n_kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return n
 
 
-def arrangement(js: Mapping[str, Any], c: Mapping[str, Any]) -> str:
+def arrangement(js: ConfigJson, c: FieldValues) -> str:
     """Where the norms stand. What the reference builds otherwise misses a norm as soon as it runs."""
     new, side_by_side, n = (
         switch(js, "new_decoder_architecture", False),
@@ -68,11 +66,11 @@ def arrangement(js: Mapping[str, Any], c: Mapping[str, Any]) -> str:
 class FalconLayers(Decoder):
     """Attention and MLP of Falcon, whatever its config calls them."""
 
-    prefix: ClassVar[str] = "transformer."
-    names: ClassVar[tuple[str, str, str]] = ("word_embeddings", "h", "ln_f")
+    prefix = "transformer."
+    names = ("word_embeddings", "h", "ln_f")
 
-    activation: ClassVar = setting("activation", default="gelu")
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    activation = setting("activation", default="gelu")
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
 
     def attend(c: Any, x: Data) -> Data:
         shared = (c.n_kv_heads, c.d_head)
@@ -99,8 +97,8 @@ class FalconLayers(Decoder):
 class Falcon(FalconLayers):
     """Source: arXiv:2311.16867."""
 
-    reference: ClassVar[str] = "FalconForCausalLM"
-    linear_by_component: ClassVar[bool] = False
+    reference = "FalconForCausalLM"
+    linear_by_component = False
     conditions: ClassVar[tuple[Condition, ...]] = (not_null("hidden_size"),)
 
     vocab_size: Positive = hf(absent=65024)

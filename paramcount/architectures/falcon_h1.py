@@ -1,30 +1,23 @@
 """Falcon-H1: attention and Mamba 2 side by side in every layer, behind one norm."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.flow import Data, Unknown, activate, join, linear, rms_norm, rope, scale_by, split
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.mixers import check_mamba_heads, mamba_head, no_key, time_step_limit
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class FalconH1(Decoder):
     """Source: arXiv:2507.22448, section 2; FalconH1DecoderLayer of the reference. Its multipliers are no weights."""
 
-    reference: ClassVar[str] = "FalconH1ForCausalLM"
-    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layernorm")
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        padding_in_table(0),
-        no_key("layer_types", "layers_block_type"),
-        check_mamba_heads,
-    )
+    reference = "FalconH1ForCausalLM"
+    names = ("embed_tokens", "layers", "final_layernorm")
+    rotated = "d_head"
+    conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"), check_mamba_heads)
 
     vocab_size: Positive = hf(absent=128000)
     d_model: Positive = hf(absent=4096)
@@ -48,18 +41,18 @@ class FalconH1(Decoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=8192)
-    time_step_limit: ClassVar = setting(default=time_step_limit)
-    embedding_multiplier: ClassVar = setting("embedding_multiplier", default=1.0)
-    lm_head_multiplier: ClassVar = setting("lm_head_multiplier", default=1.0)
-    attention_in_multiplier: ClassVar = setting("attention_in_multiplier", default=1.0)
-    attention_out_multiplier: ClassVar = setting("attention_out_multiplier", default=1.0)
-    key_multiplier: ClassVar = setting("key_multiplier", default=1.0)
-    ssm_in_multiplier: ClassVar = setting("ssm_in_multiplier", default=1.0)
-    ssm_out_multiplier: ClassVar = setting("ssm_out_multiplier", default=1.0)
-    ssm_multipliers: ClassVar = setting("ssm_multipliers", default=[1.0] * 5)  # of gate, x, B, C and step
-    mlp_multipliers: ClassVar = setting("mlp_multipliers", default=[1.0] * 2)  # of gate and output
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=8192)
+    time_step_limit = setting(default=time_step_limit)
+    embedding_multiplier = setting("embedding_multiplier", default=1.0)
+    lm_head_multiplier = setting("lm_head_multiplier", default=1.0)
+    attention_in_multiplier = setting("attention_in_multiplier", default=1.0)
+    attention_out_multiplier = setting("attention_out_multiplier", default=1.0)
+    key_multiplier = setting("key_multiplier", default=1.0)
+    ssm_in_multiplier = setting("ssm_in_multiplier", default=1.0)
+    ssm_out_multiplier = setting("ssm_out_multiplier", default=1.0)
+    ssm_multipliers = setting("ssm_multipliers", default=[1.0] * 5)  # of gate, x, B, C and step
+    mlp_multipliers = setting("mlp_multipliers", default=[1.0] * 2)  # of gate and output
 
     def embed(c, tokens: Data) -> Data:
         return scale_by(Decoder.embed(c, tokens), c.embedding_multiplier)

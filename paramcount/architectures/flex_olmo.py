@@ -1,29 +1,19 @@
 """FlexOlmo: experts trained apart from each other in the layers of OLMo 2, with norms behind attention and experts."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
-from paramcount.flow import (
-    Data,
-    route,
-)
+from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import (
-    mixture,
-)
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, equal_to, hf
+from paramcount.parts.feed_forward import mixture
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class FlexOlmo(Decoder):
     """Source: arXiv:2507.07024; FlexOlmoDecoderLayer of the reference."""
 
-    reference: ClassVar[str] = "FlexOlmoForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(100277),)
+    reference = "FlexOlmoForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(100277),)
 
     vocab_size: Positive = hf(absent=100352)
     d_model: Positive = hf(absent=4096)
@@ -37,8 +27,8 @@ class FlexOlmo(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(500_000, positions=4096)
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
+    rope = rotary(500_000, positions=4096)
+    norm_topk_prob = setting("norm_topk_prob", default=False)
 
     def layer(c, x: Data) -> Data:
         a = attention(c, x, "self_attn.", bias=c.attention_bias, qk_norm="wide")

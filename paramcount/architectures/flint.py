@@ -3,36 +3,25 @@
 Layers with a sliding window have positions; full-attention layers have none.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from paramcount.flow import (
-    Data,
-    Size,
-    route,
-)
+from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import (
-    gated_mlp,
-    mixture,
-)
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Words, derived, hf, per_layer
+from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
+from paramcount.sizes.derivations import SLIDING, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def full_every_fourth(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def full_every_fourth(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """The first two layers, every fourth and the last see all tokens."""
     return tuple(SLIDING[i < 2 or i % 4 == 1 or i == c["n_layers"] - 1] for i in per_layer(c))
 
 
-def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def without_experts(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """Qwen's two keys; where there is no list, the first two layers."""
     named = js.get("mlp_only_layers")
     only, step = (0, 1) if named is None else named, check_no_types(js, "decoder_sparse_step", 1)
@@ -42,12 +31,9 @@ def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, .
 class Flint(Decoder):
     """Source: FlintDecoderLayer and FlintTopKRouter of the reference, modeling_flint.py."""
 
-    reference: ClassVar[str] = "FlintForCausalLM"
-    float32: ClassVar[tuple[str, ...]] = ("gate.weight", "sinks")
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        padding_in_table(None),
-        even_where_rotated("sliding_attention", named=True),
-    )
+    reference = "FlintForCausalLM"
+    float32 = ("gate.weight", "sinks")
+    conditions = (padding_in_table(None), even_where_rotated("sliding_attention", named=True))
 
     vocab_size: Positive = hf(absent=150144)
     d_model: Positive = hf(absent=2048)
@@ -66,10 +52,10 @@ class Flint(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=262144)
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
+    rope = rotary(positions=262144)
+    norm_topk_prob = setting("norm_topk_prob", default=True)
 
-    def kinds(c) -> list[tuple[Any, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

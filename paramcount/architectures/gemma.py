@@ -1,17 +1,14 @@
 """Gemma: Llama's layout with a GELU gate, heads wider than d_model shared out, and a tied head."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.flow import Data, rms_norm, scale_by_root
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Positive, hf
+from paramcount.sizes import Flag, Positive, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def with_tanh(config: Mapping[str, Any], c: Any) -> str:
@@ -23,9 +20,9 @@ def with_tanh(config: Mapping[str, Any], c: Any) -> str:
 class Gemma(Decoder):
     """Source: arXiv:2403.08295, section 2; norms and embeddings modeling_gemma.py of the reference."""
 
-    reference: ClassVar[str] = "GemmaForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+    reference = "GemmaForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=256000)
     d_model: Positive = hf(absent=3072)
@@ -37,8 +34,8 @@ class Gemma(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation: ClassVar = setting(default=with_tanh)
-    rope: ClassVar = rotary(positions=8192)
+    activation = setting(default=with_tanh)
+    rope = rotary(positions=8192)
 
     def embed(c, tokens: Data) -> Data:
         return enlarge(super().embed(tokens))

@@ -1,18 +1,15 @@
 """Gemma 2: pre-norm and post-norm around attention and MLP, every second layer looks back over a window."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
-from paramcount.flow import Data, Size, rms_norm, soft_cap
+from paramcount.flow import Data, rms_norm, soft_cap
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Words, full_every, hf
+from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.sizes import ABSENT, Flag, Positive, Words, full_every, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides, check_sliding_or_full
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def score_scale(config: Mapping[str, Any], c: Any) -> float:
@@ -22,8 +19,8 @@ def score_scale(config: Mapping[str, Any], c: Any) -> float:
 class Gemma2Layers(Decoder):
     """The sizes of a stack of its layers: T5Gemma has two."""
 
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+    rotated = "d_head"
+    conditions = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=256000)
     d_model: Positive = hf(absent=2304)
@@ -36,11 +33,11 @@ class Gemma2Layers(Decoder):
     window: Positive = hf(absent=4096)  # the reference refuses null even if no layer uses it
     attention_bias: Flag = hf(absent=False)
 
-    activation: ClassVar = setting("hidden_activation", default="gelu_pytorch_tanh")
-    rope: ClassVar = rotary(positions=8192)
-    attention_scale: ClassVar = setting(default=score_scale)
-    score_cap: ClassVar = setting("attn_logit_softcapping", default=50.0, nullable=True)
-    logit_cap: ClassVar = setting("final_logit_softcapping", default=30.0, nullable=True)
+    activation = setting("hidden_activation", default="gelu_pytorch_tanh")
+    rope = rotary(positions=8192)
+    attention_scale = setting(default=score_scale)
+    score_cap = setting("attn_logit_softcapping", default=50.0, nullable=True)
+    logit_cap = setting("final_logit_softcapping", default=30.0, nullable=True)
 
     def embed(c, tokens: Data) -> Data:
         return enlarge(super().embed(tokens))
@@ -56,11 +53,11 @@ class Gemma2Layers(Decoder):
 class Gemma2(Gemma2Layers):
     """Source: arXiv:2408.00118, section 2."""
 
-    reference: ClassVar[str] = "Gemma2ForCausalLM"
+    reference = "Gemma2ForCausalLM"
 
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return [(kind, 1) for kind in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -3,21 +3,17 @@
 From 4B on with a SigLIP encoder, whose patches are pooled, normalized and projected to image tokens.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.gemma2 import Gemma2
 from paramcount.flow import Data, block, fused, insert, is_known, mean_of_squares, rms_norm, soft_cap
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
 from paramcount.parts.siglip import SiglipVision
-from paramcount.sizes import ABSENT, Flag, Positive, Words, full_every, hf
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, full_every, hf, rotary, setting
 
 
-def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def pattern(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     words: tuple[str, ...] = full_every(js.get("sliding_window_pattern", 6))(js, c)
     return words
 
@@ -25,15 +21,15 @@ def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 class Gemma3Text(Gemma2):
     """Source: arXiv:2503.19786, section 2."""
 
-    reference: ClassVar[str] = "Gemma3ForCausalLM"
-    base_model: ClassVar[str | None] = "Gemma3TextModel"
-    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 262208}
+    reference = "Gemma3ForCausalLM"
+    base_model = "Gemma3TextModel"
+    defaults = {"vocab_size": 262208}
 
     layer_types: Words = hf(absent=pattern, null=ABSENT)
 
-    rope: ClassVar = rotary(1_000_000, 131072, block="full_attention")
-    local_rope: ClassVar = rotary(10_000, 131072, block="sliding_attention", key="rope_local_base_freq", scaled=False)
-    logit_cap: ClassVar = setting("final_logit_softcapping", default=None)
+    rope = rotary(1_000_000, 131072, block="full_attention")
+    local_rope = rotary(10_000, 131072, block="sliding_attention", key="rope_local_base_freq", scaled=False)
+    logit_cap = setting("final_logit_softcapping", default=None)
 
     def attend(c, x: Data, kind: str) -> Data:
         local: Any = {"window": c.window, "angles": c.local_rope} if kind == "sliding_attention" else {}
@@ -46,7 +42,7 @@ class Gemma3Text(Gemma2):
 class Gemma3TextOf(Gemma3Text):
     """The language model of a config that has a tower too."""
 
-    section: ClassVar[str | None] = "text_config"
+    section = "text_config"
 
 
 class Gemma3(Gemma3Text):
@@ -54,16 +50,16 @@ class Gemma3(Gemma3Text):
     in the reference without token_type_ids.
     """
 
-    reference: ClassVar[str] = "Gemma3ForConditionalGeneration"
-    prefix: ClassVar[str] = "language_model.model."
-    base_model: ClassVar[str | None] = "Gemma3Model"
-    section: ClassVar[str | None] = "text_config"
+    reference = "Gemma3ForConditionalGeneration"
+    prefix = "language_model.model."
+    base_model = "Gemma3Model"
+    section = "text_config"
 
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True, null=False)
     n_image_tokens: Positive = hf("/mm_tokens_per_image", absent=256)
     vision: SiglipVision
 
-    image_token: ClassVar = setting("/image_token_index", "/image_token_id", default=262144)
+    image_token = setting("/image_token_index", "/image_token_id", default=262144)
 
     def forward(c, tokens: Data) -> Data:
         image = block(c.vision.image(), "vision_tower.", c.vision.forward, part="vision")

@@ -4,37 +4,28 @@ Of four streams of hidden states a layer works on one and corrects all (AltUp); 
 layers attend to the keys and values of an earlier layer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 
 from paramcount.architectures.gemma import enlarge
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Size,
-    Unknown,
-    Unreachable,
-    Width,
-    activate,
-    given,
-    layers,
-    linear,
-    multiply_vector,
-    scale_by_root,
-    select_part,
-    soft_cap,
-    to_later_streams,
-)
+from paramcount.flow.graph import Data, Size, Unreachable, Width
+from paramcount.flow.operation import Unknown
+from paramcount.flow.operations.elementwise import activate, scale_by_root, soft_cap
+from paramcount.flow.operations.linear import linear, multiply_vector
+from paramcount.flow.operations.shapes import given, select_part, to_later_streams
+from paramcount.flow.operations.structure import layers
 from paramcount.parts.altup import correct, make_streams, merge_streams, predict
 from paramcount.parts.attentions import Heads
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.per_layer_embeddings import embed_per_layer, read_own_embedding
 from paramcount.parts.shared_kv import OWN, SHARED, sharing_attention
-from paramcount.sizes import (
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import full_every, per_layer
+from paramcount.sizes.fields import (
     ABSENT,
-    Condition,
+    ConfigJson,
+    FieldValues,
     Flag,
     Indices,
     Natural,
@@ -42,11 +33,8 @@ from paramcount.sizes import (
     Widths,
     Words,
     derived,
-    full_every,
     hf,
-    per_layer,
 )
-from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_kv_sources, sharing_layers
 from paramcount.sizes.rules import check_divides, check_sliding_or_full
 from paramcount.sizes.setting_fields import rotary, setting
@@ -54,7 +42,7 @@ from paramcount.sizes.setting_fields import rotary, setting
 LayerKind: TypeAlias = tuple[str, str, str, int | None]  # attention, whose KV, gates, MLP hidden size if layers differ
 
 
-def sparse_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def sparse_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """The layers whose MLP keeps only its largest gates."""
     shares = js.get("activation_sparsity_pattern")
     if shares is None:
@@ -77,7 +65,7 @@ def gate_sparsity(config: Mapping[str, Any], c: Any) -> float:
     return found.pop() if found else 0.0
 
 
-def active_stream_exists(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def active_stream_exists(js: ConfigJson, c: FieldValues) -> None:
     i, n = js.get("altup_active_idx", 0), c["n_streams"]
     if type(i) is not int or not -n <= i < n:
         raise ParamcountError(
@@ -85,7 +73,7 @@ def active_stream_exists(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         )
 
 
-def padding_in_both(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def padding_in_both(js: ConfigJson, c: FieldValues) -> None:
     padding_in_table(0)(js, {"vocab_size": min(c["vocab_size"], c["n_per_layer_rows"])})
 
 
@@ -93,11 +81,11 @@ class Gemma3nText(Decoder):
     """Source: Gemma3nTextDecoderLayer of the reference, modeling_gemma3n.py; AltUp arXiv:2301.13310, Laurel
     arXiv:2411.07501."""
 
-    reference: ClassVar[str] = "Gemma3nForCausalLM"
-    linear_by_component: ClassVar[bool] = False
-    base_model: ClassVar[str | None] = "Gemma3nTextModel"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_both, active_stream_exists)
+    reference = "Gemma3nForCausalLM"
+    linear_by_component = False
+    base_model = "Gemma3nTextModel"
+    rotated = "d_head"
+    conditions = (padding_in_both, active_stream_exists)
 
     vocab_size: Positive = hf(absent=262400)
     d_model: Positive = hf(absent=2048)
@@ -118,20 +106,20 @@ class Gemma3nText(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation: ClassVar = setting("hidden_activation", default="gelu_pytorch_tanh")
-    rope: ClassVar = rotary(1_000_000, 32768, block="full_attention")
-    local_rope: ClassVar = rotary(10_000, 32768, block="sliding_attention", key="rope_local_base_freq", scaled=False)
+    activation = setting("hidden_activation", default="gelu_pytorch_tanh")
+    rope = rotary(1_000_000, 32768, block="full_attention")
+    local_rope = rotary(10_000, 32768, block="sliding_attention", key="rope_local_base_freq", scaled=False)
     attention_scale: ClassVar[float] = 1.0
-    active_stream: ClassVar = setting("altup_active_idx", default=0)
-    gate_sparsity: ClassVar = setting(default=gate_sparsity)
-    logit_cap: ClassVar = setting("final_logit_softcapping", default=30.0)
+    active_stream = setting("altup_active_idx", default=0)
+    gate_sparsity = setting(default=gate_sparsity)
+    logit_cap = setting("final_logit_softcapping", default=30.0)
 
     def forward(c, tokens: Data) -> Data:
         x = enlarge(c.embed(tokens))
         own = embed_per_layer(c, tokens, x, "model.", unknown_id=0)
         return c.head(c.transform(make_streams(c, x, "model.altup_projections."), own))
 
-    def kinds(c) -> list[tuple[LayerKind, Size]]:
+    def kinds(c) -> Kinds:
         shared, sparse = set(c.kv_sharing_layers), set(c.sparse_layers)
         found = []
         for i, word in enumerate(c.layer_types):

@@ -1,21 +1,29 @@
 """GLM-4: half of every head is rotated, q, k and v have a bias, gate and up are stored as one matrix."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf, rotary_part
+from paramcount.sizes import (
+    Condition,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    derived,
+    hf,
+    rotary,
+    rotary_part,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most
-from paramcount.sizes.setting_fields import rotary, setting
 
 
-def whole_pairs(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def whole_pairs(js: ConfigJson, c: FieldValues) -> int:
     width: int = rotary_part(0.5)(js, c)
     return width + width % 2
 
@@ -23,7 +31,7 @@ def whole_pairs(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 class Glm(Decoder):
     """Source: arXiv:2406.12793, section 2."""
 
-    reference: ClassVar[str] = "GlmForCausalLM"
+    reference = "GlmForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(151329),)
 
     vocab_size: Positive = hf(absent=151552)
@@ -37,8 +45,8 @@ class Glm(Decoder):
     qkv_bias: Flag = hf("attention_bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1.5625e-7)
-    rope: ClassVar = rotary(positions=131072)
+    norm_eps = setting("rms_norm_eps", default=1.5625e-7)
+    rope = rotary(positions=131072)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attend(c.norm(x, "input_layernorm"))
@@ -60,7 +68,7 @@ class Glm(Decoder):
 class Glm4(Glm):
     """GLM-4-0414: norms behind attention and MLP too. Source: modeling_glm4.py of the reference."""
 
-    reference: ClassVar[str] = "Glm4ForCausalLM"
+    reference = "Glm4ForCausalLM"
 
     def layer(c, x: Data) -> Data:
         x = x + c.norm(c.attend(c.norm(x, "input_layernorm")), "post_self_attn_layernorm")

@@ -1,25 +1,23 @@
 """GLM-4.5 and GLM-4.5-Air: DeepSeek-V3's experts behind grouped-query attention, half of each head rotated."""
 
-from __future__ import annotations
+from typing import ClassVar
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from paramcount.flow import Data, Size
+from paramcount.flow import Data
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, routing_bias, shared_mixture
 from paramcount.parts.mtp import next_token_layers
-from paramcount.sizes import Condition, Flag, Natural, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
+from paramcount.sizes.derivations import d_model_per_head
+from paramcount.sizes.fields import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.layer_types import needed
-from paramcount.sizes.rotary import rotary_width
+from paramcount.sizes.rotary_sizes import rotary_width
 from paramcount.sizes.rules import check_at_most, check_experts_exist
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def rotated(js: ConfigJson, c: FieldValues) -> int:
     """How much of each head is rotated: half by default.
 
     Rotation works on pairs unless the head has a single element.
@@ -31,7 +29,7 @@ def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 class Glm4Moe(Decoder):
     """Source: arXiv:2508.06471; Glm4MoeAttention and Glm4MoeTopkRouter of the reference."""
 
-    reference: ClassVar[str] = "Glm4MoeForCausalLM"
+    reference = "Glm4MoeForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (
         grouped_routing(1, 1),
         padding_in_table(None),
@@ -58,14 +56,14 @@ class Glm4Moe(Decoder):
     qk_norm: Flag = hf("use_qk_norm", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=131072)
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
-    n_groups: ClassVar = setting("n_group", default=1)
-    n_active_groups: ClassVar = setting("topk_group", default=1)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=131072)
+    norm_topk_prob = setting("norm_topk_prob", default=True)
+    routed_scale = setting("routed_scaling_factor", default=1.0)
+    n_groups = setting("n_group", default=1)
+    n_active_groups = setting("topk_group", default=1)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_first(c)
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -1,26 +1,24 @@
 """GLM-4.7-Flash: DeepSeek-V3's latent attention and experts, layer by layer dense or not."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
-from paramcount.flow import Data, Size
+from paramcount.flow import Data
+from paramcount.parts.decoder import Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, derived, hf
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, needed
 from paramcount.sizes.rules import check_experts_exist, check_rotated_in_pairs
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Glm4MoeLite(LatentDecoder):
     """Source: modeling_glm4_moe_lite.py of the reference, Glm4MoeLiteDecoderLayer."""
 
-    reference: ClassVar[str] = "Glm4MoeLiteForCausalLM"
-    rotated: ClassVar[str | None] = "d_rope"
+    reference = "Glm4MoeLiteForCausalLM"
+    rotated = "d_rope"
     conditions: ClassVar[tuple[Condition, ...]] = (
         grouped_routing(1, 1),
         latent_heads_stay_whole(20),
@@ -46,11 +44,11 @@ class Glm4MoeLite(LatentDecoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=202752)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.8)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=202752)
+    routed_scale = setting("routed_scaling_factor", default=1.8)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_or_moe(c.dense_layers, c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:

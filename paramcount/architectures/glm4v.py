@@ -1,30 +1,15 @@
 """The language models of GLM-4.1V and GLM-4.5V: GLM-4-0414 and GLM-4.5 with positions in time, height and width."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.architectures.glm import Glm4
 from paramcount.architectures.glm4_moe import Glm4Moe
 from paramcount.flow import Data, linear
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import shared_experts
 from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import (
-    Condition,
-    Derivation,
-    Flag,
-    Natural,
-    Positive,
-    class_ends,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-)
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.rotary import in_pairs, sections_fill
+from paramcount.sizes.derivations import class_ends, d_model_per_head, equal_to
+from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf
+from paramcount.sizes.rotary_sizes import in_pairs, sections_fill
 from paramcount.sizes.setting_fields import rotary, setting
 
 
@@ -34,7 +19,7 @@ def rotated(absent: float) -> Derivation:
     `absent`: without a share.
     """
 
-    def width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def width(js: ConfigJson, c: FieldValues) -> int:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
         share = rope.get("partial_rotary_factor", js.get("partial_rotary_factor", absent))
         return in_pairs(js.get("head_dim") or c["d_head"], 1.0 if share is None else share)
@@ -45,9 +30,9 @@ def rotated(absent: float) -> Derivation:
 class Glm4vText(Glm4):
     """Source: arXiv:2507.01006, section 2."""
 
-    reference: ClassVar[str] = "Glm4vForConditionalGeneration"
-    base_model: ClassVar[str | None] = "Glm4vTextModel"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), sections_fill(8, 12, 12))
+    reference = "Glm4vForConditionalGeneration"
+    base_model = "Glm4vTextModel"
+    conditions = (padding_in_table(None), sections_fill(8, 12, 12))
 
     n_kv_heads: Positive = hf(absent=2, null=equal_to("n_heads"))
     d_head: Positive = derived(d_model_per_head)
@@ -55,20 +40,20 @@ class Glm4vText(Glm4):
     qkv_bias: Flag = derived(lambda js, c: True)
     tie_word_embeddings: Flag = hf(absent=False, null=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=32768)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=32768)
 
 
 class Glm4vMoeText(Glm4Moe):
     """Source: arXiv:2507.01006, section 2; Glm4vMoeTextDecoderLayer of the reference."""
 
-    reference: ClassVar[str] = "Glm4vMoeForConditionalGeneration"
-    base_model: ClassVar[str | None] = "Glm4vMoeTextModel"
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    reference = "Glm4vMoeForConditionalGeneration"
+    base_model = "Glm4vMoeTextModel"
+    conditions = (
         grouped_routing(1, 1), padding_in_table(None), not_null("n_routed_experts", "n_group", "topk_group"),
         sections_fill(8, 12, 12),
     )  # fmt: skip
-    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 151424, "attention_bias": True}
+    defaults = {"vocab_size": 151424, "attention_bias": True}
 
     d_rope: Natural = derived(rotated(0.5))
     n_mtp_layers: Natural = derived(lambda js, c: 0)
@@ -77,7 +62,7 @@ class Glm4vMoeText(Glm4Moe):
         class_ends("TextModel")
     )  # alone, it is saved with one tensor for each projection of all experts
 
-    rope: ClassVar = rotary(positions=65536)
+    rope = rotary(positions=65536)
 
     def layer(c, x: Data, kind: str) -> Data:
         """GLM-4.5's, with all experts in one tensor for each projection if the language model is saved alone."""

@@ -1,9 +1,7 @@
 """GLM-5: DeepSeek-V3.2's sparse attention, in which layers may look at the tokens that an earlier layer chose."""
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Hashable
+from typing import Any
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
 from paramcount.errors import FieldName, ParamcountError
@@ -12,7 +10,7 @@ from paramcount.parts.decoders import dense_or_moe, typed_layers
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.parts.mla import index_tokens, latent_attention, query_latent, rotate_pairs
 from paramcount.parts.mtp import next_token_layers
-from paramcount.sizes import Condition, Indices, derived, per_layer
+from paramcount.sizes import ConfigJson, FieldValues, Indices, derived, per_layer, rotary, setting
 from paramcount.sizes.conditions import (
     experts_named,
     grouped_routing,
@@ -21,10 +19,9 @@ from paramcount.sizes.conditions import (
     padding_in_table,
 )
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
-from paramcount.sizes.setting_fields import rotary, setting
 
 
-def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def reusing(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """The layers without an indexer: by words, by a pattern of letters or words, or at regular distances."""
     words, pattern = js.get("indexer_types"), js.get("index_topk_pattern")
     if words is None and pattern is not None:
@@ -47,16 +44,16 @@ def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
 class GlmMoeDsa(DeepseekV32):
     """Source: arXiv:2602.15763; GlmMoeDsaDecoderLayer. `reusing_layers`: those without an indexer of their own."""
 
-    reference: ClassVar[str] = "GlmMoeDsaForCausalLM"
-    float32_if_float16: ClassVar[tuple[str, ...]] = ("indexer.weights_proj",)
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    reference = "GlmMoeDsaForCausalLM"
+    float32_if_float16 = ("indexer.weights_proj",)
+    conditions = (
         grouped_routing(1, 1),
         latent_heads_stay_whole(64, masked=True),
         padding_in_table(None),
         experts_named("num_local_experts"),
         not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
     )
-    defaults: ClassVar = {
+    defaults = {
         "vocab_size": 154880, "d_model": 6144, "n_layers": 78, "n_heads": 64, "d_q_lora": 2048, "d_nope": 192,
         "d_v": 256, "n_index_heads": 32, "d_ff": 12288,
     }  # fmt: skip
@@ -64,10 +61,10 @@ class GlmMoeDsa(DeepseekV32):
     dense_layers: Indices = derived(dense_by_type(first_dense(3)))
     reusing_layers: Indices = derived(reusing)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=202752)
-    n_groups: ClassVar = setting("n_group", default=1)
-    n_active_groups: ClassVar = setting("topk_group", default=1)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=202752)
+    n_groups = setting("n_group", default=1)
+    n_active_groups = setting("topk_group", default=1)
 
     def decode(c, x: Data) -> Data:
         kinds, width = list_kinds(c), (c.n_chosen,)

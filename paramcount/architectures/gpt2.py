@@ -1,21 +1,17 @@
 """GPT-2 and GPT-3: learned positions, fused QKV stored [in, out], biases everywhere, tied head."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, layer_norm, layers, lookup
 from paramcount.parts.attentions import causal_masks, gpt_attention, gpt_attention_scale
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gpt_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.derivations import d_model_per_head
+from paramcount.sizes.fields import ABSENT, Buffers, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
 
-def self_attention_only(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def self_attention_only(js: ConfigJson, c: FieldValues) -> None:
     if js.get("add_cross_attention"):
         raise ParamcountError("= true is not supported", where="add_cross_attention", expected="false")
 
@@ -23,15 +19,10 @@ def self_attention_only(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class GPT2(Sizes):
     """Source: Radford et al. 2019, section 2.3; for GPT-3 arXiv:2005.14165, section 2.1."""
 
-    reference: ClassVar[str] = "GPT2LMHeadModel"
-    conditions: ClassVar[tuple[Condition, ...]] = (self_attention_only,)
+    reference = "GPT2LMHeadModel"
+    conditions = (self_attention_only,)
     # Source: karpathy/nanoGPT, model.py, `from_pretrained`; ml-explore/mlx-lm, models/gpt2.py, `sanitize`.
-    transposable: ClassVar[tuple[str, ...]] = (
-        ".attn.c_attn.weight",
-        ".attn.c_proj.weight",
-        ".mlp.c_fc.weight",
-        ".mlp.c_proj.weight",
-    )
+    transposable = (".attn.c_attn.weight", ".attn.c_proj.weight", ".mlp.c_fc.weight", ".mlp.c_proj.weight")
 
     vocab_size: Positive = hf(absent=50257)
     n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=1024)
@@ -42,9 +33,9 @@ class GPT2(Sizes):
     d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation: ClassVar = setting("activation_function", default="gelu_new")
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
-    attention_scale: ClassVar = setting(default=gpt_attention_scale)
+    activation = setting("activation_function", default="gelu_new")
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    attention_scale = setting(default=gpt_attention_scale)
 
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "wte.weight", "embedding", c.vocab_size, c.d_model)
@@ -56,7 +47,7 @@ class GPT2(Sizes):
         x = x + gpt_attention(c, layer_norm(x, "ln_1", c.norm_eps))
         return x + gpt_mlp(c, layer_norm(x, "ln_2", c.norm_eps))
 
-    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+    def legacy_buffers(c) -> Buffers:
         return causal_masks(c)
 
     def check(c) -> None:

@@ -1,23 +1,18 @@
 """GPTBigCode (StarCoder 1, SantaCoder): GPT-2 with matrices stored [out, in], usually with multi-query attention."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.architectures.gpt2 import self_attention_only
 from paramcount.flow import Data, attend, fused, layer_norm, linear, lookup
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, derived, flag, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, flag, hf, setting
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 class GPTBigCode(Decoder):
     """Source: arXiv:2305.06161; GPTBigCodeBlock of the reference."""
 
-    reference: ClassVar[str] = "GPTBigCodeForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (self_attention_only,)
+    reference = "GPTBigCodeForCausalLM"
+    conditions = (self_attention_only,)
 
     vocab_size: Positive = hf(absent=50257)
     n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=1024)
@@ -29,12 +24,12 @@ class GPTBigCode(Decoder):
     d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    prefix: ClassVar[str] = "transformer."
-    names: ClassVar[tuple[str, str, str]] = ("wte", "h", "ln_f")
-    activation: ClassVar = setting("activation_function", default="gelu_pytorch_tanh")
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
-    attention_scale: ClassVar = setting(default=lambda js, c: None if js.get("scale_attn_weights", True) else 1.0)
-    rope: ClassVar = None
+    prefix = "transformer."
+    names = ("wte", "h", "ln_f")
+    activation = setting("activation_function", default="gelu_pytorch_tanh")
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    attention_scale = setting(default=lambda js, c: None if js.get("scale_attn_weights", True) else 1.0)
+    rope = None
 
     def embed(c, tokens: Data) -> Data:
         x = super().embed(tokens)

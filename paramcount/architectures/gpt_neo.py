@@ -1,22 +1,31 @@
 """GPT-Neo: GPT-2 with every second layer looking back over a window, and no bias on q, k and v."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, attend, layer_norm, linear, lookup
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, MOST_NAMED, Flag, Positive, Words, d_model_per_head, derived, hf
+from paramcount.sizes.derivations import d_model_per_head
+from paramcount.sizes.fields import (
+    ABSENT,
+    MOST_NAMED,
+    Buffers,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Positive,
+    Words,
+    derived,
+    hf,
+)
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
 from paramcount.sizes.setting_fields import setting
 
 KINDS = ("global", "local")
 
 
-def expanded(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def expanded(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """[[["global", "local"], 12]]: these words, in this order, twelve times."""
     words: list[str] = []
     runs: Any = js.get("attention_types")
@@ -34,7 +43,7 @@ def expanded(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 class GPTNeo(Decoder):
     """Source: modeling_gpt_neo.py of the reference, GPTNeoBlock."""
 
-    reference: ClassVar[str] = "GPTNeoForCausalLM"
+    reference = "GPTNeoForCausalLM"
 
     vocab_size: Positive = hf(absent=50257)
     n_positions: Positive = hf("max_position_embeddings", absent=2048)
@@ -47,17 +56,17 @@ class GPTNeo(Decoder):
     d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    prefix: ClassVar[str] = "transformer."
-    names: ClassVar[tuple[str, str, str]] = ("wte", "h", "ln_f")
-    activation: ClassVar = setting("activation_function", default="gelu_new")
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
-    rope: ClassVar = None
+    prefix = "transformer."
+    names = ("wte", "h", "ln_f")
+    activation = setting("activation_function", default="gelu_new")
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    rope = None
 
     def embed(c, tokens: Data) -> Data:
         x = super().embed(tokens)
         return x + lookup(tokens, "transformer.wpe.weight", "position", c.n_positions, c.d_model, index="positions")
 
-    def kinds(c) -> list[tuple[str, int]]:
+    def kinds(c) -> Kinds:
         return [(kind, 1) for kind in c.attention_layers]
 
     def norm(c, x: Data, name: str) -> Data:
@@ -74,7 +83,7 @@ class GPTNeo(Decoder):
         a = attend(q, k, v, window=window, keeps_all=True, scale=1.0)
         return linear(a, prefix + "out_proj", "output_projection", c.d_model, bias=True)
 
-    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+    def legacy_buffers(c) -> Buffers:
         """Masks of the layers that look back on everything."""
         shape = (1, 1, c.n_positions, c.n_positions)
         return tuple(

@@ -3,17 +3,15 @@
 A quarter of each head has rotary positions.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.flow import Data, attend, layer_norm, linear
 from paramcount.parts.attentions import fused_qkv, partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Derivation, Flag, Natural, Positive, d_model_per_head, derived, hf
+from paramcount.sizes.derivations import d_model_per_head
+from paramcount.sizes.fields import Buffers, ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.rules import check_at_most, check_even, check_heads_fill
 from paramcount.sizes.setting_fields import rotary, setting
 
@@ -24,7 +22,7 @@ def rotary_width(share: float, *, in_pairs: bool = False) -> Derivation:
     `share`: where the config does not say. `in_pairs`: an odd width is rounded up.
     """
 
-    def width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
+    def width(js: ConfigJson, c: FieldValues) -> int | None:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
         n = int(c["d_head"] * rope.get("partial_rotary_factor", js.get("rotary_pct", share)))
         n += n % 2 if in_pairs else 0
@@ -36,7 +34,7 @@ def rotary_width(share: float, *, in_pairs: bool = False) -> Derivation:
 class GPTNeoX(Decoder):
     """Source: arXiv:2204.06745, section 2.1; GPTNeoXLayer of the reference."""
 
-    reference: ClassVar[str] = "GPTNeoXForCausalLM"
+    reference = "GPTNeoXForCausalLM"
 
     vocab_size: Positive = hf(absent=50432)
     n_positions: Positive = hf(
@@ -52,11 +50,11 @@ class GPTNeoX(Decoder):
     parallel_residual: Flag = hf("use_parallel_residual", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    prefix: ClassVar[str] = "gpt_neox."
-    names: ClassVar[tuple[str, str, str]] = ("embed_in", "layers", "final_layer_norm")
-    activation: ClassVar = setting("hidden_act", default="gelu")
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
-    rope: ClassVar = rotary()
+    prefix = "gpt_neox."
+    names = ("embed_in", "layers", "final_layer_norm")
+    activation = setting("hidden_act", default="gelu")
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = rotary()
 
     def norm(c, x: Data, name: str) -> Data:
         return layer_norm(x, name, c.norm_eps)
@@ -76,7 +74,7 @@ class GPTNeoX(Decoder):
     def head(c, x: Data) -> Data:
         return head(c, x, "gpt_neox.embed_in.weight", "embed_out")
 
-    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+    def legacy_buffers(c) -> Buffers:
         name, turned = "gpt_neox.layers.{layer}.attention.", c.d_head if c.d_rope is None else c.d_rope
         masks = (name + "bias", (1, 1, c.n_positions, c.n_positions), c.n_layers)
         return (masks, (name + "rotary_emb.inv_freq", (turned // 2,), c.n_layers))

@@ -1,25 +1,20 @@
 """GPT-NeoX Japanese: GPT-NeoX one after the other and without biases, but for one behind the last layer's attention."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.architectures.gpt_neox import rotary_width, rotation_fits
-from paramcount.flow import Data, Size, add_vector, attend, layer_norm, linear
+from paramcount.flow import Data, add_vector, attend, layer_norm, linear
 from paramcount.parts.attentions import fused_qkv, partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, rotary, setting
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class GPTNeoXJapanese(Decoder):
     """Source: modeling_gpt_neox_japanese.py of the reference, GPTNeoXJapaneseLayer."""
 
-    reference: ClassVar[str] = "GPTNeoXJapaneseForCausalLM"
+    reference = "GPTNeoXJapaneseForCausalLM"
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=2560)
@@ -30,13 +25,13 @@ class GPTNeoXJapanese(Decoder):
     d_ff: Positive = derived(lambda js, c: c["d_model"] * check_no_types(js, "intermediate_multiple_size", 4))
     tie_word_embeddings: Flag = hf(absent=True)
 
-    prefix: ClassVar[str] = "gpt_neox_japanese."
-    names: ClassVar[tuple[str, str, str]] = ("embed_in", "layers", "final_layer_norm")
-    activation: ClassVar = setting("hidden_act", default="gelu")
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
-    rope: ClassVar = rotary()
+    prefix = "gpt_neox_japanese."
+    names = ("embed_in", "layers", "final_layer_norm")
+    activation = setting("hidden_act", default="gelu")
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = rotary()
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return [("layer", c.n_layers - 1), ("last", 1)]
 
     def norm(c, x: Data, name: str) -> Data:

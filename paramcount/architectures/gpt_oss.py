@@ -1,16 +1,11 @@
 """gpt-oss: every second layer looks back over a window, a sink for each head, biased router and experts."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, activate, clip, experts, fused, linear, route, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Words, hf
+from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.sizes import ABSENT, Flag, Positive, Words, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("sliding_attention", "full_attention")
 YARN = {
@@ -22,10 +17,10 @@ YARN = {
 class GptOss(Decoder):
     """Source: arXiv:2508.10925, section 2; GptOssAttention and GptOssExperts of the reference."""
 
-    reference: ClassVar[str] = "GptOssForCausalLM"
-    float32_if_float16: ClassVar[tuple[str, ...]] = ("post_attention_layernorm", "input_layernorm", "norm")
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "GptOssForCausalLM"
+    float32_if_float16 = ("post_attention_layernorm", "input_layernorm", "norm")
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=201088)
     d_model: Positive = hf(absent=2880)
@@ -41,12 +36,12 @@ class GptOss(Decoder):
     attention_bias: Flag = hf(absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(150_000, positions=131072, absent=YARN)
-    alpha: ClassVar = setting("swiglu_alpha", default=1.702)
-    limit: ClassVar = setting("swiglu_limit", default=7.0)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(150_000, positions=131072, absent=YARN)
+    alpha = setting("swiglu_alpha", default=1.702)
+    limit = setting("swiglu_limit", default=7.0)
 
-    def kinds(c) -> list[tuple[str, int]]:
+    def kinds(c) -> Kinds:
         return [(kind, 1) for kind in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:

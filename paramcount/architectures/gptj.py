@@ -1,24 +1,19 @@
 """GPT-J: parallel attention and MLP after one norm, rotary positions on part of each head, an LM head with a bias."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, Rope, attend, layer_norm, linear
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_at_most, check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 class GPTJ(Decoder):
     """Source: modeling_gptj.py of the reference, GPTJBlock."""
 
-    reference: ClassVar[str] = "GPTJForCausalLM"
-    rotated: ClassVar[str | None] = "d_rope"
+    reference = "GPTJForCausalLM"
+    rotated = "d_rope"
 
     vocab_size: Positive = hf(absent=50400)
     d_model: Positive = hf("hidden_size", "n_embd", absent=4096)
@@ -29,11 +24,11 @@ class GPTJ(Decoder):
     d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    prefix: ClassVar[str] = "transformer."
-    names: ClassVar[tuple[str, str, str]] = ("wte", "h", "ln_f")
-    activation: ClassVar = setting("activation_function", default="gelu_new")
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
-    rope: ClassVar = Rope(10_000.0)
+    prefix = "transformer."
+    names = ("wte", "h", "ln_f")
+    activation = setting("activation_function", default="gelu_new")
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    rope = Rope(10_000.0)
 
     def norm(c, x: Data, name: str) -> Data:
         return layer_norm(x, name, c.norm_eps)

@@ -3,31 +3,18 @@
 In its later form most layers attend to a sliding window, with attention sinks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.cwm import full_first
 from paramcount.architectures.granitemoe_swa import without_positions
-from paramcount.flow import Data, Size, is_known, scale_by
+from paramcount.flow import Data, is_known, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import (
-    ABSENT,
-    SLIDING,
-    Condition,
-    Flag,
-    Indices,
-    Positive,
-    Words,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-)
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import SLIDING, d_model_per_head, equal_to
+from paramcount.sizes.fields import ABSENT, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.rules import check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
 
@@ -39,9 +26,9 @@ def over_logits_scaling(config: Mapping[str, Any], c: Any) -> float:
 class Granite(Decoder):
     """Source: modeling_granite.py of the reference."""
 
-    reference: ClassVar[str] = "GraniteForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "GraniteForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -54,10 +41,10 @@ class Granite(Decoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    embedding_multiplier: ClassVar = setting("embedding_multiplier", default=1.0)
-    attention_multiplier: ClassVar = setting("attention_multiplier", default=1.0)
-    residual_multiplier: ClassVar = setting("residual_multiplier", default=1.0)
-    logit_scale: ClassVar = setting(default=over_logits_scaling)
+    embedding_multiplier = setting("embedding_multiplier", default=1.0)
+    attention_multiplier = setting("attention_multiplier", default=1.0)
+    residual_multiplier = setting("residual_multiplier", default=1.0)
+    logit_scale = setting(default=over_logits_scaling)
 
     def embed(c, tokens: Data) -> Data:
         return scale_by(super().embed(tokens), c.embedding_multiplier, "times embedding_multiplier")
@@ -80,8 +67,8 @@ class Granite(Decoder):
 class GraniteSWA(Granite):
     """Source: modeling_granite_swa.py of the reference."""
 
-    reference: ClassVar[str] = "GraniteSWAForCausalLM"
-    defaults: ClassVar[Mapping[str, Any]] = {
+    reference = "GraniteSWAForCausalLM"
+    defaults = {
         "vocab_size": 100352,
         "d_model": 2560,
         "n_layers": 24,
@@ -95,11 +82,11 @@ class GraniteSWA(Granite):
     unrotated_layers: Indices = derived(without_positions)
     window: Positive = hf(absent=128)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=8192)
-    layer_rope_theta: ClassVar = setting("layer_rope_theta", default=None)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=8192)
+    layer_rope_theta = setting("layer_rope_theta", default=None)
 
-    def kinds(c) -> list[tuple[tuple[Any, ...], Size]]:
+    def kinds(c) -> Kinds:
         """(attention, whether it rotates[, the rotary base if the config states one for each layer])"""
         unrotated_layers = set(c.unrotated_layers)
         kinds = [(kind, i not in unrotated_layers) for i, kind in enumerate(c.layer_types)]

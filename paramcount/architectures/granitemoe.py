@@ -3,8 +3,6 @@
 Embeddings, residuals, attention scores and logits are multiplied by constants.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -13,9 +11,8 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.settings import get_setting
 from paramcount.parts.stacked import packed_mlp, stacked_experts
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, d_model_per_head, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import setting
 
 RELEASED = ("router.layer", "input_linear.weight", "output_linear.weight")  # router, gate and up, down
 SHARED = ("shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight")
@@ -28,9 +25,9 @@ def inverse_scaling(config: Mapping[str, Any], c: Any) -> float:
 class GraniteMoe(Decoder):
     """Source: GraniteMoeDecoderLayer of the reference, modeling_granitemoe.py."""
 
-    reference: ClassVar[str] = "GraniteMoeForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "GraniteMoeForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
     moe_names: ClassVar[tuple[str, str, str]] = RELEASED
 
     vocab_size: Positive = hf(absent=32000)
@@ -45,10 +42,10 @@ class GraniteMoe(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    embedding_scale: ClassVar = setting("embedding_multiplier", default=1.0)
-    residual_scale: ClassVar = setting("residual_multiplier", default=1.0)
-    attention_scale: ClassVar = setting("attention_multiplier", default=1.0)
-    logits_scale: ClassVar = setting(default=inverse_scaling)
+    embedding_scale = setting("embedding_multiplier", default=1.0)
+    residual_scale = setting("residual_multiplier", default=1.0)
+    attention_scale = setting("attention_multiplier", default=1.0)
+    logits_scale = setting(default=inverse_scaling)
 
     def embed(c, tokens: Data) -> Data:
         return scale_by(Decoder.embed(c, tokens), c.embedding_scale)
@@ -73,7 +70,7 @@ class GraniteMoeShared(GraniteMoe):
     Source: GraniteMoeSharedDecoderLayer of the reference, modeling_granitemoeshared.py.
     """
 
-    reference: ClassVar[str] = "GraniteMoeSharedForCausalLM"
+    reference = "GraniteMoeSharedForCausalLM"
 
     d_shared_expert: Natural = hf("shared_intermediate_size", absent=0)
 

@@ -3,18 +3,13 @@
 Each head has an attention sink; some layers have no positions.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.architectures.granitemoe import GraniteMoeShared
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Rope, rope, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.sizes import ABSENT, Indices, Positive, Words, derived, hf, per_layer
+from paramcount.parts.decoder import Kinds
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Indices, Positive, Words, derived, hf, per_layer, setting
 from paramcount.sizes.rules import check_layer_indices, check_layer_types
-from paramcount.sizes.setting_fields import setting
 
 KINDS = ("full_attention", "sliding_attention", "attention")  # the last is the older word for the first
 NAMES = (
@@ -24,7 +19,7 @@ NAMES = (
 )  # the older names of Granite MoE are not saved for this type
 
 
-def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def without_positions(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """Layers whose base of rotation is 0 rotate nothing."""
     bases = js.get("layer_rope_theta")
     if bases is None:
@@ -41,16 +36,16 @@ def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int,
 class GraniteMoeSWA(GraniteMoeShared):
     """Source: GraniteMoeSWAAttention and GraniteMoeSWADecoderLayer of the reference, modeling_granitemoe_swa.py."""
 
-    reference: ClassVar[str] = "GraniteMoeSWAForCausalLM"
-    moe_names: ClassVar[tuple[str, str, str]] = NAMES
+    reference = "GraniteMoeSWAForCausalLM"
+    moe_names = NAMES
 
     layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[i % 4 > 0] for i in per_layer(c)), null=ABSENT)
     unrotated_layers: Indices = derived(without_positions)
     window: Positive = hf(absent=128)
 
-    bases: ClassVar = setting("layer_rope_theta", default=None)
+    bases = setting("layer_rope_theta", default=None)
 
-    def kinds(c) -> list[tuple[tuple[str, float | bool], int]]:
+    def kinds(c) -> Kinds:
         """((attention, base of rotation), 1) per layer; the base is True for the usual one, False without rotation."""
         bases = c.bases if isinstance(c.bases, (list, tuple)) and isinstance(c.rope, Rope) else ()
         own = {i: base for i, base in enumerate(bases) if base and base != c.rope.base}

@@ -3,32 +3,15 @@
 Each layer has a shared MLP, with or without routed experts.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.architectures.granitemoe import RELEASED, SHARED, inverse_scaling, moe
 from paramcount.flow import Data, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.stacked import packed_mlp
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import (
-    ABSENT,
-    Condition,
-    Flag,
-    Natural,
-    Positive,
-    Word,
-    Words,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-    per_layer,
-)
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Word, Words, derived, hf
 from paramcount.sizes.mixers import (
     check_mamba_heads,
     if_no_attention,
@@ -44,21 +27,17 @@ from paramcount.sizes.setting_fields import rotary, setting
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 
 
-def all_mamba(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def all_mamba(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple(KINDS[0] for _ in per_layer(c))
 
 
 class GraniteMoeHybrid(Decoder):
     """Source: GraniteMoeHybridDecoderLayer of the reference."""
 
-    reference: ClassVar[str] = "GraniteMoeHybridForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    own_layer_types: ClassVar[bool] = True  # it has another name that counts before it
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        padding_in_table(None),
-        check_mamba_heads,
-        null_counts("layers_block_type"),
-    )
+    reference = "GraniteMoeHybridForCausalLM"
+    rotated = "d_head"
+    own_layer_types = True  # it has another name that counts before it
+    conditions = (padding_in_table(None), check_mamba_heads, null_counts("layers_block_type"))
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -83,17 +62,17 @@ class GraniteMoeHybrid(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=2048)
-    time_step_limit: ClassVar = setting(default=time_step_limit)
-    embedding_scale: ClassVar = setting("embedding_multiplier", default=1.0)
-    residual_scale: ClassVar = setting("residual_multiplier", default=1.0)
-    attention_scale: ClassVar = setting("attention_multiplier", default=1.0)
-    logits_scale: ClassVar = setting(default=inverse_scaling)
+    rope = rotary(positions=2048)
+    time_step_limit = setting(default=time_step_limit)
+    embedding_scale = setting("embedding_multiplier", default=1.0)
+    residual_scale = setting("residual_multiplier", default=1.0)
+    attention_scale = setting("attention_multiplier", default=1.0)
+    logits_scale = setting(default=inverse_scaling)
 
     def embed(c, tokens: Data) -> Data:
         return scale_by(Decoder.embed(c, tokens), c.embedding_scale)
 
-    def kinds(c) -> list[tuple[str, int]]:
+    def kinds(c) -> Kinds:
         return [(word, 1) for word in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -1,24 +1,19 @@
 """Grok-1: eight experts with GELU gates, pre-norm and post-norm, and a tied LM head."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, Norm, Rope, Weight, route, scale_by
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, setting
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 class Grok1(Decoder):
     """Source: model.py and run.py of xai-org/grok-1; modeling_grok1.py of hpcai-tech/grok-1, whose names these are."""
 
-    reference: ClassVar[str] = "Grok1ModelForCausalLM of hpcai-tech/grok-1"
-    base_model: ClassVar[str | None] = "Grok1Model"
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "Grok1ModelForCausalLM of hpcai-tech/grok-1"
+    base_model = "Grok1Model"
+    rotated = "d_head"
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -31,13 +26,13 @@ class Grok1(Decoder):
     n_active_experts: Positive = hf(absent=2)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation: ClassVar = "gelu"
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = Rope(10_000.0)
-    attention_scale: ClassVar = setting("attn_output_multiplier", default=1.0)
-    soft_cap: ClassVar = setting("max_attn_value", default=1.0)
-    embedding_scale: ClassVar = setting("embedding_multiplier_scale", default=1.0)
-    logits_scale: ClassVar = setting("output_multiplier_scale", default=1.0)
+    activation = "gelu"
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = Rope(10_000.0)
+    attention_scale = setting("attn_output_multiplier", default=1.0)
+    soft_cap = setting("max_attn_value", default=1.0)
+    embedding_scale = setting("embedding_multiplier_scale", default=1.0)
+    logits_scale = setting("output_multiplier_scale", default=1.0)
 
     def embed(c, tokens: Data) -> Data:
         return scale_by(super().embed(tokens), c.embedding_scale)

@@ -1,25 +1,20 @@
 """Helium: the Llama layout, neighbours rotated together."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, rope
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Positive, hf
+from paramcount.sizes import Flag, Positive, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_pairs
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Helium(Decoder):
     """Source: modeling_helium.py of the reference."""
 
-    reference: ClassVar[str] = "HeliumForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(3),)
+    reference = "HeliumForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(3),)
 
     vocab_size: Positive = hf(absent=48000)
     d_model: Positive = hf(absent=2560)
@@ -32,8 +27,8 @@ class Helium(Decoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-8)
-    rope: ClassVar = rotary(100_000, positions=4096)
+    norm_eps = setting("rms_norm_eps", default=1e-8)
+    rope = rotary(100_000, positions=4096)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.qkv_bias, o_bias=False, rotate=c.rotate)

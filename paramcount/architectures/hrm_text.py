@@ -1,36 +1,24 @@
 """HRM-Text: a slow and a fast stack of layers run in turn, the fast one several times; each reuses its weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    activate,
-    add_vector,
-    attend,
-    block,
-    fused,
-    last_size,
-    layers,
-    linear,
-    plain_norm,
-    rope,
-    scale_by,
-    to_every_token,
-)  # fmt: skip
+from paramcount.flow.graph import Data, last_size
+from paramcount.flow.operations.attention import attend, rope
+from paramcount.flow.operations.elementwise import activate, plain_norm, scale_by
+from paramcount.flow.operations.linear import add_vector, fused, linear
+from paramcount.flow.operations.shapes import to_every_token
+from paramcount.flow.operations.structure import block, layers
 from paramcount.parts.decoder import Decoder
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Words, derived, hf
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.rules import check_divides
-from paramcount.sizes.setting_fields import setting
 
 MOST_PASSES = 256  # each is walked
 
 
-def cycles(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def cycles(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """Which stack works, pass by pass: L_cycles times the fast one, then the slow one once; all that H_cycles times."""
     slow, fast = js.get("H_cycles", 2), js.get("L_cycles", 3)
     for key, n in (("H_cycles", slow), ("L_cycles", fast)):
@@ -51,10 +39,10 @@ def read_embedding_scale(config: Mapping[str, Any], c: Any) -> float:
 class HrmText(Decoder):
     """Source: HrmTextModel and HrmTextStack of the reference; arXiv:2506.21734, section 2. `n_layers`: of one stack."""
 
-    reference: ClassVar[str] = "HrmTextForCausalLM"
-    linear_by_component: ClassVar[bool] = False
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), not_null("num_hidden_layers"))
+    reference = "HrmTextForCausalLM"
+    linear_by_component = False
+    rotated = "d_head"
+    conditions = (padding_in_table(None), not_null("num_hidden_layers"))
 
     vocab_size: Positive = hf(absent=151808)
     d_model: Positive = hf(absent=1536)
@@ -67,7 +55,7 @@ class HrmText(Decoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    embedding_scale: ClassVar = setting("embedding_scale", default=read_embedding_scale)
+    embedding_scale = setting("embedding_scale", default=read_embedding_scale)
 
     def decode(c, high: Data) -> Data:
         low = to_every_token(high, "model.z_L_init", "other")  # not trained

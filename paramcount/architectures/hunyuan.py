@@ -3,35 +3,22 @@
 Queries and keys are normalised after their rotation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.hunyuan_v1_moe import stretched_rope
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Size, Width, attend, linear, rope, route
-from paramcount.parts.decoder import Decoder
+from paramcount.flow import Data, Width, attend, linear, rope, route
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import (
-    ABSENT,
-    Condition,
-    Flag,
-    Positive,
-    Words,
-    d_model_per_head,
-    derived,
-    equal_to,
-    flag,
-    hf,
-    per_layer,
-)
+from paramcount.sizes.derivations import d_model_per_head, equal_to, flag, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
 
-def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def owners(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """Which layers have keys and values of their own: with use_cla, the first of every cla_share_factor.
 
     Empty where all have.
@@ -40,7 +27,7 @@ def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return () if every == 1 else tuple("shared_attention" if i % every else "full_attention" for i in per_layer(c))
 
 
-def as_first_published(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def as_first_published(js: ConfigJson, c: FieldValues) -> None:
     """Keys of later modelling code that was published under the same model type and reads other weights."""
     if flag(js, "use_mla", False):
         raise ParamcountError(
@@ -70,9 +57,9 @@ class HunYuan(Decoder):
     """Source: arXiv:2411.02265; HunYuanDecoderLayer in modeling_hunyuan.py of tencent/Tencent-Hunyuan-Large; layers
     that share keys and values arXiv:2405.12981."""
 
-    reference: ClassVar[str] = "HunYuanForCausalLM of tencent/Tencent-Hunyuan-Large"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (as_first_published,)
+    reference = "HunYuanForCausalLM of tencent/Tencent-Hunyuan-Large"
+    rotated = "d_head"
+    conditions = (as_first_published,)
 
     vocab_size: Positive = hf()
     d_model: Positive = hf(absent=4096)
@@ -91,11 +78,11 @@ class HunYuan(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = setting(default=stretched_rope)
-    routing: ClassVar = setting(default=routing)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = setting(default=stretched_rope)
+    routing = setting(default=routing)
 
-    def kinds(c) -> list[tuple[str, Size]] | None:
+    def kinds(c) -> Kinds | None:
         return [(word, 1) for word in c.layer_types] or None
 
     def carry(c) -> tuple[Width, ...]:

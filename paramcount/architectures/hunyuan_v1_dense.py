@@ -1,17 +1,15 @@
 """Hunyuan 0.5B to 7B: the Llama layout with norms over q and k that stand behind the rotation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.flow import Data, Rope, rope
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import make_rope, setting
+from paramcount.sizes.setting_fields import make_rope
 
 
 def rope_with_alpha(config: Mapping[str, Any], c: Any) -> Rope:
@@ -27,9 +25,9 @@ def rope_with_alpha(config: Mapping[str, Any], c: Any) -> Rope:
 class HunYuanDenseV1(Decoder):
     """Source: modeling_hunyuan_v1_dense.py of the reference."""
 
-    reference: ClassVar[str] = "HunYuanDenseV1ForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+    reference = "HunYuanDenseV1ForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=290943)
     d_model: Positive = hf(absent=4096)
@@ -41,8 +39,8 @@ class HunYuanDenseV1(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = setting(default=rope_with_alpha)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = setting(default=rope_with_alpha)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, prepare=c.prepare)

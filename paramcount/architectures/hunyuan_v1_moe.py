@@ -3,31 +3,21 @@
 The number of experts may differ by layer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Rope,
-    Size,
-    rope,
-    route,
-)
+from paramcount.flow import Data, Rope, Size, rope, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import (
-    gated_mlp,
-    mixture,
-)
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, derived, equal_to, hf, per_layer
+from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import equal_to, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf
 from paramcount.sizes.setting_fields import make_rope, setting
 
 
-def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def visited(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """How many experts a token visits: one number for all layers, or one for each."""
     key = "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk"
     found = js.get(key, 1)
@@ -55,10 +45,10 @@ def stretched_rope(config: Mapping[str, Any], c: Any) -> Rope:
 class HunYuanMoEV1(Decoder):
     """Source: HunYuanMoEV1Attention and HunYuanMoEV1Gate of the reference, modeling_hunyuan_v1_moe.py."""
 
-    reference: ClassVar[str] = "HunYuanMoEV1ForCausalLM"
-    linear_routers: ClassVar[tuple[str, ...]] = (".gate.wg.weight",)
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+    reference = "HunYuanMoEV1ForCausalLM"
+    linear_routers = (".gate.wg.weight",)
+    rotated = "d_head"
+    conditions = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=290943)
     d_model: Positive = hf(absent=4096)
@@ -73,10 +63,10 @@ class HunYuanMoEV1(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = setting(default=stretched_rope)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = setting(default=stretched_rope)
 
-    def kinds(c) -> list[tuple[int, Size]] | None:
+    def kinds(c) -> Kinds | None:
         return [(n, 1) for n in c.active_by_layer] or None
 
     def layer(c, x: Data, n_active: Size | None = None) -> Data:

@@ -3,31 +3,17 @@
 The routing bias is stored as a buffer.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from paramcount.flow import (
-    Data,
-    Size,
-    route,
-)
+from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
-from paramcount.parts.feed_forward import (
-    gated_mlp,
-    mixture,
-    routing_bias,
-)
-from paramcount.sizes import Condition, Flag, Indices, Positive, derived, hf
+from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, unused
-from paramcount.sizes.setting_fields import rotary, setting
 
 
-def shared_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def shared_width(js: ConfigJson, c: FieldValues) -> int:
     """num_shared_experts experts as one; without any the reference takes the width of the dense layers."""
     n = js.get("num_shared_experts", 1)
     width: int = (unused(js, c) if n is None else n) * c["d_expert"] or c["d_ff"]
@@ -37,9 +23,9 @@ def shared_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 class HYV3(Decoder):
     """Source: HYV3DecoderLayer and HYV3TopKRouter of the reference, modeling_hy_v3.py."""
 
-    reference: ClassVar[str] = "HYV3ForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "HYV3ForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=120832)
     d_model: Positive = hf(absent=4096)
@@ -57,11 +43,11 @@ class HYV3(Decoder):
     mlp_bias: Flag = hf(absent=False)  # of the dense layers and the shared experts
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(11_158_840, positions=131072)
-    routed_scale: ClassVar = setting("router_scaling_factor", default=2.826)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(11_158_840, positions=131072)
+    routed_scale = setting("router_scaling_factor", default=2.826)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_or_moe(c.dense_layers, c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -3,11 +3,6 @@
 An indexer chooses the tokens; four layers share its choice.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.architectures.glm_moe_dsa import list_kinds
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, activate, clip, experts, fused, layers, linear, to_every_stream
@@ -16,8 +11,9 @@ from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.hyper_connections import collapse_streams, connect_apart
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import index_tokens, latent_attention, query_latent
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
+from paramcount.sizes.derivations import per_layer
+from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rules import check_at_most, check_layer_indices
 from paramcount.sizes.setting_fields import rotary, setting
@@ -29,7 +25,7 @@ HEAD = ("model.hc_pre.hc_head.hc_head_fn", "model.hc_pre.hc_head.hc_head_base", 
 GATED = ("linear_gate", "up_proj", "down_proj")
 
 
-def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def reusing(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """The layers without an indexer."""
     words = js.get("indexer_types")
     if words is None:
@@ -50,8 +46,8 @@ def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
 class HYV4(LatentDecoder):
     """Source: modeling_hy_v4.py of the reference, HYV4DecoderLayer."""
 
-    reference: ClassVar[str] = "HYV4ForCausalLM"
-    float32: ClassVar[tuple[str, ...]] = (
+    reference = "HYV4ForCausalLM"
+    float32 = (
         "e_score_correction_bias",
         "fn",
         "scale",
@@ -64,13 +60,9 @@ class HYV4(LatentDecoder):
         "sinks",
         "lm_head",
     )
-    unused_keys: ClassVar[tuple[str, ...]] = ("num_key_value_heads",)
-    rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        grouped_routing(1, 1),
-        not_null("n_routed_experts"),
-        padding_in_table(120002),
-    )
+    unused_keys = ("num_key_value_heads",)
+    rotated = "d_rope"
+    conditions = (grouped_routing(1, 1), not_null("n_routed_experts"), padding_in_table(120002))
 
     vocab_size: Positive = hf(absent=120832)
     d_model: Positive = hf(absent=2816)
@@ -95,13 +87,13 @@ class HYV4(LatentDecoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=262144)
-    pairing: ClassVar = setting(default="halves")
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.827)
-    limit: ClassVar = setting("swiglu_limit", default=10.0)
-    streams_eps: ClassVar = setting("hc_eps", default=1e-6)
-    streams_magnitude: ClassVar = setting("hc_magnitude", default=2.0)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=262144)
+    pairing = setting(default="halves")
+    routed_scale = setting("routed_scaling_factor", default=2.827)
+    limit = setting("swiglu_limit", default=10.0)
+    streams_eps = setting("hc_eps", default=1e-6)
+    streams_magnitude = setting("hc_magnitude", default=2.0)
 
     def decode(c, x: Data) -> Data:
         kinds, width = list_kinds(c), (c.n_chosen,)

@@ -1,16 +1,13 @@
 """HyperCLOVA X SEED: the Llama layout with fixed multipliers and norms behind attention and MLP too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.llama import Llama
 from paramcount.flow import Data, scale_by
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Flag, hf
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes import Flag, hf, setting
 
 
 def score_scale(config: Mapping[str, Any], c: Any) -> float:
@@ -20,14 +17,14 @@ def score_scale(config: Mapping[str, Any], c: Any) -> float:
 class HyperClovaX(Llama):
     """Source: modeling_hyperclovax.py of the reference."""
 
-    reference: ClassVar[str] = "HyperCLOVAXForCausalLM"
+    reference = "HyperCLOVAXForCausalLM"
 
     post_norm: Flag = hf("use_post_norm", absent=True)
 
-    embedding_multiplier: ClassVar = setting("embedding_multiplier", default=1.0)
-    residual_multiplier: ClassVar = setting("residual_multiplier", default=1.0)
-    attention_multiplier: ClassVar = setting("attention_multiplier", default=score_scale)
-    logit_scale: ClassVar = setting("logits_scaling", default=1.0)
+    embedding_multiplier = setting("embedding_multiplier", default=1.0)
+    residual_multiplier = setting("residual_multiplier", default=1.0)
+    attention_multiplier = setting("attention_multiplier", default=score_scale)
+    logit_scale = setting("logits_scaling", default=1.0)
 
     def embed(c, tokens: Data) -> Data:
         return scale_by(super().embed(tokens), c.embedding_multiplier, "times embedding_multiplier")

@@ -1,17 +1,14 @@
 """InternLM 1: Llama's layers with a bias on q, k, v and the output projection."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.flow import Data, Rope
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 def dynamic_rope(config: Mapping[str, Any], c: Any) -> Rope:
@@ -26,8 +23,8 @@ def dynamic_rope(config: Mapping[str, Any], c: Any) -> Rope:
 class InternLM(Decoder):
     """Source: modeling_internlm.py of internlm/internlm-7b."""
 
-    reference: ClassVar[str] = "InternLMForCausalLM of internlm/internlm-7b"
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "InternLMForCausalLM of internlm/internlm-7b"
+    rotated = "d_head"
 
     vocab_size: Positive = hf(absent=103168)
     d_model: Positive = hf(absent=4096)
@@ -38,7 +35,7 @@ class InternLM(Decoder):
     attention_bias: Flag = hf("bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = setting(default=dynamic_rope)
+    rope = setting(default=dynamic_rope)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)

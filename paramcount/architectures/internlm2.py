@@ -3,10 +3,6 @@
 Tensor names follow the first Llama.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, attend, fused, linear, rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
@@ -18,9 +14,9 @@ from paramcount.sizes.rules import check_heads_fill
 class InternLM2(Decoder):
     """Source: arXiv:2403.17297, section 2.2; modeling_internlm2.py of internlm/internlm2-7b."""
 
-    reference: ClassVar[str] = "InternLM2ForCausalLM of internlm/internlm2-7b"
-    names: ClassVar[tuple[str, str, str]] = ("tok_embeddings", "layers", "norm")
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "InternLM2ForCausalLM of internlm/internlm2-7b"
+    names = ("tok_embeddings", "layers", "norm")
+    rotated = "d_head"
 
     vocab_size: Positive = hf(absent=103168)
     d_model: Positive = hf(absent=4096)

@@ -1,30 +1,24 @@
 """InternLM 3: Llama under other names for its two kinds of biases, which come together or not at all."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.architectures.llama import Llama
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class InternLM3(Llama):
     """Source: configuration_internlm3.py of the reference, which builds a LlamaForCausalLM."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(2),)
-    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 128512, "n_layers": 48, "d_ff": 10240}
+    conditions = (padding_in_table(2),)
+    defaults = {"vocab_size": 128512, "n_layers": 48, "d_ff": 10240}
 
     n_kv_heads: Positive = hf(absent=2, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=128, null=d_model_per_head)
     attention_bias: Flag = hf("qkv_bias", "attention_bias", absent=False)
     mlp_bias: Flag = hf("bias", "mlp_bias", absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=32768)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=32768)
 
     def check(c) -> None:
         super().check()

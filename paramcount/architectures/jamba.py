@@ -3,37 +3,21 @@
 Every second layer has experts.
 """
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Size, route
+from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.state_space import mamba
-from paramcount.sizes import (
-    Condition,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-    per_layer,
-)
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
+from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import dt_rank, expand_d_model, if_no_attention, list_unused_fields, no_key, null_counts
 
 
-def each(js: Mapping[str, Any], kind: str, period: int, offset: int) -> tuple[int, int]:
+def each(js: ConfigJson, kind: str, period: int, offset: int) -> tuple[int, int]:
     """How often a kind of layer comes, and where first."""
     period, offset = (
         check_no_types(js, f"{kind}_layer_period", period),
@@ -48,23 +32,23 @@ def each(js: Mapping[str, Any], kind: str, period: int, offset: int) -> tuple[in
     return period, offset
 
 
-def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     period, offset = each(js, "attn", 8, 4)
     return tuple("attention" if i % period == offset else "mamba" for i in per_layer(c))
 
 
-def dense(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def dense(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """Layers without experts; a single expert is none."""
     period, offset = each(js, "expert", 2, 1)
     return tuple(i for i in per_layer(c) if i % period != offset or c.get("n_routed_experts", 2) < 2)
 
 
-def any_without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
+def any_without_experts(js: ConfigJson, c: FieldValues) -> int | None:
     """The other name of the key is not checked."""
     return 0 if "num_local_experts" in js and len(dense(js, c)) == c["n_layers"] else None
 
 
-def experts_are_numbered(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def experts_are_numbered(js: ConfigJson, c: FieldValues) -> None:
     """That name counts before num_experts with null too."""
     if "num_local_experts" in js and any_without_experts(js, c) is None:
         null_counts("num_local_experts")(js, c)
@@ -73,9 +57,9 @@ def experts_are_numbered(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class Jamba(Decoder):
     """Source: arXiv:2403.19887, section 3."""
 
-    reference: ClassVar[str] = "JambaForCausalLM"
-    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layernorm")
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    reference = "JambaForCausalLM"
+    names = ("embed_tokens", "layers", "final_layernorm")
+    conditions = (
         padding_in_table(0),
         no_key("layer_types", "layers_block_type", "layers_num_experts"),
         experts_are_numbered,
@@ -101,7 +85,7 @@ class Jamba(Decoder):
     mixer_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

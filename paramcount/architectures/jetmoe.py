@@ -1,38 +1,26 @@
 """JetMoE: attention is a mixture too, of pairs of query and output matrices over shared keys and values."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
-from paramcount.flow import (
-    Data,
-    add_vector,
-    attend,
-    experts_apart,
-    experts_on_parts,
-    fused,
-    linear,
-    reshape,
-    rms_norm,
-    rope,
-    route,
-    to_heads,
-)
+from paramcount.flow.graph import Data
+from paramcount.flow.operations.attention import attend, rope
+from paramcount.flow.operations.elementwise import rms_norm
+from paramcount.flow.operations.linear import add_vector, fused, linear
+from paramcount.flow.operations.routing import route
+from paramcount.flow.operations.shapes import reshape, to_heads
+from paramcount.flow.operations.structure import experts_apart, experts_on_parts
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import Condition, Flag, Positive, derived, hf
+from paramcount.sizes import Flag, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class JetMoe(Decoder):
     """Source: arXiv:2404.07413, section 2. Each attention expert has n_kv_heads query heads."""
 
-    reference: ClassVar[str] = "JetMoeForCausalLM"
-    linear_by_component: ClassVar[bool] = False
-    unused_keys: ClassVar[tuple[str, ...]] = ("num_attention_heads",)
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "JetMoeForCausalLM"
+    linear_by_component = False
+    unused_keys = ("num_attention_heads",)
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=2048)
@@ -45,8 +33,8 @@ class JetMoe(Decoder):
     n_heads: Positive = derived(lambda js, c: c["n_kv_heads"] * c["n_active_experts"])
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation: ClassVar = setting("activation_function", default="silu")
-    rope: ClassVar = rotary(positions=4096)
+    activation = setting("activation_function", default="silu")
+    rope = rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(rms_norm(x, "input_layernorm", 1e-6))  # only the last norm has rms_norm_eps

@@ -3,20 +3,28 @@
 Experts as in DeepSeek-V3.
 """
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Size, Weight, activate, linear, to_heads
+from paramcount.flow import Data, Weight, activate, linear, to_heads
+from paramcount.parts.decoder import Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
+from paramcount.sizes.derivations import per_layer
+from paramcount.sizes.fields import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    hf,
+)
 from paramcount.sizes.layer_types import dense_by_type, first_dense, needed, unused
 from paramcount.sizes.mixers import if_no_attention
 from paramcount.sizes.rules import check_layer_types
@@ -26,7 +34,7 @@ KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last
 LISTS = {"full_attn_layers": "full_attention", "kda_layers": "linear_attention"}
 
 
-def listed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def listed(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """Layer types from linear_attn_config, which counts layers from 1. Default: every fourth is full attention."""
     config = js.get("linear_attn_config") or {}
     if not all(key in config for key in LISTS):
@@ -44,7 +52,7 @@ def listed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def latent_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def latent_heads(js: ConfigJson, c: FieldValues) -> None:
     if set(c["layer_types"]) & {"full_attention", "attention"}:
         latent_heads_stay_whole(32)(js, c)
 
@@ -55,12 +63,8 @@ class KimiLinear(LatentDecoder):
     The released names of the MLP in the first layer differ from those that the reference saves.
     """
 
-    reference: ClassVar[str] = "KimiLinearForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        padding_in_table(163839),
-        latent_heads,
-        grouped_routing(1, 1, ("num_expert_group", "n_group")),
-    )
+    reference = "KimiLinearForCausalLM"
+    conditions = (padding_in_table(163839), latent_heads, grouped_routing(1, 1, ("num_expert_group", "n_group")))
 
     vocab_size: Positive = hf(absent=163840)
     d_model: Positive = hf(absent=2304)
@@ -85,13 +89,13 @@ class KimiLinear(LatentDecoder):
     )
     attention_bias: Flag = hf(absent=False)
 
-    routing_bias: ClassVar[str] = "block_sparse_moe.gate.e_score_correction_bias"
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    norm_topk_prob: ClassVar = setting("moe_renormalize", "norm_topk_prob", default=True)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.446)
-    n_groups: ClassVar = setting("num_expert_group", "n_group", default=1)
+    routing_bias = "block_sparse_moe.gate.e_score_correction_bias"
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    norm_topk_prob = setting("moe_renormalize", "norm_topk_prob", default=True)
+    routed_scale = setting("routed_scaling_factor", default=2.446)
+    n_groups = setting("num_expert_group", "n_group", default=1)
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -3,34 +3,21 @@
 Four of five layers attend to a sliding window; the others have no positions.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
-from paramcount.flow import (
-    Data,
-    Size,
-    route,
-)
+from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import (
-    gated_mlp,
-    mixture,
-    routing_bias,
-)
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Words, full_every, hf
+from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
+from paramcount.sizes import ABSENT, SLIDING, Flag, Positive, Words, full_every, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_sliding_or_full
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Kolibri1(Decoder):
     """Source: Kolibri1DecoderLayer and Kolibri1TopKRouter of the reference, modeling_kolibri1.py."""
 
-    reference: ClassVar[str] = "Kolibri1ForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "Kolibri1ForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=128000)
     d_model: Positive = hf(absent=2560)
@@ -46,10 +33,10 @@ class Kolibri1(Decoder):
     d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=262144)
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
+    rope = rotary(positions=262144)
+    norm_topk_prob = setting("norm_topk_prob", default=False)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return [(word, 1) for word in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -3,32 +3,19 @@
 The routing bias is a parameter.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Unknown,
-    activate,
-    linear,
-    route,
-    scale,
-    soft_cap,
-)
+from paramcount.flow import Data, Unknown, activate, linear, route, scale, soft_cap
 from paramcount.parts.attentions import Heads, attention, partial_rope
-from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import (
-    gated_mlp,
-    mixture,
-    routing_bias,
-)
-from paramcount.sizes import (
+from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import SLIDING, per_layer
+from paramcount.sizes.fields import (
     ABSENT,
-    SLIDING,
-    Condition,
+    ConfigJson,
+    FieldValues,
     Flag,
     Indices,
     Natural,
@@ -36,16 +23,14 @@ from paramcount.sizes import (
     Words,
     derived,
     hf,
-    per_layer,
 )
-from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import dense_by_type
-from paramcount.sizes.rotary import rotary_width_of
+from paramcount.sizes.rotary_sizes import rotary_width_of
 from paramcount.sizes.rules import check_at_most, check_sliding_or_full
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def heads_by_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def heads_by_layer(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """One number of heads a layer, where layers differ from n_heads."""
     found = js.get("num_attention_heads_per_layer")
     if found is None:
@@ -63,7 +48,7 @@ def heads_by_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ..
     return () if set(found) == {c["n_heads"]} else tuple(found[i] for i in per_layer(c))
 
 
-def gate_for_each_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
+def gate_for_each_head(js: ConfigJson, c: FieldValues) -> bool:
     """The reference gates each number of each head where `gating` is false or any other word."""
     gating = js.get("gating", True)
     if not isinstance(gating, (bool, str)):
@@ -71,7 +56,7 @@ def gate_for_each_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
     return gating is True or gating == "per-head"
 
 
-def weighs_outputs(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def weighs_outputs(js: ConfigJson, c: FieldValues) -> None:
     if js.get("moe_apply_router_weight_on_input"):
         raise ParamcountError("= true", where="moe_apply_router_weight_on_input", expected="false")
 
@@ -79,8 +64,8 @@ def weighs_outputs(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class Laguna(Decoder):
     """Source: LagunaAttention and LagunaTopKRouter of the reference, modeling_laguna.py."""
 
-    reference: ClassVar[str] = "LagunaForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (weighs_outputs, padding_in_table(None))
+    reference = "LagunaForCausalLM"
+    conditions = (weighs_outputs, padding_in_table(None))
 
     vocab_size: Positive = hf(absent=100352)
     d_model: Positive = hf(absent=2048)
@@ -103,12 +88,12 @@ class Laguna(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(500_000, positions=131072, block=SLIDING[1])
-    rope_sliding: ClassVar = rotary(10_000, positions=131072, block=SLIDING[0])
-    routed_scale: ClassVar = setting("moe_routed_scaling_factor", default=1.0)
-    router_cap: ClassVar = setting(default=lambda config, c: config.get("moe_router_logit_softcapping") or None)
+    rope = rotary(500_000, positions=131072, block=SLIDING[1])
+    rope_sliding = rotary(10_000, positions=131072, block=SLIDING[0])
+    routed_scale = setting("moe_routed_scaling_factor", default=1.0)
+    router_cap = setting(default=lambda config, c: config.get("moe_router_logit_softcapping") or None)
 
-    def kinds(c) -> list[tuple[Any, int]]:
+    def kinds(c) -> Kinds:
         dense, heads = set(c.dense_layers), c.heads_by_layer or [None] * c.n_layers
         return [((word, "dense" if i in dense else "moe", heads[i]), 1) for i, word in enumerate(c.layer_types)]
 

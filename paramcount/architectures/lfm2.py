@@ -1,30 +1,18 @@
 """LFM2: short gated convolutions with attention in some layers; with a mixture of experts in its larger version."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, rope, route
+from paramcount.flow import Data, rope, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
 from paramcount.parts.state_space import short_convolution
-from paramcount.sizes import (
-    ABSENT,
-    Condition,
-    Flag,
-    Indices,
-    Positive,
-    Words,
-    d_model_per_head,
-    derived,
-    hf,
-    per_layer,
-)
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import if_no_attention
 from paramcount.sizes.rules import check_layer_types
@@ -34,7 +22,7 @@ KINDS = ("conv", "full_attention", "attention")  # the last is the older word fo
 NAMES = ("w1", "w3", "w2")
 
 
-def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """full_attn_idxs names the layers of attention; without it all are."""
     indices = js.get("full_attn_idxs")
     if indices is not None and not (isinstance(indices, list) and all(type(i) is int for i in indices)):
@@ -44,7 +32,7 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(KINDS[indices is None or i in indices] for i in per_layer(c))
 
 
-def adjusted(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def adjusted(js: ConfigJson, c: FieldValues) -> int:
     """MLP hidden size: two thirds of config.json's size times a factor, rounded up to a multiple.
 
     With block_auto_adjust_ff_dim = false it is config.json's size itself.
@@ -60,12 +48,12 @@ def adjusted(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 class Lfm2(Decoder):
     """Source: Lfm2DecoderLayer of the reference."""
 
-    reference: ClassVar[str] = "Lfm2ForCausalLM"
-    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "embedding_norm")
+    reference = "Lfm2ForCausalLM"
+    names = ("embed_tokens", "layers", "embedding_norm")
     choose: ClassVar[Callable[..., Data]]  # router logits to the weights of the experts, if there are any
-    unused_keys: ClassVar[tuple[str, ...]] = ("block_dim", "conv_dim", "conv_dim_out")
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+    unused_keys = ("block_dim", "conv_dim", "conv_dim_out")
+    rotated = "d_head"
+    conditions = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=65536)
     d_model: Positive = hf(absent=2560)
@@ -79,11 +67,11 @@ class Lfm2(Decoder):
     d_ff: Positive = derived(adjusted)
     tie_word_embeddings: Flag = hf("tie_embedding", "tie_word_embeddings", absent=True)
 
-    activation: ClassVar[str] = "silu"
-    norm_eps: ClassVar = setting("norm_eps", default=1e-5)
-    rope: ClassVar = rotary(1_000_000, positions=128_000)
+    activation = "silu"
+    norm_eps = setting("norm_eps", default=1e-5)
+    rope = rotary(1_000_000, positions=128_000)
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> Kinds:
         return [((word, "dense"), 1) for word in c.layer_types]
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
@@ -112,7 +100,7 @@ class Lfm2(Decoder):
 class Lfm2MoE(Lfm2):
     """Source: Lfm2MoeDecoderLayer of the reference. There is no default for the kinds of layers."""
 
-    reference: ClassVar[str] = "Lfm2MoeForCausalLM"
+    reference = "Lfm2MoeForCausalLM"
 
     d_model: Positive = hf(absent=2048)
     layer_types: Words = hf()
@@ -125,10 +113,10 @@ class Lfm2MoE(Lfm2):
     n_active_experts: Positive = hf(absent=4)
     expert_bias: Flag = hf("use_expert_bias", absent=True)
 
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
+    norm_topk_prob = setting("norm_topk_prob", default=True)
+    routed_scale = setting("routed_scaling_factor", default=1.0)
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def choose(c, logits: Data) -> Data:

@@ -1,21 +1,19 @@
 """LFM3: LFM2 with sliding windows in half of the attention layers, a gate per head and a post-norm per sublayer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.lfm2 import NAMES
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Rope, activate, linear, rms_norm, rope, scale
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import short_convolution
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Words, hf, per_layer
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf, per_layer, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import make_rope, setting
+from paramcount.sizes.setting_fields import make_rope
 
 ROPE: Mapping[str, Mapping[str, Any]] = {
     "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
@@ -24,7 +22,7 @@ ROPE: Mapping[str, Mapping[str, Any]] = {
 KINDS = ("conv", "full_attention", "sliding_attention", "attention")  # the last is the older word for the second
 
 
-def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple(
         "full_attention" if i % 4 == 2 else "sliding_attention" if i and i % 4 == 0 else "conv" for i in per_layer(c)
     )
@@ -39,10 +37,10 @@ def read_rope(config: Mapping[str, Any], word: str) -> Rope:
 class Lfm3(Decoder):
     """Source: Lfm3DecoderLayer of the reference."""
 
-    reference: ClassVar[str] = "Lfm3ForCausalLM"
-    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "embedding_norm")
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(124893),)
+    reference = "Lfm3ForCausalLM"
+    names = ("embed_tokens", "layers", "embedding_norm")
+    rotated = "d_head"
+    conditions = (padding_in_table(124893),)
 
     vocab_size: Positive = hf(absent=128000)
     d_model: Positive = hf(absent=2048)
@@ -60,12 +58,12 @@ class Lfm3(Decoder):
     d_ff: Positive = hf(absent=7680)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    norm_eps: ClassVar = setting("norm_eps", default=1e-5)
+    norm_eps = setting("norm_eps", default=1e-5)
 
-    rope: ClassVar = setting(default=lambda config, c: read_rope(config, "full_attention"))
-    sliding_rope: ClassVar = setting(default=lambda config, c: read_rope(config, "sliding_attention"))
+    rope = setting(default=lambda config, c: read_rope(config, "full_attention"))
+    sliding_rope = setting(default=lambda config, c: read_rope(config, "sliding_attention"))
 
-    def kinds(c) -> list[tuple[str, int]]:
+    def kinds(c) -> Kinds:
         return [(word, 1) for word in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:

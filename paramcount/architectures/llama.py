@@ -1,14 +1,12 @@
 """Llama 1 to 3 and what shares their layout: RMS norms, rotary positions, a gated MLP."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, equal_to, hf
+from paramcount.sizes import ABSENT, Buffers, Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides
 
@@ -16,8 +14,8 @@ from paramcount.sizes.rules import check_divides
 class Llama(Decoder):
     """Source: arXiv:2302.13971, section 2.2; grouped-query attention arXiv:2307.09288, section 2.2."""
 
-    reference: ClassVar[str] = "LlamaForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "LlamaForCausalLM"
+    rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=32000)
@@ -39,5 +37,5 @@ class Llama(Decoder):
     def check(c) -> None:
         check_divides(c, "n_heads", "d_model")  # also where d_head is given: the reference asks it
 
-    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+    def legacy_buffers(c) -> Buffers:
         return (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_head // 2,), c.n_layers),)

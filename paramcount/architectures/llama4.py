@@ -3,60 +3,35 @@
 Most layers attend inside chunks, the others have no positions. The released models carry a vision tower.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Axes,
-    Data,
-    Linear,
-    Pool,
-    Unknown,
-    Weight,
-    activate,
-    add_positions,
-    block,
-    class_token,
-    cut,
-    insert,
-    linear,
-    other_tokens,
-    patch_places,
-    plain_norm,
-    rope,
-    rope_at,
-    route,
-    scale_by_position,
-)
+from paramcount.flow.graph import Data, Weight
+from paramcount.flow.operation import Unknown
+from paramcount.flow.operations.attention import Axes, rope, rope_at
+from paramcount.flow.operations.elementwise import activate, plain_norm, scale_by_position
+from paramcount.flow.operations.images import cut, insert, patch_places
+from paramcount.flow.operations.linear import Linear, add_positions, linear
+from paramcount.flow.operations.routing import route
+from paramcount.flow.operations.shapes import Pool, class_token, other_tokens
+from paramcount.flow.operations.structure import block
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import VisionEncoder, encoder_mlp
-from paramcount.sizes import (
-    ABSENT,
-    Condition,
-    Flag,
-    Indices,
-    Positive,
-    Words,
-    d_model_per_head,
-    derived,
-    hf,
-    per_layer,
-)
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.rules import check_layer_indices, check_layer_types, check_rotated_in_pairs
 from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("chunked_attention", "full_attention", "attention")  # the last is the older word for the second
 
 
-def rotates(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def rotates(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """One number a layer, at least: 0 where it rotates nothing."""
     found, step = js.get("no_rope_layers"), js.get("no_rope_layer_interval", 4)
     if not found:
@@ -66,7 +41,7 @@ def rotates(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def dense(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def dense(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """The layers that have no experts: all but those of moe_layers, or of each interleave_moe_layer_step the last."""
     found, step = js.get("moe_layers"), js.get("interleave_moe_layer_step", 1)
     if found is None:
@@ -84,10 +59,10 @@ def temperature(config: Mapping[str, Any], c: Any) -> tuple[int, float] | None:
 class Llama4Text(Decoder):
     """Source: Llama4TextAttention and Llama4TextMoe of the reference, modeling_llama4.py."""
 
-    reference: ClassVar[str] = "Llama4ForCausalLM"
-    base_model: ClassVar[str | None] = "Llama4TextModel"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "Llama4ForCausalLM"
+    base_model = "Llama4TextModel"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=202048)
     d_model: Positive = hf(absent=5120)
@@ -109,11 +84,11 @@ class Llama4Text(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(500_000, positions=131072)
-    temperature: ClassVar = setting(default=temperature)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(500_000, positions=131072)
+    temperature = setting(default=temperature)
 
-    def kinds(c) -> list[tuple[tuple[str, bool, str], int]]:
+    def kinds(c) -> Kinds:
         unrotated, dense = set(c.unrotated_layers), set(c.dense_layers)
         return [((w, i not in unrotated, "dense" if i in dense else "moe"), 1) for i, w in enumerate(c.layer_types)]
 
@@ -153,7 +128,7 @@ class Llama4Text(Decoder):
 class Llama4TextOf(Llama4Text):
     """The language model of a config that has a tower too."""
 
-    section: ClassVar[str | None] = "text_config"
+    section = "text_config"
 
 
 class Llama4Vision(VisionEncoder):
@@ -173,10 +148,10 @@ class Llama4Vision(VisionEncoder):
     d_adapted: Positive = hf("projector_output_dim", absent=4096)
     d_out: Positive = hf("vision_output_dim", absent=7680)
 
-    activation: ClassVar[str] = "gelu"
-    norm_eps: ClassVar[float] = 1e-5
-    rope: ClassVar = rotary()
-    n_merged: ClassVar = setting(default=lambda js, c: round(1 / js.get("pixel_shuffle_ratio", 0.5)) ** 2)
+    activation = "gelu"
+    norm_eps = 1e-5
+    rope = rotary()
+    n_merged = setting(default=lambda js, c: round(1 / js.get("pixel_shuffle_ratio", 0.5)) ** 2)
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors for the projector."""
@@ -206,13 +181,13 @@ class Llama4Vision(VisionEncoder):
 class Llama4(Llama4TextOf):
     """Source: modeling_llama4.py of the reference."""
 
-    reference: ClassVar[str] = "Llama4ForConditionalGeneration"
-    base_model: ClassVar[str | None] = ""
-    prefix: ClassVar[str] = "language_model.model."
+    reference = "Llama4ForConditionalGeneration"
+    base_model = ""
+    prefix = "language_model.model."
 
     vision: Llama4Vision
 
-    image_token: ClassVar = setting("/image_token_index", "/image_token_id", default=200092)
+    image_token = setting("/image_token_index", "/image_token_id", default=200092)
 
     def forward(c, tokens: Data) -> Data:
         image = block(c.vision.image(), "vision_model.", c.vision.forward, part="vision")

@@ -3,37 +3,26 @@
 Some of its experts are identities.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Unreachable,
-    Weight,
-    add_vector,
-    bundle,
-    experts,
-    given,
-    is_known,
-    layers,
-    linear,
-    route,
-    scale_by_root,
-)
+from paramcount.flow.graph import Data, Unreachable, Weight
+from paramcount.flow.operation import is_known
+from paramcount.flow.operations.elementwise import scale_by_root
+from paramcount.flow.operations.linear import add_vector, linear
+from paramcount.flow.operations.routing import route
+from paramcount.flow.operations.shapes import bundle, given
+from paramcount.flow.operations.structure import experts, layers
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention, queries
-from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_rotated_in_pairs
-from paramcount.sizes.setting_fields import rotary, setting
 
 
-def layers_of(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def layers_of(js: ConfigJson, c: FieldValues) -> int:
     """The reference reads num_hidden_layers, where it stands, as a number of attentions: two in a layer."""
     return (
         check_no_types(js, "num_hidden_layers", 56) // 2
@@ -42,7 +31,7 @@ def layers_of(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     )
 
 
-def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def visited(js: ConfigJson, c: FieldValues) -> int:
     """The most experts with weights that a token visits: it chooses among those that do nothing too."""
     key = "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk"
     chosen, n = check_no_types(js, key, 12), c["n_routed_experts"] + c["n_identity_experts"]
@@ -52,14 +41,14 @@ def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return most
 
 
-def visited_at_least(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def visited_at_least(js: ConfigJson, c: FieldValues) -> int:
     """All but those that can do nothing."""
     chosen = check_no_types(js, "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk", 12)
     least: int = max(0, chosen - c["n_identity_experts"])
     return least
 
 
-def heads_are_rotated_whole(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def heads_are_rotated_whole(js: ConfigJson, c: FieldValues) -> None:
     """The rotation is made for head_dim and meets d_rope.
 
     Queries are made for qk_head_dim and cut into d_nope and d_rope.
@@ -73,15 +62,11 @@ def heads_are_rotated_whole(js: Mapping[str, Any], c: Mapping[str, Any]) -> None
 class LongcatFlash(LatentDecoder):
     """Source: arXiv:2509.01322, section 2; LongcatFlashDecoderLayer."""
 
-    reference: ClassVar[str] = "LongcatFlashForCausalLM"
-    linear_by_component: ClassVar[bool] = False
-    float32_if_float16: ClassVar[tuple[str, ...]] = ("classifier.weight",)
-    rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        heads_are_rotated_whole,
-        latent_heads_stay_whole(None),
-        padding_in_table(None),
-    )
+    reference = "LongcatFlashForCausalLM"
+    linear_by_component = False
+    float32_if_float16 = ("classifier.weight",)
+    rotated = "d_rope"
+    conditions = (heads_are_rotated_whole, latent_heads_stay_whole(None), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=131072)
     d_model: Positive = hf(absent=6144)
@@ -102,11 +87,11 @@ class LongcatFlash(LatentDecoder):
     router_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(10_000_000, positions=131072)
-    pairing: ClassVar = setting(default="interleaved")
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=6.0)
-    n_chosen: ClassVar = setting("num_experts_per_tok", "moe_topk", default=12)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(10_000_000, positions=131072)
+    pairing = setting(default="interleaved")
+    routed_scale = setting("routed_scaling_factor", default=6.0)
+    n_chosen = setting("num_experts_per_tok", "moe_topk", default=12)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm.0"), "self_attn.0.")

@@ -1,14 +1,11 @@
 """LongT5: T5 whose encoder looks around itself only, or also at sums of blocks of the text."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, QKVO, T5, relative_bias
 from paramcount.errors import FieldName, make_choice_error
 from paramcount.flow import Data, attend, linear, put_in_front, sum_blocks
-from paramcount.sizes import Condition, Flag, Positive, Word, derived, flag, hf
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes import Flag, Positive, Word, derived, flag, hf, setting
 
 ATTENTIONS = ("local", "transient-global")
 
@@ -16,15 +13,15 @@ ATTENTIONS = ("local", "transient-global")
 class LongT5(T5):
     """Source: arXiv:2112.07916, section 3; order of operations: LongT5Block."""
 
-    reference: ClassVar[str] = "LongT5ForConditionalGeneration"
-    linear_by_component: ClassVar[bool] = False
-    unused_keys: ClassVar[tuple[str, ...]] = ("global_block_size",)
+    reference = "LongT5ForConditionalGeneration"
+    linear_by_component = False
+    unused_keys = ("global_block_size",)
 
     encoder_attention: Word = hf("encoder_attention_type", absent="local")
     radius: Positive = hf("local_radius", absent=127)
     scaled: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True))
 
-    block_size: ClassVar = setting("global_block_size", default=16)
+    block_size = setting("global_block_size", default=16)
 
     def self_attention(c, x: Data, bias: Data, *, causal: bool) -> Data:
         if causal:
@@ -53,8 +50,8 @@ class LongT5(T5):
 class LongT5Encoder(LongT5):
     """The encoder alone."""
 
-    reference: ClassVar[str] = "LongT5EncoderModel"
-    conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
+    reference = "LongT5EncoderModel"
+    conditions = BUCKETS_OF_AN_ENCODER
 
     def forward(c, tokens: Data) -> Data:
         return c.encode(tokens)

@@ -1,25 +1,20 @@
 """Mamba and Falcon Mamba: state-space layers alone, no attention, no MLP."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, plain_norm
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.state_space import mamba
-from paramcount.sizes import Condition, Flag, Positive, derived, hf
+from paramcount.sizes import Flag, Positive, derived, hf, setting
 from paramcount.sizes.mixers import dt_rank, expand_d_model, no_key
-from paramcount.sizes.setting_fields import setting
 
 
 class Mamba(Decoder):
     """Source: arXiv:2312.00752, section 3.4."""
 
-    reference: ClassVar[str] = "MambaForCausalLM"
-    prefix: ClassVar[str] = "backbone."
-    names: ClassVar[tuple[str, str, str]] = ("embeddings", "layers", "norm_f")
-    unused_keys: ClassVar[tuple[str, ...]] = ("pad_vocab_size_multiple",)
-    conditions: ClassVar[tuple[Condition, ...]] = (no_key("layer_types"),)
+    reference = "MambaForCausalLM"
+    prefix = "backbone."
+    names = ("embeddings", "layers", "norm_f")
+    unused_keys = ("pad_vocab_size_multiple",)
+    conditions = (no_key("layer_types"),)
 
     vocab_size: Positive = hf(absent=50280)
     d_model: Positive = hf(absent=768)
@@ -32,8 +27,8 @@ class Mamba(Decoder):
     mixer_bias: Flag = hf("use_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation: ClassVar = setting("hidden_act", default="silu")
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    activation = setting("hidden_act", default="silu")
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
 
     def layer(c, x: Data) -> Data:
         return x + mamba(c, c.norm(x, "norm"), "mixer.")
@@ -42,9 +37,9 @@ class Mamba(Decoder):
 class FalconMamba(Mamba):
     """Mamba with norms, which have no weights, on step, B and C. Source: arXiv:2410.05355, section 2."""
 
-    reference: ClassVar[str] = "FalconMambaForCausalLM"
+    reference = "FalconMambaForCausalLM"
 
-    mixer_norm_eps: ClassVar = setting("mixer_rms_eps", default=1e-6)
+    mixer_norm_eps = setting("mixer_rms_eps", default=1e-6)
 
     def layer(c, x: Data) -> Data:
         def inner_norm(x: Data, name: str) -> Data:

@@ -1,28 +1,20 @@
 """Mamba 2: state-space layers whose heads have one decay each and share B and C in groups."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import Condition, Flag, Positive, hf
+from paramcount.sizes import Flag, Positive, hf, setting
 from paramcount.sizes.mixers import check_mixer_fills, expand_d_model, no_key, time_step_limit
-from paramcount.sizes.setting_fields import setting
 
 
 class Mamba2(Decoder):
     """Source: arXiv:2405.21060, section 7."""
 
-    reference: ClassVar[str] = "Mamba2ForCausalLM"
-    prefix: ClassVar[str] = "backbone."
-    names: ClassVar[tuple[str, str, str]] = ("embeddings", "layers", "norm_f")
-    unused_keys: ClassVar[tuple[str, ...]] = ("time_step_rank",)
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        no_key("layer_types"),
-        lambda js, c: check_mixer_fills(c, expand_d_model("expand")(js, c)),
-    )
+    reference = "Mamba2ForCausalLM"
+    prefix = "backbone."
+    names = ("embeddings", "layers", "norm_f")
+    unused_keys = ("time_step_rank",)
+    conditions = (no_key("layer_types"), lambda js, c: check_mixer_fills(c, expand_d_model("expand")(js, c)))
 
     vocab_size: Positive = hf(absent=32768)
     d_model: Positive = hf(absent=4096)
@@ -36,9 +28,9 @@ class Mamba2(Decoder):
     mixer_bias: Flag = hf("use_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    activation: ClassVar = setting("hidden_act", default="silu")
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
-    time_step_limit: ClassVar = setting(default=time_step_limit)
+    activation = setting("hidden_act", default="silu")
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    time_step_limit = setting(default=time_step_limit)
 
     def layer(c, x: Data) -> Data:
         return x + mamba2(c, c.norm(x, "norm"), "mixer.", groups=c.n_groups)

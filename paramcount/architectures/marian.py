@@ -3,28 +3,25 @@
 Places are fixed sines, kept as a frozen table.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.flow import Data, Size, Unreachable
 from paramcount.parts.seq2seq import DECODER, Seq2Seq, Tables, TiedDecoder, post_norm_layer
-from paramcount.sizes import Condition, Flag, Positive, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf
 from paramcount.sizes.conditions import padding_inside
 
 
-def target_vocabulary(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+def target_vocabulary(js: ConfigJson, c: FieldValues) -> Any:
     return js.get("decoder_vocab_size") or c["vocab_size"]
 
 
 class Marian(Seq2Seq):
     """Source: arXiv:1804.00344; modeling_marian.py of the reference."""
 
-    reference: ClassVar[str] = "MarianMTModel"
-    not_saved: ClassVar[tuple[str, ...]] = ("embed_positions.weight",)  # its _keys_to_ignore_on_save
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(58100, "target_vocab_size"),)
-    defaults: ClassVar = {"vocab_size": 58101}
+    reference = "MarianMTModel"
+    not_saved = ("embed_positions.weight",)  # its _keys_to_ignore_on_save
+    conditions = (padding_inside(58100, "target_vocab_size"),)
+    defaults = {"vocab_size": 58101}
 
     target_vocab_size: Positive = derived(target_vocabulary)
     languages_share: Flag = hf("share_encoder_decoder_embeddings", absent=True)
@@ -45,9 +42,9 @@ class Marian(Seq2Seq):
 class MarianDecoder(TiedDecoder):
     """Source: arXiv:1804.00344; modeling_marian.py of the reference."""
 
-    reference: ClassVar[str] = "MarianForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(58100, "target_vocab_size"),)
-    defaults: ClassVar = {"vocab_size": 58101}
+    reference = "MarianForCausalLM"
+    conditions = (padding_inside(58100, "target_vocab_size"),)
+    defaults = {"vocab_size": 58101}
 
     target_vocab_size: Positive = derived(target_vocabulary)
 

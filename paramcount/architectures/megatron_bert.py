@@ -1,9 +1,5 @@
 """Megatron-BERT: BERT with its norms before attention and MLP and behind the last layer, none behind the tables."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.architectures.bert import Bert
 from paramcount.flow import Data
 from paramcount.parts.encoders import embed_tokens, pre_norm_layer
@@ -12,10 +8,10 @@ from paramcount.parts.encoders import embed_tokens, pre_norm_layer
 class MegatronBert(Bert):
     """Source: arXiv:1909.08053, section 5.3; MegatronBertLayer of the reference."""
 
-    reference: ClassVar[str] = "MegatronBertForMaskedLM"
-    equivalent_classes: ClassVar[tuple[str, ...]] = ("MegatronBertForCausalLM",)
-    last_norm: ClassVar[str] = "encoder.ln"
-    defaults: ClassVar = {"vocab_size": 29056, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
+    reference = "MegatronBertForMaskedLM"
+    equivalent_classes = ("MegatronBertForCausalLM",)
+    last_norm = "encoder.ln"
+    defaults = {"vocab_size": 29056, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         return embed_tokens(c, tokens, reads[0], c.d_model)

@@ -1,24 +1,22 @@
 """Mellum 2: Qwen 3's layers with windows and mixtures of experts where layer_types and mlp_layer_types say so."""
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Size, route
+from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.derivations import SLIDING, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rules import check_sliding_or_full
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def one_mtp_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def one_mtp_layer(js: ConfigJson, c: FieldValues) -> None:
     n = js.get("num_nextn_predict_layers", js.get("num_mtp_layers"))
     if n is not None and n > 1:
         raise ParamcountError(f"= {n}", where="num_mtp_layers", expected="0 or 1")
@@ -27,9 +25,9 @@ def one_mtp_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class Mellum(Decoder):
     """Source: modeling_mellum.py of the reference."""
 
-    reference: ClassVar[str] = "MellumForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (one_mtp_layer, not_null("num_experts"), padding_in_table(None))
+    reference = "MellumForCausalLM"
+    rotated = "d_head"
+    conditions = (one_mtp_layer, not_null("num_experts"), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=98304)
     d_model: Positive = hf(absent=2304)
@@ -47,11 +45,11 @@ class Mellum(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
-    rope: ClassVar = rotary(500_000, 131072, block="full_attention")
-    local_rope: ClassVar = rotary(10_000, 131072, block="sliding_attention", key="")
+    norm_topk_prob = setting("norm_topk_prob", default=True)
+    rope = rotary(500_000, 131072, block="full_attention")
+    local_rope = rotary(10_000, 131072, block="sliding_attention", key="")
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -1,9 +1,5 @@
 """MiMo: Qwen 2's layers, and layers that predict one token more from the last hidden state and the next token."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.architectures.qwen2 import Qwen2
 from paramcount.flow import Data, given, join, layers, linear
 from paramcount.sizes import Natural, hf
@@ -12,7 +8,7 @@ from paramcount.sizes import Natural, hf
 class MiMo(Qwen2):
     """Source: arXiv:2505.07608, section 2."""
 
-    reference: ClassVar[str] = "MiMoForCausalLM of XiaomiMiMo/MiMo-7B-Base"
+    reference = "MiMoForCausalLM of XiaomiMiMo/MiMo-7B-Base"
 
     n_mtp_layers: Natural = hf("num_nextn_predict_layers", absent=0)
 

@@ -3,29 +3,21 @@
 Values narrower than keys, a third of each head rotated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import (
-    Data,
-    Size,
-)
+from paramcount.flow import Data
 from paramcount.parts.attentions import Heads, attention, partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import (
-    choose_in_groups,
-    gated_mlp,
-    mixture,
-    routing_bias,
-)
-from paramcount.sizes import (
+from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, mixture, routing_bias
+from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
+from paramcount.sizes.derivations import SLIDING, per_layer
+from paramcount.sizes.fields import (
     ABSENT,
-    SLIDING,
-    Condition,
+    ConfigJson,
+    FieldValues,
     Flag,
     Indices,
     Natural,
@@ -33,16 +25,14 @@ from paramcount.sizes import (
     Words,
     derived,
     hf,
-    per_layer,
 )
-from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
-from paramcount.sizes.rotary import rotary_width_of
+from paramcount.sizes.rotary_sizes import rotary_width_of
 from paramcount.sizes.rules import check_at_most, check_sliding_or_full
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def looks_back(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def looks_back(js: ConfigJson, c: FieldValues) -> int:
     """Released files count the tokens before this one, the reference this one too."""
     if js.get("sliding_window_size") is not None:
         return check_no_types(js, "sliding_window_size", 0) + 1
@@ -57,12 +47,8 @@ def value_scale(config: Mapping[str, Any], c: Any) -> float:
 class MiMoV2Flash(Decoder):
     """Source: arXiv:2601.02780, section 2; MiMoV2FlashAttention and MiMoV2FlashTopkRouter of the reference."""
 
-    reference: ClassVar[str] = "MiMoV2FlashForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        grouped_routing(1, 1),
-        not_null("n_routed_experts"),
-        padding_in_table(None),
-    )
+    reference = "MiMoV2FlashForCausalLM"
+    conditions = (grouped_routing(1, 1), not_null("n_routed_experts"), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=152576)
     d_model: Positive = hf(absent=4096)
@@ -85,16 +71,16 @@ class MiMoV2Flash(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(5_000_000, positions=131072, block=SLIDING[1])
-    rope_sliding: ClassVar = rotary(10_000, positions=131072, block=SLIDING[0])
-    value_scale: ClassVar = setting("attention_value_scale", default=value_scale)
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
-    n_groups: ClassVar = setting("n_group", default=1)
-    n_active_groups: ClassVar = setting("topk_group", default=1)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(5_000_000, positions=131072, block=SLIDING[1])
+    rope_sliding = rotary(10_000, positions=131072, block=SLIDING[0])
+    value_scale = setting("attention_value_scale", default=value_scale)
+    norm_topk_prob = setting("norm_topk_prob", default=True)
+    routed_scale = setting("routed_scaling_factor", default=1.0)
+    n_groups = setting("n_group", default=1)
+    n_active_groups = setting("topk_group", default=1)
 
-    def kinds(c) -> list[tuple[Any, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

@@ -3,27 +3,26 @@
 A tied LM head by default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, experts, linear, route, scale_by
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.derivations import d_model_per_head, equal_to
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
 
-def n_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+def n_experts(js: ConfigJson, c: FieldValues) -> Any:
     return js.get("num_experts", 0) or None
 
 
-def n_active(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def n_active(js: ConfigJson, c: FieldValues) -> None:
     """No num_experts_per_tok, which only a model without experts may lack."""
     if c["n_routed_experts"] is not None:
         raise ParamcountError("is missing", where="num_experts_per_tok", expected="a positive integer")
@@ -40,8 +39,8 @@ def output_scale(config: Mapping[str, Any], c: Any) -> float:
 class MiniCPM(Decoder):
     """Source: modeling_minicpm.py of openbmb/MiniCPM-2B-sft-bf16 and openbmb/MiniCPM-MoE-8x2B."""
 
-    reference: ClassVar[str] = "MiniCPMForCausalLM of openbmb/MiniCPM-2B-sft-bf16"
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "MiniCPMForCausalLM of openbmb/MiniCPM-2B-sft-bf16"
+    rotated = "d_head"
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -55,9 +54,9 @@ class MiniCPM(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    embedding_scale: ClassVar = setting("scale_emb", default=1)
-    residual_scale: ClassVar = setting(default=residual_scale)
-    output_scale: ClassVar = setting(default=output_scale)
+    embedding_scale = setting("scale_emb", default=1)
+    residual_scale = setting(default=residual_scale)
+    output_scale = setting(default=output_scale)
 
     def embed(c, tokens: Data) -> Data:
         return scale_by(super().embed(tokens), c.embedding_scale, "times scale_emb")

@@ -3,27 +3,24 @@
 Embeddings, residual branches and the last hidden state are scaled.
 """
 
-from __future__ import annotations
-
 from math import sqrt
-from typing import ClassVar
 
 from paramcount.flow import Data, scale_by
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary, setting
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
 from paramcount.sizes.rules import check_divides
-from paramcount.sizes.setting_fields import Config, rotary, setting
+from paramcount.sizes.setting_fields import Config
 
 
-def scale_residual(config: Config, c: MiniCPM3) -> float:
+def scale_residual(config: Config, c: "MiniCPM3") -> float:
     depth = config.get("scale_depth", 1.4)
     return 1.0 if depth is None else float(depth / sqrt(c.n_layers))
 
 
-def scale_output(config: Config, c: MiniCPM3) -> float:
+def scale_output(config: Config, c: "MiniCPM3") -> float:
     base = config.get("dim_model_base", 256)
     return 1.0 if base is None else float(base / c.d_model)
 
@@ -31,9 +28,9 @@ def scale_output(config: Config, c: MiniCPM3) -> float:
 class MiniCPM3(LatentDecoder):
     """Source: modeling_minicpm3.py of the reference, MiniCPM3DecoderLayer; the scales arXiv:2404.06395."""
 
-    reference: ClassVar[str] = "MiniCPM3ForCausalLM"
-    rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (latent_heads_stay_whole(40), padding_in_table(None))
+    reference = "MiniCPM3ForCausalLM"
+    rotated = "d_rope"
+    conditions = (latent_heads_stay_whole(40), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=73448)
     d_model: Positive = hf(absent=2560)
@@ -49,12 +46,12 @@ class MiniCPM3(LatentDecoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=32768)
-    pairing: ClassVar = setting(default="halves")
-    embedding_scale: ClassVar = setting("scale_emb", default=12)
-    residual_scale: ClassVar = setting(default=scale_residual)
-    output_scale: ClassVar = setting(default=scale_output)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=32768)
+    pairing = setting(default="halves")
+    embedding_scale = setting("scale_emb", default=12)
+    residual_scale = setting(default=scale_residual)
+    output_scale = setting(default=scale_output)
 
     def embed(c, tokens: Data) -> Data:
         return scale_by(super().embed(tokens), c.embedding_scale, "times scale_emb")

@@ -3,18 +3,14 @@
 The residual starts after the norm.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.flow import Data, Weight, route, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import mixture
 from paramcount.parts.linear_attention import lightning_attention
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Words, d_model_per_head, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf
 from paramcount.sizes.mixers import list_unused_fields
 from paramcount.sizes.rules import check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
@@ -22,16 +18,16 @@ from paramcount.sizes.setting_fields import rotary, setting
 KINDS = ("full_attention", "linear_attention", "attention", "mamba")  # the last two are the older words
 
 
-def in_turn(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def in_turn(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple(KINDS[i % 2] for i in per_layer(c))
 
 
 class MiniMax(Decoder):
     """Source: arXiv:2501.08313, section 2; MiniMaxDecoderLayer of the reference."""
 
-    reference: ClassVar[str] = "MiniMaxForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "MiniMaxForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -49,16 +45,16 @@ class MiniMax(Decoder):
     )  # tokens that lightning attention takes together; its decays are stored for them
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(1_000_000, positions=131072)
-    attention_alpha: ClassVar = setting("full_attn_alpha_factor", default=1)  # alpha: of the residual
-    attention_beta: ClassVar = setting("full_attn_beta_factor", default=1)  # beta: of what is added to it
-    linear_attention_alpha: ClassVar = setting("linear_attn_alpha_factor", default=1)
-    linear_attention_beta: ClassVar = setting("linear_attn_beta_factor", default=1)
-    mlp_alpha: ClassVar = setting("mlp_alpha_factor", default=1)
-    mlp_beta: ClassVar = setting("mlp_beta_factor", default=1)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(1_000_000, positions=131072)
+    attention_alpha = setting("full_attn_alpha_factor", default=1)  # alpha: of the residual
+    attention_beta = setting("full_attn_beta_factor", default=1)  # beta: of what is added to it
+    linear_attention_alpha = setting("linear_attn_alpha_factor", default=1)
+    linear_attention_beta = setting("linear_attn_beta_factor", default=1)
+    mlp_alpha = setting("mlp_alpha_factor", default=1)
+    mlp_beta = setting("mlp_beta_factor", default=1)
 
-    def kinds(c) -> list[tuple[str, int]]:
+    def kinds(c) -> Kinds:
         return [(word, 1) for word in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:

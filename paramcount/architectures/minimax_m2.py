@@ -1,28 +1,16 @@
 """MiniMax-M2: 256 small experts, a norm over all queries and one over all keys, half of each head rotated."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from paramcount.flow import (
-    Data,
-    route,
-)
+from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import (
-    mixture,
-    routing_bias,
-)
-from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf
+from paramcount.parts.feed_forward import mixture, routing_bias
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rotary import rotary_width
+from paramcount.sizes.rotary_sizes import rotary_width
 from paramcount.sizes.rules import check_at_most
-from paramcount.sizes.setting_fields import rotary
 
 
-def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def rotated(js: ConfigJson, c: FieldValues) -> int:
     """Released files say it as rotary_dim, a width."""
     width = js.get("rotary_dim")
     turned: int = rotary_width(1.0 if width is None else width / c["d_head"])(js, c)
@@ -35,9 +23,9 @@ class MiniMaxM2(Decoder):
     In the released files w1 is the gate, w3 up and w2 down.
     """
 
-    reference: ClassVar[str] = "MiniMaxM2ForCausalLM"
-    unused_keys: ClassVar[tuple[str, ...]] = ("num_mtp_modules",)
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "MiniMaxM2ForCausalLM"
+    unused_keys = ("num_mtp_modules",)
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=200064)
     d_model: Positive = hf(absent=3072)
@@ -51,7 +39,7 @@ class MiniMaxM2(Decoder):
     n_active_experts: Positive = hf(absent=8)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(5_000_000, positions=196608)
+    rope = rotary(5_000_000, positions=196608)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", qk_norm="wide", rotate=c.rotate)

@@ -3,36 +3,36 @@
 A small indexer chooses for each KV head which blocks of keys its queries attend to.
 """
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Size,
-    activate,
-    attend,
-    choose_blocks_of_keys,
-    clip,
-    experts,
-    fused,
-    join,
-    linear,
-    rms_norm,
-    rope,
-    route,
-    scale_by,
-    split,
-)  # fmt: skip
-from paramcount.parts.decoder import Decoder
+from paramcount.flow.graph import Data, Size
+from paramcount.flow.operations.attention import attend, choose_blocks_of_keys, rope
+from paramcount.flow.operations.elementwise import activate, clip, rms_norm, scale_by
+from paramcount.flow.operations.linear import fused, linear
+from paramcount.flow.operations.routing import route
+from paramcount.flow.operations.shapes import join, split
+from paramcount.flow.operations.structure import experts
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import routing_bias
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.derivations import per_layer
+from paramcount.sizes.fields import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    hf,
+)
 from paramcount.sizes.layer_types import dense_by_type, unused
-from paramcount.sizes.rotary import rotary_width
+from paramcount.sizes.rotary_sizes import rotary_width
 from paramcount.sizes.rules import check_at_most, check_divides, check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
 
@@ -40,21 +40,21 @@ KINDS = ("full_attention", "minimax_m3_sparse", "attention")  # the last is the 
 OLDER = "sparse_attention_config."  # the block that released files have, whose keys stand before the others
 
 
-def truths(js: Mapping[str, Any], c: Mapping[str, Any], key: str, found: Any) -> tuple[bool, ...]:
+def truths(js: ConfigJson, c: FieldValues, key: str, found: Any) -> tuple[bool, ...]:
     """One number or flag per layer."""
     if not isinstance(found, (list, tuple)) or len(found) != c["n_layers"]:
         raise ParamcountError(f"= {describe_value(found)}", where=key, expected="one number per layer")
     return tuple(bool(found[i]) for i in per_layer(c))
 
 
-def words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     older = js.get("sparse_attention_config") or {}
     if "sparse_attention_freq" not in older:
         return tuple(KINDS[0] for _ in per_layer(c))
     return tuple(KINDS[sparse] for sparse in truths(js, c, "sparse_attention_freq", older["sparse_attention_freq"]))
 
 
-def dense(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def dense(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     found = js.get("moe_layer_freq")
     return () if found is None else tuple(i for i, moe in enumerate(truths(js, c, "moe_layer_freq", found)) if not moe)
 
@@ -68,10 +68,10 @@ def read_n_local_blocks(config: Mapping[str, Any], c: Any) -> int:
 class MiniMaxM3Text(Decoder):
     """Source: MiniMaxM3VLDecoderLayer and MiniMaxM3VLIndexer of the reference."""
 
-    reference: ClassVar[str] = "MiniMaxM3VLForCausalLM"
-    base_model: ClassVar[str | None] = "MiniMaxM3VLTextModel"
-    unused_keys: ClassVar[tuple[str, ...]] = ("rotary_dim",)
-    conditions: ClassVar[tuple[Condition, ...]] = (not_null("num_local_experts"), padding_in_table(None))
+    reference = "MiniMaxM3VLForCausalLM"
+    base_model = "MiniMaxM3VLTextModel"
+    unused_keys = ("rotary_dim",)
+    conditions = (not_null("num_local_experts"), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=200064)
     d_model: Positive = hf(absent=6144)
@@ -94,13 +94,13 @@ class MiniMaxM3Text(Decoder):
     d_shared_expert: Positive = hf("shared_intermediate_size", absent=3072)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(5_000_000, positions=524288)
-    alpha: ClassVar = setting("swiglu_alpha", default=1.702)
-    limit: ClassVar = setting("swiglu_limit", default=7.0)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=2.0)
-    n_local_blocks: ClassVar = setting(default=read_n_local_blocks)
+    rope = rotary(5_000_000, positions=524288)
+    alpha = setting("swiglu_alpha", default=1.702)
+    limit = setting("swiglu_limit", default=7.0)
+    routed_scale = setting("routed_scaling_factor", default=2.0)
+    n_local_blocks = setting(default=read_n_local_blocks)
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:

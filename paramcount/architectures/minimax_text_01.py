@@ -1,24 +1,20 @@
 """MiniMax-Text-01 and MiniMax-M1: lightning attention, softmax attention in every eighth layer, large experts."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, activate, linear, route, scale, scale_by
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import lightning_attention
-from paramcount.sizes import ABSENT, Flag, Positive, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf
 from paramcount.sizes.rules import check_at_most, check_even, check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("linear_attention", "full_attention")
 
 
-def layer_kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def layer_kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """attn_type_list: 0 for lightning attention, any other number for softmax attention.
 
     What stands behind the last layer is not read.
@@ -32,7 +28,7 @@ class MiniMaxText01(Decoder):
     MiniMaxAI/MiniMax-Text-01.
     """
 
-    reference: ClassVar[str] = "MiniMaxText01ForCausalLM of MiniMaxAI/MiniMax-Text-01"
+    reference = "MiniMaxText01ForCausalLM of MiniMaxAI/MiniMax-Text-01"
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -51,16 +47,16 @@ class MiniMaxText01(Decoder):
     norm_in_residual: Flag = hf("postnorm", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(1_000_000, positions=131072)
-    attention_alpha: ClassVar = setting("layernorm_full_attention_alpha", default=1)  # of the residual
-    attention_beta: ClassVar = setting("layernorm_full_attention_beta", default=1)  # of what is added to it
-    linear_attention_alpha: ClassVar = setting("layernorm_linear_attention_alpha", default=1)
-    linear_attention_beta: ClassVar = setting("layernorm_linear_attention_beta", default=1)
-    mlp_alpha: ClassVar = setting("layernorm_mlp_alpha", default=1)
-    mlp_beta: ClassVar = setting("layernorm_mlp_beta", default=1)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(1_000_000, positions=131072)
+    attention_alpha = setting("layernorm_full_attention_alpha", default=1)  # of the residual
+    attention_beta = setting("layernorm_full_attention_beta", default=1)  # of what is added to it
+    linear_attention_alpha = setting("layernorm_linear_attention_alpha", default=1)
+    linear_attention_beta = setting("layernorm_linear_attention_beta", default=1)
+    mlp_alpha = setting("layernorm_mlp_alpha", default=1)
+    mlp_beta = setting("layernorm_mlp_beta", default=1)
 
-    def kinds(c) -> list[tuple[str, int]]:
+    def kinds(c) -> Kinds:
         return [(word, 1) for word in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:
@@ -106,4 +102,4 @@ class MiniMaxText01(Decoder):
 class MiniMaxM1(MiniMaxText01):
     """Source: arXiv:2506.13585; modeling_minimax_m1.py of MiniMaxAI/MiniMax-M1-80k: the same layers."""
 
-    reference: ClassVar[str] = "MiniMaxM1ForCausalLM of MiniMaxAI/MiniMax-M1-80k"
+    reference = "MiniMaxM1ForCausalLM of MiniMaxAI/MiniMax-M1-80k"

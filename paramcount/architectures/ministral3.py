@@ -1,17 +1,14 @@
 """Ministral 3: Mistral with heads of a width of their own and queries that grow with their position."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.mistral import Mistral
 from paramcount.flow import Data, rope, scale_by_position
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Positive, hf
+from paramcount.sizes import Positive, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import rotary, setting
 
 SCALED = {  # the reference's default of rope_parameters
     "rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 16384, "beta_fast": 32.0, "beta_slow": 1.0,
@@ -29,16 +26,16 @@ def read_rope_parameter(name: str) -> Any:
 class Ministral3(Mistral):
     """Source: modeling_ministral3.py of the reference."""
 
-    reference: ClassVar[str] = "Ministral3ForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(11),)
-    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 131072, "n_layers": 34, "window": None}
+    reference = "Ministral3ForCausalLM"
+    conditions = (padding_in_table(11),)
+    defaults = {"vocab_size": 131072, "n_layers": 34, "window": None}
 
     d_head: Positive = hf(absent=128)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(1_000_000, positions=262144, absent=SCALED)
-    beta: ClassVar = read_rope_parameter("llama_4_scaling_beta")
-    original_length: ClassVar = read_rope_parameter("original_max_position_embeddings")
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(1_000_000, positions=262144, absent=SCALED)
+    beta = read_rope_parameter("llama_4_scaling_beta")
+    original_length = read_rope_parameter("original_max_position_embeddings")
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=c.window, prepare=c.prepare)

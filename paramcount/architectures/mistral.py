@@ -1,24 +1,19 @@
 """Mistral: the Llama layout without biases, every layer looking back over a window where one is set."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import rotary
 
 
 class Mistral(Decoder):
     """Source: arXiv:2310.06825, section 2."""
 
-    reference: ClassVar[str] = "MistralForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "MistralForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -30,7 +25,7 @@ class Mistral(Decoder):
     window: Positive | None = hf(absent=4096)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=131072)
+    rope = rotary(positions=131072)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=c.window)

@@ -1,24 +1,19 @@
 """Mixtral: Mistral with a mixture of experts in every layer."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Mixtral(Decoder):
     """Source: arXiv:2401.04088, section 2. In the released files w1 is the gate, w3 up and w2 down."""
 
-    reference: ClassVar[str] = "MixtralForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "MixtralForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -32,8 +27,8 @@ class Mixtral(Decoder):
     window: Positive | None = hf(absent=None)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(1_000_000, positions=131072)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(1_000_000, positions=131072)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=c.window)

@@ -3,41 +3,27 @@
 A transform stands before the tied head.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, activate, layer_norm, linear
+from paramcount.flow import Data, activate, layer_norm, linear
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import (
-    ABSENT,
-    SLIDING,
-    Condition,
-    Flag,
-    Natural,
-    Positive,
-    Words,
-    d_model_per_head,
-    derived,
-    hf,
-    per_layer,
-)
 from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.derivations import SLIDING, d_model_per_head, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def full_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def full_first(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     every = js.get("global_attn_every_n_layers", 3)
     return tuple(SLIDING[i % every == 0] for i in per_layer(c))
 
 
-def half_window(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
+def half_window(js: ConfigJson, c: FieldValues) -> int | None:
     """local_attention spans both sides of a token, of which a decoder sees one. sliding_window counts before it.
 
     The reference writes -1 where there is none.
@@ -60,9 +46,9 @@ class ModernBertDecoder(Decoder):
     arXiv:2412.13663, section 2.1.
     """
 
-    reference: ClassVar[str] = "ModernBertDecoderForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(50283), not_null("pad_token_id"))
+    reference = "ModernBertDecoderForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(50283), not_null("pad_token_id"))
 
     vocab_size: Positive = hf(absent=50368)
     d_model: Positive = hf(absent=768)
@@ -79,18 +65,18 @@ class ModernBertDecoder(Decoder):
     lm_head_bias: Flag = hf("decoder_bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    prefix: ClassVar[str] = "model."
-    names: ClassVar[tuple[str, str, str]] = ("embeddings.tok_embeddings", "layers", "final_norm")
-    activation: ClassVar = setting("hidden_activation", default="gelu")
-    transform_activation: ClassVar = setting("classifier_activation", default="gelu")
-    norm_eps: ClassVar = setting("norm_eps", default=1e-5)
-    rope: ClassVar = rotary(160_000, 8192, block="full_attention", key="global_rope_theta")
-    local_rope: ClassVar = rotary(10_000, 8192, block="sliding_attention", key="local_rope_theta")
+    prefix = "model."
+    names = ("embeddings.tok_embeddings", "layers", "final_norm")
+    activation = setting("hidden_activation", default="gelu")
+    transform_activation = setting("classifier_activation", default="gelu")
+    norm_eps = setting("norm_eps", default=1e-5)
+    rope = rotary(160_000, 8192, block="full_attention", key="global_rope_theta")
+    local_rope = rotary(10_000, 8192, block="sliding_attention", key="local_rope_theta")
 
     def embed(c, tokens: Data) -> Data:
         return c.norm(super().embed(tokens), "model.embeddings.norm")
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return [(("" if i else "first ") + word, 1) for i, word in enumerate(c.layer_types)]
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -1,21 +1,19 @@
 """Moshi's language model: the Llama layout with fused gate and up; the embedding has one row more than the LM head."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, attend, linear, lookup, rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import ABSENT, Condition, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, equal_to
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Positive, derived, hf
 from paramcount.sizes.rules import check_divides
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def half(js: ConfigJson, c: FieldValues) -> int:
     """config.json gives gate and up together."""
     width = js.get("ffn_dim", 22528)
     if type(width) is not int or width < 2 or width % 2:
@@ -23,7 +21,7 @@ def half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return width // 2
 
 
-def codebooks_are_there(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def codebooks_are_there(js: ConfigJson, c: FieldValues) -> None:
     """As many codebooks as the audio encoder has, or fewer, also where only the language model is built."""
     n, limit = js.get("num_codebooks", 8), (js.get("audio_encoder_config") or {}).get("num_quantizers", 32)
     if n > limit:
@@ -34,11 +32,11 @@ class Moshi(Decoder):
     """Source: arXiv:2410.00037, section 3.2; MoshiDecoderLayer of the reference. The text decoder alone, without codec
     and depth decoder; its head is never tied."""
 
-    reference: ClassVar[str] = "MoshiForCausalLM"
-    unused_keys: ClassVar[tuple[str, ...]] = ("depth_decoder_config",)
+    reference = "MoshiForCausalLM"
+    unused_keys = ("depth_decoder_config",)
     larger: ClassVar[tuple[str, ...]] = ("MoshiForConditionalGeneration",)
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (codebooks_are_there, padding_in_table(None, more=1))
+    rotated = "d_head"
+    conditions = (codebooks_are_there, padding_in_table(None, more=1))
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -48,8 +46,8 @@ class Moshi(Decoder):
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_ff: Positive = derived(half)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-8)
-    rope: ClassVar = rotary(positions=3000)
+    norm_eps = setting("rms_norm_eps", default=1e-8)
+    rope = rotary(positions=3000)
 
     def embed(c, tokens: Data) -> Data:
         return lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size + 1, c.d_model)

@@ -1,23 +1,17 @@
 """MPT: ALiBi instead of positions, no bias anywhere, tied head."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import make_choice_error
 from paramcount.flow import Data, alibi, attend, clip, is_known, layer_norm, linear
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 ATTENTIONS = ("multihead_attention", "multiquery_attention")  # the reference reads the word and then builds the first
 
 
-def known_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def known_attention(js: ConfigJson, c: FieldValues) -> None:
     word = (js.get("attn_config") or {}).get("attn_type", ATTENTIONS[0])
     if word not in ATTENTIONS:
         raise make_choice_error(word, ATTENTIONS, where="attn_config.attn_type")
@@ -26,8 +20,8 @@ def known_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class MPT(Decoder):
     """Source: modeling_mpt.py of the reference, which reads neither learned_pos_emb nor no_bias nor expansion_ratio."""
 
-    reference: ClassVar[str] = "MptForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (known_attention,)
+    reference = "MptForCausalLM"
+    conditions = (known_attention,)
 
     vocab_size: Positive = hf(absent=50368)
     d_model: Positive = hf("hidden_size", "d_model", absent=2048)
@@ -37,13 +31,13 @@ class MPT(Decoder):
     d_ff: Positive = derived(lambda js, c: 4 * c["d_model"])
     tie_word_embeddings: Flag = hf(absent=True)
 
-    prefix: ClassVar[str] = "transformer."
-    names: ClassVar[tuple[str, str, str]] = ("wte", "blocks", "norm_f")
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
-    activation: ClassVar = "gelu"
-    rope: ClassVar = None
-    attention_scale: ClassVar = setting(default=lambda js, c: (js.get("attn_config") or {}).get("softmax_scale"))
-    qkv_limit: ClassVar = setting(default=lambda js, c: (js.get("attn_config") or {}).get("clip_qkv"))
+    prefix = "transformer."
+    names = ("wte", "blocks", "norm_f")
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    activation = "gelu"
+    rope = None
+    attention_scale = setting(default=lambda js, c: (js.get("attn_config") or {}).get("softmax_scale"))
+    qkv_limit = setting(default=lambda js, c: (js.get("attn_config") or {}).get("clip_qkv"))
 
     def norm(c, x: Data, name: str) -> Data:
         return layer_norm(x, name, c.norm_eps, bias=False)

@@ -1,36 +1,31 @@
 """mT5: T5 with gated feed-forward and a table for a hundred languages, whose head never scales what it reads."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layers, dense_activation, gated
 from paramcount.flow import Data
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, derived, flag, hf
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes import ABSENT, Flag, Positive, derived, flag, hf, setting
 
 
 class MT5(T5):
     """Source: arXiv:2010.11934, section 3.2. As with T5, the released files hold a head of its own."""
 
-    reference: ClassVar[str] = "MT5ForConditionalGeneration"
-    float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
-    defaults: ClassVar[dict[str, Any]] = {"vocab_size": 250112, "n_layers": 8, "n_heads": 6, "d_ff": 1024}
+    reference = "MT5ForConditionalGeneration"
+    float32_if_float16 = ("wo",)
+    defaults = {"vocab_size": 250112, "n_layers": 8, "n_heads": 6, "d_ff": 1024}
 
     n_decoder_layers: Positive = hf("num_decoder_layers", absent=decoder_layers(8), null=ABSENT)
     gated: Flag = derived(lambda js, c: gated(js, c, "gated-gelu"))
     scaled: Flag = derived(lambda js, c: False)
     tie_word_embeddings: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True) or True)
 
-    activation: ClassVar = setting(default=lambda js, c: dense_activation(js, c, "gated-gelu"))
+    activation = setting(default=lambda js, c: dense_activation(js, c, "gated-gelu"))
 
 
 class MT5Encoder(MT5):
     """The encoder alone."""
 
-    reference: ClassVar[str] = "MT5EncoderModel"
-    conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
-    float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
+    reference = "MT5EncoderModel"
+    conditions = BUCKETS_OF_AN_ENCODER
+    float32_if_float16 = ("wo",)
 
     def forward(c, tokens: Data) -> Data:
         return c.encode(tokens)

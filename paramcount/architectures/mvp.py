@@ -1,8 +1,6 @@
 """MVP: BART that may put learned prompts in front of the keys and values of every decoder layer."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.bart import Bart, BartDecoder
 from paramcount.flow import Data, activate, block, given, layers, linear, lookup
@@ -14,8 +12,8 @@ from paramcount.sizes import Flag, Positive, hf
 class Mvp(Bart):
     """Source: arXiv:2206.12131, section 3; the prompts: modeling_mvp.py of the reference."""
 
-    reference: ClassVar[str] = "MvpForConditionalGeneration"
-    defaults: ClassVar = {"vocab_size": 50267}
+    reference = "MvpForConditionalGeneration"
+    defaults = {"vocab_size": 50267}
 
     prompted: Flag = hf("use_prompt", absent=False)
     n_prompt: Positive = hf("prompt_length", absent=100)
@@ -39,8 +37,8 @@ class Mvp(Bart):
 class MvpDecoder(BartDecoder):
     """Alone it has no prompts. Source: arXiv:2206.12131, section 3."""
 
-    reference: ClassVar[str] = "MvpForCausalLM"
-    defaults: ClassVar = {"vocab_size": 50267}
+    reference = "MvpForCausalLM"
+    defaults = {"vocab_size": 50267}
 
 
 def prompt(c: Any, places: Data, prefix: str) -> Data:

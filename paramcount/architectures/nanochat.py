@@ -1,25 +1,20 @@
 """nanochat: norms without parameters, also after the token embedding, and a squared-ReLU MLP."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, plain_norm, rope, soft_cap
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import setting
 
 
 class NanoChat(Decoder):
     """Source: modeling_nanochat.py of the reference."""
 
-    reference: ClassVar[str] = "NanoChatForCausalLM"
-    linear_by_component: ClassVar[bool] = False
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1),)
+    reference = "NanoChatForCausalLM"
+    linear_by_component = False
+    rotated = "d_head"
+    conditions = (padding_in_table(1),)
 
     vocab_size: Positive = hf(absent=50304)
     d_model: Positive = hf(absent=768)
@@ -31,8 +26,8 @@ class NanoChat(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    activation: ClassVar = setting("hidden_act", default="relu2")
-    logit_cap: ClassVar = setting("final_logit_softcapping", default=15.0, nullable=True)
+    activation = setting("hidden_act", default="relu2")
+    logit_cap = setting("final_logit_softcapping", default=15.0, nullable=True)
 
     def embed(c, tokens: Data) -> Data:
         return c.norm(super().embed(tokens))

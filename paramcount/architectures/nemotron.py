@@ -1,23 +1,19 @@
 """Nemotron-4 and Minitron: LayerNorms that scale by 1 + weight, squared ReLU without a gate, partial rotation."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, layer_norm
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rotary import rotary_width
+from paramcount.sizes.derivations import d_model_per_head
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
+from paramcount.sizes.rotary_sizes import rotary_width
 from paramcount.sizes.rules import check_at_most
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def rotated_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def rotated_width(js: ConfigJson, c: FieldValues) -> int:
     """Half of a head where nothing else is said; null does not stand for that."""
     rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
     if js.get("partial_rotary_factor", 0.5) is None and rope.get("partial_rotary_factor") is None:
@@ -31,8 +27,8 @@ def rotated_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 class Nemotron(Decoder):
     """Source: arXiv:2402.16819, section 2; modeling_nemotron.py of the reference."""
 
-    reference: ClassVar[str] = "NemotronForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "NemotronForCausalLM"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=256000)
     d_model: Positive = hf(absent=6144)
@@ -46,9 +42,9 @@ class Nemotron(Decoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    activation: ClassVar = setting("hidden_act", default="relu2")
-    norm_eps: ClassVar = setting("norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=4096)
+    activation = setting("hidden_act", default="relu2")
+    norm_eps = setting("norm_eps", default=1e-5)
+    rope = rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, rotate=c.rotate)

@@ -3,28 +3,22 @@
 It is Mamba 2, attention without positions, an MLP or experts.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, experts, linear, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import plain_mlp, routing_bias
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Words, derived, hf
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf, setting
 from paramcount.sizes.conditions import grouped_routing
 from paramcount.sizes.mixers import least_time_step, list_unused_fields, null_counts
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import setting
 
 LETTERS = {"M": "linear_attention", "E": "moe", "*": "full_attention", "-": "mlp"}
 KINDS = (*LETTERS.values(), "mamba", "attention")  # the last two are the older words for the first and the third
 
 
-def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """hybrid_override_pattern has a letter for each layer."""
     pattern = js.get("hybrid_override_pattern", "ME*-")
     for letter in pattern:
@@ -35,18 +29,18 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(LETTERS[letter] for letter in pattern)
 
 
-def count_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def count_layers(js: ConfigJson, c: FieldValues) -> int:
     words = next((js[key] for key in ("layer_types", "layers_block_type") if js.get(key) is not None), None)
     return len(kinds(js, c)) if words is None else len(words)
 
 
-def pattern_is_known(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def pattern_is_known(js: ConfigJson, c: FieldValues) -> None:
     """It is read wherever layers_block_type has no value, also where the other name of that key counts in the end."""
     if js.get("layers_block_type") is None:
         kinds(js, c)
 
 
-def routing(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def routing(js: ConfigJson, c: FieldValues) -> None:
     if "moe" in c["layer_types"]:
         grouped_routing(1, 1)(js, c)
 
@@ -54,12 +48,12 @@ def routing(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class NemotronH(Decoder):
     """Source: arXiv:2504.03624, section 2; NemotronHBlock of the reference."""
 
-    reference: ClassVar[str] = "NemotronHForCausalLM"
-    prefix: ClassVar[str] = "backbone."
-    names: ClassVar[tuple[str, str, str]] = ("embeddings", "layers", "norm_f")
-    unused_keys: ClassVar[tuple[str, ...]] = ("num_hidden_layers", "time_step_rank")
-    own_layer_types: ClassVar[bool] = True  # it has words of its own
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    reference = "NemotronHForCausalLM"
+    prefix = "backbone."
+    names = ("embeddings", "layers", "norm_f")
+    unused_keys = ("num_hidden_layers", "time_step_rank")
+    own_layer_types = True  # it has words of its own
+    conditions = (
         pattern_is_known,
         routing,
         null_counts("layer_types"),
@@ -91,16 +85,16 @@ class NemotronH(Decoder):
         "moe_latent_size", absent=None
     )  # what the routed experts read and write instead of d_model
 
-    activation: ClassVar = setting("mlp_hidden_act", default="relu2")
-    mixer_activation: ClassVar = setting("mamba_hidden_act", default="silu")
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
-    time_step_limit: ClassVar = setting(default=least_time_step("mamba_dt_min", "time_step_min"))
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
-    n_expert_groups: ClassVar = setting("n_group", default=1)
-    n_active_groups: ClassVar = setting("topk_group", default=1)
+    activation = setting("mlp_hidden_act", default="relu2")
+    mixer_activation = setting("mamba_hidden_act", default="silu")
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    time_step_limit = setting(default=least_time_step("mamba_dt_min", "time_step_min"))
+    norm_topk_prob = setting("norm_topk_prob", default=True)
+    routed_scale = setting("routed_scaling_factor", default=1.0)
+    n_expert_groups = setting("n_group", default=1)
+    n_active_groups = setting("topk_group", default=1)
 
-    def kinds(c) -> list[tuple[str, int]]:
+    def kinds(c) -> Kinds:
         return [(word, 1) for word in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:

@@ -3,28 +3,16 @@
 Each may lack its attention or MLP, have a matrix in its place, or be of another width.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Size, linear
+from paramcount.flow import Data, linear
 from paramcount.parts.attentions import Heads, attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import (
-    Derivation,
-    Flag,
-    Indices,
-    Positive,
-    Words,
-    d_model_per_head,
-    derived,
-    flag,
-    hf,
-    per_layer,
-)
+from paramcount.sizes.derivations import d_model_per_head, flag, per_layer
+from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
 
@@ -33,7 +21,7 @@ NO_OP, LINEAR = "no_op", "replace_with_linear"
 LATER = ("mamba", "llama4", "moe")  # what later modelling code of this model type reads besides
 
 
-def halves(js: Mapping[str, Any], c: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def halves(js: ConfigJson, c: FieldValues, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(where, block) of each layer's attention or ffn."""
     blocks = js.get("block_configs")
     if not isinstance(blocks, (list, tuple)) or len(blocks) != c["n_layers"]:
@@ -58,7 +46,7 @@ def halves(js: Mapping[str, Any], c: Mapping[str, Any], name: str) -> Iterator[t
 def words(name: str, own: str) -> Derivation:
     """What stands in each layer: no_op, replace_with_linear, or `own`."""
 
-    def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    def found(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
         return tuple(word(where, half) for where, half in halves(js, c, name))
 
     def word(where: str, half: Mapping[str, Any]) -> str:
@@ -72,7 +60,7 @@ def words(name: str, own: str) -> Derivation:
     return found
 
 
-def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def kv_heads(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """Of each layer's attention; 0 where it has none."""
     found = []
     for word, (where, half) in zip(c["layer_types"], halves(js, c, "attention")):
@@ -87,7 +75,7 @@ def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def windows(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def windows(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """How far each layer looks back; 0 for all the way. Empty where all do."""
     found = tuple(
         0 if half.get("window_length") is None else check_no_types(half, "window_length", 0)
@@ -96,7 +84,7 @@ def windows(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     return found if any(found) else ()
 
 
-def widths(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def widths(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """Of each layer's MLP, ffn_mult · 2/3 of the model, rounded up to 256; 0 where it has none."""
     found = []
     for word, (where, half) in zip(c["mlp_types"], halves(js, c, "ffn")):
@@ -116,8 +104,8 @@ class NemotronNAS(Decoder):
     part that is left out takes its norm with it.
     """
 
-    reference: ClassVar[str] = "DeciLMForCausalLM of nvidia/Llama-3_3-Nemotron-Super-49B-v1"
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "DeciLMForCausalLM of nvidia/Llama-3_3-Nemotron-Super-49B-v1"
+    rotated = "d_head"
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -133,7 +121,7 @@ class NemotronNAS(Decoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def kinds(c) -> list[tuple[LayerKind, Size]]:
+    def kinds(c) -> Kinds:
         windows = c.window_by_layer or (0,) * len(c.layer_types)
         kinds = zip(c.layer_types, c.n_kv_heads_by_layer, windows, c.mlp_types, c.d_ff_by_layer)
         return [(kind, 1) for kind in kinds]

@@ -3,26 +3,21 @@
 Queries, keys and values are clipped if the config sets clip_qkv.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, plain_norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import setting
 
 
 class Olmo(Decoder):
     """Source: arXiv:2402.00838, section 2.1."""
 
-    reference: ClassVar[str] = "OlmoForCausalLM"
-    linear_by_component: ClassVar[bool] = False
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1),)
+    reference = "OlmoForCausalLM"
+    linear_by_component = False
+    rotated = "d_head"
+    conditions = (padding_in_table(1),)
 
     vocab_size: Positive = hf(absent=50304)
     d_model: Positive = hf(absent=4096)
@@ -34,7 +29,7 @@ class Olmo(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    clip_qkv: ClassVar = setting("clip_qkv", default=None)
+    clip_qkv = setting("clip_qkv", default=None)
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")

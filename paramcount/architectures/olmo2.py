@@ -3,26 +3,24 @@
 In OLMo 3 three layers of four look back over a window.
 """
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.olmo import Olmo
-from paramcount.flow import Data, Size, rms_norm
+from paramcount.flow import Data, rms_norm
 from paramcount.parts.attentions import attention
+from paramcount.parts.decoder import Kinds
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Positive, Words, full_every, hf
+from paramcount.sizes import ABSENT, Positive, Words, full_every, hf, rotary, setting
 from paramcount.sizes.rules import check_sliding_or_full
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Olmo2(Olmo):
     """Source: arXiv:2501.00656, section 2."""
 
-    reference: ClassVar[str] = "Olmo2ForCausalLM"
-    linear_by_component: ClassVar[bool] = True
+    reference = "Olmo2ForCausalLM"
+    linear_by_component = True
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
 
     def layer(c, x: Data, kind: str = "full_attention") -> Data:
         x = x + c.norm(c.attend(x, kind), "post_attention_layernorm")
@@ -39,15 +37,15 @@ class Olmo2(Olmo):
 class Olmo3(Olmo2):
     """Source: modeling_olmo3.py of the reference."""
 
-    reference: ClassVar[str] = "Olmo3ForCausalLM"
+    reference = "Olmo3ForCausalLM"
 
     layer_types: Words = hf(absent=full_every(4), null=ABSENT)
     window: Positive = hf(absent=4096)  # the reference refuses null even if no layer uses it
 
-    rope: ClassVar = rotary(500_000, block="full_attention")
-    local_rope: ClassVar = rotary(500_000, block="sliding_attention", key="", scaled=False)
+    rope = rotary(500_000, block="full_attention")
+    local_rope = rotary(500_000, block="sliding_attention", key="", scaled=False)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return [(kind, 1) for kind in c.layer_types]
 
     def attend(c, x: Data, kind: str) -> Data:

@@ -1,29 +1,14 @@
 """OLMo Hybrid: three layers of gated delta net with norms before to one of attention with norms behind."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Unknown, activate, linear, rms_norm, rope, scale_by, to_heads
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import decay, delta_rule, gated_output, streams_apart
-from paramcount.sizes import (
-    ABSENT,
-    Condition,
-    Flag,
-    Positive,
-    Words,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-    per_layer,
-)
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf
 from paramcount.sizes.mixers import list_unused_fields
 from paramcount.sizes.rules import check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
@@ -31,29 +16,29 @@ from paramcount.sizes.setting_fields import rotary, setting
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 
 
-def three_to_one(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def three_to_one(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     words = [KINDS[i % 4 == 3] for i in per_layer(c)]
     if KINDS[1] not in words:
         words[-1] = KINDS[1]
     return tuple(words)
 
 
-def rotates(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
+def rotates(js: ConfigJson, c: FieldValues) -> bool:
     """rope_theta null is attention without positions."""
     rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
     return rope.get("rope_theta", js.get("rope_theta", 10000.0)) is not None
 
 
-def d_linear_k(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def d_linear_k(js: ConfigJson, c: FieldValues) -> int:
     return int(0.75 * c["d_model"] / c["n_linear_k_heads"])
 
 
 class OlmoHybrid(Decoder):
     """Source: modeling_olmo_hybrid.py of the reference; for the delta net arXiv:2412.06464."""
 
-    reference: ClassVar[str] = "OlmoHybridForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(100277),)
+    reference = "OlmoHybridForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(100277),)
 
     vocab_size: Positive = hf(absent=100352)
     d_model: Positive = hf(absent=3840)
@@ -72,10 +57,10 @@ class OlmoHybrid(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=65536)
-    allow_negative: ClassVar = setting("linear_allow_neg_eigval", default=True)  # eigenvalues of the state's update
+    rope = rotary(positions=65536)
+    allow_negative = setting("linear_allow_neg_eigval", default=True)  # eigenvalues of the state's update
 
-    def kinds(c) -> list[tuple[str, int]]:
+    def kinds(c) -> Kinds:
         return [(word, 1) for word in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:

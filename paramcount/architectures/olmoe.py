@@ -1,25 +1,20 @@
 """OLMoE: many small experts, a norm over all queries and one over all keys."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Olmoe(Decoder):
     """Source: arXiv:2409.02060, section 2; OlmoeAttention of the reference."""
 
-    reference: ClassVar[str] = "OlmoeForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1),)
+    reference = "OlmoeForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(1),)
 
     vocab_size: Positive = hf(absent=50304)
     d_model: Positive = hf(absent=2048)
@@ -33,10 +28,10 @@ class Olmoe(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=4096)
-    clip_qkv: ClassVar = setting("clip_qkv", default=None)
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=4096)
+    clip_qkv = setting("clip_qkv", default=None)
+    norm_topk_prob = setting("norm_topk_prob", default=False)
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")

@@ -1,18 +1,15 @@
 """GPT-1: the layers of GPT-2 with the norms behind instead of before, and none at the end."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, layer_norm, layers, lookup
 from paramcount.parts.attentions import causal_masks, gpt_attention
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gpt_mlp
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Buffers, Flag, Positive, Sizes, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 def gpt_activation(config: Mapping[str, Any], c: Any) -> str:
@@ -24,7 +21,7 @@ def gpt_activation(config: Mapping[str, Any], c: Any) -> str:
 class OpenAIGPT(Sizes):
     """Source: Radford et al. 2018, section 3.1."""
 
-    reference: ClassVar[str] = "OpenAIGPTLMHeadModel"
+    reference = "OpenAIGPTLMHeadModel"
 
     vocab_size: Positive = hf(absent=40478)
     n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=512)
@@ -35,8 +32,8 @@ class OpenAIGPT(Sizes):
     d_ff: Positive = derived(lambda js, c: 4 * c["d_model"])
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation: ClassVar = setting(default=gpt_activation)
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
+    activation = setting(default=gpt_activation)
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
 
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "tokens_embed.weight", "embedding", c.vocab_size, c.d_model)
@@ -48,7 +45,7 @@ class OpenAIGPT(Sizes):
         x = layer_norm(x + gpt_attention(c, x), "ln_1", c.norm_eps)
         return layer_norm(x + gpt_mlp(c, x), "ln_2", c.norm_eps)
 
-    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+    def legacy_buffers(c) -> Buffers:
         return causal_masks(c)
 
     def check(c) -> None:

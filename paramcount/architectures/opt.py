@@ -3,22 +3,16 @@
 In OPT-350m the token embedding is narrower than the model.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.flow import Data, layer_norm, linear, lookup, plain_norm
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, flag, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, flag, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
-def narrow_table(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
+def narrow_table(js: ConfigJson, c: FieldValues) -> int | None:
     """The width of a token, None where it is the model's."""
     width: int | None = js.get("word_embed_proj_dim")
     return None if width == c["d_model"] and type(width) is int else width
@@ -27,8 +21,8 @@ def narrow_table(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
 class OPT(Decoder):
     """Source: arXiv:2205.01068, section 2.1; OPTDecoderLayer of the reference."""
 
-    reference: ClassVar[str] = "OPTForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1),)
+    reference = "OPTForCausalLM"
+    conditions = (padding_in_table(1),)
 
     vocab_size: Positive = hf(absent=50272)
     n_positions: Positive = hf("max_position_embeddings", absent=2048)
@@ -44,11 +38,11 @@ class OPT(Decoder):
     bias: Flag = hf("enable_bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    prefix: ClassVar[str] = "model.decoder."
-    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layer_norm")
-    activation: ClassVar = setting("activation_function", default="relu")
-    norm_eps: ClassVar = 1e-5
-    rope: ClassVar = None
+    prefix = "model.decoder."
+    names = ("embed_tokens", "layers", "final_layer_norm")
+    activation = setting("activation_function", default="relu")
+    norm_eps = 1e-5
+    rope = None
 
     def embed(c, tokens: Data) -> Data:
         """Positions are counted from 2: fairseq counts them from behind its padding token."""

@@ -1,29 +1,24 @@
 """Pegasus: a pre-norm encoder-decoder with fixed sinusoidal positions, stored as a frozen table."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.parts.seq2seq import Seq2Seq, Stacks, TiedDecoder, pre_norm_layer
-from paramcount.sizes import Condition
 from paramcount.sizes.conditions import padding_inside
 
 
 class PegasusStacks(Stacks):
     layer = pre_norm_layer
-    last_norm: ClassVar[str] = "layer_norm"
+    last_norm = "layer_norm"
 
 
 class Pegasus(PegasusStacks, Seq2Seq):
     """Source: arXiv:1912.08777; modeling_pegasus.py of the reference."""
 
-    reference: ClassVar[str] = "PegasusForConditionalGeneration"
-    not_saved: ClassVar[tuple[str, ...]] = ("embed_positions.weight",)  # its keys_to_never_save in transformers 3.5
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
+    reference = "PegasusForConditionalGeneration"
+    not_saved = ("embed_positions.weight",)  # its keys_to_never_save in transformers 3.5
+    conditions = (padding_inside(0),)
 
 
 class PegasusDecoder(PegasusStacks, TiedDecoder):
     """Source: arXiv:1912.08777; modeling_pegasus.py of the reference."""
 
-    reference: ClassVar[str] = "PegasusForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
+    reference = "PegasusForCausalLM"
+    conditions = (padding_inside(0),)

@@ -3,8 +3,6 @@
 Half of each head is rotated.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from paramcount.architectures.phi import prepare
@@ -12,18 +10,28 @@ from paramcount.flow import Data, attend, layer_norm, linear
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Natural, Positive, d_model_per_head, derived, hf, rotary_part
+from paramcount.sizes import (
+    Condition,
+    Flag,
+    Natural,
+    Positive,
+    d_model_per_head,
+    derived,
+    hf,
+    rotary,
+    rotary_part,
+    setting,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most, check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Persimmon(Decoder):
     """Source: modeling_persimmon.py of the reference."""
 
-    reference: ClassVar[str] = "PersimmonForCausalLM"
-    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layernorm")
-    rotated: ClassVar[str | None] = "d_rope"
+    reference = "PersimmonForCausalLM"
+    names = ("embed_tokens", "layers", "final_layernorm")
+    rotated = "d_rope"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=262144)
@@ -36,9 +44,9 @@ class Persimmon(Decoder):
     qk_norm: Flag = hf("qk_layernorm", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    activation: ClassVar = setting("hidden_act", default="relu2")
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=16384)
+    activation = setting("hidden_act", default="relu2")
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = rotary(positions=16384)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attend(c.norm(x, "input_layernorm"))

@@ -3,10 +3,8 @@
 A part of each head is rotated.
 """
 
-from __future__ import annotations
-
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, layer_norm
@@ -14,19 +12,9 @@ from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import (
-    ABSENT,
-    Condition,
-    Flag,
-    Natural,
-    Positive,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-    rotary_part,
-)
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, equal_to, rotary_part
+from paramcount.sizes.fields import ABSENT, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.rules import check_at_most
 from paramcount.sizes.setting_fields import setting
 
@@ -34,10 +22,10 @@ from paramcount.sizes.setting_fields import setting
 class Phi(Decoder):
     """Source: arXiv:2309.05463, section 2.1; modeling_phi.py of the reference."""
 
-    reference: ClassVar[str] = "PhiForCausalLM"
-    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layernorm")
-    rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "PhiForCausalLM"
+    names = ("embed_tokens", "layers", "final_layernorm")
+    rotated = "d_rope"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=51200)
     d_model: Positive = hf(absent=2048)
@@ -50,8 +38,8 @@ class Phi(Decoder):
     qk_norm: Flag = hf("qk_layernorm", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    activation: ClassVar = setting("hidden_act", default="gelu_new")
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+    activation = setting("hidden_act", default="gelu_new")
+    norm_eps = setting("layer_norm_eps", default=1e-5)
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")

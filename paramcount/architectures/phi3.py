@@ -1,32 +1,19 @@
 """Phi-3 and Phi-4: Mistral's layer with q, k and v stored as one matrix, gate and up as another."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.flow import Data, attend, fused, linear
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import (
-    ABSENT,
-    Condition,
-    Flag,
-    Natural,
-    Positive,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-    rotary_part,
-)
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, equal_to, rotary_part
+from paramcount.sizes.fields import ABSENT, Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.rules import check_at_most
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def whole_pairs(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def whole_pairs(js: ConfigJson, c: FieldValues) -> int:
     width: int = rotary_part(1.0)(js, c)
     return width if c["d_head"] == 1 else width + width % 2  # a width of 1 meets its pair of angles by broadcasting
 
@@ -34,7 +21,7 @@ def whole_pairs(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 class Phi3(Decoder):
     """Source: arXiv:2404.14219, section 2."""
 
-    reference: ClassVar[str] = "Phi3ForCausalLM"
+    reference = "Phi3ForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(32000),)
 
     vocab_size: Positive = hf(absent=32064)
@@ -48,8 +35,8 @@ class Phi3(Decoder):
     window: Positive | None = hf(absent=None)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=4096)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"))

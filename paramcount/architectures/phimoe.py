@@ -1,9 +1,7 @@
 """Phi-3.5-MoE: LayerNorms with a bias, a bias on the head if wanted, and a router that always picks two experts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Rope, layer_norm, route
@@ -11,12 +9,12 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import make_rope, setting
+from paramcount.sizes.setting_fields import make_rope
 
 
-def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def visited(js: ConfigJson, c: FieldValues) -> int:
     """Active experts: 2. The reference's sparse mixer always takes the two best and ignores num_experts_per_tok."""
     if js.get("num_experts_per_tok", 2) is None:
         raise ParamcountError("= null", where="num_experts_per_tok", expected="an integer")
@@ -40,9 +38,9 @@ class Phimoe(Decoder):
     down.
     """
 
-    reference: ClassVar[str] = "PhimoeForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "PhimoeForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=32064)
     d_model: Positive = hf(absent=4096)
@@ -58,9 +56,9 @@ class Phimoe(Decoder):
     lm_head_bias: Flag = hf("lm_head_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = setting(default=scaled_rope)
-    tolerance: ClassVar = setting("router_jitter_noise", default=0.01)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = setting(default=scaled_rope)
+    tolerance = setting("router_jitter_noise", default=0.01)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, window=c.window)

@@ -3,10 +3,7 @@
 Each prediction has its own stream through the same layers.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Unreachable, block, given, layers, linear, lookup, norm
@@ -22,20 +19,21 @@ from paramcount.parts.classic import (
     unread_table,
 )
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_inside
+from paramcount.sizes.derivations import d_model_per, d_model_per_head, flag
+from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill, check_stack_heads
 
 MATRICES = ("query_proj", "key_proj", "value_proj", "out_proj")
 ROOT = "prophetnet."
 
 
-def looks_at_the_encoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def looks_at_the_encoder(js: ConfigJson, c: FieldValues) -> None:
     if not flag(js, "add_cross_attention", absent=True):
         raise ParamcountError("= false in an encoder-decoder model", where="add_cross_attention", expected="true")
 
 
-def layers_by_stack(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def layers_by_stack(js: ConfigJson, c: FieldValues) -> None:
     if "num_hidden_layers" in js:
         raise ParamcountError(
             "is rejected by the reference",
@@ -50,9 +48,9 @@ CONDITIONS = (padding_inside(0, places=3), layers_by_stack)  # the streams look 
 class ProphetNet(Sizes):
     """Source: arXiv:2001.04063, section 3."""
 
-    reference: ClassVar[str] = "ProphetNetForConditionalGeneration"
-    linear_by_component: ClassVar[bool] = False
-    conditions: ClassVar[tuple[Condition, ...]] = (*CONDITIONS, looks_at_the_encoder)
+    reference = "ProphetNetForConditionalGeneration"
+    linear_by_component = False
+    conditions = (*CONDITIONS, looks_at_the_encoder)
 
     vocab_size: Positive = hf(absent=30522)
     d_model: Positive = hf(absent=1024)
@@ -97,9 +95,9 @@ class ProphetNet(Sizes):
 class ProphetNetDecoder(Sizes):
     """Source: arXiv:2001.04063, section 3."""
 
-    reference: ClassVar[str] = "ProphetNetForCausalLM"
-    linear_by_component: ClassVar[bool] = False
-    conditions: ClassVar[tuple[Condition, ...]] = CONDITIONS
+    reference = "ProphetNetForCausalLM"
+    linear_by_component = False
+    conditions = CONDITIONS
 
     vocab_size: Positive = hf(absent=30522)
     d_model: Positive = hf(absent=1024)

@@ -1,17 +1,14 @@
 """Qwen 1: fused QKV with a bias although `no_bias` is set, a gated MLP whose config gives both halves together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.flow import Data, Rope, attend, is_known, linear, rope, scale_by_position
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Flag, Positive, derived, hf
+from paramcount.sizes import Flag, Positive, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 def ntk_rope(config: Mapping[str, Any], c: Any) -> Rope:
@@ -33,10 +30,10 @@ class Qwen(Decoder):
     the MLP, half of config.json's `intermediate_size`.
     """
 
-    reference: ClassVar[str] = "QWenLMHeadModel of Qwen/Qwen-7B"
-    prefix: ClassVar[str] = "transformer."
-    names: ClassVar[tuple[str, str, str]] = ("wte", "h", "ln_f")
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "QWenLMHeadModel of Qwen/Qwen-7B"
+    prefix = "transformer."
+    names = ("wte", "h", "ln_f")
+    rotated = "d_head"
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=4096)
@@ -46,10 +43,10 @@ class Qwen(Decoder):
     d_ff: Positive = derived(lambda js, c: js.get("intermediate_size", 22016) // 2)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-6)
-    activation: ClassVar = setting(default="silu")
-    rope: ClassVar = setting(default=ntk_rope)
-    logn_length: ClassVar = setting(default=logn_length)
+    norm_eps = setting("layer_norm_epsilon", default=1e-6)
+    activation = setting(default="silu")
+    rope = setting(default=ntk_rope)
+    logn_length = setting(default=logn_length)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attend(c.norm(x, "ln_1"))

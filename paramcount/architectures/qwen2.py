@@ -1,24 +1,21 @@
 """Qwen 1.5, 2 and 2.5: the Llama layout with a bias on q, k and v, always."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
-from paramcount.flow import Data, Size, is_known
+from paramcount.flow import Data, is_known
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
 from paramcount.sizes.layer_types import sliding_types
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Qwen2(Decoder):
     """Source: arXiv:2407.10671, section 2.2.1."""
 
-    reference: ClassVar[str] = "Qwen2ForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "Qwen2ForCausalLM"
+    rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (
         attention_words("full_attention", "sliding_attention"),
         sliding_layers_have_a_window,
@@ -34,11 +31,11 @@ class Qwen2(Decoder):
     d_ff: Positive = hf(absent=22016)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=32768)
-    layer_types: ClassVar = setting(default=sliding_types)
-    window: ClassVar = setting("sliding_window", default=4096)
+    rope = rotary(positions=32768)
+    layer_types = setting(default=sliding_types)
+    window = setting("sliding_window", default=4096)
 
-    def kinds(c) -> list[tuple[str, Size]] | None:
+    def kinds(c) -> Kinds | None:
         return [(kind, 1) for kind in c.layer_types] if is_known(c.layer_types) and c.layer_types else None
 
     def layer(c, x: Data, kind: str = "full_attention") -> Data:

@@ -1,32 +1,21 @@
 """Qwen 1.5 and 2 MoE: many small experts and one wide shared expert behind a gate of its own."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Size, activate, linear, route, scale
+from paramcount.flow import Data, activate, linear, route, scale
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.settings import get_setting
-from paramcount.sizes import (
-    Condition,
-    Flag,
-    Indices,
-    Positive,
-    d_model_per_head,
-    derived,
-    hf,
-    scattered_dense_layers,
-)
 from paramcount.sizes.conditions import attention_words, padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, scattered_dense_layers
+from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def window_is_given(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def window_is_given(js: ConfigJson, c: FieldValues) -> None:
     if js.get("use_sliding_window", False) and js.get("sliding_window", 4096) is None:
         raise ParamcountError("= null with use_sliding_window = true", where="sliding_window", expected="an integer")
 
@@ -37,14 +26,10 @@ class Qwen2MoE(Decoder):
     `d_shared_expert` is a size of its own, not a number of experts.
     """
 
-    reference: ClassVar[str] = "Qwen2MoeForCausalLM"
-    linear_routers: ClassVar[tuple[str, ...]] = (".shared_expert_gate.weight",)
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        attention_words("full_attention", "sliding_attention"),
-        window_is_given,
-        padding_in_table(None),
-    )
+    reference = "Qwen2MoeForCausalLM"
+    linear_routers = (".shared_expert_gate.weight",)
+    rotated = "d_head"
+    conditions = (attention_words("full_attention", "sliding_attention"), window_is_given, padding_in_table(None))
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=2048)
@@ -61,10 +46,10 @@ class Qwen2MoE(Decoder):
     qkv_bias: Flag = hf(absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
-    rope: ClassVar = rotary(positions=32768)
+    norm_topk_prob = setting("norm_topk_prob", default=False)
+    rope = rotary(positions=32768)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_or_moe(c.dense_layers, c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:

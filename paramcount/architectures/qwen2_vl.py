@@ -31,7 +31,7 @@ from paramcount.parts.qwen_vision import (
 from paramcount.parts.vision import encoder_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.layer_types import check_no_types
-from paramcount.sizes.rotary import sections_fill
+from paramcount.sizes.rotary_sizes import sections_fill
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import rotary, setting
 

@@ -1,24 +1,21 @@
 """Qwen 3: the Llama layout with a norm over d_head on every query and key head."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
-from paramcount.flow import Data, Size, is_known
+from paramcount.flow import Data, is_known
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Positive, equal_to, hf
+from paramcount.sizes import Condition, Flag, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
 from paramcount.sizes.layer_types import sliding_types
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Qwen3(Decoder):
     """Source: arXiv:2505.09388, section 2."""
 
-    reference: ClassVar[str] = "Qwen3ForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "Qwen3ForCausalLM"
+    rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (
         attention_words("full_attention", "sliding_attention"),
         sliding_layers_have_a_window,
@@ -35,11 +32,11 @@ class Qwen3(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=32768)
+    rope = rotary(positions=32768)
     layer_types: ClassVar = setting(default=sliding_types)
-    window: ClassVar = setting("sliding_window", default=4096)
+    window = setting("sliding_window", default=4096)
 
-    def kinds(c) -> list[tuple[str, Size]] | None:
+    def kinds(c) -> Kinds | None:
         return [(kind, 1) for kind in c.layer_types] if is_known(c.layer_types) and c.layer_types else None
 
     def layer(c, x: Data, kind: str = "full_attention") -> Data:

@@ -1,35 +1,24 @@
 """Qwen 3 MoE: Qwen 3 with a mixture of experts, none of them shared."""
 
-from __future__ import annotations
+from typing import ClassVar
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from paramcount.flow import Data, Size, route
+from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import (
-    Condition,
-    Flag,
-    Indices,
-    Positive,
-    d_model_per_head,
-    derived,
-    hf,
-    scattered_dense_layers,
-)
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, scattered_dense_layers
+from paramcount.sizes.fields import Flag, Indices, Positive, derived, hf
 from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Qwen3MoE(Decoder):
     """Source: arXiv:2505.09388, section 2."""
 
-    reference: ClassVar[str] = "Qwen3MoeForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "Qwen3MoeForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=2048)
@@ -46,9 +35,9 @@ class Qwen3MoE(Decoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
-    rope: ClassVar = rotary(positions=32768)
+    rope = rotary(positions=32768)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_or_moe(c.dense_layers, c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:
@@ -68,12 +57,12 @@ class Qwen3MoE(Decoder):
 class Qwen3OmniMoeText(Qwen3MoE):
     """The language model of Qwen3-Omni's thinker. Source: arXiv:2509.17765, section 2."""
 
-    reference: ClassVar[str] = "Qwen3OmniMoeThinkerForConditionalGeneration"
-    base_model: ClassVar[str | None] = "Qwen3OmniMoeThinkerTextModel"
-    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 3584, "n_layers": 28, "n_heads": 28, "d_ff": 18944}
+    reference = "Qwen3OmniMoeThinkerForConditionalGeneration"
+    base_model = "Qwen3OmniMoeThinkerTextModel"
+    defaults = {"vocab_size": 3584, "n_layers": 28, "n_heads": 28, "d_ff": 18944}
 
     n_routed_experts: Positive = hf("num_experts", absent=128)
     tie_word_embeddings: Flag = hf(absent=False, null=False)
 
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
-    rope: ClassVar = rotary(1_000_000, 32768)
+    norm_topk_prob = setting("norm_topk_prob", default=True)
+    rope = rotary(1_000_000, 32768)

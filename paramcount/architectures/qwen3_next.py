@@ -1,32 +1,19 @@
 """Qwen3-Next: three layers of gated delta net to one of gated attention, many experts beside a gated shared one."""
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import (
-    Data,
-    Size,
-    activate,
-    attend,
-    fused,
-    join,
-    linear,
-    rms_norm,
-    rope_at,
-    route,
-    scale,
-    split,
-)
+from paramcount.flow import Data, activate, attend, fused, join, linear, rms_norm, rope_at, route, scale, split
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import gated_delta_net
-from paramcount.sizes import (
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import per_layer, scattered_dense_layers
+from paramcount.sizes.fields import (
     ABSENT,
-    Condition,
+    ConfigJson,
+    FieldValues,
     Flag,
     Indices,
     Natural,
@@ -34,10 +21,7 @@ from paramcount.sizes import (
     Words,
     derived,
     hf,
-    per_layer,
-    scattered_dense_layers,
 )
-from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import list_unused_fields, rotated_share
 from paramcount.sizes.rules import check_layer_types
@@ -46,13 +30,13 @@ from paramcount.sizes.setting_fields import rotary, setting
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 
 
-def every_fourth(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def every_fourth(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """Or as often as full_attention_interval says."""
     period = check_no_types(js, "full_attention_interval", 4)
     return tuple(KINDS[(i + 1) % period == 0] for i in per_layer(c))
 
 
-def dense(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def dense(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return scattered_dense_layers(js, c) if c["n_routed_experts"] else tuple(per_layer(c))
 
 
@@ -62,8 +46,8 @@ class GatedDeltaHybrid(Decoder):
     Source: for the delta net arXiv:2412.06464; for the gate of the attention arXiv:2505.06708.
     """
 
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
-    linear_routers: ClassVar[tuple[str, ...]] = (".shared_expert_gate.weight",)
+    conditions = (padding_in_table(None),)
+    linear_routers = (".shared_expert_gate.weight",)
     stores_together: ClassVar[bool] = False  # the delta net's gate with q, k and v, its beta with the step
 
     vocab_size: Positive = hf(absent=248320)
@@ -82,7 +66,7 @@ class GatedDeltaHybrid(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=32768)
+    rope = rotary(positions=32768)
     norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
 
     def norm(c, x: Data, name: str) -> Data:
@@ -138,9 +122,9 @@ class GatedDeltaHybrid(Decoder):
 class Qwen3Next(GatedDeltaHybrid):
     """Source: Qwen3NextDecoderLayer of the reference."""
 
-    reference: ClassVar[str] = "Qwen3NextForCausalLM"
-    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 151936, "d_model": 2048, "n_layers": 48, "n_kv_heads": 2}
-    stores_together: ClassVar[bool] = True
+    reference = "Qwen3NextForCausalLM"
+    defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 48, "n_kv_heads": 2}
+    stores_together = True
 
     d_ff: Positive = hf(absent=5632)
     n_routed_experts: Natural = hf("num_experts", absent=512)
@@ -149,7 +133,7 @@ class Qwen3Next(GatedDeltaHybrid):
     d_expert: Positive = hf(absent=512)
     d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> Kinds:
         return typed_layers(c.layer_types, c.dense_layers)
 
     def unused_fields(c) -> tuple[str, ...]:

@@ -1,49 +1,24 @@
 """RecurrentGemma, Griffin's descendant: two layers of a gated linear recurrence to one of attention over a window."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    GatedRecurrence,
-    Weight,
-    activate,
-    convolve,
-    linear,
-    linear_by_head,
-    recur,
-    rms_norm,
-    scale_by_root,
-    soft_cap,
-    to_heads,
-)
+from paramcount.flow.graph import Data, Weight
+from paramcount.flow.operations.elementwise import activate, rms_norm, scale_by_root, soft_cap
+from paramcount.flow.operations.linear import linear, linear_by_head
+from paramcount.flow.operations.recurrence import GatedRecurrence, convolve, recur
+from paramcount.flow.operations.shapes import to_heads
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import (
-    ABSENT,
-    Condition,
-    Flag,
-    Natural,
-    Positive,
-    Words,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-    per_layer,
-)
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import if_no_attention, no_key, rotated_share
 from paramcount.sizes.rules import check_at_most, check_divides
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """block_types again and again, at most a hundred times; what is not recurrent is attention."""
     words = js.get("block_types", ("recurrent", "recurrent", "attention"))
     if (
@@ -62,9 +37,9 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 class RecurrentGemma(Decoder):
     """Source: arXiv:2404.07839, section 2; arXiv:2402.19427, section 2."""
 
-    reference: ClassVar[str] = "RecurrentGemmaForCausalLM"
-    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_norm")
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), no_key("layer_types", "layers_block_type"))
+    reference = "RecurrentGemmaForCausalLM"
+    names = ("embed_tokens", "layers", "final_norm")
+    conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"))
 
     vocab_size: Positive = hf(absent=256000)
     d_model: Positive = hf(absent=2560)
@@ -82,14 +57,14 @@ class RecurrentGemma(Decoder):
     d_ff: Positive = derived(lambda js, c: check_no_types(js, "intermediate_size", 7680) // 2)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation: ClassVar = setting("hidden_activation", default="gelu_pytorch_tanh")
-    rope: ClassVar = rotary()
-    logits_cap: ClassVar = setting("logits_soft_cap", default=30.0)
+    activation = setting("hidden_activation", default="gelu_pytorch_tanh")
+    rope = rotary()
+    logits_cap = setting("logits_soft_cap", default=30.0)
 
     def embed(c, tokens: Data) -> Data:
         return scale_by_root(Decoder.embed(c, tokens), c.d_model, rounded=True)
 
-    def kinds(c) -> list[tuple[str, int]]:
+    def kinds(c) -> Kinds:
         return [(word, 1) for word in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:

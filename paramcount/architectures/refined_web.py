@@ -1,23 +1,19 @@
 """Falcon as first released: 40B with two norms and grouped queries, 7B with one norm and one KV head."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.architectures.falcon import NORMS, Falcon, FalconLayers, switch
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Word, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.derivations import d_model_per_head, equal_to
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Word, derived, hf
 from paramcount.sizes.rules import check_divides, check_heads_fill
 
 
-def four_times_d_model(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def four_times_d_model(js: ConfigJson, c: FieldValues) -> int:
     n: int = 4 * c["d_model"]
     return n
 
 
-def layout_of_40b(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def layout_of_40b(js: ConfigJson, c: FieldValues) -> None:
     """Smaller models of the same publisher need the code of 7B; that of 40B always reshapes to heads of 64."""
     if js.get("n_head_kv") is None:
         raise ParamcountError("is missing", where="n_head_kv", expected="the number of KV heads, as in Falcon-40B")
@@ -27,7 +23,7 @@ def layout_of_40b(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError(f"= {c['d_head']}", where=FieldName("d_head"), expected="64", sizes=(c["d_head"], 64))
 
 
-def layout_of_7b(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def layout_of_7b(js: ConfigJson, c: FieldValues) -> None:
     """The code of 7B ignores keys that only 40B has."""
     n = js.get("n_head_kv")
     if n is not None and n != c["n_kv_heads"]:
@@ -40,11 +36,11 @@ def layout_of_7b(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class RefinedWeb(FalconLayers):
     """Source: arXiv:2311.16867; configuration_RW.py and modelling_RW.py of tiiuae/falcon-40b."""
 
-    reference: ClassVar[str] = "RWForCausalLM of tiiuae/falcon-40b"
-    equivalent_classes: ClassVar[tuple[str, ...]] = ("FalconForCausalLM",)
-    base_model: ClassVar[str | None] = "RWModel"
-    linear_by_component: ClassVar[bool] = False
-    conditions: ClassVar[tuple[Condition, ...]] = (layout_of_40b,)
+    reference = "RWForCausalLM of tiiuae/falcon-40b"
+    equivalent_classes = ("FalconForCausalLM",)
+    base_model = "RWModel"
+    linear_by_component = False
+    conditions = (layout_of_40b,)
 
     vocab_size: Positive = hf(absent=250880)
     d_model: Positive = hf("n_embed", "hidden_size", absent=64, null=ABSENT)
@@ -68,11 +64,11 @@ class RefinedWeb(FalconLayers):
 class RefinedWebModel(Falcon):
     """Source: arXiv:2311.16867; configuration_RW.py and modelling_RW.py of tiiuae/falcon-7b."""
 
-    reference: ClassVar[str] = "RWForCausalLM of tiiuae/falcon-7b"
-    equivalent_classes: ClassVar[tuple[str, ...]] = ("FalconForCausalLM",)
-    base_model: ClassVar[str | None] = "RWModel"
-    conditions: ClassVar[tuple[Condition, ...]] = (*Falcon.conditions, layout_of_7b)
-    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 250880, "d_model": 64}
+    reference = "RWForCausalLM of tiiuae/falcon-7b"
+    equivalent_classes = ("FalconForCausalLM",)
+    base_model = "RWModel"
+    conditions = (*Falcon.conditions, layout_of_7b)
+    defaults = {"vocab_size": 250880, "d_model": 64}
 
     n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=2)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=8)

@@ -1,9 +1,5 @@
 """RemBERT: narrow input tables, a wide output head that is never tied to them."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, linear
 from paramcount.parts.encoders import Encoder, embed_tokens, masked_head, post_norm_layer
 from paramcount.sizes import Flag, Positive, class_ends, derived, hf
@@ -14,10 +10,10 @@ HEAD = ("cls.predictions.dense", "cls.predictions.LayerNorm", "cls.predictions.d
 class RemBert(Encoder):
     """Source: arXiv:2010.12821; modeling_rembert.py of the reference, RemBertLayer."""
 
-    reference: ClassVar[str] = "RemBertForMaskedLM"
-    equivalent_classes: ClassVar[tuple[str, ...]] = ("RemBertForCausalLM",)
-    prefix: ClassVar[str] = "rembert."
-    defaults: ClassVar = {"vocab_size": 250300, "d_model": 1152, "n_layers": 32, "n_heads": 18, "d_ff": 4608}
+    reference = "RemBertForMaskedLM"
+    equivalent_classes = ("RemBertForCausalLM",)
+    prefix = "rembert."
+    defaults = {"vocab_size": 250300, "d_model": 1152, "n_layers": 32, "n_heads": 18, "d_ff": 4608}
 
     d_embedding: Positive = hf("input_embedding_size", absent=256)
     d_output: Positive = hf("output_embedding_size", absent=1664)

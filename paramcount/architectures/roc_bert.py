@@ -1,14 +1,11 @@
 """RoCBert: BERT for Chinese that sees how a character sounds and looks, joined with its embedding."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import ClassVar
 
 from paramcount.architectures.bert import Bert
 from paramcount.flow import Data, Unknown, Unreachable, join, linear, lookup, scale_by
 from paramcount.parts.encoders import embed_tokens
-from paramcount.sizes import Condition, Derivation, Flag, Positive, derived, flag, hf
+from paramcount.sizes import Derivation, Flag, Positive, derived, flag, hf
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
 
 PREFIX = "roc_bert.embeddings."
@@ -22,10 +19,10 @@ def looked_up(key: str, width: str) -> Derivation:
 class RoCBert(Bert):
     """Source: modeling_roc_bert.py of the reference, RoCBertEmbeddings."""
 
-    reference: ClassVar[str] = "RoCBertForMaskedLM"
-    equivalent_classes: ClassVar[tuple[str, ...]] = ("RoCBertForCausalLM", "RoCBertForPreTraining")
-    prefix: ClassVar[str] = "roc_bert."
-    conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(0, "n_sounds", "n_shapes"))
+    reference = "RoCBertForMaskedLM"
+    equivalent_classes = ("RoCBertForCausalLM", "RoCBertForPreTraining")
+    prefix = "roc_bert."
+    conditions = (memory_needs_a_decoder, padding_inside(0, "n_sounds", "n_shapes"))
 
     n_sounds: Positive = hf("pronunciation_vocab_size", absent=910)
     d_sound: Positive = hf("pronunciation_embed_dim", absent=768)

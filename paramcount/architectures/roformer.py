@@ -3,10 +3,6 @@
 Their sines are a frozen table that all layers read.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, Unreachable, linear, lookup, rope_from
 from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import BERT_HEAD, Encoder, embed_tokens, masked_head, post_norm_layer
@@ -17,11 +13,11 @@ from paramcount.sizes.rules import check_projection, check_rotated_in_pairs
 class RoFormer(Encoder):
     """Source: arXiv:2104.09864, section 3; RoFormerLayer of the reference."""
 
-    reference: ClassVar[str] = "RoFormerForMaskedLM"
-    equivalent_classes: ClassVar[tuple[str, ...]] = ("RoFormerForCausalLM",)
-    prefix: ClassVar[str] = "roformer."
-    rotated: ClassVar[str | None] = "d_head"
-    defaults: ClassVar = {"vocab_size": 50000, "n_positions": 1536}
+    reference = "RoFormerForMaskedLM"
+    equivalent_classes = ("RoFormerForCausalLM",)
+    prefix = "roformer."
+    rotated = "d_head"
+    defaults = {"vocab_size": 50000, "n_positions": 1536}
 
     d_embedding: Positive = hf(absent=equal_to("d_model"), null=equal_to("d_model"))
     embeddings_projected: Flag = derived(lambda js, c: c["d_embedding"] != c["d_model"])

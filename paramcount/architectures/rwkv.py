@@ -3,29 +3,17 @@
 Both also read the previous token.
 """
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import (
-    Data,
-    GatedRecurrence,
-    Size,
-    Weight,
-    activate,
-    is_known,
-    layer_norm,
-    linear,
-    multiply_vector,
-    recur,
-    scale_by,
-    token_before,
-)
-from paramcount.parts.decoder import Decoder
+from paramcount.flow.graph import Data, Weight
+from paramcount.flow.operation import is_known
+from paramcount.flow.operations.elementwise import activate, layer_norm, scale_by
+from paramcount.flow.operations.linear import linear, multiply_vector
+from paramcount.flow.operations.recurrence import GatedRecurrence, recur, token_before
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import head
-from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
 
 
 class Rwkv(Decoder):
@@ -35,8 +23,8 @@ class Rwkv(Decoder):
     to them. That only changes what is added to a variance, which is declared instead.
     """
 
-    reference: ClassVar[str] = "RwkvForCausalLM"
-    float32_if_float16: ClassVar[tuple[str, ...]] = ("time_decay", "time_first")
+    reference = "RwkvForCausalLM"
+    float32_if_float16 = ("time_decay", "time_first")
 
     vocab_size: Positive = hf(absent=50277)
     d_model: Positive = hf(absent=4096)
@@ -45,12 +33,12 @@ class Rwkv(Decoder):
     d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    prefix: ClassVar[str] = "rwkv."
-    names: ClassVar[tuple[str, str, str]] = ("embeddings", "blocks", "ln_out")
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
-    rescale_every: ClassVar = setting("rescale_every", default=6)
+    prefix = "rwkv."
+    names = ("embeddings", "blocks", "ln_out")
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    rescale_every = setting("rescale_every", default=6)
 
-    def kinds(c) -> list[tuple[tuple[Any, ...], Size]]:
+    def kinds(c) -> Kinds:
         """The kind of each layer, and by how much hidden states are divided in front of it."""
         if not is_known(c.rescale_every):
             return [(("first",), 1), (("later",), c.n_layers - 1)]

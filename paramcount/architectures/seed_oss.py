@@ -1,24 +1,19 @@
 """Seed-OSS: the Llama layout with a bias on q, k and v and another flag for the last matrix of attention."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, equal_to, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import rotary
 
 
 class SeedOss(Decoder):
     """Source: modeling_seed_oss.py of the reference."""
 
-    reference: ClassVar[str] = "SeedOssForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1),)
+    reference = "SeedOssForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(1),)
 
     vocab_size: Positive = hf(absent=155136)
     d_model: Positive = hf(absent=4096)
@@ -32,7 +27,7 @@ class SeedOss(Decoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=524288)
+    rope = rotary(positions=524288)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.qkv_bias, o_bias=c.o_bias)

@@ -1,9 +1,5 @@
 """Skywork-13B: Llama's layers, deeper and narrower, without any bias."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
@@ -15,8 +11,8 @@ from paramcount.sizes.rules import check_heads_fill
 class Skywork(Decoder):
     """Source: arXiv:2310.19341; modeling_skywork.py of Skywork/Skywork-13B-base."""
 
-    reference: ClassVar[str] = "SkyworkForCausalLM of Skywork/Skywork-13B-base"
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "SkyworkForCausalLM of Skywork/Skywork-13B-base"
+    rotated = "d_head"
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)

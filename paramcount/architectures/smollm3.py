@@ -1,36 +1,18 @@
 """SmolLM3: the Llama layout, every fourth layer without positions."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size
+from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import (
-    ABSENT,
-    SLIDING,
-    Condition,
-    Flag,
-    Indices,
-    Positive,
-    Words,
-    d_model_per_head,
-    derived,
-    equal_to,
-    flag,
-    hf,
-    per_layer,
-)
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import SLIDING, d_model_per_head, equal_to, flag, per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.rules import check_sliding_or_full
 from paramcount.sizes.setting_fields import rotary
 
 
-def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def without_positions(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """Layers for which no_rope_layers has a 0, in spite of its name; without it one of no_rope_layer_interval."""
     rotates = js.get("no_rope_layers")
     if rotates is None:
@@ -44,7 +26,7 @@ def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int,
     return tuple(i for i in per_layer(c) if not rotates[i])
 
 
-def windows(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def windows(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """Where windows are asked for, the layers without positions have them."""
     sliding = flag(js, "use_sliding_window", False) and c["window"] is not None
     return tuple(SLIDING[not (sliding and i in c["unrotated_layers"])] for i in per_layer(c))
@@ -53,9 +35,9 @@ def windows(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 class SmolLM3(Decoder):
     """Source: modeling_smollm3.py of the reference; layers without positions arXiv:2501.18795."""
 
-    reference: ClassVar[str] = "SmolLM3ForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(128004),)
+    reference = "SmolLM3ForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(128004),)
 
     vocab_size: Positive = hf(absent=128256)
     d_model: Positive = hf(absent=2048)
@@ -71,9 +53,9 @@ class SmolLM3(Decoder):
     mlp_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    rope: ClassVar = rotary(2_000_000, positions=32768)
+    rope = rotary(2_000_000, positions=32768)
 
-    def kinds(c) -> list[tuple[tuple[str, bool], Size]]:
+    def kinds(c) -> Kinds:
         """(attention, whether it rotates)"""
         unrotated_layers = set(c.unrotated_layers)
         return [((kind, i not in unrotated_layers), 1) for i, kind in enumerate(c.layer_types)]

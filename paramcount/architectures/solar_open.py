@@ -1,30 +1,19 @@
 """Solar Open: routed experts and a shared one in every layer, q, k and v biased if wanted but never o."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
-from paramcount.flow import (
-    Data,
-)
+from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import (
-    choose_in_groups,
-    routing_bias,
-    shared_mixture,
-)
-from paramcount.sizes import Condition, Flag, Natural, Positive, hf
+from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
+from paramcount.sizes import Flag, Natural, Positive, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class SolarOpen(Decoder):
     """Source: SolarOpenDecoderLayer and SolarOpenTopkRouter of the reference, modeling_solar_open.py."""
 
-    reference: ClassVar[str] = "SolarOpenForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(None))
+    reference = "SolarOpenForCausalLM"
+    rotated = "d_head"
+    conditions = (grouped_routing(1, 1), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=196608)
     d_model: Positive = hf(absent=4096)
@@ -39,12 +28,12 @@ class SolarOpen(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(1_000_000, positions=131072)
-    norm_topk_prob: ClassVar = setting("norm_topk_prob", default=True)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
-    n_groups: ClassVar = setting("n_group", default=1)
-    n_active_groups: ClassVar = setting("topk_group", default=1)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(1_000_000, positions=131072)
+    norm_topk_prob = setting("norm_topk_prob", default=True)
+    routed_scale = setting("routed_scaling_factor", default=1.0)
+    n_groups = setting("n_group", default=1)
+    n_active_groups = setting("topk_group", default=1)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, o_bias=False)

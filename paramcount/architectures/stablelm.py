@@ -3,26 +3,21 @@
 The 12B norms every head by itself and runs attention and MLP side by side.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, for_each_head, layer_norm
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Natural, Positive, d_model_per_head, derived, hf, rotary_part
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, rotary, rotary_part, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most, check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class StableLm(Decoder):
     """Source: arXiv:2402.17834; for the 12B modeling_stablelm.py of the reference."""
 
-    reference: ClassVar[str] = "StableLmForCausalLM"
-    rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "StableLmForCausalLM"
+    rotated = "d_rope"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=50304)
     d_model: Positive = hf(absent=2560)
@@ -37,8 +32,8 @@ class StableLm(Decoder):
     parallel_residual: Flag = hf("use_parallel_residual", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=4096)
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")

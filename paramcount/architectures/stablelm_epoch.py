@@ -1,21 +1,17 @@
 """StableLM 3B and Stable Code 3B as first released: StableLM's layers under other keys."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.flow import Data, layer_norm
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Natural, Positive, d_model_per_head, derived, hf, part_of
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, part_of
+from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.rules import check_at_most, check_even, check_heads_fill
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def rotary_part(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def rotary_part(js: ConfigJson, c: FieldValues) -> int:
     return part_of(c["d_head"], js.get("rope_pct", 0.25), "rope_pct")
 
 
@@ -23,9 +19,9 @@ class StableLMEpoch(Decoder):
     """Source: configuration_stablelm_epoch.py and modeling_stablelm_epoch.py of stabilityai/stable-code-3b, and of
     stabilityai/stablelm-2-1_6b for use_qkv_bias."""
 
-    reference: ClassVar[str] = "StableLMEpochForCausalLM of stabilityai/stable-code-3b"
-    rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "StableLMEpochForCausalLM of stabilityai/stable-code-3b"
+    rotated = "d_rope"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=50304)
     d_model: Positive = hf(absent=2560)
@@ -38,8 +34,8 @@ class StableLMEpoch(Decoder):
     qkv_bias: Flag = hf("use_qkv_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("norm_eps", default=1e-5)
-    rope: ClassVar = rotary(positions=4096)
+    norm_eps = setting("norm_eps", default=1e-5)
+    rope = rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.qkv_bias, o_bias=False, rotate=c.rotate)

@@ -1,24 +1,19 @@
 """StarCoder2: LayerNorms, a plain MLP and biases everywhere, grouped-query attention with an optional window."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data, layer_norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, d_model_per_head, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Starcoder2(Decoder):
     """Source: arXiv:2402.19173."""
 
-    reference: ClassVar[str] = "Starcoder2ForCausalLM"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "Starcoder2ForCausalLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=49152)
     d_model: Positive = hf(absent=3072)
@@ -31,9 +26,9 @@ class Starcoder2(Decoder):
     bias: Flag = hf("use_bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation: ClassVar = setting("hidden_act", default="gelu_pytorch_tanh")
-    norm_eps: ClassVar = setting("norm_epsilon", default=1e-5)
-    rope: ClassVar = rotary(positions=4096)
+    activation = setting("hidden_act", default="gelu_pytorch_tanh")
+    norm_eps = setting("norm_epsilon", default=1e-5)
+    rope = rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.bias, window=c.window)

@@ -1,15 +1,13 @@
 """Switch Transformers: T5 with a mixture of experts in some layers, of which a token visits one."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
 
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layers
 from paramcount.flow import Data, Unreachable, experts, linear, route
 from paramcount.parts.classic import unread_table
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Derivation, Flag, Positive, Words, derived, flag, hf, per_layer
+from paramcount.sizes.derivations import flag, per_layer
+from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues, Flag, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_types
 from paramcount.sizes.setting_fields import setting
@@ -24,7 +22,7 @@ def every_so_often(field: str, layers_key: str, sparse_key: str, step_key: str) 
     that the reference builds one all the same. Where config.json has the step, it counts.
     """
 
-    def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
         n = (
             check_no_types(js, layers_key, 12)
             if js.get(layers_key, 12) is not None
@@ -40,9 +38,9 @@ def every_so_often(field: str, layers_key: str, sparse_key: str, step_key: str) 
 class SwitchTransformers(T5):
     """Source: arXiv:2101.03961, section 2."""
 
-    reference: ClassVar[str] = "SwitchTransformersForConditionalGeneration"
-    linear_by_component: ClassVar[bool] = False
-    defaults: ClassVar[dict[str, Any]] = {"d_model": 768, "n_layers": 12, "n_heads": 12}
+    reference = "SwitchTransformersForConditionalGeneration"
+    linear_by_component = False
+    defaults = {"d_model": 768, "n_layers": 12, "n_heads": 12}
 
     n_decoder_layers: Positive = hf("num_decoder_layers", absent=12, null=decoder_layers(12))
     d_head: Positive = hf("d_kv", absent=64)
@@ -58,8 +56,8 @@ class SwitchTransformers(T5):
     tie_word_embeddings: Flag = hf(absent=True)
     scaled: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True))
 
-    activation: ClassVar = setting("dense_act_fn", default="relu")
-    capacity: ClassVar = setting("expert_capacity", default=64)
+    activation = setting("dense_act_fn", default="relu")
+    capacity = setting("expert_capacity", default=64)
 
     def shares_table(c) -> bool:
         return c.tie_word_embeddings
@@ -92,8 +90,8 @@ class SwitchTransformers(T5):
 class SwitchTransformersEncoder(SwitchTransformers):
     """The encoder alone."""
 
-    reference: ClassVar[str] = "SwitchTransformersEncoderModel"
-    conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
+    reference = "SwitchTransformersEncoderModel"
+    conditions = BUCKETS_OF_AN_ENCODER
 
     def forward(c, tokens: Data) -> Data:
         return c.encode(tokens)

@@ -3,8 +3,6 @@
 The first layer owns the table and all layers read it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -13,9 +11,8 @@ from paramcount.flow import Data, Size, Unknown, block, bucket_distances, given,
 from paramcount.parts.classic import crossing, multi_head
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.conditions import buckets_reach
-from paramcount.sizes.setting_fields import setting
 
 QKVO = ("q", "k", "v", "o")
 KEYS = ("relative_attention_num_buckets", "relative_attention_max_distance")
@@ -23,7 +20,7 @@ BUCKETS = (buckets_reach(*KEYS, 128, one_sided=True),)
 BUCKETS_OF_AN_ENCODER = (buckets_reach(*KEYS, 128, one_sided=False),)
 
 
-def gated(js: Mapping[str, Any], c: Mapping[str, Any], absent: str = "relu") -> bool:
+def gated(js: ConfigJson, c: FieldValues, absent: str = "relu") -> bool:
     word = js.get("feed_forward_proj", absent)
     first, *rest = word.split("-") if isinstance(word, str) else ("", "", "")
     if len(rest) > 1 or (rest and first != "gated"):
@@ -56,9 +53,9 @@ class T5(Sizes):
     Flan-T5) only keeps it from scaling what the head reads. Their released files hold a head of its own.
     """
 
-    reference: ClassVar[str] = "T5ForConditionalGeneration"
-    conditions: ClassVar[tuple[Condition, ...]] = BUCKETS
-    float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
+    reference = "T5ForConditionalGeneration"
+    conditions = BUCKETS
+    float32_if_float16 = ("wo",)
     shares_bias: ClassVar[bool] = True  # all layers of a stack read the first one's table of relative positions
 
     vocab_size: Positive = hf(absent=32128)
@@ -73,9 +70,9 @@ class T5(Sizes):
     scaled: Flag = derived(lambda js, c: js.get("tie_word_embeddings") is not False)
     tie_word_embeddings: Flag = derived(lambda js, c: True)
 
-    activation: ClassVar = setting(default=dense_activation)
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-6)
-    farthest: ClassVar = setting("relative_attention_max_distance", default=128)
+    activation = setting(default=dense_activation)
+    norm_eps = setting("layer_norm_epsilon", default=1e-6)
+    farthest = setting("relative_attention_max_distance", default=128)
 
     def forward(c, tokens: Data) -> Data:
         return c.decode(tokens, c.encode(given("source tokens", "source")))
@@ -153,9 +150,9 @@ class T5(Sizes):
 class T5Encoder(T5):
     """The encoder alone."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
-    reference: ClassVar[str] = "T5EncoderModel"
-    float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
+    conditions = BUCKETS_OF_AN_ENCODER
+    reference = "T5EncoderModel"
+    float32_if_float16 = ("wo",)
 
     def forward(c, tokens: Data) -> Data:
         return c.encode(tokens)

@@ -1,8 +1,6 @@
 """T5Gemma: an encoder and a decoder of Gemma 2's layers, each with sizes and a token embedding of its own."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.architectures.gemma2 import Gemma2Layers, window
@@ -15,15 +13,15 @@ from paramcount.sizes import Flag, hf
 class T5GemmaEncoder(Gemma2Layers):
     """The encoder's sizes."""
 
-    section: ClassVar[str | None] = "encoder"
+    section = "encoder"
 
 
 class T5Gemma(Gemma2Layers):
     """Source: arXiv:2504.06225; order of operations: T5GemmaDecoderLayer. The decoder's sizes, and the encoder's."""
 
-    reference: ClassVar[str] = "T5GemmaForConditionalGeneration"
-    section: ClassVar[str | None] = "decoder"
-    unused_keys: ClassVar[tuple[str, ...]] = ("cross_attention_hidden_size",)
+    reference = "T5GemmaForConditionalGeneration"
+    section = "decoder"
+    unused_keys = ("cross_attention_hidden_size",)
 
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)
     encoder: T5GemmaEncoder

@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Body, Data, Repeat
 from paramcount.parts import task_heads as heads
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, before_lm_head, derived, flag, hf
+from paramcount.sizes.derivations import flag
+from paramcount.sizes.fields import (
+    Condition,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    before_lm_head,
+    derived,
+    hf,
+)
 
 if TYPE_CHECKING:
     Fields = dict[str, tuple[Any, Any]]
@@ -23,7 +35,7 @@ USUAL_LABELS = 2
 OF_BART = 3  # what BartConfig alone takes where no key gives labels
 
 
-def count_labels(js: Mapping[str, Any], usual: int = USUAL_LABELS) -> int:
+def count_labels(js: ConfigJson, usual: int = USUAL_LABELS) -> int:
     """How many labels a config has, as PreTrainedConfig works it out: num_labels counts more than id2label."""
     names, n = js.get("id2label"), js.get("num_labels")
     if names is not None and not isinstance(names, Mapping):
@@ -61,7 +73,7 @@ def labels(usual: int = USUAL_LABELS) -> Fields:
     return {"n_labels": (Natural, derived(lambda js, c: count_labels(js, usual), at_root=True))}
 
 
-def two_labels(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def two_labels(js: ConfigJson, c: FieldValues) -> None:
     """The reference cuts the outputs into a start and an end."""
     if (n := count_labels(js)) != 2:
         raise ParamcountError(
@@ -72,7 +84,7 @@ def two_labels(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 def summarised(*, to_labels: bool = False, projected: bool = True) -> Fields:
     """What the summary of a text goes through. `to_labels`, `projected`: what absent keys mean."""
 
-    def lead_to_labels(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
+    def lead_to_labels(js: ConfigJson, c: FieldValues) -> bool:
         return flag(js, "summary_proj_to_labels", to_labels) and c.get("n_labels", 1) > 0
 
     return {
@@ -81,7 +93,7 @@ def summarised(*, to_labels: bool = False, projected: bool = True) -> Fields:
     }
 
 
-def summary_of_one_position(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def summary_of_one_position(js: ConfigJson, c: FieldValues) -> None:
     known = ("last", "first", "mean", "cls_index")
     if js.get("summary_type", "last") not in known:
         raise make_choice_error(js["summary_type"], known, where="summary_type")
@@ -90,7 +102,7 @@ def summary_of_one_position(js: Mapping[str, Any], c: Mapping[str, Any]) -> None
 def summary_as_wide_as(wanted: str) -> Condition:
     """The matrix behind the summary takes a vector of that size."""
 
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    def condition(js: ConfigJson, c: FieldValues) -> None:
         size = c["n_labels"] if c["summary_projected"] and c["summary_to_labels"] else c["d_model"]
         if size != c[wanted]:
             raise ParamcountError(
@@ -102,7 +114,7 @@ def summary_as_wide_as(wanted: str) -> Condition:
     return condition
 
 
-def two_segments(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def two_segments(js: ConfigJson, c: FieldValues) -> None:
     """The class itself tells the question from its text."""
     if c["n_token_types"] < 2:
         raise ParamcountError(
@@ -110,7 +122,7 @@ def two_segments(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         )
 
 
-def both_stacks(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def both_stacks(js: ConfigJson, c: FieldValues) -> None:
     if not flag(js, "is_encoder_decoder", absent=True):
         raise ParamcountError(
             "= false selects the encoder alone, which is not supported", where="is_encoder_decoder", expected="true"

@@ -1,17 +1,14 @@
 """TeleChat and TeleChat2: Llama's layers, keys and values in one matrix, biases on the outputs of attention and MLP."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import ceil, log2
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.flow import Data, Rope, activate, attend, fused, linear, rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import GATED
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, equal_to, hf, setting
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 def read_rope(config: Mapping[str, Any], c: Any) -> Rope:
@@ -27,13 +24,13 @@ class TeleChat(Decoder):
     Source: arXiv:2401.03804; configuration_telechat.py and modeling_telechat.py of Tele-AI/TeleChat2-115B.
     """
 
-    reference: ClassVar[str] = "TelechatForCausalLM of Tele-AI/TeleChat2-115B"
-    equivalent_classes: ClassVar[tuple[str, ...]] = ("TeleChatForCausalLM",)
-    base_model: ClassVar[str | None] = "TelechatModel"
-    rotated: ClassVar[str | None] = "d_head"
+    reference = "TelechatForCausalLM of Tele-AI/TeleChat2-115B"
+    equivalent_classes = ("TeleChatForCausalLM",)
+    base_model = "TelechatModel"
+    rotated = "d_head"
 
-    prefix: ClassVar[str] = "transformer."
-    names: ClassVar[tuple[str, str, str]] = ("word_embeddings", "h", "ln_f")
+    prefix = "transformer."
+    names = ("word_embeddings", "h", "ln_f")
 
     vocab_size: Positive = hf(absent=160256)
     d_model: Positive = hf("n_embed", "hidden_size", absent=4096, null=ABSENT)
@@ -45,8 +42,8 @@ class TeleChat(Decoder):
     embedding_norm: Flag = hf("embed_layernorm", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    norm_eps: ClassVar = setting("layer_norm_epsilon", default=1e-5)
-    rope: ClassVar = setting(default=read_rope)
+    norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    rope = setting(default=read_rope)
 
     def embed(c, tokens: Data) -> Data:
         x = super().embed(tokens)

@@ -1,19 +1,13 @@
 """TrOCR: the decoder that reads text off an image encoder's output, whose width it may not share."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Unknown, scale_by, sinusoids
 from paramcount.parts.classic import source_states
 from paramcount.parts.seq2seq import TiedDecoder, post_norm_layer
-from paramcount.sizes import Flag, Positive, equal_to, hf
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, equal_to, hf, setting
 
 
-def sines_need_padding(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def sines_need_padding(js: ConfigJson, c: FieldValues) -> None:
     """Places that are not learned are counted from behind the padding token."""
     if not c["learned_places"] and js.get("pad_token_id", 1) is None:
         raise ParamcountError(
@@ -24,9 +18,9 @@ def sines_need_padding(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class TrOCR(TiedDecoder):
     """Source: arXiv:2109.10282, section 2; modeling_trocr.py of the reference."""
 
-    reference: ClassVar[str] = "TrOCRForCausalLM"
-    conditions: ClassVar = (*TiedDecoder.conditions, sines_need_padding)
-    defaults: ClassVar = {"n_positions": 512}
+    reference = "TrOCRForCausalLM"
+    conditions = (*TiedDecoder.conditions, sines_need_padding)
+    defaults = {"n_positions": 512}
 
     n_layers: Positive = hf("num_hidden_layers", "decoder_layers", absent=12)
     n_heads: Positive = hf("num_attention_heads", "decoder_attention_heads", absent=16)
@@ -35,10 +29,10 @@ class TrOCR(TiedDecoder):
     tables_normed: Flag = hf("layernorm_embedding", absent=True)
 
     layer = post_norm_layer
-    head_name: ClassVar[str] = "output_projection"
-    position_offset: ClassVar[int] = 2
+    head_name = "output_projection"
+    position_offset = 2
 
-    padding: ClassVar = setting("pad_token_id", default=1)
+    padding = setting("pad_token_id", default=1)
 
     def embed(c, x: Data, tokens: Data, prefix: str) -> Data:
         x = scale_by(x, c.embedding_scale, "times √d_model")

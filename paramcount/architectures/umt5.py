@@ -1,22 +1,19 @@
 """UMT5: mT5 with a table of relative positions in every layer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import ClassVar
 
 from paramcount.architectures.mt5 import MT5
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER
 from paramcount.flow import Data, Size
-from paramcount.sizes import Condition, Flag, derived
+from paramcount.sizes import Flag, derived
 
 
 class UMT5(MT5):
     """Source: arXiv:2304.09151. As with mT5, the released files hold a head of its own."""
 
-    reference: ClassVar[str] = "UMT5ForConditionalGeneration"
-    float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
-    shares_bias: ClassVar[bool] = False
+    reference = "UMT5ForConditionalGeneration"
+    float32_if_float16 = ("wo",)
+    shares_bias = False
 
     scaled: Flag = derived(lambda js, c: True)
     tie_word_embeddings: Flag = derived(lambda js, c: True)
@@ -31,9 +28,9 @@ class UMT5(MT5):
 class UMT5Encoder(UMT5):
     """The encoder alone."""
 
-    reference: ClassVar[str] = "UMT5EncoderModel"
-    conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
-    float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
+    reference = "UMT5EncoderModel"
+    conditions = BUCKETS_OF_AN_ENCODER
+    float32_if_float16 = ("wo",)
 
     def forward(c, tokens: Data) -> Data:
         return c.encode(tokens)

@@ -1,22 +1,19 @@
 """Whisper: an encoder that hears log-mel frames through two convolutions, a decoder that writes. No bias on keys."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.flow import Data, block, given, linear, lookup
 from paramcount.parts.classic import decoder_stack, encoder_stack
 from paramcount.parts.seq2seq import DECODER, TiedDecoder
 from paramcount.parts.whisper_encoder import WhisperStacks, encode_audio
-from paramcount.sizes import Condition, Flag, Positive, d_model_per, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per, derived, hf
 from paramcount.sizes.conditions import not_null, padding_inside
 from paramcount.sizes.rules import check_stack_heads
 
 ASKED = (padding_inside(50256), not_null("encoder_attention_heads"))
 
 
-def encoder_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+def encoder_heads(js: ConfigJson, c: FieldValues) -> Any:
     """Of two more names for them the last one in the file counts."""
     heads = js.get("encoder_attention_heads", 6)
     for key in js:
@@ -28,9 +25,9 @@ def encoder_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
 class Whisper(WhisperStacks):
     """Source: arXiv:2212.04356, section 2.2."""
 
-    reference: ClassVar[str] = "WhisperForConditionalGeneration"
-    conditions: ClassVar[tuple[Condition, ...]] = ASKED
-    unused_keys: ClassVar[tuple[str, ...]] = ("classifier_proj_size", "median_filter_width")
+    reference = "WhisperForConditionalGeneration"
+    conditions = ASKED
+    unused_keys = ("classifier_proj_size", "median_filter_width")
 
     vocab_size: Positive = hf(absent=51865)
     d_model: Positive = hf("hidden_size", "d_model", absent=384)
@@ -61,11 +58,11 @@ class Whisper(WhisperStacks):
 class WhisperDecoder(WhisperStacks, TiedDecoder):
     """The decoder alone, which drafts for a larger one. Source: arXiv:2212.04356, section 2.2."""
 
-    reference: ClassVar[str] = "WhisperForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = ASKED
-    defaults: ClassVar = {"vocab_size": 51865, "d_model": 384, "n_layers": 4, "n_heads": 6, "d_ff": 1536}
+    reference = "WhisperForCausalLM"
+    conditions = ASKED
+    defaults = {"vocab_size": 51865, "d_model": 384, "n_layers": 4, "n_heads": 6, "d_ff": 1536}
 
-    head_name: ClassVar[str] = "proj_out"
+    head_name = "proj_out"
 
     n_positions: Positive = hf("max_target_positions", absent=448)
 

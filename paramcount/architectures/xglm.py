@@ -1,26 +1,22 @@
 """XGLM: sinusoidal positions, norms first, and if wanted a look at an encoder's output in every layer."""
 
-from __future__ import annotations
-
 from math import sqrt
-from typing import ClassVar
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, layer_norm, scale_by, sinusoids
 from paramcount.parts.classic import crossing, multi_head, source_states
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 class XGLM(Decoder):
     """Source: arXiv:2112.10668; XGLMDecoderLayer of the reference."""
 
-    reference: ClassVar[str] = "XGLMForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1),)
+    reference = "XGLMForCausalLM"
+    conditions = (padding_in_table(1),)
 
     vocab_size: Positive = hf(absent=256008)
     d_model: Positive = hf("hidden_size", "d_model", absent=1024)
@@ -31,13 +27,11 @@ class XGLM(Decoder):
     cross_attention: Flag = hf("add_cross_attention", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "layer_norm")
-    activation: ClassVar = setting("activation_function", default="gelu")
-    norm_eps: ClassVar = 1e-5
-    rope: ClassVar = None
-    embedding_scale: ClassVar = setting(
-        default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0
-    )
+    names = ("embed_tokens", "layers", "layer_norm")
+    activation = setting("activation_function", default="gelu")
+    norm_eps = 1e-5
+    rope = None
+    embedding_scale = setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0)
 
     def embed(c, tokens: Data) -> Data:
         x = scale_by(super().embed(tokens), c.embedding_scale)

@@ -3,23 +3,19 @@
 The LM head has a bias, reads the last layer directly and is tied to the token embedding.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, block, given, layer_norm, layers, lookup
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, flag
+from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
 
-def plain_encoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def plain_encoder(js: ConfigJson, c: FieldValues) -> None:
     for key, wanted in (("is_encoder", True), ("asm", False)):
         if flag(js, key, wanted) is not wanted:
             raise ParamcountError(
@@ -30,8 +26,8 @@ def plain_encoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class XLM(Sizes):
     """Source: arXiv:1901.07291, section 3; XLMModel of the reference."""
 
-    reference: ClassVar[str] = "XLMWithLMHeadModel"
-    conditions: ClassVar[tuple[Condition, ...]] = (plain_encoder, padding_in_table(2, "pad_index"))
+    reference = "XLMWithLMHeadModel"
+    conditions = (plain_encoder, padding_in_table(2, "pad_index"))
 
     vocab_size: Positive = hf("n_words", "vocab_size", absent=30145)
     n_positions: Positive = hf("max_position_embeddings", absent=512)
@@ -46,8 +42,8 @@ class XLM(Sizes):
     causal: Flag = hf("causal", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation: ClassVar = setting(default=lambda js, c: "gelu" if js.get("gelu_activation", True) else "relu")
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
+    activation = setting(default=lambda js, c: "gelu" if js.get("gelu_activation", True) else "relu")
+    norm_eps = setting("layer_norm_eps", default=1e-12)
 
     def forward(c, tokens: Data, to_logits: bool = True) -> Data:
         def build(tokens: Data, *languages: Data) -> Data:

@@ -3,21 +3,18 @@
 The positions are sinusoids with a key matrix of their own.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, activate, attend, elementwise, layers, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import one_of
 from paramcount.sizes.rules import check_even, check_heads_fill
 
 
-def without_limit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def without_limit(js: ConfigJson, c: FieldValues) -> None:
     if "max_position_embeddings" in js:
         raise ParamcountError(
             "is set, but XLNet has no position limit", where="max_position_embeddings", expected="no such key"
@@ -27,8 +24,8 @@ def without_limit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class XLNet(Sizes):
     """Source: arXiv:1906.08237, section 2; relative positions arXiv:1901.02860, section 3.3."""
 
-    reference: ClassVar[str] = "XLNetLMHeadModel"
-    conditions: ClassVar[tuple[Condition, ...]] = (without_limit, one_of("attn_type", ("bi", "uni"), "bi"))
+    reference = "XLNetLMHeadModel"
+    conditions = (without_limit, one_of("attn_type", ("bi", "uni"), "bi"))
 
     vocab_size: Positive = hf("n_token", "vocab_size", absent=32000)
     d_model: Positive = hf("hidden_size", "d_model", absent=1024)

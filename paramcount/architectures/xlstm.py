@@ -3,23 +3,19 @@
 Each head has a matrix state (keys by values) with an input and a forget gate.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, GatedRecurrence, activate, linear, norm, recur, reshape, soft_cap, to_heads
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Positive, derived, hf
+from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, Flag, Positive, derived, hf, setting
 from paramcount.sizes.conditions import not_null, one_of
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_divides
-from paramcount.sizes.setting_fields import setting
 
 
-def factor(js: Mapping[str, Any], key: str, absent: float) -> float:
+def factor(js: ConfigJson, key: str, absent: float) -> float:
     """The reference asks for a point in it."""
     found = js.get(key, absent)
     if type(found) is not float:
@@ -34,12 +30,12 @@ def share(key: str, absent: float) -> Derivation:
     return lambda js, c: int(c["d_model"] * factor(js, key, absent))
 
 
-def rounded_up(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def rounded_up(js: ConfigJson, c: FieldValues) -> int:
     multiple = check_no_types(js, "ffn_round_up_to_multiple_of", 64)
     return int((c["d_model"] * factor(js, "ffn_proj_factor", 2.667) + multiple - 1) // multiple * multiple)
 
 
-def one_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def one_width(js: ConfigJson, c: FieldValues) -> None:
     width = js.get("embedding_dim")
     if width is not None and width != c["d_model"]:
         raise ParamcountError(
@@ -53,14 +49,10 @@ class XLSTM(Decoder):
     """Source: arXiv:2503.13427, section 3; arXiv:2405.04517, section 2.3; xLSTMBlock of the reference. Embedding and
     LM head are never tied."""
 
-    reference: ClassVar[str] = "xLSTMForCausalLM"
+    reference = "xLSTMForCausalLM"
     # weight_mode = "fused" cannot run: the reference fails to initialise the gates, adding a bias for both gates to one
     # of half its size
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        one_width,
-        not_null("num_hidden_layers"),
-        one_of("weight_mode", ("single",), "single"),
-    )
+    conditions = (one_width, not_null("num_hidden_layers"), one_of("weight_mode", ("single",), "single"))
 
     vocab_size: Positive = hf(absent=50304)
     d_model: Positive = hf(absent=4096)
@@ -73,14 +65,14 @@ class XLSTM(Decoder):
     d_ff: Positive = derived(rounded_up)
     bias: Flag = hf("use_bias", absent=False)
 
-    prefix: ClassVar[str] = "backbone."
-    names: ClassVar[tuple[str, str, str]] = ("embeddings", "blocks", "out_norm")
-    activation: ClassVar[str] = "silu"
-    rope: ClassVar = None
-    norm_eps: ClassVar = setting("norm_eps", default=1e-6)
-    memory_eps: ClassVar = setting("eps", default=1e-6)
-    gate_cap: ClassVar = setting("gate_soft_cap", default=15.0)
-    logit_cap: ClassVar = setting("output_logit_soft_cap", default=30.0)
+    prefix = "backbone."
+    names = ("embeddings", "blocks", "out_norm")
+    activation = "silu"
+    rope = None
+    norm_eps = setting("norm_eps", default=1e-6)
+    memory_eps = setting("eps", default=1e-6)
+    gate_cap = setting("gate_soft_cap", default=15.0)
+    logit_cap = setting("output_logit_soft_cap", default=30.0)
 
     def layer(c, x: Data) -> Data:
         x = x + mlstm(c, c.norm(x, "norm_mlstm", bias=c.bias), "mlstm_layer.")

@@ -1,9 +1,6 @@
 """X-MOD: XLM-RoBERTa with a small MLP for each language behind every layer; a token passes that of its own language."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.roberta import Roberta
 from paramcount.errors import ParamcountError, describe_value
@@ -11,13 +8,12 @@ from paramcount.flow import Data, Norm, Unknown, Weight, block, layers, select
 from paramcount.parts.classic import crossing, first_pooled
 from paramcount.parts.encoders import bert_attention, bert_mlp
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import Flag, Natural, Words, derived, hf
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Words, derived, hf, setting
 
 PREFIX = "roberta.encoder.layer.{layer}."
 
 
-def languages(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def languages(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """Each once: the reference keeps them by name."""
     names = js.get("languages", ("en_XX",))
     if not isinstance(names, (list, tuple)) or any(not isinstance(name, str) or "." in name for name in names):
@@ -25,7 +21,7 @@ def languages(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def find_default(js: Mapping[str, Any], c: Any) -> int | None:
+def find_default(js: ConfigJson, c: Any) -> int | None:
     """The index of the language of texts of which nothing says it; None if it has to be given."""
     name = js.get("default_language")
     return None if name is None else list(c.languages).index(name)
@@ -34,9 +30,9 @@ def find_default(js: Mapping[str, Any], c: Any) -> int | None:
 class Xmod(Roberta):
     """Source: arXiv:2205.06266, section 3; XmodLayer of the reference."""
 
-    reference: ClassVar[str] = "XmodForMaskedLM"
-    equivalent_classes: ClassVar[tuple[str, ...]] = ("XmodForCausalLM",)
-    defaults: ClassVar = {}
+    reference = "XmodForMaskedLM"
+    equivalent_classes = ("XmodForCausalLM",)
+    defaults = {}
 
     languages: Words = derived(languages)
     d_adapter: Natural = derived(lambda js, c: c["d_model"] // js.get("adapter_reduction_factor", 2))
@@ -45,7 +41,7 @@ class Xmod(Roberta):
     norm_reused: Flag = hf("adapter_reuse_layer_norm", absent=True)
     norm_in_residual: Flag = hf("ln_before_adapter", absent=True)
 
-    default_language: ClassVar = setting(default=find_default)
+    default_language = setting(default=find_default)
 
     def inputs(c) -> dict[str, int | Unknown | None]:
         return {"segments": 0, "language": c.default_language}

@@ -1,14 +1,10 @@
 """XVERSE: the layers of the first Llama, without grouped queries and without any bias."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import without_experts
 from paramcount.sizes.rules import check_heads_fill
 
@@ -16,9 +12,9 @@ from paramcount.sizes.rules import check_heads_fill
 class Xverse(Decoder):
     """Source: modeling_xverse.py of xverse/XVERSE-13B."""
 
-    reference: ClassVar[str] = "XverseForCausalLM of xverse/XVERSE-13B"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (without_experts,)
+    reference = "XverseForCausalLM of xverse/XVERSE-13B"
+    rotated = "d_head"
+    conditions = (without_experts,)
 
     vocab_size: Positive = hf(absent=100278)
     d_model: Positive = hf(absent=5120)

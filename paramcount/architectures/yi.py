@@ -1,25 +1,20 @@
 """Yi as first released: Llama's layers with its own names for the norms."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Yi(Decoder):
     """Source: arXiv:2403.04652; configuration_yi.py and modeling_yi.py of 01-ai/Yi-34B."""
 
-    reference: ClassVar[str] = "YiForCausalLM of 01-ai/Yi-34B"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+    reference = "YiForCausalLM of 01-ai/Yi-34B"
+    rotated = "d_head"
+    conditions = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=64000)
     d_model: Positive = hf(absent=4096)
@@ -30,8 +25,8 @@ class Yi(Decoder):
     d_ff: Positive = hf(absent=11008)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(5_000_000, positions=4096)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(5_000_000, positions=4096)
 
     def layer(c, x: Data) -> Data:
         x = x + attention(c, c.norm(x, "ln1"), "self_attn.")

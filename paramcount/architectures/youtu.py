@@ -1,28 +1,19 @@
 """Youtu-LLM: a dense decoder with latent attention in every layer and a tied head."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from paramcount.flow import Data
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
-from paramcount.sizes import Condition, Flag, Positive, hf
+from paramcount.sizes import Flag, Positive, hf, rotary
 from paramcount.sizes.conditions import latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.sizes.setting_fields import rotary
 
 
 class Youtu(LatentDecoder):
     """Source: modeling_youtu.py of the reference, YoutuDecoderLayer; the attention arXiv:2405.04434, section 2.1."""
 
-    reference: ClassVar[str] = "YoutuForCausalLM"
-    rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        not_null("num_key_value_heads"),
-        latent_heads_stay_whole(16),
-        padding_in_table(None),
-    )
+    reference = "YoutuForCausalLM"
+    rotated = "d_rope"
+    conditions = (not_null("num_key_value_heads"), latent_heads_stay_whole(16), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=128256)
     d_model: Positive = hf(absent=2048)
@@ -37,7 +28,7 @@ class Youtu(LatentDecoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    rope: ClassVar = rotary(positions=131072)
+    rope = rotary(positions=131072)
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")

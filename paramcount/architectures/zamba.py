@@ -3,33 +3,22 @@
 The block reads the token embedding beside the hidden state.
 """
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    SelectiveScan,
-    Size,
-    Weight,
-    activate,
-    attend,
-    block,
-    convolve,
-    fused,
-    join,
-    layers,
-    linear,
-    linear_by_head,
-    split,
-    to_heads,
-)
-from paramcount.parts.decoder import Decoder
+from paramcount.flow.graph import Data, Weight
+from paramcount.flow.operations.attention import attend
+from paramcount.flow.operations.elementwise import activate
+from paramcount.flow.operations.linear import fused, linear, linear_by_head
+from paramcount.flow.operations.recurrence import SelectiveScan, convolve
+from paramcount.flow.operations.shapes import join, split, to_heads
+from paramcount.flow.operations.structure import block, layers
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import dt_rank, expand_d_model, null_counts
 from paramcount.sizes.rules import check_divides, check_layer_types
@@ -46,19 +35,19 @@ class Use(NamedTuple):
     first: bool  # it is the owner itself
 
 
-def periodic(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def periodic(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     period, offset = check_no_types(js, "attn_layer_period", 6), check_no_types(js, "attn_layer_offset", 4)
     later = tuple("hybrid" if i % period == offset else "mamba" for i in range(len(per_layer(c)) - 3))
     return ("mamba", "mamba", "hybrid", *later)
 
 
-def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def owners(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """For each hybrid layer the layer that owns its block: the first one's."""
     hybrid = [i for i, word in enumerate(c["layer_types"]) if word == "hybrid"]
     return tuple(hybrid[0] for _ in hybrid)
 
 
-def widened(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def widened(js: ConfigJson, c: FieldValues) -> None:
     """The shared block reads hidden state and embedding side by side and nothing else."""
     width = js.get("attention_hidden_size") or 2 * c["d_model"]
     if width != 2 * c["d_model"] and "hybrid" in c["layer_types"]:
@@ -67,7 +56,7 @@ def widened(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         )
 
 
-def doubled_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def doubled_per_head(js: ConfigJson, c: FieldValues) -> int:
     """The width of a head where the heads share out 2 · d_model."""
     d_head: int = 2 * c["d_model"] // c["n_heads"]
     return d_head
@@ -81,17 +70,17 @@ def read_attention_scale(config: Mapping[str, Any], c: Any) -> float:
 class SharedBlockDecoder(Decoder):
     """A decoder whose hybrid layers share blocks; every layer also reads the embedded tokens."""
 
-    names: ClassVar[tuple[str, str, str]] = ("embed_tokens", "layers", "final_layernorm")
+    names = ("embed_tokens", "layers", "final_layernorm")
 
-    activation: ClassVar = setting("hidden_act", default="gelu")
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    attention_scale: ClassVar = setting(default=read_attention_scale)
+    activation = setting("hidden_act", default="gelu")
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    attention_scale = setting(default=read_attention_scale)
 
     def decode(c, x: Data) -> Data:
         x = layers(x, "model.layers.{layer}.", c.kinds(), lambda kind, *inputs: c.layer(*inputs, kind), reads=(x,))
         return c.head(c.norm(x, "model.final_layernorm"))
 
-    def kinds(c: Any) -> list[tuple[Hashable, Size]]:
+    def kinds(c: Any) -> Kinds:
         hybrid = [i for i, word in enumerate(c.layer_types) if word == "hybrid"]
         return [(use_of(c, hybrid, i) if word == "hybrid" else "mamba", 1) for i, word in enumerate(c.layer_types)]
 
@@ -99,14 +88,9 @@ class SharedBlockDecoder(Decoder):
 class Zamba(SharedBlockDecoder):
     """Source: arXiv:2405.16712, section 2; ZambaHybridLayer of the reference."""
 
-    reference: ClassVar[str] = "ZambaForCausalLM"
-    linear_by_component: ClassVar[bool] = False
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        padding_in_table(0),
-        widened,
-        null_counts("layer_types"),
-        null_counts("head_dim", "hybrid"),
-    )
+    reference = "ZambaForCausalLM"
+    linear_by_component = False
+    conditions = (padding_in_table(0), widened, null_counts("layer_types"), null_counts("head_dim", "hybrid"))
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=3712)
@@ -127,7 +111,7 @@ class Zamba(SharedBlockDecoder):
     mixer_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)  # untied, the shared blocks are not shared either
 
-    mixer_activation: ClassVar = setting("hidden_mamba_act", default="silu")
+    mixer_activation = setting("hidden_mamba_act", default="silu")
 
     def layer(c, x: Data, embedded: Data, kind: Any) -> Data:
         if kind == "mamba":

@@ -3,30 +3,26 @@
 Every use of a block has adapters of its own.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.zamba import KINDS, SharedBlockDecoder, Use, doubled_per_head, owned, use_of, widened
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Size,
-    Unreachable,
-    activate,
-    attend,
-    block,
-    fused,
-    given,
-    join,
-    linear,
-    rope,
-    split,
-)
+from paramcount.flow import Data, Size, Unreachable, activate, attend, block, fused, given, join, linear, rope, split
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Words, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import equal_to
+from paramcount.sizes.fields import (
+    ABSENT,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Words,
+    derived,
+    hf,
+)
 from paramcount.sizes.mixers import check_mixer_fills, expand_d_model, least_time_step, null_counts
 from paramcount.sizes.rules import check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
@@ -43,12 +39,12 @@ RELEASED = (
 )  # of Zamba2-2.7B
 
 
-def if_no_hybrid(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
+def if_no_hybrid(js: ConfigJson, c: FieldValues) -> int | None:
     """null: any value does where no layer has heads."""
     return None if "hybrid" in c["layer_types"] else 1
 
 
-def block_count(c: Mapping[str, Any]) -> int:
+def block_count(c: FieldValues) -> int:
     """How many shared blocks the hybrid layers use in turn."""
     n = c["n_blocks"]
     if type(n) is not int or n < 1:
@@ -56,14 +52,14 @@ def block_count(c: Mapping[str, Any]) -> int:
     return n
 
 
-def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def owners(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """For each hybrid layer the layer that owns its block: num_mem_blocks of them in turn."""
     hybrid = [i for i, word in enumerate(c["layer_types"]) if word == "hybrid"]
     n = block_count(c)
     return tuple(hybrid[use % n] for use in range(len(hybrid)))
 
 
-def hybrid_ids(js: Mapping[str, Any]) -> Any:
+def hybrid_ids(js: ConfigJson) -> Any:
     """hybrid_layer_ids as the reference derives them: from layers_block_type.
 
     This is so even if the other name of that key determines the layers.
@@ -73,7 +69,7 @@ def hybrid_ids(js: Mapping[str, Any]) -> Any:
     )
 
 
-def adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def adapters(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """For each hybrid layer the number of its adapters among those of its block: its place in hybrid_layer_ids."""
     ids = hybrid_ids(js)
     found = []
@@ -98,11 +94,11 @@ def adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
 class Zamba2(SharedBlockDecoder):
     """Source: arXiv:2411.15242, section 2; Zamba2HybridLayer of the reference."""
 
-    reference: ClassVar[str] = "Zamba2ForCausalLM"
-    linear_by_component: ClassVar[bool] = False
-    unused_keys: ClassVar[tuple[str, ...]] = ("kv_channels", "num_query_groups")
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (
+    reference = "Zamba2ForCausalLM"
+    linear_by_component = False
+    unused_keys = ("kv_channels", "num_query_groups")
+    rotated = "d_head"
+    conditions = (
         padding_in_table(0),
         widened,
         null_counts("layer_types"),
@@ -135,8 +131,8 @@ class Zamba2(SharedBlockDecoder):
     mixer_bias: Flag = hf("add_bias_linear", absent=False)  # of the MLP too
     tie_word_embeddings: Flag = hf(absent=True)  # untied, the shared blocks are not shared either
 
-    rope: ClassVar = rotary(positions=4096)
-    time_step_limit: ClassVar = setting(default=least_time_step("time_step_min"))
+    rope = rotary(positions=4096)
+    time_step_limit = setting(default=least_time_step("time_step_min"))
 
     def layer(c, x: Data, embedded: Data, kind: Any) -> Data:
         if kind == "mamba":

@@ -4,40 +4,23 @@ Half of the values are those of the previous token. The router passes its state 
 expert at all.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Weight,
-    activate,
-    add_vector,
-    attend,
-    convolve,
-    join,
-    layers,
-    linear,
-    means_of_heads,
-    multiply_vector,
-    plain_norm,
-    reshape,
-    route,
-    scale_by,
-    split,
-    to_every_head,
-    to_heads,
-    token_before,
-)  # fmt: skip
+from paramcount.flow.graph import Data, Weight
+from paramcount.flow.operations.attention import attend
+from paramcount.flow.operations.elementwise import activate, plain_norm, scale_by
+from paramcount.flow.operations.linear import add_vector, linear, multiply_vector
+from paramcount.flow.operations.recurrence import convolve, token_before
+from paramcount.flow.operations.routing import route
+from paramcount.flow.operations.shapes import join, means_of_heads, reshape, split, to_every_head, to_heads
+from paramcount.flow.operations.structure import layers
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
 from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rotary import rotary_width_of
+from paramcount.sizes.derivations import per_layer
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf
+from paramcount.sizes.rotary_sizes import rotary_width_of
 from paramcount.sizes.rules import check_at_most, check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
 
@@ -45,7 +28,7 @@ KINDS = ("hybrid", "hybrid_sliding")
 LEAST_NORM = 1e-14  # about the square of the smallest length that the reference divides by
 
 
-def one_expert(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def one_expert(js: ConfigJson, c: FieldValues) -> int:
     if (n := js.get("num_experts_per_tok", 1)) != 1:
         raise ParamcountError(f"= {describe_value(n)}", where="num_experts_per_tok", expected="1")
     return 1
@@ -54,9 +37,9 @@ def one_expert(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 class Zaya(Decoder):
     """Source: ZayaDecoderLayer of the reference; attention arXiv:2510.04476."""
 
-    reference: ClassVar[str] = "ZayaForCausalLM"
-    linear_by_component: ClassVar[bool] = False
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+    reference = "ZayaForCausalLM"
+    linear_by_component = False
+    conditions = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=262272)
     d_model: Positive = hf(absent=2048)
@@ -81,9 +64,9 @@ class Zaya(Decoder):
     lm_head_bias: Flag = hf("lm_head_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(5_000_000.0, 131_072, block=KINDS[0])
-    sliding_rope: ClassVar = rotary(10_000.0, 131_072, block=KINDS[1])
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(5_000_000.0, 131_072, block=KINDS[0])
+    sliding_rope = rotary(10_000.0, 131_072, block=KINDS[1])
 
     def decode(c, x: Data) -> Data:
         kinds = [((word, i == 0), 1) for i, word in enumerate(c.layer_types)]

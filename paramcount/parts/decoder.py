@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from paramcount.flow import Data, Size, Width, layers, lookup, rms_norm
 from paramcount.parts.decoders import head
 from paramcount.sizes import Positive, Sizes, hf
 from paramcount.sizes.setting_fields import rotary, setting
+
+Kinds: TypeAlias = Iterable[tuple[Hashable, Size]]  # ((kind, number of layers), ...) in order
 
 
 class Decoder(Sizes):
@@ -47,8 +49,8 @@ class Decoder(Sizes):
         """Token ids [n] to vectors [n, d_model]."""
         return lookup(tokens, f"{c.prefix}{c.names[0]}.weight", "embedding", c.vocab_size, c.d_model)
 
-    def kinds(c) -> Iterable[tuple[Hashable, Size]] | None:
-        """((kind, number of layers), ...) in order; None if all layers are alike."""
+    def kinds(c) -> Kinds | None:
+        """The kinds of layers; None if all are alike."""
         return None
 
     def carry(c) -> tuple[Width, ...]:

@@ -1,8 +1,9 @@
 """Sizes of an architecture: typed fields, their config.json keys, and the rules between them.
 
-`fields` declares them. `derivations`, `layer_types`, `rotary`, `mixers` and `single_layers` compute the sizes that have
-no key of their own. `rules` checks sizes against each other, `conditions` and `settings` check config.json keys that no
-size depends on, `key_names` names sizes in errors about a config.json, and `values` parses and formats values.
+`fields` declares them. `derivations`, `layer_types`, `rotary_sizes`, `mixers` and `single_layers` compute the sizes
+that have no key of their own. `rules` checks sizes against each other, `conditions` and `settings` check config.json
+keys that no size depends on, `key_names` names sizes in errors about a config.json, and `values` parses and formats
+values.
 """
 
 from paramcount.sizes.derivations import (
@@ -28,6 +29,7 @@ from paramcount.sizes.fields import (
     REQUIRED,
     SET,
     USUAL,
+    Buffers,
     Condition,
     ConfigJson,
     Derivation,
@@ -49,6 +51,7 @@ from paramcount.sizes.fields import (
     hf,
     inner_configs,
 )  # fmt: skip
+from paramcount.sizes.setting_fields import rotary, setting
 
 __all__ = [
     "ABSENT",
@@ -60,6 +63,7 @@ __all__ = [
     "SET",
     "SLIDING",
     "USUAL",
+    "Buffers",
     "Condition",
     "ConfigJson",
     "Derivation",
@@ -88,7 +92,9 @@ __all__ = [
     "inner_configs",
     "part_of",
     "per_layer",
+    "rotary",
     "rotary_part",
     "scattered_dense_layers",
+    "setting",
     "unvisited",
 ]  # fmt: skip

@@ -78,6 +78,7 @@ ConfigJson = Mapping[str, Any]  # a parsed config.json, or a section of it
 FieldValues = Mapping[str, Any]  # {field: value} of the sizes that were read before
 Derivation = Callable[[ConfigJson, FieldValues], Any]  # computes a size
 Condition = Callable[[ConfigJson, FieldValues], None]  # raises an error
+Buffers = tuple[tuple[str, tuple[int, ...], int], ...]  # ((name, shape, copies), ...)
 
 
 class Origin(NamedTuple):
@@ -200,8 +201,8 @@ class Sizes(BaseModel):
         """Parameters that the reference allocates and no forward pass reads."""
         return ()
 
-    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
-        """Buffers that only older released files store: (name, shape, copies). Needs concrete sizes."""
+    def legacy_buffers(c) -> Buffers:
+        """Buffers that only older released files store. Needs concrete sizes."""
         return ()
 
     def unused_fields(c) -> tuple[str, ...]:

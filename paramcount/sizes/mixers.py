@@ -9,7 +9,7 @@ from typing import Any
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.sizes import Condition, ConfigJson, Derivation, FieldValues
 from paramcount.sizes.layer_types import check_no_types
-from paramcount.sizes.rotary import in_pairs
+from paramcount.sizes.rotary_sizes import in_pairs
 
 
 def dt_rank(key: str) -> Derivation:
