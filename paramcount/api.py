@@ -321,11 +321,14 @@ def memory(
     context: int | None = None,
     batch: int = 1,
     kv_dtype: str = "bf16",
+    state_dtype: str | None = None,
     engine: str = "minimal",
+    engine_options: Mapping[str, int | bool | str] | None = None,
     source: int | None = None,
     gpu: str | None = None,
     memory: int | None = None,
     overhead: int = 10**9,
+    utilization: float | None = None,
     tp: int | None = None,
     pp: int | None = None,
     ep: int | None = None,
@@ -338,12 +341,16 @@ def memory(
     `dtype` is the format of the weights: "bf16", "fp8", "int4", "gptq-4bit-g64", "nf4", …; by default as the config
     states, otherwise BF16. `component_dtypes` changes single components. `context` is the number of tokens per
     sequence: by default 8,192, or fewer if the model takes fewer. `batch` is the number of sequences, `source` the
-    encoder input length. `engine` selects how the cache is allocated; "minimal" is what the computation needs.
+    encoder input length, or the length of what an image becomes in layers that attend to it. `kv_dtype` "q8_0,f16"
+    means keys in Q8_0 and values in F16. `engine` selects how the cache is allocated; "minimal" is what the computation
+    needs. `engine_options` are settings of the engine, such as {"block_size": 32} of vLLM. `state_dtype` is that of
+    recurrent states: by default BF16, or what the engine uses.
 
     With `gpu` ("8xH100") or `memory` (bytes of one device), `fit` says whether the model fits, what is left, the
     longest context, the largest batch and the fewest devices. `overhead` is what a runtime is assumed to take on each
-    device. `tp`, `pp` and `ep` divide the model among GPUs by tensor, pipeline and expert parallelism; by default
-    tensor parallelism uses all of them.
+    device, `utilization` the share of its memory that the engine may use: by default 0.92 for vLLM, otherwise 1. `tp`,
+    `pp` and `ep` divide the model among GPUs by tensor, pipeline and expert parallelism; by default tensor parallelism
+    uses all of them.
 
     Units: bytes.
     Raises: ParamcountError as `count` does; for an unknown dtype, component, engine or GPU, for sizes below 1, and for
@@ -361,7 +368,7 @@ def memory(
 
     device = parallel = None
     if gpu is not None or memory is not None:
-        number, device = make_device(gpu, memory, overhead)
+        number, device = make_device(gpu, memory, overhead, utilization)
         parallel = make_parallelism(number, tp, pp, ep)
 
     return measure_memory(
@@ -371,7 +378,9 @@ def memory(
         context=context,
         batch=batch,
         kv_dtype=kv_dtype,
+        state_dtype=state_dtype,
         engine=engine,
+        engine_options=engine_options,
         source=source,
         device=device,
         parallel=parallel,

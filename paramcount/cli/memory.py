@@ -20,7 +20,7 @@ from paramcount.cli.options import (
     set_option,
 )
 from paramcount.cli.quantities import parse_bytes, parse_tokens
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.output.files import write_atomically
 
 if TYPE_CHECKING:
@@ -39,9 +39,24 @@ if TYPE_CHECKING:
 )
 @click.option("--context", metavar="N", help="Tokens per sequence; 8k means 8,192.")
 @click.option("--batch", type=int, default=1, metavar="N", help="Number of sequences (default: 1).")
-@click.option("--kv-dtype", default="bf16", metavar="DTYPE", help="Store the KV cache as DTYPE (default: bf16).")
+@click.option(
+    "--kv-dtype",
+    default="bf16",
+    metavar="DTYPE",
+    help="Store the KV cache as DTYPE (default: bf16); q8_0,f16 means keys in Q8_0 and values in F16.",
+)
+@click.option(
+    "--state-dtype", metavar="DTYPE", help="Store recurrent states as DTYPE (default: bf16, or as the engine does)."
+)
 @click.option("--engine", default="minimal", metavar="NAME", help="Allocate as this engine does (default: minimal).")
-@click.option("--source", metavar="N", help="Encoder input length (default: the context).")
+@click.option(
+    "--engine-option",
+    "engine_options",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Change a setting of the engine, such as block_size=32.",
+)
+@click.option("--source", metavar="N", help="Encoder input length, images included (default: the context).")
 @click.option("--gpu", metavar="[Nx]NAME", help="Check whether the model fits N GPUs, such as 8xH100.")
 @click.option("--memory", metavar="SIZE", help="Check whether the model fits a device with SIZE of memory: 24GB.")
 @click.option(
@@ -49,6 +64,9 @@ if TYPE_CHECKING:
     default="1GB",
     metavar="SIZE",
     help="Assume that a runtime takes SIZE on each device (default: 1GB).",
+)
+@click.option(
+    "--utilization", type=float, metavar="X", help="Use this share of a device's memory (default: vllm 0.92, others 1)."
 )
 @click.option("--tp", type=int, metavar="N", help="Tensor parallel: N GPUs share every matrix (default: all).")
 @click.option("--pp", type=int, metavar="N", help="Pipeline parallel: divide the layers into N stages.")
@@ -63,11 +81,14 @@ def command(
     context: str | None,
     batch: int,
     kv_dtype: str,
+    state_dtype: str | None,
     engine: str,
+    engine_options: tuple[str, ...],
     source: str | None,
     gpu: str | None,
     memory: str | None,
     overhead: str,
+    utilization: float | None,
     tp: int | None,
     pp: int | None,
     ep: int | None,
@@ -89,7 +110,7 @@ def command(
         check_plot(plot)  # report a wrong extension before anything is computed
     model = load_model(name, changes, download)
     dtype, overrides = split_dtypes(dtypes)
-    device, parallel = choose_device(gpu, memory, overhead, tp, pp, ep)
+    device, parallel = choose_device(gpu, memory, overhead, utilization, tp, pp, ep)
     result = measure_memory(
         model,
         dtype=dtype,
@@ -97,7 +118,9 @@ def command(
         context=None if context is None else parse_tokens(context, where="--context"),
         batch=batch,
         kv_dtype=kv_dtype,
+        state_dtype=state_dtype,
         engine=engine,
+        engine_options=parse_options(engine_options),
         source=None if source is None else parse_tokens(source, where="--source"),
         device=device,
         parallel=parallel,
@@ -120,19 +143,39 @@ def split_dtypes(dtypes: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
     return whole[0] if whole else None, overrides
 
 
+def parse_options(texts: tuple[str, ...]) -> dict[str, object]:
+    """The values of --engine-option: numbers, true and false, and words."""
+    options: dict[str, object] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise ParamcountError(describe_value(text), where="--engine-option", expected="NAME=VALUE")
+        words = {"true": True, "false": False}
+        options[name] = words.get(value.lower(), int(value) if value.isdecimal() and len(value) < 12 else value)
+    return options
+
+
 def choose_device(
-    gpu: str | None, memory: str | None, overhead: str, tp: int | None, pp: int | None, ep: int | None
+    gpu: str | None,
+    memory: str | None,
+    overhead: str,
+    utilization: float | None,
+    tp: int | None,
+    pp: int | None,
+    ep: int | None,
 ) -> tuple[Device | None, Parallelism | None]:
     """The device that --gpu or --memory names, and how the model is divided among several."""
     from paramcount.costs.fit import make_device, make_parallelism
     from paramcount.costs.gpus import parse_devices
 
     if gpu is None and memory is None:
-        for option, value in {"--tp": tp, "--pp": pp, "--ep": ep}.items():
+        options: dict[str, float | None] = {"--utilization": utilization, "--tp": tp, "--pp": pp, "--ep": ep}
+        for option, value in options.items():
             if value is not None:
                 raise ParamcountError(f"{option} requires --gpu or --memory")
         return None, None
     number, size = parse_devices(memory, where="--memory") if memory else (1, "")
     assumed = 0 if overhead == "0" else parse_bytes(overhead, where="--overhead")
-    number_of_gpus, device = make_device(gpu, parse_bytes(size, where="--memory") if size else None, assumed)
+    parsed = parse_bytes(size, where="--memory") if size else None
+    number_of_gpus, device = make_device(gpu, parsed, assumed, utilization)
     return device, make_parallelism(max(number, number_of_gpus), tp, pp, ep)

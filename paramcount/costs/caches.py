@@ -8,21 +8,27 @@ from typing import NamedTuple
 
 from paramcount.costs.dtypes import KVDtype
 from paramcount.counting.sum_weights import list_flows
-from paramcount.flow.caches import LAST_INPUTS, Cached, list_cached
+from paramcount.flow.caches import CHUNK, KEYS_AND_VALUES, LAST_INPUTS, Cached, list_cached
 from paramcount.zoo import Model
+
+BLOCKS = "compressed blocks of tokens"
 
 
 class CacheGroup(NamedTuple):
     """Layers that cache alike."""
 
-    what: str  # keys and values | compressed KV latent | state | last inputs
-    kind: str  # cross-attention | sliding window; "" for attention to all earlier tokens, and for states
+    what: str  # keys and values | compressed KV latent | compressed blocks of tokens | state | last inputs
+    kind: str  # cross-attention | sliding window | chunk; "" for attention to all earlier tokens, and for states
     layers: int
     shapes: tuple[
         tuple[int, ...], ...
     ]  # of each tensor in one layer, per token: [heads, size] or [size]; of states whole
     stream: str  # what its length is: "tokens", "source", another input, or "" for a state
     longest: int | None = None  # tokens that one layer keeps at most; None for all
+    expanded: tuple[tuple[int, ...], ...] = ()  # of a compressed latent: keys and values, per token
+    block: int = 1  # tokens that share a row of the cache
+    decays_per_channel: bool = False  # of a state
+    in_float32: bool = False  # of a state: whether the reference keeps it in float32, whatever the model's dtype
 
     @property
     def is_state(self) -> bool:
@@ -43,12 +49,21 @@ class CacheGroup(NamedTuple):
         """The tokens that one layer keeps after a text of `context` tokens; 1 for a state."""
         if self.is_state:
             return 1
-        n = context if self.stream == "tokens" else source or 0
+        n = context // self.block if self.stream == "tokens" else source or 0
         return n if self.longest is None else min(n, self.longest)
+
+    @property
+    def is_chunked(self) -> bool:
+        """Whether a token attends to its own chunk of the text alone."""
+        return self.kind == CHUNK
 
     def count_bytes(self, dtype: KVDtype, tp: int = 1) -> int:
         """Bytes of one token in one layer, or of one state, on each of `tp` GPUs that share the heads."""
-        return sum(dtype.count_bytes(prod(split_heads(shape, tp, self.is_state))) for shape in self.shapes)
+        sizes = [prod(split_heads(shape, tp, self.is_state)) for shape in self.shapes]
+        if self.what != KEYS_AND_VALUES:
+            return sum(map(dtype.keys.count_bytes, sizes))
+        keys, values = sizes
+        return dtype.keys.count_bytes(keys) + dtype.values.count_bytes(values)
 
 
 def split_heads(shape: tuple[int, ...], tp: int, is_state: bool) -> tuple[int, ...]:
@@ -60,17 +75,17 @@ def split_heads(shape: tuple[int, ...], tp: int, is_state: bool) -> tuple[int, .
 
 def list_cache_groups(model: Model) -> tuple[CacheGroup, ...]:
     """What the layers of a model cache, in execution order; equal kinds of layers are one group."""
-    return merge_groups(make_group(cached) for cached in list_model_cached(model))
+    return merge_groups(group for cached in list_model_cached(model) for group in make_groups(cached))
 
 
 def list_layer_caches(model: Model) -> dict[int, list[CacheGroup]]:
     """{index of a layer: what it caches}; -1 for what is outside of any layer."""
     caches: dict[int, list[CacheGroup]] = {}
     for cached in list_model_cached(model):
-        group = make_group(cached)
         indices = cached.indices or (-1,)
-        for index in indices:
-            caches.setdefault(index, []).append(group._replace(layers=group.layers // len(indices)))
+        for group in make_groups(cached):
+            for index in indices:
+                caches.setdefault(index, []).append(group._replace(layers=group.layers // len(indices)))
     return caches
 
 
@@ -88,9 +103,17 @@ def merge_groups(groups: Iterable[CacheGroup]) -> tuple[CacheGroup, ...]:
     return tuple(group._replace(layers=n) for group, n in layers.items() if n)
 
 
-def make_group(cached: Cached) -> CacheGroup:
-    """What one operation caches in all its layers."""
+def make_groups(cached: Cached) -> list[CacheGroup]:
+    """What one operation caches in all its layers: a group for tokens, and one for blocks of tokens."""
     if cached.is_state:
-        return CacheGroup(cached.what, cached.kind, cached.layers, cached.shapes, "")
-    stream, shapes = str(cached.shapes[0][0]), tuple(shape[1:] for shape in cached.shapes)
-    return CacheGroup(cached.what, cached.kind, cached.layers, shapes, stream, cached.longest)
+        state = CacheGroup(cached.what, cached.kind, cached.layers, cached.shapes, "")
+        return [state._replace(decays_per_channel=cached.decays_per_channel, in_float32=cached.in_float32)]
+    stream = str(cached.shapes[0][0])
+    whole = CacheGroup(cached.what, cached.kind, cached.layers, (), stream, cached.longest, cached.expanded)
+    own, others = (
+        tuple(shape[1:] for shape in cached.shapes if (shape[0] == stream) == is_own) for is_own in (True, False)
+    )
+    groups = [whole._replace(shapes=own)]
+    if others:
+        groups.append(CacheGroup(BLOCKS, "", cached.layers, others, stream, block=cached.block))
+    return groups

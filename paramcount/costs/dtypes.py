@@ -157,8 +157,8 @@ def make_int4_plan(group: int) -> Plan:
     return make_method_plan("compressed-tensors", config, "BF16")
 
 
-class KVDtype(NamedTuple):
-    """The dtype of cached values."""
+class BlockType(NamedTuple):
+    """How values are stored in blocks, or one by one."""
 
     name: str
     values: int  # per block
@@ -173,19 +173,34 @@ class KVDtype(NamedTuple):
         return -(-elements // self.values) * self.block_bytes
 
 
-def parse_kv_dtype(text: object, *, where: str = "kv_dtype") -> KVDtype:
-    """The dtype of a KV cache with this name.
+class KVDtype(NamedTuple):
+    """The dtypes of cached keys and values; that of keys is the one of latents and states, too."""
 
-    >>> parse_kv_dtype("q8_0").count_bytes(1024)
+    keys: BlockType
+    values: BlockType
+
+    @property
+    def label(self) -> str:
+        return self.keys.label if self.keys == self.values else f"{self.keys.label} keys, {self.values.label} values"
+
+
+def parse_kv_dtype(text: object, *, where: str = "kv_dtype") -> KVDtype:
+    """The dtype of a KV cache with this name; keys and values may have one each.
+
+    >>> parse_kv_dtype("q8_0").keys.count_bytes(1024)
     1088
+    >>> parse_kv_dtype("q8_0,f16").label
+    'Q8_0 keys, FP16 values'
 
     Raises: ParamcountError for any other name, with the nearest ones.
     """
-    name = text.lower() if isinstance(text, str) else ""
-    name = KV_ALIASES.get(name, name)
-    if name not in KV_DTYPES:
-        nearest = find_nearest(name, KV_DTYPES)
+    names = text.lower().split(",") if isinstance(text, str) else []
+    names = [KV_ALIASES.get(name.strip(), name.strip()) for name in names]
+    wrong = next((name for name in names if name not in KV_DTYPES), None)
+    if wrong is not None or not 1 <= len(names) <= 2:
+        nearest = find_nearest(wrong or "", KV_DTYPES)
         raise ParamcountError(
             f"= {describe_value(text)}", where=where, expected="bf16, fp8, int8, q8_0 or q4_0", nearest=nearest
         )
-    return KVDtype(name, *KV_DTYPES[name])
+    keys, values = (BlockType(name, *KV_DTYPES[name]) for name in (names[0], names[-1]))
+    return KVDtype(keys, values)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from paramcount.costs.allocation import Engine, Request
 from paramcount.costs.caches import CacheGroup, merge_groups
 from paramcount.costs.dtypes import parse_kv_dtype
-from paramcount.costs.engines import Policy, Request
 from paramcount.costs.gpus import find_gpu, parse_devices
 from paramcount.costs.sharding import (
     Parallelism,
@@ -34,11 +34,11 @@ class Device(NamedTuple):
     name: str
     memory_bytes: int  # of each device
     overhead_bytes: int  # that a runtime takes on each device, an assumption
-    utilization: float = 1.0  # the share of the memory that the engine uses
+    utilization: float | None = None  # the share of the memory that the engine may use; None: its default
 
     @property
     def usable_bytes(self) -> int:
-        return int(self.memory_bytes * self.utilization) - self.overhead_bytes
+        return int(self.memory_bytes * (1.0 if self.utilization is None else self.utilization)) - self.overhead_bytes
 
 
 class Deployment(NamedTuple):
@@ -47,20 +47,36 @@ class Deployment(NamedTuple):
     rows: Sequence[StoredTensor]
     caches: Mapping[int, Sequence[CacheGroup]]  # {layer: what it caches}; -1 for what is outside of any
     shape: Shape
-    policy: Policy
+    engine: Engine
     request: Request
     device: Device
 
     def measure(self, parallel: Parallelism) -> tuple[Share, ...]:
         """The share of one device of each pipeline stage."""
         weights = share_weights(self.rows, self.shape, parallel)
+        request, layers = self.request._replace(tp=parallel.tp), split_layers(self.shape.n_layers, parallel.pp)
         shares = []
+        for i, groups in enumerate(self.list_stages(parallel)):
+            allocation = self.engine.allocate(groups, request)
+            shares.append(Share(i, len(layers[i]), weights[i], allocation.kv_bytes, allocation.state_bytes))
+        return tuple(shares)
+
+    def count_tokens(self, parallel: Parallelism) -> int:
+        """The tokens that the KV cache can hold, in sequences of the context; of the stage that holds the fewest."""
+        request = self.request._replace(tp=parallel.tp)
+        weights = share_weights(self.rows, self.shape, parallel)
+        return min(
+            self.engine.count_tokens(groups, request, self.device.usable_bytes - size)
+            for groups, size in zip(self.list_stages(parallel), weights)
+        )
+
+    def list_stages(self, parallel: Parallelism) -> list[tuple[CacheGroup, ...]]:
+        """What the layers of each pipeline stage cache."""
+        stages = []
         for i, layers in enumerate(split_layers(self.shape.n_layers, parallel.pp)):
             outside = self.caches.get(-1, ()) if i == 0 else ()
-            groups = merge_groups([*outside, *select_layers(self.caches, layers)])
-            allocation = self.policy(groups, self.request._replace(tp=parallel.tp))
-            shares.append(Share(i, len(layers), weights[i], allocation.kv_bytes, allocation.state_bytes))
-        return tuple(shares)
+            stages.append(merge_groups([*outside, *select_layers(self.caches, layers)]))
+        return stages
 
     def holds(self, parallel: Parallelism, *, context: int | None = None, batch: int | None = None) -> bool:
         """Whether every device has enough memory, also for another context or batch size."""
@@ -96,6 +112,7 @@ class Fit(NamedTuple):
     free_bytes: int  # negative if it does not fit
     longest_context: int  # that fits at this batch size; 0 if the weights do not fit
     largest_batch: int  # that fits at this context; 0 if none does
+    kv_tokens: int  # that the KV cache holds in sequences of this context, parts of sequences included
     fewest_devices: int | None  # that hold the model at this context and batch; None if more than 1,024
     fewest_parallelism: str
     shares: tuple[Share, ...]
@@ -110,19 +127,23 @@ class Fit(NamedTuple):
         return self._asdict() | {"fits": self.fits, "shares": [share._asdict() for share in self.shares]}
 
 
-def make_device(gpu: object, memory_bytes: object, overhead_bytes: int) -> tuple[int, Device]:
+def make_device(
+    gpu: object, memory_bytes: object, overhead_bytes: int, utilization: object = None
+) -> tuple[int, Device]:
     """(number of devices, device) for a GPU by name, such as "8xH100", or for a size of memory.
 
-    Raises: ParamcountError for an unknown GPU, and if both or neither are given.
+    Raises: ParamcountError for an unknown GPU, if both or neither are given, and for a wrong utilization.
     """
+    if utilization is not None and (not isinstance(utilization, (int, float)) or not 0 < utilization <= 1):
+        raise ParamcountError(f"= {describe_value(utilization)}", where="utilization", expected="above 0, at most 1")
     if (gpu is None) == (memory_bytes is None):
         raise ParamcountError("gpu cannot be combined with memory" if gpu else "needs a GPU or a size of memory")
     if gpu is None:
         size = check_size("memory", memory_bytes, limit=10**18)
-        return 1, Device(f"device with {format_bytes(size)}", size, overhead_bytes)
+        return 1, Device(f"device with {format_bytes(size)}", size, overhead_bytes, utilization)
     number, name = parse_devices(gpu, where="gpu")
     found = find_gpu(name)
-    return number, Device(found.name, found.memory_bytes, overhead_bytes)
+    return number, Device(found.name, found.memory_bytes, overhead_bytes, utilization)
 
 
 def check_size(name: str, value: object, *, limit: int = 10**9) -> int:
@@ -167,11 +188,12 @@ def measure_fit(deployment: Deployment, parallel: Parallelism, smaller: Formats)
         parallelism=parallel.describe(),
         memory_bytes=device.memory_bytes,
         overhead_bytes=device.overhead_bytes,
-        utilization=device.utilization,
+        utilization=1.0 if device.utilization is None else device.utilization,
         needed_bytes=needed + device.overhead_bytes,
         free_bytes=device.usable_bytes - needed,
         longest_context=find_longest_context(deployment, parallel),
         largest_batch=find_largest(lambda n: deployment.holds(parallel, batch=n), LARGEST_BATCH),
+        kv_tokens=deployment.count_tokens(parallel),
         fewest_devices=fewest.devices if fewest else None,
         fewest_parallelism=fewest.describe() if fewest else "",
         shares=shares,
@@ -190,7 +212,7 @@ def advise(fit: Fit, deployment: Deployment, parallel: Parallelism, smaller: For
         label = next(fitting, "")
         return f"{label} weights fit" if label else ""
     request = deployment.request
-    if request.kv_dtype.count_bytes(32) <= FP8.count_bytes(32) or fit.longest_context >= LONGEST_CONTEXT:
+    if request.kv_dtype.keys.count_bytes(32) <= FP8.keys.count_bytes(32) or fit.longest_context >= LONGEST_CONTEXT:
         return ""
     longest = find_longest_context(deployment._replace(request=request._replace(kv_dtype=FP8)), parallel)
     return f"an FP8 KV cache (--kv-dtype fp8) raises the longest context to {longest:,} tokens"

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from paramcount.costs.allocation import Request
 from paramcount.costs.caches import list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype, parse_weight_format
-from paramcount.costs.engines import ENGINES, Request
+from paramcount.costs.engines import ENGINES
 from paramcount.costs.fit import check_size
 from paramcount.costs.gpus import Gpu, find_gpu, parse_devices
 from paramcount.costs.memory import choose_format, default_context
@@ -191,7 +192,7 @@ def measure_bounds(
     (gpus, gpu), format = devices, choose_format(model, dtype)
     rate = find_rate(gpu, format)
     rows = store_weights(count_model(model), format)
-    cached = ENGINES["minimal"](list_cache_groups(model), request)
+    cached = ENGINES["minimal"].allocate(list_cache_groups(model), request)
     read, of_pairs = min(map(count_pairs, decoding.steps), key=lambda pairs: pairs[0] / pairs[1])
     absorbed = absorb_up_projections(decoding, get_visible)
     return Roofline(

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from paramcount.costs.allocation import Option, Request, check_options
 from paramcount.costs.caches import CacheGroup, list_cache_groups, list_layer_caches
 from paramcount.costs.dtypes import KVDtype, WeightFormat, parse_kv_dtype, parse_weight_format
-from paramcount.costs.engines import ENGINES, Request
+from paramcount.costs.engines import ENGINES
 from paramcount.costs.fit import Deployment, Device, Fit, check_size, measure_fit
 from paramcount.costs.sharding import Parallelism, find_shape
 from paramcount.costs.weights import (
@@ -27,6 +28,8 @@ from paramcount.zoo.model import is_quantised
 
 DEFAULT_CONTEXT = 8192  # tokens; fewer if the model takes fewer
 ADVISED = ("fp8", "int8", "int4")  # formats to try if the model does not fit, largest first
+# Qwen3.5 and Nemotron-H; vLLM 0.33.0, model_executor/models/config.py
+STATE_DTYPE_KEYS, STATE_DTYPES = ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"), ("float32", "bfloat16", "float16")
 ALTERNATIVES = ("f32", "bf16", "fp8", "int8", "int4", "nf4", "q4_k_m")  # formats that every result lists
 
 
@@ -59,6 +62,8 @@ class Memory:
     dtype: str  # of the weights, for people: "BF16", "INT4 (group 128)"
     kv_dtype: str
     engine: str
+    engine_options: Mapping[str, Option]  # the defaults included
+    state_dtype: str  # of recurrent states: "FP32, convolutions BF16"; "" without states
     context: int  # tokens per sequence
     batch: int  # sequences
     source: int | None  # encoder input length
@@ -89,7 +94,7 @@ class Memory:
         >>> memory("llama-3.1-8b").at(131072).kv_cache_bytes
         17179869184
         """
-        at = ENGINES[self.engine](self.caches, self.request._replace(context=context))
+        at = ENGINES[self.engine].allocate(self.caches, self.request._replace(context=context))
         total = self.weights_bytes + self.buffers_bytes + at.kv_bytes + at.state_bytes
         return ContextCost(context, at.kv_bytes, at.state_bytes, total)
 
@@ -104,13 +109,14 @@ class Memory:
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         names = (
-            "id", "name", "dtype", "kv_dtype", "engine", "context", "batch", "source", "parameters", "weights_bytes",
-            "buffers_bytes", "kv_cache_bytes", "state_bytes", "total_bytes", "kv_bytes_per_token",
+            "id", "name", "dtype", "kv_dtype", "engine", "state_dtype", "context", "batch", "source", "parameters",
+            "weights_bytes", "buffers_bytes", "kv_cache_bytes", "state_bytes", "total_bytes", "kv_bytes_per_token",
             "window_bytes",
         )  # fmt: skip
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in names},
+            "engine_options": dict(self.engine_options),
             "weights": [group._asdict() for group in self.weights],
             "caches": [group._asdict() for group in self.caches],
             "contexts": [row._asdict() for row in self.contexts],
@@ -129,7 +135,9 @@ def measure_memory(
     context: object = None,
     batch: object = 1,
     kv_dtype: object = "bf16",
+    state_dtype: object = None,
     engine: object = "minimal",
+    engine_options: Mapping[str, object] | None = None,
     source: object = None,
     device: Device | None = None,
     parallel: Parallelism | None = None,
@@ -149,31 +157,37 @@ def measure_memory(
     weights = group_weights(stored)
     limit = find_longest_context(model)
     length = default_context(model) if context is None else check_size("context", context)
+    if engine not in ENGINES:
+        raise make_choice_error(engine, ENGINES, where="engine")
+    rules, groups = ENGINES[str(engine)], list_cache_groups(model)
     request = Request(
         length,
         check_size("batch", batch),
         parse_kv_dtype(kv_dtype),
         None if source is None else check_size("source", source),
+        state_dtype=None if state_dtype is None else parse_kv_dtype(state_dtype, where="state_dtype"),
+        config_state_dtype=find_state_dtype(model),
+        options=check_options(str(engine), rules, engine_options or {}),
     )
-    if engine not in ENGINES:
-        raise make_choice_error(engine, ENGINES, where="engine")
-    policy, groups = ENGINES[str(engine)], list_cache_groups(model)
     if request.source is None and any(group.stream == "source" for group in groups):
         request = request._replace(source=length)
     weights_bytes, buffers_bytes = sum(group.bytes for group in weights), sum_buffers(stored)
-    allocation = policy(groups, request)
+    allocation = rules.allocate(groups, request)
     fit = None
     if device:
-        deployment = Deployment(stored, list_layer_caches(model), find_shape(count.sizes), policy, request, device)
+        if device.utilization is None:
+            device = device._replace(utilization=rules.utilization)
+        deployment = Deployment(stored, list_layer_caches(model), find_shape(count.sizes), rules, request, device)
         smaller = {f.label: store_weights(count, f) for f in map(parse_weight_format, ADVISED)}
         fit = measure_fit(deployment, parallel or Parallelism(), smaller)
     warnings = []
     if limit is not None and length > limit:
         warnings.append(f"a context of {length:,} exceeds the {limit:,} positions of {model.id}")
     if request.source is None:
-        streams = {group.stream: group.kind for group in groups if group.stream not in ("tokens", "")}
+        streams = {group.stream: group.kind or "attention" for group in groups if group.stream not in ("tokens", "")}
         warnings += [
-            f"the cache of {kind} is not included: its length depends on the {x}" for x, kind in streams.items()
+            f"the cache of {kind} is not included: its length is the number of {x}, which --source gives"
+            for x, kind in streams.items()
         ]
     warnings += [f"memory ignores {name}: every layer caches all tokens" for name in model.reading.untraced]
     memory = Memory(
@@ -182,6 +196,8 @@ def measure_memory(
         dtype=format.label,
         kv_dtype=request.kv_dtype.label,
         engine=str(engine),
+        engine_options={**rules.options, **request.options},
+        state_dtype=rules.describe_state_dtype(groups, request),
         context=length,
         batch=request.batch,
         source=request.source,
@@ -253,7 +269,17 @@ def make_weight_cost(format: WeightFormat, groups: tuple[WeightGroup, ...]) -> W
 
 def count_growth(groups: tuple[CacheGroup, ...], dtype: KVDtype) -> int:
     """Bytes that every further token adds to the cache of one sequence, beyond all windows."""
-    return sum(group.layers * group.count_bytes(dtype) for group in groups if group.grows)
+    return sum(group.layers * group.count_bytes(dtype) // group.block for group in groups if group.grows)
+
+
+def find_state_dtype(model: Model) -> KVDtype | None:
+    """The dtype of recurrent states that the config names, which vLLM follows; None if it names none."""
+    document = model.reading.document or {}
+    sections = [section for section in (document.get("text_config"), document) if isinstance(section, Mapping)]
+    named = (section.get(key) for section in sections for key in STATE_DTYPE_KEYS)
+    default = "float32" if type(model.sizes).__name__ == "NemotronH" else None
+    name = next((name for name in named if name in STATE_DTYPES), default)
+    return None if name is None else parse_kv_dtype(name)
 
 
 def find_longest_context(model: Model) -> int | None:

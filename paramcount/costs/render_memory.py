@@ -72,7 +72,7 @@ def describe_cache(memory: Memory) -> str:
     if memory.window_bytes:
         parts.append(f"up to {format_bytes(memory.window_bytes)} in sliding windows")
     if memory.state_bytes:
-        parts.append(f"{format_bytes(memory.state_bytes // memory.batch)} state")
+        parts.append(f"{format_bytes(memory.state_bytes // memory.batch)} state ({memory.state_dtype})")
     text = " + ".join(parts) if parts else "none"
     if memory.batch != 1:
         text += f" per sequence; {memory.batch:,} sequences"
@@ -102,14 +102,16 @@ def describe_fit(memory: Memory) -> list[str]:
         f"{'fits' if fit.fits else 'does not fit'} {devices}: {left}{each}",
         f"{' + '.join(terms)} = {format_bytes(fit.needed_bytes)} of {capacity}{each}",
     ]
-    lines.append(describe_limits(fit))
+    lines.append(describe_limits(fit, memory.engine))
     return [*lines, fit.advice] if fit.advice else lines
 
 
-def describe_limits(fit: Fit) -> str:
+def describe_limits(fit: Fit, engine: str) -> str:
     """Longest context, largest batch and fewest devices."""
     longest = "unlimited" if fit.longest_context >= LONGEST_CONTEXT else f"{fit.longest_context:,} tokens"
     parts = [f"longest context {longest}", f"largest batch {fit.largest_batch:,}"]
+    if engine == "vllm":
+        parts.insert(0, f"KV cache size {fit.kv_tokens:,} tokens")
     if fit.longest_context == 0:
         parts = []
     if fit.fewest_devices is None:

@@ -25,7 +25,7 @@ def summarize_resources(model: Model, count: Count) -> str:
 def describe_caches(groups: tuple[CacheGroup, ...]) -> list[str]:
     """The KV cache per token and the state, in BF16; empty if there are none."""
     dtype = parse_kv_dtype("bf16")
-    growing = sum(group.layers * group.count_bytes(dtype) for group in groups if group.grows)
+    growing = sum(group.layers * group.count_bytes(dtype) // group.block for group in groups if group.grows)
     windows = sum(group.layers * (group.longest or 0) * group.count_bytes(dtype) for group in groups)
     state = sum(group.layers * group.count_bytes(dtype) for group in groups if group.is_state)
     parts = []

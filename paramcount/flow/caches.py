@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from paramcount.flow.graph import Data, Size, multiply
-from paramcount.flow.operations import Attention, Convolve
+from paramcount.flow.operations import Attention, Convolve, DeltaRule, Shift
 from paramcount.flow.walk import list_steps
 
 KEYS_AND_VALUES, LATENT, STATE, LAST_INPUTS = "keys and values", "compressed KV latent", "state", "last inputs"
-CROSS_ATTENTION, SLIDING_WINDOW = "cross-attention", "sliding window"
+CROSS_ATTENTION, SLIDING_WINDOW, CHUNK = "cross-attention", "sliding window", "chunk"
 
 
 class Cached(NamedTuple):
@@ -19,9 +19,13 @@ class Cached(NamedTuple):
     what: str  # keys and values | compressed KV latent | state | last inputs
     shapes: tuple[tuple[Size, ...], ...]  # the first axis may be a stream: "tokens", "source", …
     longest: Size | None = None  # tokens that are kept at most; None for all
-    kind: str = ""  # cross-attention | sliding window; "" for attention to all earlier tokens, and for states
+    kind: str = ""  # cross-attention | sliding window | chunk; "" for attention to all earlier tokens, and for states
     layers: Size = 1
     indices: tuple[Size, ...] = ()  # of the innermost layers that contain it
+    expanded: tuple[tuple[Size, ...], ...] = ()  # of a compressed latent: keys and values per token
+    block: Size = 1  # tokens per row of the shapes that do not begin with "tokens"
+    decays_per_channel: bool = False  # of a state
+    in_float32: bool = False  # of a state: whether the reference keeps it in float32, whatever the model's dtype
 
     @property
     def is_state(self) -> bool:
@@ -44,11 +48,24 @@ def find_cached(data: Data) -> Cached | None:
         what = KEYS_AND_VALUES if operation.cached == (k, v) else LATENT
         # A window includes the token that attends.
         longest = None if operation.trimmed_to is None else operation.trimmed_to - 1
-        kind = CROSS_ATTENTION if k.shape[0] != q.shape[0] else "" if longest is None else SLIDING_WINDOW
-        return Cached(what, tuple(x.shape for x in operation.cached), longest, kind)
+        expanded = (k.shape[1:], v.shape[1:]) if what == LATENT else ()
+        shapes = tuple(x.shape for x in operation.cached)
+        kind, block = describe_kind(operation, q, k, longest), operation.compressed_block or 1
+        return Cached(what, shapes, longest, kind, expanded=expanded, block=block)
     if shapes := operation.state_shapes:
-        return Cached(LAST_INPUTS if isinstance(operation, Convolve) else STATE, shapes)
+        per_channel = isinstance(operation, DeltaRule) and len(data.inputs[3].shape) == 3
+        what = LAST_INPUTS if isinstance(operation, (Convolve, Shift)) else STATE
+        return Cached(what, shapes, decays_per_channel=per_channel, in_float32=operation.state_in_float32)
     return None
+
+
+def describe_kind(operation: Attention, q: Data, k: Data, longest: Size | None) -> str:
+    """Which earlier tokens it keeps; "" for all."""
+    if k.shape[0] != q.shape[0]:
+        return CROSS_ATTENTION
+    if longest is None:
+        return ""
+    return SLIDING_WINDOW if operation.chunk is None else CHUNK
 
 
 def list_cached(out: Data, part: str = "decoder") -> Iterator[Cached]:

@@ -132,6 +132,7 @@ class Operation:
     of_prompt: ClassVar[bool] = False  # what it adds to its first input came with the prompt
     needs: ClassVar[int | None] = None  # how many of its inputs it needs; the others may be missing. None: all
     runs: ClassVar[bool] = True  # whether `compute` exists
+    state_in_float32: ClassVar[bool] = False  # whether its state is, in the reference, whatever the model's dtype
 
     def __init_subclass__(cls) -> None:
         own = (name for name, kind in cls.__annotations__.items() if not str(kind).startswith("ClassVar"))

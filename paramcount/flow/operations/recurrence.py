@@ -131,6 +131,7 @@ class SelectiveScan(Operation):
 
     name: ClassVar[str] = "scan"
     form: ClassVar[Form] = Form.STATE_SPACE
+    state_in_float32: ClassVar[bool] = True
     channels: Size
     d_state: Size
 
@@ -163,6 +164,7 @@ class StateSpaceDual(Operation):
 
     name: ClassVar[str] = "scan"
     form: ClassVar[Form] = Form.STATE_SPACE
+    state_in_float32: ClassVar[bool] = True
     heads: Size
     d_head: Size
     d_state: Size
@@ -206,6 +208,7 @@ class DeltaRule(Operation):
 
     name: ClassVar[str] = "delta rule"
     form: ClassVar[Form] = Form.LINEAR_ATTENTION
+    state_in_float32: ClassVar[bool] = True
     heads: Size
     d_k: Size
     d_v: Size
@@ -301,6 +304,10 @@ class GatedRecurrence(Operation):
     @property
     def form(self) -> Form:  # type: ignore[override]
         return Form.STATE_SPACE if self.rule == "rg-lru" else Form.LINEAR_ATTENTION
+
+    @property
+    def state_in_float32(self) -> bool:  # type: ignore[override]
+        return self.rule != "mlstm"
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:

@@ -1,0 +1,142 @@
+"""The bytes of the reference's own cache objects, in bfloat16, at contexts before, at and after every window's end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
+pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+
+from paramcount.api import load
+from paramcount.costs.allocation import Request
+from paramcount.costs.caches import list_cache_groups
+from paramcount.costs.dtypes import parse_kv_dtype
+from paramcount.costs.engines import ENGINES
+from paramcount.counting.sum_weights import list_flows
+from paramcount.execution.run import sees_later_tokens
+from tests.oracle import images, logits, passes
+from tests.oracle.renamed import STAND_INS
+
+pytestmark = pytest.mark.oracle
+RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encoding="utf-8").splitlines()
+SHORT, LONG, LARGEST = 3, 12, 60  # tokens; windows beyond the last are not crossed
+# {model type, or a name of running.txt: why the reference's cache is another one}
+DIFFERENT = {
+    "deepseek_v4": "one head is key and value, and kept twice; unfinished blocks of tokens are kept, too",
+    "dots3_note_text": "the keys of its indexer are in float32",
+    "inkling_text": "the inputs of its convolutions are kept in float32",
+    "openai-gpt": "the reference keeps nothing: every token sends the whole text through again",
+    "recurrent_gemma": "its convolutions keep one input less than those of the other types",
+    "RefinedWeb": "keys and values are repeated for every head of their group before they are kept",
+    "falcon, grouped": "keys and values are repeated for every head of their group before they are kept",
+    "zaya": "two convolutions in a row share the inputs that are kept",
+}
+UNRUNNABLE = {"trocr, fixed positions": "its positions are in float32, and a matrix in bfloat16 refuses them"}
+
+
+def find_reason(name: str) -> str | None:
+    return DIFFERENT.get(name) or DIFFERENT.get(name.partition(",")[0])
+
+
+def list_tensors(model: Any, output: Mapping[str, Any]) -> Iterator[Any]:
+    """Everything that the reference keeps for later tokens."""
+    import torch
+
+    cache: Any = output.get("past_key_values")
+    if cache is None:
+        cache = output.get("cache_params")
+    halves = [cache]
+    if hasattr(cache, "self_attention_cache"):
+        halves = [cache.self_attention_cache, cache.cross_attention_cache]
+    for half in halves:
+        holders = [vars(half) if half is not None else {}, *map(vars, getattr(half, "layers", ()))]
+        for holder in holders:
+            # A window's length is kept as a tensor of one value.
+            yield from (x for x in list_nested(holder) if x.ndim > 1)
+    yield from output.get("mems") or ()
+    yield from output.get("state") or ()
+    for module in model.modules():
+        states = (getattr(module, name, None) for name in ("conv1d_state", "recurrent_states"))
+        yield from (x for x in states if isinstance(x, torch.Tensor))
+
+
+def list_nested(value: Any) -> Iterator[Any]:
+    """The tensors in dicts, lists and tuples of them."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from list_nested(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from list_nested(each)
+
+
+def run_reference(model: Any, sizes: Any, cls: str, n: int) -> tuple[int, int, int]:
+    """(bytes that it keeps, tokens, encoder input length) after n tokens, images included."""
+    import torch
+    from transformers import DynamicCache
+
+    ids = images.insert_placeholders(passes.make_token_ids(n, 1), cls)
+    given, _ = logits.make_inputs(sizes, cls, ids)
+    frames = given["input_features"].shape[-1] // 2 if "input_features" in given else logits.SOURCE
+    given = {key: narrow(value) for key, value in given.items()}
+    is_encoded = {"input_ids", "input_features"} & set(given)
+    if model.config.model_type == "recurrent_gemma":
+        given["past_key_values"] = DynamicCache(config=model.config)
+    elif not is_encoded:
+        given["use_mems" if model.config.model_type == "xlnet" else "use_cache"] = True
+    with torch.no_grad():
+        output = model(**{"decoder_input_ids" if is_encoded else "input_ids": ids}, **given)
+    kept = list_tensors(model, given | dict(output))
+    return sum(x.numel() * x.element_size() for x in kept), ids.shape[1], frames
+
+
+def narrow(value: Any) -> Any:
+    """Numbers in bfloat16; ids as they are."""
+    import torch
+
+    if isinstance(value, tuple):
+        return tuple(map(narrow, value))
+    return value.to(torch.bfloat16) if value.is_floating_point() else value
+
+
+def compare(name: str) -> dict[int, tuple[int, int]]:
+    """{tokens: (bytes of the policy, bytes of the reference)} of those that differ."""
+    import torch
+
+    if name in STAND_INS:
+        document, reference, cls = STAND_INS[name].document, STAND_INS[name].reference, STAND_INS[name].cls
+    else:
+        document = reference = passes.make_document(name)
+        cls = passes.find_class(name)
+    loaded = load(document)
+    groups, sizes = list_cache_groups(loaded), loaded.settled_sizes
+    if sees_later_tokens(next(iter(list_flows(sizes)))[0]):
+        return {}
+    model = logits.build_reference(reference, cls).to(torch.bfloat16)
+    ends = {group.longest for group in groups if group.longest and group.longest < LARGEST}
+    found = {}
+    for n in sorted({SHORT, LONG, *(end + i for end in ends for i in (-1, 0, 1, 2) if end + i > 1)}):
+        theirs, tokens, source = run_reference(model, sizes, cls, n)
+        request = Request(tokens, 1, parse_kv_dtype("bf16"), source)
+        ours = ENGINES["transformers"].allocate(groups, request).total_bytes
+        if ours != theirs:
+            found[n] = ours, theirs
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in RUNNING if name not in UNRUNNABLE and find_reason(name) is None])
+def test_the_policy_is_the_size_of_the_references_cache(name: str) -> None:
+    assert compare(name) == {}
+
+
+@pytest.mark.parametrize("name", [name for name in RUNNING if find_reason(name)])
+def test_a_cache_that_is_listed_differs(name: str) -> None:
+    assert compare(name)

@@ -1,0 +1,184 @@
+"""What engines print about real deployments: their policies give the same figures, to the last printed digit.
+
+The rows are tests/data/deployments.csv, each with the issue or document that quotes the log.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paramcount.api import load
+from paramcount.costs.allocation import Option, Request
+from paramcount.costs.caches import CacheGroup, list_cache_groups
+from paramcount.costs.dtypes import parse_kv_dtype
+from paramcount.costs.engines import ENGINES
+from paramcount.costs.llama_cpp import DEFAULTS, count_cells
+from paramcount.costs.memory import find_state_dtype
+from paramcount.costs.vllm import PACKED_LATENT, Pool, count_token_bytes, plan_pool
+
+DATA = Path(__file__).parent / "data"
+GIB, MIB = 2**30, 2**20
+with (DATA / "deployments.csv").open(encoding="utf-8", newline="") as file:
+    ROWS = {row["id"]: row for row in csv.DictReader(file)}
+
+NOT_REPRODUCED = {
+    "vllm-qwen3-235b-tp4": "the memory is one GPU's, the tokens are those of the GPU with the least memory",
+    "vllm-qwen3.6-27b-tp2-b": "the excerpt shows neither the KV dtype nor whether a draft model was loaded",
+    "ik-nemotron-ultra-253b": "the kinds of its 162 layers are only in its config.json, which is not among the data",
+}
+# Logs of versions that print blocks // groups × block size; later ones print what sequences of max_model_len hold.
+POOL_TOKENS = {"vllm-gpt-oss-120b", "vllm-gemma-4-31b", "vllm-kimi-k2-tp8"}
+GLOBAL, WINDOW = "global", "window"
+PARTS = {
+    "llama.cpp-gemma-3n-e4b-global": GLOBAL,
+    "llama.cpp-gemma-4-edge-global": GLOBAL,
+    "llama.cpp-gpt-oss-20b-global": GLOBAL,
+    "llama.cpp-gemma-4-edge-window": WINDOW,
+    "llama.cpp-gpt-oss-20b-window": WINDOW,
+    "llama.cpp-dsv4-window": WINDOW,
+}
+OPTIONS: Mapping[str, Mapping[str, Option]] = {
+    "llama.cpp-dsv4-window": {"n_ubatch": 4096},
+    "llama.cpp-qwen3.6-27b-rs-rollback": {"n_rs_seq": 2},
+    "llama.cpp-deepseek-v3-mla-v": {"mla": "latent-and-values"},
+    "ik-deepseek-coder-v2-lite": {"mla": "expanded"},
+    "ik-deepseek-r1-expanded": {"mla": "expanded"},
+    "ik-deepseek-r1-expanded-mixed": {"mla": "expanded"},
+    "ik-kimi-k2-expanded": {"mla": "expanded"},
+    "ik-gpt-oss-20b": {"swa_full": True},
+}
+
+
+@cache
+def load_model(name: str) -> Any:
+    """A model of the zoo, a config of config_truth, or one of deployment_configs.json."""
+    if name.endswith(".json"):
+        return load(json.loads((DATA / "config_truth" / name).read_text(encoding="utf-8"))["config"])
+    configs = json.loads((DATA / "deployment_configs.json").read_text(encoding="utf-8"))
+    return load(configs[name]["config"] if name in configs else name)
+
+
+def make_request(row: Mapping[str, str]) -> Request:
+    """What the log caches; a context of llama.cpp is that of all sequences together."""
+    is_llama_cpp = "llama" in row["engine"]
+    keys, values = row["kv_dtype_k"] or "bf16", row["kv_dtype_v"]
+    dtypes = {"float16": "f16", "fp8_ds_mla": "fp8"}
+    dtype = ",".join(dtypes.get(name, name) for name in (keys, values or keys))
+    batch = int(row["n_seq"] or 1) if is_llama_cpp else 1
+    cells = row["cells"] if row["cells"].isdecimal() else ""
+    options = dict(OPTIONS.get(row["id"], {}))
+    if is_llama_cpp and row["n_ubatch"]:
+        options.setdefault("n_ubatch", int(row["n_ubatch"]))
+    model = load_model(row["zoo_or_config"])
+    return Request(
+        int(row["context"] or cells or 8192) // batch,
+        batch,
+        parse_kv_dtype(dtype),
+        tp=int(row["tp"] or 1),
+        config_state_dtype=find_state_dtype(model),
+        options=options,
+    )
+
+
+def list_groups(row: Mapping[str, str]) -> list[CacheGroup]:
+    """What the line of the log is about."""
+    groups: Iterable[CacheGroup] = list_cache_groups(load_model(row["zoo_or_config"]))
+    part = PARTS.get(row["id"])
+    if part:
+        groups = [group for group in groups if (group.longest is not None) == (part == WINDOW)]
+    return list(groups)
+
+
+def plan(row: Mapping[str, str]) -> tuple[Pool, Request]:
+    request = make_request(row)
+    if int(row["block_size"] or 16) in (16, 64, 128):  # those of hybrid models follow from their states
+        request = request._replace(options={**request.options, "block_size": int(row["block_size"] or 16)})
+    pool = plan_pool(list_groups(row), request)
+    assert pool is not None
+    return pool, request
+
+
+def list_available(row: Mapping[str, str]) -> tuple[int, int]:
+    """The least and the most bytes that print like this."""
+    text = row["available_gib"]
+    decimals = len(text.partition(".")[2])
+    slack = 0.5 / 10**decimals if decimals else 0
+    return int((float(text) - slack) * GIB), int((float(text) + slack) * GIB)
+
+
+def find_first(is_enough: Callable[[int], bool], low: int, high: int) -> int:
+    """The smallest number from low to high that is enough; high if none is."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
+    return low
+
+
+def reproduce_vllm(row: Mapping[str, str]) -> str:
+    """Blocks, tokens or concurrency."""
+    pool, request = plan(row)
+    if row["quantity"] == "max_concurrency":
+        blocks = re.search(r"(?:GPU|npu) blocks: (\d+)", row["quote"])
+        tokens = re.search(r"KV cache size: ([\d,]+) tokens", row["quote"])
+        assert blocks or tokens
+        n = int(blocks[1]) if blocks else int(tokens[1].replace(",", "")) // 16 if tokens else 0
+        return f"{n / pool.count_blocks(is_state=False):.2f}"
+    groups = list_groups(row)
+
+    def count(available: int) -> int:
+        blocks = available // pool.block_bytes
+        if row["quantity"] in ("blocks", "cpu_blocks"):
+            return blocks
+        if row["id"] in POOL_TOKENS:
+            number = sum(map(pool.count_groups, pool.buckets))
+            return blocks // number * min(bucket.block_size for bucket in pool.buckets)
+        return ENGINES["vllm"].count_tokens(groups, request, available)
+
+    value = int(row["value"].replace(",", ""))
+    low, high = list_available(row)
+    found = count(find_first(lambda n: count(n) >= value, low, high))
+    return f"{found:,}" if "," in row["value"] else str(found)
+
+
+def reproduce_llama_cpp(row: Mapping[str, str]) -> str:
+    """MiB of the KV cache or of the recurrent state, or cells."""
+    request, groups = make_request(row), list_groups(row)
+    if row["quantity"] == "swa_cells":
+        return str(count_cells(groups[0], request, {**DEFAULTS, **request.options}))
+    allocation = ENGINES["llama.cpp"].allocate(groups, request)
+    size = allocation.state_bytes if row["quantity"] == "recurrent_mib" else allocation.kv_bytes
+    decimals = len(row["value"].partition(".")[2])
+    return f"{size / MIB:.{decimals}f}"
+
+
+def reproduce_sglang(row: Mapping[str, str]) -> str:
+    """GiB of a pool of token slots; of one page more for packed latents."""
+    request, (group,) = make_request(row), list_groups(row)
+    slots = int(row["cells"])
+    if "indexer" in row["id"]:
+        size = (slots + 64) * group.layers * count_token_bytes(group, request)
+    elif row["kv_dtype_k"] == "fp8_ds_mla":
+        size = (slots + 64) * group.layers * PACKED_LATENT
+    else:
+        size = ENGINES["minimal"].allocate([group], request._replace(context=slots)).kv_bytes // 2
+    return f"{size / GIB:.2f}"
+
+
+@pytest.mark.parametrize("id", [id for id in ROWS if id not in NOT_REPRODUCED])
+def test_the_figure_of_the_log_is_reproduced(id: str) -> None:
+    row = ROWS[id]
+    engines = {"vllm": reproduce_vllm, "vllm-ascend": reproduce_vllm, "sglang": reproduce_sglang}
+    assert engines.get(row["engine"], reproduce_llama_cpp)(row) == row["value"]
+
+
+def test_only_rows_that_exist_are_left_out() -> None:
+    assert set(NOT_REPRODUCED) | set(OPTIONS) | set(PARTS) | POOL_TOKENS <= set(ROWS)
+    assert len(ROWS) - len(NOT_REPRODUCED) >= 60
