@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from paramcount.errors import ParamcountError, describe_value
 
-TOKENS = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?([kKmM]?)")
-BYTES = re.compile(r"(\d{1,9})(?:\.(\d{1,6}))?\s*([KMGT]i?B)", re.IGNORECASE)
+NUMBER = re.compile(r"(\d{1,18})(?:\.(\d{1,12}))?\s*([a-z]{0,3})", re.IGNORECASE)
+# {unit in lower case: factor}
+CONTEXT_UNITS = {"": 1, "k": 1024, "m": 1024**2}
+TRAINING_UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 BYTE_UNITS = {
     f"{letter}{infix}b": base**power
     for power, letter in enumerate("kmgt", start=1)
     for infix, base in (("", 1000), ("i", 1024))
 }
-TRAINING_TOKENS = re.compile(r"(\d{1,18})(?:\.(\d{1,12}))?([KMBT]?)", re.IGNORECASE)
-TRAINING_FACTORS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
-FACTORS = {"": 1, "k": 1024, "m": 1024**2}
 
 
 def parse_tokens(text: str, *, where: str) -> int:
@@ -26,13 +26,7 @@ def parse_tokens(text: str, *, where: str) -> int:
 
     Raises: ParamcountError for anything that is not a whole number of tokens.
     """
-    match = TOKENS.fullmatch(text.strip().replace(",", "").replace("_", ""))
-    if match:
-        whole, decimals, unit = match.groups("")
-        tokens, rest = divmod(int(whole + decimals) * FACTORS[unit.lower()], 10 ** len(decimals))
-        if not rest:
-            return int(tokens)
-    raise ParamcountError(f"= {describe_value(text)}", where=where, expected="tokens, such as 8192, 8k or 1M")
+    return parse_quantity(text, CONTEXT_UNITS, where=where, expected="tokens, such as 8192, 8k or 1M")
 
 
 def parse_training_tokens(text: str, *, where: str) -> int:
@@ -43,13 +37,7 @@ def parse_training_tokens(text: str, *, where: str) -> int:
 
     Raises: ParamcountError for anything that is not a whole number of tokens.
     """
-    match = TRAINING_TOKENS.fullmatch(text.strip().replace(",", "").replace("_", ""))
-    if match:
-        whole, decimals, unit = match.groups("")
-        tokens, rest = divmod(int(whole + decimals) * TRAINING_FACTORS[unit.lower()], 10 ** len(decimals))
-        if tokens and not rest:
-            return int(tokens)
-    raise ParamcountError(f"= {describe_value(text)}", where=where, expected="tokens, such as 15T, 300B or 1000000")
+    return parse_quantity(text, TRAINING_UNITS, where=where, expected="tokens, such as 15T, 300B or 1000000")
 
 
 def parse_bytes(text: str, *, where: str) -> int:
@@ -60,10 +48,16 @@ def parse_bytes(text: str, *, where: str) -> int:
 
     Raises: ParamcountError for anything else.
     """
-    match = BYTES.fullmatch(text.strip())
-    if match:
-        whole, decimals, unit = match.groups("")
-        size, rest = divmod(int(whole + decimals) * BYTE_UNITS[unit.lower()], 10 ** len(decimals))
-        if size and not rest:
-            return int(size)
-    raise ParamcountError(f"= {describe_value(text)}", where=where, expected="a size such as 24GB or 80GiB")
+    return parse_quantity(text, BYTE_UNITS, where=where, expected="a size such as 24GB or 80GiB")
+
+
+def parse_quantity(text: str, units: Mapping[str, int], *, where: str, expected: str) -> int:
+    """A number with a unit, if that is a whole number of what the unit counts."""
+    match = NUMBER.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    factor = units.get(match[3].lower()) if match else None
+    if match and factor:
+        whole, decimals = match[1], match[2] or ""
+        quantity, rest = divmod(int(whole + decimals) * factor, 10 ** len(decimals))
+        if not rest:
+            return int(quantity)
+    raise ParamcountError(f"= {describe_value(text)}", where=where, expected=expected)
