@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         flops,
         formula,
         load,
+        lora,
         memory,
         plot,
         report,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from paramcount.auditing.audit import Audit
     from paramcount.checkpoints.contents import StoredCount
     from paramcount.checkpoints.verify import Verification
+    from paramcount.costs.adapters import Lora
     from paramcount.costs.flops import Flops
     from paramcount.costs.memory import Memory
     from paramcount.counting.count import Count
@@ -57,6 +59,7 @@ _TYPES = {
     "Drawing": "drawing.shapes",
     "Explanation": "explaining.explanation",
     "Flops": "costs.flops",
+    "Lora": "costs.adapters",
     "Memory": "costs.memory",
     "Model": "zoo.model",
     "ParamcountError": "errors",
@@ -69,10 +72,10 @@ _TYPES = {
     "Why": "explaining.why",
 }
 __all__ = [
-    "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Memory", "Model",
-    "ParamcountError", "Polynomial", "Run", "StoredCount", "Tensor", "Trace", "Verification", "Why", "__version__",
-    "audit", "compare", "count", "diff", "draw", "explain", "flops", "formula", "load", "memory", "plot", "report",
-    "run", "stored_in", "trace", "verify", "what_if", "why",
+    "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora", "Memory", "Model",
+    "ParamcountError", "Polynomial", "Run", "StoredCount", "Tensor", "Trace", "Verification", "Why",
+    "__version__", "audit", "compare", "count", "diff", "draw", "explain", "flops", "formula", "load", "lora",
+    "memory", "plot", "report", "run", "stored_in", "trace", "verify", "what_if", "why",
 ]  # fmt: skip
 
 

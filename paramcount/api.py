@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from paramcount.auditing.audit import Audit
     from paramcount.checkpoints.contents import StoredCount
     from paramcount.checkpoints.verify import Verification
+    from paramcount.costs.adapters import Bias, Lora, Method
     from paramcount.costs.flops import Flops
     from paramcount.costs.memory import Memory
     from paramcount.counting.count import Count
@@ -438,6 +439,48 @@ def flops(
         batch=batch,
         dtype=dtype,
         kv_dtype=kv_dtype,
+    )
+
+
+def lora(
+    model: object,
+    r: int = 16,
+    *,
+    targets: str | Iterable[str] = "all-linear",
+    method: Method = "lora",
+    modules_to_save: Iterable[str] = (),
+    bias: Bias = "none",
+    dtype: str = "f32",
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> Lora:
+    """The trainable parameters of an adapter, equal to those that the peft library adds, and its bytes.
+
+    `targets` are `"all-linear"` (every linear layer except the LM head), names of modules (`"q_proj"`), or the groups
+    attention, mlp, mixer, experts and router; several as a list or separated by commas. `method` is lora, rslora,
+    dora, ia3 or vera; IA³ has no rank `r`. `modules_to_save` are trained as a whole. `bias` trains no biases, those of
+    the adapted layers (`"adapted"`), or all. `dtype` is that of the saved adapter: f32, f16 or bf16; peft keeps
+    adapters in float32.
+
+    Raises: ParamcountError for unknown targets, and for layers that the method does not apply to.
+
+    >>> result = lora("llama-3.1-8b", r=16)
+    >>> result.trainable, result.adapter_bytes
+    (41943040, 167772160)
+    >>> lora("llama-3.1-8b", r=8, targets=["q_proj", "v_proj"]).trainable
+    3407872
+    """
+    from paramcount.costs.adapters import measure_adapter
+
+    return measure_adapter(
+        load(model, download=download, strict=strict, set=set),
+        r=r,
+        targets=targets,
+        method=method,
+        modules_to_save=modules_to_save,
+        bias=bias,
+        dtype=dtype,
     )
 
 

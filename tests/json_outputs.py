@@ -65,6 +65,7 @@ def command_lines(folder: Path) -> list[list[str]]:
             ["memory", id],
             ["flops", id],
             ["flops", id, "--gpu", "8xH100", "--train-tokens", "15T", "--batch", "4"],
+            ["lora", id],
         ]
     lines += [
         ["show", "gpt2-small", "--set", "n_layers=24"],

@@ -29,6 +29,7 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
     drawing: pc.Drawing = pc.draw("gpt2-small", layer=0)
     why = pc.why("gpt2-small", "124M")
     trace = pc.trace("gpt2-small", tokens=3)
+    adapter: pc.Lora = pc.lora("gpt2-small", r=8, targets=["c_attn"], method="dora")
     rows: int = len(pc.compare(["gpt2-small", "gpt2-medium"]))
     drawing.save(folder / "layer.svg")
     shorter: int = pc.count("gpt2-small", strict=True, set={"n_layers": 1}).total
@@ -51,6 +52,7 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
         "drawing": drawing.title,
         "fits": why[0].verdict,
         "steps": len(trace.steps),
+        "trainable": adapter.trainable,
         "rows": rows,
         "formula": str(pc.formula("gpt2-small").difference("n_positions")),
         "shorter": shorter,

@@ -23,6 +23,7 @@ class Afmoe(Decoder):
     """
 
     reference = "AfmoeForCausalLM"
+    adapts_experts = True
     linear_routers = (".router.gate.weight",)
     float32_if_float16 = (
         "input_layernorm",

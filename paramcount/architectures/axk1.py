@@ -13,6 +13,7 @@ class AXK1(Glm4MoeLite):
     """Source: modeling_axk1.py of the reference, AXK1DecoderLayer and AXK1MoE."""
 
     reference = "AXK1ForCausalLM"
+    adapts_experts = False
     conditions = (
         grouped_routing(8, 4),
         latent_heads_stay_whole(64),

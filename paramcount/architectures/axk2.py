@@ -35,6 +35,7 @@ class AXK2(DeepseekV32):
     """Source: modeling_axk2.py of the reference, AXK2DecoderLayer. `d_norm_gate`: the waist of a norm's gate."""
 
     reference = "AXK2ForCausalLM"
+    adapts_experts = False
     float32_if_float16 = ("indexer.weights_proj",)
     conditions = (
         groups_are_sound,

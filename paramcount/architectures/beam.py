@@ -43,6 +43,7 @@ class Beam(Decoder):
     """Source: BeamDecoderLayer of the reference."""
 
     reference = "BeamForCausalLM"
+    adapts_experts = True
     float32 = ("e_score_correction_bias", "mlp.gate.weight")
     conditions = (grouped_routing(8, 4), padding_in_table(None))
 

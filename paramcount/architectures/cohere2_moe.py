@@ -66,6 +66,7 @@ class Cohere2Moe(Decoder):
     """
 
     reference = "Cohere2MoeForCausalLM"
+    adapts_experts = True
     conditions = (words_are_known, padding_in_table(0))
 
     vocab_size: Positive = hf(absent=256000)

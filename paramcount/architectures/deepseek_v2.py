@@ -43,6 +43,7 @@ class DeepseekV2(LatentDecoder):
     """Source: arXiv:2405.04434, section 2; DeepseekV2DecoderLayer. `d_q_lora` is null if queries have no latent."""
 
     reference = "DeepseekV2ForCausalLM"
+    adapts_experts = True
     rotated = "d_rope"
     conditions = (experts_are_chosen, latent_heads_stay_whole(None), padding_in_table(None))
 

@@ -24,6 +24,7 @@ class DeepseekV3(LatentDecoder):
     """Source: arXiv:2412.19437, section 2."""
 
     reference = "DeepseekV3ForCausalLM"
+    adapts_experts = True
     rotated = "d_rope"
     conditions = (
         experts_named("num_local_experts"),

@@ -23,6 +23,7 @@ class DeepseekV32(LatentDecoder):
     """Source: arXiv:2512.02556, section 2.1; DeepseekV32DecoderLayer. `n_chosen`: how many tokens a token looks at."""
 
     reference = "DeepseekV32ForCausalLM"
+    adapts_experts = True
     float32_if_float16 = ("indexer.weights_proj",)
     rotated = "d_rope"
     conditions = (

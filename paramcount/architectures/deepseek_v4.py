@@ -139,6 +139,7 @@ class DeepseekV4(Sizes):
     """
 
     reference = "DeepseekV4ForCausalLM"
+    linear_subclasses = (".attn.wo_a.weight",)
     linear_by_component = False
     float32_if_float16 = (
         "self_attn.compressor.kv_proj",

@@ -34,6 +34,7 @@ class Dots1(Decoder):
     """Source: Dots1DecoderLayer and Dots1TopkRouter of the reference, modeling_dots1.py."""
 
     reference = "Dots1ForCausalLM"
+    adapts_experts = True
     rotated = "d_head"
     conditions = (grouped_routing(1, 1), padding_in_table(None))
 

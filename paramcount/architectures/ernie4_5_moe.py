@@ -32,6 +32,7 @@ class Ernie45Moe(Decoder):
     """Source: Ernie4_5_MoeDecoderLayer and Ernie4_5_MoeTopKRouter of the reference, modeling_ernie4_5_moe.py."""
 
     reference = "Ernie4_5_MoeForCausalLM"
+    adapts_experts = True
     float32 = ("gate.weight", "moe_statics")
     rotated = "d_head"
     conditions = (padding_in_table(0),)

@@ -17,6 +17,7 @@ class ExaoneMoe(Decoder):
     """Source: ExaoneMoeAttention and ExaoneMoeTopkRouter of the reference, modeling_exaone_moe.py."""
 
     reference = "ExaoneMoeForCausalLM"
+    adapts_experts = True
     conditions = (
         grouped_routing(1, 1),
         padding_in_table(0),

@@ -12,6 +12,7 @@ class FlexOlmo(Decoder):
     """Source: arXiv:2507.07024; FlexOlmoDecoderLayer of the reference."""
 
     reference = "FlexOlmoForCausalLM"
+    adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(100277),)
 

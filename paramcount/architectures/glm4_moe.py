@@ -30,6 +30,7 @@ class Glm4Moe(Decoder):
     """Source: arXiv:2508.06471; Glm4MoeAttention and Glm4MoeTopkRouter of the reference."""
 
     reference = "Glm4MoeForCausalLM"
+    adapts_experts = True
     conditions: ClassVar[tuple[Condition, ...]] = (
         grouped_routing(1, 1),
         padding_in_table(None),

@@ -18,6 +18,7 @@ class Glm4MoeLite(LatentDecoder):
     """Source: modeling_glm4_moe_lite.py of the reference, Glm4MoeLiteDecoderLayer."""
 
     reference = "Glm4MoeLiteForCausalLM"
+    adapts_experts = True
     rotated = "d_rope"
     conditions: ClassVar[tuple[Condition, ...]] = (
         grouped_routing(1, 1),

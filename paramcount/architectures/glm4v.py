@@ -48,6 +48,7 @@ class Glm4vMoeText(Glm4Moe):
     """Source: arXiv:2507.01006, section 2; Glm4vMoeTextDecoderLayer of the reference."""
 
     reference = "Glm4vMoeForConditionalGeneration"
+    adapts_experts = False
     base_model = "Glm4vMoeTextModel"
     conditions = (
         grouped_routing(1, 1), padding_in_table(None), not_null("n_routed_experts", "n_group", "topk_group"),

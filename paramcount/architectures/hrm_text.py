@@ -40,6 +40,7 @@ class HrmText(Decoder):
     """Source: HrmTextModel and HrmTextStack of the reference; arXiv:2506.21734, section 2. `n_layers`: of one stack."""
 
     reference = "HrmTextForCausalLM"
+    has_other_linear_layers = True
     linear_by_component = False
     rotated = "d_head"
     conditions = (padding_in_table(None), not_null("num_hidden_layers"))

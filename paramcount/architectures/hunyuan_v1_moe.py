@@ -46,6 +46,7 @@ class HunYuanMoEV1(Decoder):
     """Source: HunYuanMoEV1Attention and HunYuanMoEV1Gate of the reference, modeling_hunyuan_v1_moe.py."""
 
     reference = "HunYuanMoEV1ForCausalLM"
+    adapts_experts = True
     linear_routers = (".gate.wg.weight",)
     rotated = "d_head"
     conditions = (padding_in_table(0),)

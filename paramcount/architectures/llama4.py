@@ -60,6 +60,7 @@ class Llama4Text(Decoder):
     """Source: Llama4TextAttention and Llama4TextMoe of the reference, modeling_llama4.py."""
 
     reference = "Llama4ForCausalLM"
+    linear_subclasses = (".feed_forward.router.weight",)
     base_model = "Llama4TextModel"
     rotated = "d_head"
     conditions = (padding_in_table(None),)

@@ -63,6 +63,8 @@ class LongcatFlash(LatentDecoder):
     """Source: arXiv:2509.01322, section 2; LongcatFlashDecoderLayer."""
 
     reference = "LongcatFlashForCausalLM"
+    linear_routers = (".router.classifier.weight",)
+    adapts_experts = True
     linear_by_component = False
     float32_if_float16 = ("classifier.weight",)
     rotated = "d_rope"

@@ -26,6 +26,7 @@ class Mellum(Decoder):
     """Source: modeling_mellum.py of the reference."""
 
     reference = "MellumForCausalLM"
+    adapts_experts = True
     rotated = "d_head"
     conditions = (one_mtp_layer, not_null("num_experts"), padding_in_table(None))
 

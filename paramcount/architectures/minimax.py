@@ -26,6 +26,7 @@ class MiniMax(Decoder):
     """Source: arXiv:2501.08313, section 2; MiniMaxDecoderLayer of the reference."""
 
     reference = "MiniMaxForCausalLM"
+    adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
 

@@ -24,6 +24,7 @@ class MiniMaxM2(Decoder):
     """
 
     reference = "MiniMaxM2ForCausalLM"
+    adapts_experts = True
     unused_keys = ("num_mtp_modules",)
     conditions = (padding_in_table(None),)
 

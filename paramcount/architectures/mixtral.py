@@ -12,6 +12,7 @@ class Mixtral(Decoder):
     """Source: arXiv:2401.04088, section 2. In the released files w1 is the gate, w3 up and w2 down."""
 
     reference = "MixtralForCausalLM"
+    adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
 

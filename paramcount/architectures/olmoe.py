@@ -13,6 +13,7 @@ class Olmoe(Decoder):
     """Source: arXiv:2409.02060, section 2; OlmoeAttention of the reference."""
 
     reference = "OlmoeForCausalLM"
+    adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(1),)
 

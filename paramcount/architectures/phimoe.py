@@ -39,6 +39,7 @@ class Phimoe(Decoder):
     """
 
     reference = "PhimoeForCausalLM"
+    linear_subclasses = (".block_sparse_moe.gate.weight",)
     rotated = "d_head"
     conditions = (padding_in_table(None),)
 

@@ -17,6 +17,7 @@ class Qwen3MoE(Decoder):
     """Source: arXiv:2505.09388, section 2."""
 
     reference = "Qwen3MoeForCausalLM"
+    adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
 

@@ -123,6 +123,7 @@ class Qwen3Next(GatedDeltaHybrid):
     """Source: Qwen3NextDecoderLayer of the reference."""
 
     reference = "Qwen3NextForCausalLM"
+    adapts_experts = True
     defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 48, "n_kv_heads": 2}
     stores_together = True
 

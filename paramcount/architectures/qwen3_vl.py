@@ -79,6 +79,7 @@ class Qwen3VLMoEText(Qwen3MoE):
     """
 
     reference: ClassVar[str] = "Qwen3VLMoeForConditionalGeneration"
+    adapts_experts = False
     base_model: ClassVar[str | None] = "Qwen3VLMoeTextModel"
     defaults: ClassVar[Mapping[str, Any]] = {
         "n_heads": 16, "d_ff": 5632, "d_expert": 1408, "n_routed_experts": 60, "n_active_experts": 4,

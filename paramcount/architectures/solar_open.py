@@ -12,6 +12,7 @@ class SolarOpen(Decoder):
     """Source: SolarOpenDecoderLayer and SolarOpenTopkRouter of the reference, modeling_solar_open.py."""
 
     reference = "SolarOpenForCausalLM"
+    adapts_experts = True
     rotated = "d_head"
     conditions = (grouped_routing(1, 1), padding_in_table(None))
 

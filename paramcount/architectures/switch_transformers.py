@@ -39,6 +39,7 @@ class SwitchTransformers(T5):
     """Source: arXiv:2101.03961, section 2."""
 
     reference = "SwitchTransformersForConditionalGeneration"
+    linear_routers = (".router.classifier.weight", ".wi.weight", ".wo.weight")
     linear_by_component = False
     defaults = {"d_model": 768, "n_layers": 12, "n_heads": 12}
 

@@ -38,6 +38,10 @@ class Zaya(Decoder):
     """Source: ZayaDecoderLayer of the reference; attention arXiv:2510.04476."""
 
     reference = "ZayaForCausalLM"
+    linear_routers = (
+        ".gate.down_proj.weight",
+        *(f".router_mlp.{name}.weight" for name in ("fc1", "fc2", "out_proj")),
+    )
     linear_by_component = False
     conditions = (padding_in_table(0),)
 

@@ -161,9 +161,9 @@ def translate_click_error(error: click.ClickException) -> ParamcountError:
 
 def name_option(error: ParamcountError, parameters: Sequence[click.Parameter]) -> ParamcountError:
     """The same error with the option that the user typed, if it is about an option's value: --pad 3, not pad = 3."""
+    typed = f"--{error.where.replace('_', '-')}" if len(error.where) > 1 else f"-{error.where}"
     for option in parameters:
-        if isinstance(option, click.Option) and f"--{error.where.replace('_', '-')}" in option.opts:
-            typed = f"--{error.where.replace('_', '-')}"
+        if isinstance(option, click.Option) and typed in option.opts:
             if error.found.startswith("= "):
                 return error.replace(found=f"{typed} {error.found.removeprefix('= ')}", where="")
             return error.replace(where=typed)

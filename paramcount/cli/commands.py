@@ -17,6 +17,7 @@ GROUPS = {
     "Resources": {
         "memory": ("memory", "Show the memory for weights and KV cache."),
         "flops": ("flops", "Show the FLOPs per token and per prompt."),
+        "lora": ("lora", "Show the trainable parameters of an adapter."),
     },
     "Inside a model": {
         "explain": ("explain", "Explain each component: formula, numbers, value."),

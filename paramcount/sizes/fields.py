@@ -157,8 +157,16 @@ class Sizes(BaseModel):
     float32_if_float16: ClassVar[tuple[str, ...]] = ()
     # Name endings of matrices that are linear layers in the reference, though their component is usually not quantised.
     linear_routers: ClassVar[tuple[str, ...]] = ()
+    # The same for matrices of a subclass of the linear layer, which adapters apply to and bitsandbytes leaves as it is.
+    linear_subclasses: ClassVar[tuple[str, ...]] = ()
     # Whether the components determine which matrices are linear layers in the reference.
     linear_by_component: ClassVar[bool] = True
+    # Whether the reference has other linear layers than its checkpoints show: fused in files, or one per use of a
+    # block.
+    has_other_linear_layers: ClassVar[bool] = False
+    # Whether peft takes the names that routed experts and the router have in checkpoints as names of targets. Source:
+    # _MODEL_TO_CONVERSION_PATTERN of the reference, _MOE_TARGET_MODULE_MAPPING of peft.
+    adapts_experts: ClassVar[bool] = False
     transposable: ClassVar[tuple[str, ...]] = ()  # name endings of matrices that some writers store transposed
     defaults: ClassVar[Mapping[str, Any]] = {}  # overrides of inherited defaults for absent keys
     # Keys of the reference's config class or of releases that look like sizes, but that no parameter depends on.

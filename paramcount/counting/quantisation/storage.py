@@ -56,7 +56,9 @@ class MatrixFacts(NamedTuple):
     float32_if_float16: tuple[str, ...]
     transposable: tuple[str, ...]
     linear_routers: tuple[str, ...]
+    linear_subclasses: tuple[str, ...]
     linear_by_component: bool
+    has_other_linear_layers: bool
 
 
 def read_storage(
@@ -167,9 +169,13 @@ def merge_facts(sizes: Sizes) -> MatrixFacts:
     parts = [sizes, *(part for part in inner if part is not None)]
     names = {
         fact: tuple(dict.fromkeys(name for part in parts for name in getattr(part, fact)))
-        for fact in MatrixFacts._fields[:-1]
+        for fact in MatrixFacts._fields[:-2]
     }
-    return MatrixFacts(**names, linear_by_component=all(part.linear_by_component for part in parts))
+    return MatrixFacts(
+        **names,
+        linear_by_component=all(part.linear_by_component for part in parts),
+        has_other_linear_layers=any(part.has_other_linear_layers for part in parts),
+    )
 
 
 def get_dtype(tensor: Tensor, facts: MatrixFacts, dtype: str) -> str:

@@ -1,0 +1,77 @@
+"""paramcount lora MODEL"""
+
+from __future__ import annotations
+
+import click
+
+from paramcount.cli.commands import Command
+from paramcount.cli.options import (
+    Choice,
+    Output,
+    add_changes,
+    collect_messages,
+    download_option,
+    emit,
+    load_model,
+    model_argument,
+    output_options,
+    set_option,
+)
+
+
+@click.command("lora", cls=Command, epilog="Example: paramcount lora llama-3.1-8b -r 16 --targets attention")
+@model_argument
+@click.option("-r", "r", type=int, default=16, metavar="N", help="Rank (default: 16); IA³ has none.")
+@click.option(
+    "--targets",
+    default="all-linear",
+    metavar="A,B,…",
+    help="Adapt these modules: names, attention, mlp, mixer, experts, router or all-linear (default).",
+)
+@click.option(
+    "--method",
+    type=Choice(["lora", "rslora", "dora", "ia3", "vera"]),
+    default="lora",
+    help="Kind of adapter (default: lora).",
+)
+@click.option("--modules-to-save", default="", metavar="A,B,…", help="Train these modules as a whole: lm_head, ….")
+@click.option(
+    "--bias",
+    type=Choice(["none", "adapted", "all"]),
+    default="none",
+    help="Also train the biases of adapted layers, or all (default: none).",
+)
+@click.option("--dtype", default="f32", metavar="DTYPE", help="Save the adapter as f32 (default), f16 or bf16.")
+@set_option
+@download_option
+@output_options
+def command(
+    name: str,
+    r: int,
+    targets: str,
+    method: str,
+    modules_to_save: str,
+    bias: str,
+    dtype: str,
+    changes: tuple[str, ...],
+    download: bool,
+    output: Output,
+) -> None:
+    """Show the trainable parameters of an adapter: LoRA, rsLoRA, DoRA, IA³ or VeRA, by module.
+
+    The numbers equal those of the peft library. all-linear means every linear layer except the LM head."""
+    from paramcount.costs.adapters import measure_adapter
+    from paramcount.costs.render_adapters import build_adapter_table
+
+    model = load_model(name, changes, download)
+    adapter = measure_adapter(
+        model,
+        r=r,
+        targets=targets,
+        method=method,
+        modules_to_save=modules_to_save,
+        bias=bias,
+        dtype=dtype,
+    )
+    messages = collect_messages([name], [model], adapter)
+    emit(lambda format: add_changes(build_adapter_table(adapter), model), output, messages)

@@ -1,0 +1,218 @@
+"""The layers of a model that an adapter can be added to, and which of them a list of targets names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import NamedTuple, NoReturn
+
+from paramcount.counting import Count, Tensor
+from paramcount.counting.quantisation.storage import merge_facts
+from paramcount.counting.sum_weights import list_flows
+from paramcount.counting.tensors import list_unreachable
+from paramcount.errors import ParamcountError, find_nearest, join_words, quote
+from paramcount.flow.operations import Linear, Lookup
+from paramcount.flow.walk import list_steps, locate_weight
+
+ALL_LINEAR = "all-linear"
+# {group: components}
+GROUPS = {
+    "attention": ("qkv", "output_projection"),
+    "mlp": ("mlp", "shared_experts"),
+    "mixer": ("mixer",),
+    "experts": ("experts",),
+    "router": ("router",),
+}
+
+
+class Site(NamedTuple):
+    """Layers of one name pattern, each of which can take an adapter."""
+
+    name: str  # of the module, "{layer}" stands for an index; of stacked experts of their parameter
+    component: str
+    kind: str  # linear | embedding | experts | router; the last two are parameters of the reference, not linear layers
+    shape: tuple[int, ...]  # of the weight; of stacked experts with their number first
+    inputs: int
+    outputs: int
+    copies: int
+    experts: int = 1  # that share one adapter
+    former: tuple[str, ...] = ()  # names of the experts' matrices in checkpoints
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it is the last matrix of an MLP."""
+        return self.component.endswith(".down")
+
+    @property
+    def leaf(self) -> str:
+        return self.name.rpartition(".")[2]
+
+    def matches(self, target: str) -> bool:
+        """Whether a target is the module's name or its end."""
+        return f".{self.name}".endswith(f".{target}")
+
+
+def list_sites(count: Count) -> list[Site]:
+    """The layers of a model that can take an adapter, in the order of the forward pass.
+
+    Raises: ParamcountError if the reference has other linear layers than its checkpoints show.
+    """
+    facts = merge_facts(count.sizes)
+    if facts.has_other_linear_layers:
+        raise ParamcountError(f"the linear layers of {count.sizes.reference} differ from its checkpoint's matrices")
+    linear, tables = find_weights(count)
+    sites: list[Site] = []
+    experts: dict[tuple[object, ...], list[Tensor]] = {}
+    unused = (tensor for tensor, _ in list_unreachable(count.sizes, count.head) if "{expert}" in tensor.name)
+    for tensor in (*count.tensors, *unused):
+        name, component = tensor.name, tensor.component.partition(".")[0]
+        is_weight = name.endswith(".weight") and len(tensor.shape) == 2
+        if tensor.part == "mtp" or tensor.role != "parameter" or tensor.tied_to == name:  # the last: a module's reuse
+            continue
+        is_linear = name in linear and (component not in ("experts", "router") or name.endswith(facts.linear_routers))
+        if is_weight and (is_linear or name.endswith(facts.linear_subclasses)):
+            sites.append(make_site(tensor, "linear", transposed=linear.get(name, False)))
+        elif is_weight and component == "router":
+            sites.append(make_site(tensor, "router"))
+        elif is_weight and name in tables and component == "embedding":
+            sites.append(make_site(tensor, "embedding", transposed=True))
+        elif component == "experts" and not name.endswith("bias") and len(tensor.shape) > 1:
+            layers = tuple(repeat for repeat in tensor.repeats if repeat.axis != "expert")
+            key = (name, layers) if tensor.stacked else (is_first(tensor), name.partition("{expert}")[0], layers)
+            experts.setdefault(key, []).append(tensor)
+    sites += [stack_experts(tensors) for tensors in experts.values()]
+    copies: dict[Site, int] = {}  # layers of different kinds may have the same modules
+    for site in sites:
+        pattern = site._replace(copies=0)
+        copies[pattern] = copies.get(pattern, 0) + site.copies
+    return [site._replace(copies=n) for site, n in copies.items()]
+
+
+def find_weights(count: Count) -> tuple[dict[str, bool], set[str]]:
+    """The matrices of linear layers, each with whether it is stored [in, out], and the tables of lookups, by name."""
+    linear: dict[str, bool] = {}
+    tables: set[str] = set()
+    for out, part in list_flows(count.sizes, count.head):
+        for data, prefix, repeats, where in list_steps(out, part):
+            for weight in data.weights[:1]:
+                name = locate_weight(weight, prefix, repeats, where).name
+                if isinstance(data.operation, Linear):
+                    linear[name] = data.operation.transposed
+                elif isinstance(data.operation, Lookup):
+                    tables.add(name)
+    return linear, tables
+
+
+def make_site(tensor: Tensor, kind: str, *, transposed: bool = False) -> Site:
+    outputs, inputs = reversed(tensor.shape) if transposed else tensor.shape
+    name = tensor.name.removesuffix(".weight")
+    return Site(name, tensor.component, kind, tensor.shape, inputs, outputs, tensor.copies)
+
+
+def is_first(tensor: Tensor) -> bool:
+    """Whether an expert's matrix reads the hidden state. The reference stores such matrices of all experts as one."""
+    return not tensor.component.endswith(".down")
+
+
+def stack_experts(tensors: Sequence[Tensor]) -> Site:
+    """One parameter of the reference: the matrices that a checkpoint stores as one, or one per expert."""
+    first = tensors[0]
+    rows = {tensor.name.removesuffix(".weight").rpartition(".")[2]: tensor.shape[0] for tensor in tensors}
+    if first.stacked:
+        *several, a, b = first.shape
+        name, n = first.name.removesuffix(".weight"), prod(several)
+        return Site(name, first.component, "experts", first.shape, b, a, first.copies, n, tuple(rows))
+    n = sum(repeat.count for tensor in tensors for repeat in tensor.repeats if repeat.axis == "expert") // len(rows)
+    copies = prod(repeat.count for repeat in first.repeats if repeat.axis != "expert")
+    outputs, inputs = sum(rows.values()), first.shape[1]
+    name = first.name.partition("{expert}")[0] + "+".join(rows)
+    return Site(name, first.component, "experts", (n, outputs, inputs), inputs, outputs, copies, n, tuple(rows))
+
+
+def choose_sites(
+    count: Count, sites: Sequence[Site], targets: Sequence[str], *, is_lora: bool
+) -> tuple[dict[Site, int], list[str]]:
+    """{layer: factor of the rank} for the layers that the targets name, and notes.
+
+    Raises: ParamcountError for a target that names no layer.
+    """
+    names_experts = is_lora and count.sizes.adapts_experts
+    chosen: dict[Site, int] = {}
+    former: dict[str, None] = {}  # names of experts and router before transformers 5
+    old_names = {"gate", *(leaf for site in sites for leaf in site.former)} if names_experts else set()
+    for target in targets:
+        if target.lower() == ALL_LINEAR:
+            linear = [site for site in sites if site.kind == "linear" and site.component != "lm_head"]
+            former |= dict.fromkeys(sorted(old_names))
+            found = {site: 1 for site in linear if site.leaf not in old_names}
+        elif target in GROUPS:
+            found = {site: 1 for site in sites if site.component.partition(".")[0] in GROUPS[target]}
+            if target != "experts" and target != "router":
+                found = {site: 1 for site in found if site.kind == "linear"}
+        elif target.rpartition(".")[2] in old_names:
+            former[target.rpartition(".")[2]] = None
+            continue
+        else:
+            found = {site: 1 for site in sites if site.matches(target)}
+        if not found:
+            raise_unknown(count, sites, target)
+        chosen |= found
+    if not former:
+        return chosen, []
+    chosen |= choose_former(sites, tuple(former))
+    return chosen, [*describe_former(sites, chosen, tuple(former))]
+
+
+def choose_former(sites: Sequence[Site], names: Sequence[str]) -> dict[Site, int]:
+    """{layer: factor of the rank} for names of experts and router: where the reference stores two as one, twice r.
+
+    Source: peft.utils.transformers_weight_conversion.
+
+    Raises: ParamcountError if only one of two such names is given.
+    """
+    found: dict[Site, int] = {}
+    for site in sites:
+        present = [name for name in site.former if name in names]
+        if present and len(present) < len(site.former):
+            given, missing = present[0], next(name for name in site.former if name not in present)
+            raise ParamcountError(
+                f"{given} of the experts requires {missing}: the reference stores them as one parameter",
+                where="targets",
+            )
+        if present:
+            found[site] = len(present)
+        elif site.leaf == "gate" and "gate" in names:
+            found[site] = 1
+    return found
+
+
+def describe_former(sites: Sequence[Site], chosen: Mapping[Site, int], names: Sequence[str]) -> Iterator[str]:
+    """Notes about what peft makes of names of experts and router."""
+    yield f"as in peft 0.21, {join_words(names, 'and')} name the routed experts and the router"
+    fused = next((site for site, factor in chosen.items() if factor > 1), None)
+    if fused:
+        yield f"{join_words(fused.former, 'and')} of the experts share one adapter of twice the rank"
+    dense = [site.leaf for site in sites if site.kind == "linear" and site.leaf in names and site not in chosen]
+    if dense:
+        yield f"{join_words(dict.fromkeys(dense), 'and')} of dense and shared MLPs get no adapter"
+
+
+def raise_unknown(count: Count, sites: Sequence[Site], target: str) -> NoReturn:
+    """Raises: ParamcountError, with the names that exist."""
+    if target in GROUPS:
+        raise ParamcountError(f"{count.id} has no linear layers of the group {target}", where="targets")
+    if target in list_module_names(count):
+        raise ParamcountError(f"{target} is not a linear layer or an embedding", where="targets")
+    names = tuple(dict.fromkeys(site.leaf for site in sites if site.kind in ("linear", "embedding")))
+    raise ParamcountError(
+        f"{count.id} has no module {quote(target)}",
+        where="targets",
+        expected=f"{ALL_LINEAR}, {', '.join(GROUPS)}, or names among {', '.join(names)}",
+        nearest=find_nearest(target, (ALL_LINEAR, *GROUPS, *names)),
+    )
+
+
+def list_module_names(count: Count) -> tuple[str, ...]:
+    """The last parts of the names of all modules with weights."""
+    modules = [tensor.name.rpartition(".")[0] for tensor in count.tensors if tensor.part != "mtp"]
+    return tuple(dict.fromkeys(module.rpartition(".")[2] for module in modules if module))

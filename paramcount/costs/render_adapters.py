@@ -1,0 +1,51 @@
+"""An adapter as a table: one row per module pattern and the total."""
+
+from __future__ import annotations
+
+from paramcount.costs.adapters import NAMES, Lora
+from paramcount.output.numbers import format_bytes
+from paramcount.output.tables import Column, Table
+
+KINDS = {"": "", "adapter": "", "saved": "trained as a whole", "bias": "bias, trained in place"}
+
+
+def build_adapter_table(adapter: Lora) -> Table:
+    """One row per pattern of modules, summed over its layers."""
+    columns = [
+        Column("module", "module", right=False),
+        Column("shape", "weight", right=False),
+        Column("copies", "modules"),
+        Column("rank", "rank", show=lambda rank: f"{rank:,}" if rank else ""),
+        Column("parameters", "trainable"),
+        Column("kind", "", right=False, show=KINDS.__getitem__),
+    ]
+    rows: list[list[object]] = [
+        [
+            module.name,
+            " × ".join(f"{n:,}" for n in module.shape),
+            module.copies,
+            module.rank,
+            module.parameters,
+            module.kind,
+        ]
+        for module in adapter.modules
+    ]
+    if all(module.kind == "adapter" for module in adapter.modules):
+        columns[-1] = columns[-1]._replace(only="csv")
+    if adapter.r is None:
+        columns[3] = columns[3]._replace(only="csv")
+    total = sum(module.copies for module in adapter.modules)
+    rows.append(["total", "", total, None, adapter.trainable, ""])
+    return Table(columns, rows, adapter.to_dict(), above=describe_adapter(adapter), bold=("total",))
+
+
+def describe_adapter(adapter: Lora) -> list[str]:
+    """The lines above: the answer, and how large a saved adapter is."""
+    rank = "" if adapter.r is None else f", rank {adapter.r:,}"
+    share = f"{adapter.trainable_percent:.4f}% of {adapter.total:,}"
+    lines = [
+        f"{adapter.name}   {NAMES[adapter.method]}{rank}, targets {', '.join(adapter.targets)}",
+        f"trainable: {adapter.trainable:,} parameters, {share}",
+    ]
+    projection = f", with {adapter.projection:,} values of the shared random matrices" if adapter.projection else ""
+    return [*lines, f"saved adapter in {adapter.dtype}: {format_bytes(adapter.adapter_bytes)}{projection}"]

@@ -1,0 +1,155 @@
+"""Trainable parameters of adapters, asked of the peft library itself: it adds each adapter to the reference's model."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+import paramcount as pc
+from tests.model_types import MODEL_TYPES, default_document
+from tests.oracle.differential import build_model, silence
+
+pytestmark = pytest.mark.oracle
+pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
+pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+peft = pytest.importorskip("peft", reason="the tests of adapters need peft: pip install peft==0.21.2")
+
+# peft refuses out_proj, a linear layer, of these
+KERNELS = ("falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h")
+# whose linear layers are not those of its checkpoint, which paramcount refuses
+DIFFERENT = ("hrm_text", "inkling2_text", "zamba2")
+EXPERTS = {"target_parameters": ["experts.gate_up_proj", "experts.down_proj"]}
+
+
+class Trained(NamedTuple):
+    trainable: int
+    total: int
+    saved: int  # elements of a saved adapter
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> None:
+    silence()
+
+
+def train(document: dict[str, Any], config: Any) -> Trained:
+    """What peft makes trainable of the reference's model, and how much of it a saved adapter has."""
+    import torch
+
+    name = document["architectures"][0]
+    model = build_model(document, name)
+    with torch.device("meta"):
+        adapted = peft.get_peft_model(model, config)
+    state = peft.get_peft_model_state_dict(adapted, save_embedding_layers=False)
+    trainable = sum(p.numel() for p in adapted.parameters() if p.requires_grad)
+    return Trained(trainable, sum(p.numel() for p in adapted.parameters()), sum(t.numel() for t in state.values()))
+
+
+def lora_config(method: str = "lora", **options: Any) -> Any:
+    return peft.LoraConfig(use_rslora=method == "rslora", use_dora=method == "dora", **options)
+
+
+def count_adapter(document: dict[str, Any], **options: Any) -> Trained:
+    found = pc.lora(document, **options)
+    return Trained(found.trainable, found.total, found.adapter_bytes // 4)
+
+
+@pytest.mark.parametrize("name", sorted(set(MODEL_TYPES) - {*KERNELS, *DIFFERENT}))
+def test_lora_of_all_linear_layers(name: str) -> None:
+    document = default_document(name)
+    expected = train(document, lora_config(r=4, target_modules="all-linear"))
+    assert count_adapter(document, r=4).trainable == expected.trainable
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_lora_of_mamba_layers(name: str) -> None:
+    document = default_document(name)
+    expected = train(document, lora_config(r=4, target_modules=["in_proj"]))
+    assert count_adapter(document, r=4, targets="in_proj") == expected
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_there_is_no_number_if_the_linear_layers_are_not_those_of_the_checkpoint(name: str) -> None:
+    with pytest.raises(pc.ParamcountError, match="differ from its checkpoint's matrices"):
+        pc.lora(default_document(name))
+
+
+ARCHITECTURES = (
+    "bert", "bloom", "falcon", "gemma3_text", "gpt2", "gpt_neox", "jamba", "llama", "llama4", "opt", "phi3",
+    "qwen2_moe", "qwen3_5_text", "qwen3_vl", "t5", "whisper",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["rslora", "dora", "ia3", "vera"])
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_other_methods_on_all_linear_layers(name: str, method: str) -> None:
+    document = default_document(name)
+    found = pc.lora(document, r=4, method=method)  # type: ignore[arg-type]
+    if method == "vera":
+        config = peft.VeraConfig(r=4, target_modules="all-linear")
+    elif method == "ia3":
+        down = {module.name.rpartition("}.")[2] for module in found.modules if module.component.endswith(".down")}
+        config = peft.IA3Config(target_modules="all-linear", feedforward_modules=sorted(down))
+    else:
+        config = lora_config(method, r=4, target_modules="all-linear")
+    assert Trained(found.trainable, found.total, found.adapter_bytes // 4) == train(document, config)
+
+
+@pytest.mark.parametrize("name", ["bert", "gemma3_text", "gpt2", "llama", "opt", "qwen3_moe", "t5"])
+def test_modules_to_save_become_one_copy_each_even_if_they_are_tied(name: str) -> None:
+    modules = {"bert": ["decoder", "word_embeddings"], "gpt2": ["lm_head", "wte"], "t5": ["lm_head", "shared"]}
+    saved = modules.get(name, ["lm_head", "embed_tokens"])
+    document = default_document(name)
+    expected = train(document, lora_config(r=4, target_modules="all-linear", modules_to_save=saved))
+    assert count_adapter(document, r=4, modules_to_save=saved) == expected
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "opt", "gemma3_text"])
+@pytest.mark.parametrize("method", ["lora", "dora"])
+def test_adapters_of_the_embedding_and_the_lm_head(name: str, method: str) -> None:
+    targets = ["lm_head", "wte"] if name == "gpt2" else ["lm_head", "embed_tokens"]
+    document = default_document(name)
+    expected = train(document, lora_config(method, r=4, target_modules=targets))
+    assert count_adapter(document, r=4, targets=targets, method=method) == expected
+
+
+@pytest.mark.parametrize("bias", ["all", "lora_only"])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "opt", "qwen2", "t5"])
+def test_biases(name: str, bias: str) -> None:
+    document = default_document(name)
+    expected = train(document, lora_config(r=4, target_modules="all-linear", bias=bias))
+    ours = count_adapter(document, r=4, bias="all" if bias == "all" else "adapted")
+    assert ours[:2] == expected[:2]  # peft saves BERT's last bias, which two modules share, twice
+
+
+@pytest.mark.parametrize(
+    "name", ["deepseek_v3", "glm4_moe", "gpt_oss", "lfm2_moe", "llama4_text", "mixtral", "nemotron_h", "qwen2_moe"]
+)
+def test_stacked_experts_are_named_as_parameters(name: str) -> None:
+    parameters = ["experts.up_proj" if name == "nemotron_h" else "experts.gate_up_proj", "experts.down_proj"]
+    document = default_document(name)
+    config = lora_config(r=4, target_modules=[], target_parameters=parameters)
+    assert count_adapter(document, r=4, targets="experts") == train(document, config)
+
+
+@pytest.mark.parametrize("name", ["deepseek_v3", "minimax_m2", "mixtral", "olmoe", "qwen3_moe"])
+def test_names_of_experts_before_they_were_stacked(name: str) -> None:
+    names = ["w1", "w2", "w3"] if name in ("minimax_m2", "mixtral") else ["gate_proj", "up_proj", "down_proj"]
+    document = default_document(name)
+    expected = train(document, lora_config(r=4, target_modules=["o_proj", *names]))
+    assert count_adapter(document, r=4, targets=["o_proj", *names]) == expected
+    with pytest.raises(ValueError, match="fused"):
+        train(document, lora_config(r=4, target_modules=["o_proj", names[0]]))
+    with pytest.raises(pc.ParamcountError, match="the reference stores them as one parameter"):
+        pc.lora(document, targets=["o_proj", names[0]])
+
+
+@pytest.mark.parametrize("method", ["dora", "ia3", "vera"])
+def test_other_methods_do_not_apply_to_stacked_experts(method: str) -> None:
+    with pytest.raises(pc.ParamcountError, match="does not apply to routed experts"):
+        pc.lora(default_document("gpt_oss"), targets="experts", method=method)  # type: ignore[arg-type]
+    if method == "dora":
+        config = lora_config("dora", r=4, target_modules=[], **EXPERTS)
+        with pytest.raises(ValueError, match="does not work with use_dora"):
+            train(default_document("gpt_oss"), config)

@@ -1,0 +1,192 @@
+"""Adapters: trainable parameters by method, targets by name and by group, and what cannot be adapted."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+import paramcount as pc
+from tests.running import Runner
+
+LLAMA = {  # Llama 3.1 8B: (outputs, inputs) of the linear layers of each of its 32 layers
+    "q_proj": (4096, 4096), "k_proj": (1024, 4096), "v_proj": (1024, 4096), "o_proj": (4096, 4096),
+    "gate_proj": (14336, 4096), "up_proj": (14336, 4096), "down_proj": (4096, 14336),
+}  # fmt: skip
+
+
+def test_lora_adds_two_matrices_of_the_rank_to_each_linear_layer() -> None:
+    result = pc.lora("llama-3.1-8b", r=16)
+    assert result.trainable == 32 * 16 * sum(outputs + inputs for outputs, inputs in LLAMA.values())
+    assert [(module.name.rpartition(".")[2], module.shape, module.copies) for module in result.modules] == [
+        (name, shape, 32) for name, shape in LLAMA.items()
+    ]
+    assert result.total == 8_030_261_248 + result.trainable
+
+
+def test_gpt_3_takes_18_million_parameters_as_in_the_paper() -> None:
+    # arXiv:2106.09685, table 5: 18M for W_q and W_v at rank 4, and for W_q, W_k, W_v and W_o at rank 2
+    gpt_3 = {"model_type": "opt", "hidden_size": 12288, "word_embed_proj_dim": 12288, "num_hidden_layers": 96,
+             "num_attention_heads": 96, "ffn_dim": 49152}  # fmt: skip
+    assert pc.lora(gpt_3, r=4, targets="q_proj,v_proj").trainable == 18_874_368
+    assert pc.lora(gpt_3, r=2, targets="attention").trainable == 18_874_368
+
+
+def test_rslora_only_scales_and_dora_adds_a_magnitude_per_output() -> None:
+    lora = pc.lora("llama-3.1-8b").trainable
+    assert pc.lora("llama-3.1-8b", method="rslora").trainable == lora
+    magnitudes = 32 * sum(outputs for outputs, _ in LLAMA.values())
+    assert pc.lora("llama-3.1-8b", method="dora").trainable == lora + magnitudes
+
+
+def test_ia3_scales_outputs_and_the_inputs_of_the_last_matrix_of_the_mlp() -> None:
+    # arXiv:2205.05638, section 3.3: vectors for keys, values and the MLP's inner activations
+    result = pc.lora("llama-3.1-8b", method="ia3", targets="k_proj,v_proj,down_proj")
+    assert result.trainable == 32 * (1024 + 1024 + 14336)
+    assert result.r is None
+
+
+def test_vera_trains_vectors_and_shares_two_frozen_matrices() -> None:
+    # arXiv:2310.11454, section 3.2: a vector d of the rank and b of the outputs per layer
+    result = pc.lora("llama-3.1-8b", r=256, method="vera", targets="q_proj,v_proj")
+    assert result.trainable == 32 * (4096 + 256 + 1024 + 256)
+    assert result.projection == 256 * (4096 + 4096)
+    assert result.adapter_bytes == 4 * (result.trainable + result.projection)
+
+
+def test_layers_that_read_and_write_in_the_other_order_take_the_same_adapter() -> None:
+    (module,) = pc.lora("gpt2-small", r=8, targets="c_attn").modules  # Conv1D stores [in, out]
+    assert (module.shape, module.parameters) == ((768, 2304), 12 * 8 * (768 + 2304))
+    (module,) = pc.lora("gpt2-small", r=8, targets="c_attn", method="dora").modules
+    assert module.parameters == 12 * (8 * (768 + 2304) + 2304)
+
+
+def test_groups_name_the_layers_of_components() -> None:
+    names = {
+        group: [module.name.rpartition(".")[2] for module in pc.lora("llama-3.1-8b", targets=group).modules]
+        for group in ("attention", "mlp")
+    }
+    assert names == {"attention": list(LLAMA)[:4], "mlp": list(LLAMA)[4:]}
+    both = pc.lora("llama-3.1-8b", targets=["attention", "mlp", "q_proj"])
+    assert both.modules == pc.lora("llama-3.1-8b").modules
+
+
+def test_modules_to_save_are_trained_as_a_whole_and_take_no_adapter() -> None:
+    # Llama 3.2 1B ties its LM head to the embedding of 128,256 × 2,048; each becomes a copy of its own
+    result = pc.lora("llama-3.2-1b", targets="q_proj", modules_to_save=["lm_head", "embed_tokens"])
+    saved = [module for module in result.modules if module.kind == "saved"]
+    assert [(module.name, module.parameters) for module in saved] == [
+        ("model.embed_tokens", 128_256 * 2048),
+        ("lm_head", 128_256 * 2048),
+    ]
+    assert result.trainable == 2 * 128_256 * 2048 + 16 * 16 * (2048 + 2048)
+
+
+def test_biases_are_trained_in_place() -> None:
+    without = pc.lora("gpt2-small", targets="c_attn")
+    adapted = pc.lora("gpt2-small", targets="c_attn", bias="adapted")
+    assert adapted.trainable == without.trainable + 12 * 2304
+    assert adapted.total == without.total
+    # 12 layers with biases of c_attn, c_proj, c_fc, c_proj and two norms, and the last norm's
+    every = pc.lora("gpt2-small", targets="c_attn", bias="all")
+    assert every.trainable == without.trainable + 12 * (2304 + 768 + 3072 + 768 + 2 * 768) + 768
+
+
+def test_stacked_experts_take_a_pair_of_matrices_per_expert() -> None:
+    # Mixtral: gate and up of the 8 experts are one parameter of the reference, [8, 2 · 14,336, 4,096]
+    result = pc.lora("mixtral-8x7b", r=4, targets="experts")
+    assert [(module.shape, module.rank, module.parameters) for module in result.modules] == [
+        ((8, 28672, 4096), 4, 32 * 8 * 4 * (28672 + 4096)),
+        ((8, 4096, 14336), 4, 32 * 8 * 4 * (4096 + 14336)),
+    ]
+
+
+def test_names_of_experts_from_before_they_were_stacked_double_the_rank() -> None:
+    result = pc.lora("mixtral-8x7b", r=4, targets="w1,w3,w2")
+    assert [(module.rank, module.parameters) for module in result.modules] == [
+        (8, 32 * 8 * 8 * (28672 + 4096)),
+        (4, 32 * 8 * 4 * (4096 + 14336)),
+    ]
+    assert result.notes == (
+        "as in peft 0.21, w1, w3 and w2 name the routed experts and the router",
+        "w1 and w3 of the experts share one adapter of twice the rank",
+    )
+
+
+def test_experts_that_were_never_named_are_left_out_of_all_linear() -> None:
+    names = [module.name for module in pc.lora("gpt-oss-20b").modules]
+    assert names == [f"model.layers.{{layer}}.self_attn.{name}_proj" for name in "qkvo"]
+
+
+def test_a_module_that_several_layers_use_has_one_adapter() -> None:
+    # ALBERT: one layer, used 12 times; query, key, value and dense of 4,096², ffn of 16,384 × 4,096 and back
+    result = pc.lora({"model_type": "albert"}, r=1, targets="query")
+    assert [(module.copies, module.parameters) for module in result.modules] == [(1, 2 * 4096)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"r": 0}, r"r = 0 \(expected an integer from 1 to 1,000,000,000\)"),
+        ({"targets": "q_porj"}, r"targets: llama-3.1-8b has no module 'q_porj' \(.*\); did you mean q_proj, v_proj or"),
+        ({"targets": "norm"}, "targets: norm is not a linear layer or an embedding"),
+        ({"targets": "experts"}, "targets: llama-3.1-8b has no linear layers of the group experts"),
+        ({"targets": ()}, "targets is empty"),
+        ({"targets": 7}, r"targets = 7 \(expected names of modules\)"),
+        ({"method": "dorra"}, "method = 'dorra' .*did you mean dora"),
+        ({"method": "vera", "targets": "embed_tokens"}, "targets: VeRA does not apply to embeddings: model.embed_tok"),
+        ({"method": "ia3", "bias": "all"}, "bias = 'all' .*none.* for IA³"),
+        ({"bias": "lora_only"}, "bias = 'lora_only' .*expected none, all or adapted"),
+        ({"modules_to_save": "lm_haed"}, "modules_to_save: .* no module 'lm_haed' .*did you mean lm_head"),
+        ({"modules_to_save": "q_proj", "targets": "q_proj"}, "targets: q_proj is one of modules_to_save"),
+        ({"dtype": "int4"}, "dtype = 'int4'"),
+    ],
+)  # fmt: skip
+def test_invalid_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(pc.ParamcountError, match=message):
+        pc.lora("llama-3.1-8b", **options)  # type: ignore[arg-type]
+
+
+def test_the_experts_need_both_names_of_a_parameter() -> None:
+    with pytest.raises(pc.ParamcountError, match="gate_proj of the experts requires up_proj"):
+        pc.lora("qwen3-30b-a3b", targets="gate_proj")
+
+
+def test_there_is_no_number_for_linear_layers_that_the_checkpoint_does_not_show() -> None:
+    with pytest.raises(pc.ParamcountError, match="the linear layers of Zamba2ForCausalLM differ from its checkpoint"):
+        pc.lora({"model_type": "zamba2"})
+
+
+def test_the_table_and_the_csv_have_a_row_per_module(run: Runner) -> None:
+    text = run("lora", "llama-3.1-8b", "-r", "8", "--targets", "q_proj,v_proj", "--dtype", "bf16").out
+    assert text.splitlines()[:3] == [
+        "Llama 3.1 8B   LoRA, rank 8, targets q_proj, v_proj",
+        "trainable: 3,407,872 parameters, 0.0424% of 8,033,669,120",
+        "saved adapter in BF16: 6.82 MB",
+    ]
+    rows = list(csv.DictReader(io.StringIO(run("lora", "llama-3.1-8b", "--targets", "attention", "--csv").out)))
+    assert [(row["module"].rpartition(".")[2], row["copies"], row["rank"]) for row in rows[:-1]] == [
+        (name, "32", "16") for name in list(LLAMA)[:4]
+    ]
+    assert sum(int(row["parameters"]) for row in rows[:-1]) == int(rows[-1]["parameters"])
+
+
+def test_the_json_has_the_modules_and_the_bytes(run: Runner) -> None:
+    data = json.loads(run("lora", "gpt2-small", "--method", "dora", "--json").out)
+    assert data == pc.lora("gpt2-small", method="dora").to_dict()
+    assert data["adapter_bytes"] == 4 * data["trainable"] == 4 * sum(m["parameters"] for m in data["modules"])
+
+
+def test_errors_name_the_options_of_the_command_line(run: Runner) -> None:
+    assert run("lora", "llama-3.1-8b", "-r", "0").err == "error: -r 0 (expected an integer from 1 to 1,000,000,000)\n"
+    assert run("lora", "llama-3.1-8b", "--targets", "norm").err == (
+        "error: --targets: norm is not a linear layer or an embedding\n"
+    )
+
+
+def test_notebooks_show_a_table() -> None:
+    html = pc.lora("gpt2-small", targets="c_attn")._repr_html_()
+    assert "<table" in html
+    assert "c_attn" in html
