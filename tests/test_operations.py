@@ -23,7 +23,7 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Undescribed, operations
 from paramcount.flow.graph import ADD, MULTIPLY
 from paramcount.flow.operation import Array, Form, Operation, Unknown
-from paramcount.flow.operations.attention import Alibi, Attention, ChooseTokens, Differential, Distances, Rope, Rotary
+from paramcount.flow.operations.attention import Alibi, Attention, ChooseTokens, Differential, Relations, Rope, Rotary
 from paramcount.flow.operations.elementwise import Activation, Norm, Scale, ScaleByPosition
 from paramcount.flow.operations.linear import HeadLinear, Linear, Lookup
 from paramcount.flow.operations.recurrence import (
@@ -255,9 +255,11 @@ def test_a_convolution_of_frames_sees_both_neighbours() -> None:
 
 
 def test_near_distances_have_buckets_of_their_own_and_far_ones_share_them() -> None:
-    rows = compute(Distances(8, 16, causal=True), [[0.0]], past=17)  # the log of the distance: 4, 8 and 16 in 4 steps
+    rows = compute(
+        Relations("distance buckets", 8, 16, causal=True), [[0.0]], past=17
+    )  # the log of the distance: 4, 8 and 16 in 4 steps
     assert rows[0, ::-1].tolist() == [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 7, 7]
-    both = compute(Distances(8, 4, causal=False), [[0.0]] * 4)
+    both = compute(Relations("distance buckets", 8, 4, causal=False), [[0.0]] * 4)
     assert both.tolist() == [[0, 5, 6, 7], [1, 0, 5, 6], [2, 1, 0, 5], [3, 2, 1, 0]]
 
 
@@ -265,7 +267,7 @@ def test_blocks_of_tokens_are_summed_and_the_last_takes_what_is_left() -> None:
     sums = compute(Pool("block sums", 2), [[1.0], [2.0], [3.0], [4.0], [10.0]])
     assert sums.tolist() == [[3], [17]]
     assert compute(Pool("block sums", 4), [[1.0], [2.0]]).shape == (0, 1)
-    assert compute(Distances(8, 4, causal=False, block=2), [[0.0]] * 5).tolist() == [
+    assert compute(Relations("distance buckets", 8, 4, causal=False, block=2), [[0.0]] * 5).tolist() == [
         [0, 5],
         [0, 5],
         [1, 0],

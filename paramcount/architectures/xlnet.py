@@ -6,12 +6,34 @@ The positions are sinusoids with a key matrix of their own.
 from typing import Any
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Weight, activate, attend, elementwise, layers, lookup, norm
+from paramcount.flow import (
+    Data,
+    Linear,
+    Weight,
+    add_vector,
+    attend,
+    compare_segments,
+    distance_sinusoids,
+    given,
+    index_distances,
+    layer_norm,
+    layers,
+    lookup,
+    scale_by_root,
+    score_keys,
+    select,
+    select_by_pair,
+    to_every_token,
+    to_memory,
+)  # fmt: skip
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import one_of
 from paramcount.sizes.rules import check_even, check_heads_fill
+from paramcount.sizes.setting_fields import setting
+
+TABLE = "transformer.word_embedding.weight"
 
 
 def without_limit(js: ConfigJson, c: FieldValues) -> None:
@@ -37,46 +59,53 @@ class XLNet(Sizes):
     causal: Flag = derived(lambda js, c: js.get("attn_type") == "uni")
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def forward(c, tokens: Data) -> Data:
-        """What is known of the text.
+    activation: ClassVar = setting("ff_activation", default="gelu")
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
+    clamp: ClassVar = setting("clamp_len", default=-1)
 
-        What is to be predicted starts from one learned vector in place of the tokens, and runs as a second stream
-        through the same weights.
-        """
-        x = lookup(tokens, "transformer.word_embedding.weight", "embedding", c.vocab_size, c.d_model)
-        x = elementwise(x, "hide what is predicted", "transformer.mask_emb", "other_embedding", 1, 1, c.d_model)
-        x = layers(x, "transformer.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
-        return head(c, x, "transformer.word_embedding.weight", "lm_loss", bias=True)
+    def forward(c, tokens: Data) -> Data:
+        """What is known of the text, or, in place of tokens that are to be predicted, one learned vector. In training,
+        that vector begins a second stream through the same weights instead."""
+        x = lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model)
+        hidden = to_every_token(x, "transformer.mask_emb", "other_embedding", 1, 1, c.d_model)
+        x = select(given("predicted tokens", "tokens", default=0), x, hidden)
+        same = compare_segments(given("segments", "tokens", default=0))
+        kinds = [("layer", c.n_layers)]
+        x = layers(x, "transformer.layer.{layer}.", kinds, lambda kind, x, same: c.layer(x, same), reads=(same,))
+        return head(c, x, TABLE, "lm_loss", bias=True)
+
+    def layer(c, x: Data, same: Data) -> Data:
+        x = c.norm(x + c.attention(x, same), "rel_attn.layer_norm")
+        names = ("ff.layer_1", "ff.layer_2")
+        y = plain_mlp(x, names, "mlp", c.d_ff, activation=c.activation, bias=True)
+        return c.norm(x + y, "ff.layer_norm")
+
+    def attention(c, x: Data, same: Data) -> Data:
+        """The scores are the sum of three terms: content, relative position and relative segment."""
+        seen = to_memory(x)
+        q, k, v = (c.project(y, name) for name, y in (("q", x), ("k", seen), ("v", seen)))
+        r = c.project(distance_sinusoids(seen, causal=c.causal, farthest=c.clamp), "r", "qkv.k")
+        at_content, at_distance, at_segment = (c.add_bias(q, name) for name in "wrs")
+        segments = Weight("rel_attn.seg_embed", "other_embedding", (2, c.n_heads, c.d_head))
+        by_distance = select_by_pair(index_distances(x), score_keys(at_distance, r), axis=2)
+        by_segment = select_by_pair(same, score_keys(at_segment, segments), axis=2)
+        a = attend(at_content, k, v, by_distance, by_segment, cached=(seen,), causal=c.causal, scale=1.0)
+        o = Weight("rel_attn.o", "output_projection", (c.d_model, c.n_heads, c.d_head))
+        return Data(Linear(), (a,), x.shape, (o,))
+
+    def project(c, x: Data, name: str, component: str | None = None) -> Data:
+        """A matrix stored [in, heads, d_head]."""
+        weight = Weight(f"rel_attn.{name}", component or f"qkv.{name}", (c.d_model, c.n_heads, c.d_head))
+        return Data(Linear(transposed=True), (x,), (*x.shape[:1], c.n_heads, c.d_head), (weight,))
+
+    def add_bias(c, q: Data, name: str) -> Data:
+        """A query for one of the terms, divided by √d_head, which the scores are."""
+        biased = add_vector(q, f"rel_attn.r_{name}_bias", "qkv.q", c.n_heads, c.d_head)
+        return scale_by_root(biased, c.d_head, "divided by √d_head", inverse=True)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
 
     def check(c) -> None:
         check_heads_fill(c)
         check_even(c, "d_model")
-
-
-def layer(c: Any, x: Data) -> Data:
-    x = norm(x + attention(c, x), "rel_attn.layer_norm", bias=True)
-    return norm(x + plain_mlp(x, ("ff.layer_1", "ff.layer_2"), "mlp", c.d_ff, bias=True), "ff.layer_norm", bias=True)
-
-
-def attention(c: Any, x: Data) -> Data:
-    """Attention whose scores are the sum of three terms: content, relative position and relative segment."""
-    seen = activate(x, "remember")  # vectors of earlier tokens are kept as they are
-    q, k, v = (project(c, read, name, f"qkv.{name}") for name, read in (("q", x), ("k", seen), ("v", seen)))
-    distances = project(c, Data("distances", (seen,), seen.shape), "r", "qkv.k")
-    for_token = elementwise(q, "add bias", "rel_attn.r_w_bias", "qkv.q", c.n_heads, c.d_head)
-    for_distance = elementwise(q, "add bias", "rel_attn.r_r_bias", "qkv.q", c.n_heads, c.d_head)
-    for_segment = elementwise(q, "add bias", "rel_attn.r_s_bias", "qkv.q", c.n_heads, c.d_head)
-    segments = elementwise(for_segment, "same segment", "rel_attn.seg_embed", "other_embedding", 2, c.n_heads, c.d_head)
-    biased = Data("sum of scores", (for_token, for_distance, distances, segments), q.shape)
-    a = attend(biased, k, v, cached=(seen,), causal=c.causal)
-    return Data("linear", (a,), x.shape, (Weight("rel_attn.o", "output_projection", (c.d_model, c.n_heads, c.d_head)),))
-
-
-def project(c: Any, x: Data, name: str, component: str) -> Data:
-    """A matrix stored [in, heads, width of a head]."""
-    return Data(
-        "linear",
-        (x,),
-        (*x.shape[:1], c.n_heads, c.d_head),
-        (Weight(f"rel_attn.{name}", component, (c.d_model, c.n_heads, c.d_head)),),
-    )

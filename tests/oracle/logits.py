@@ -129,7 +129,7 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
         if not sees_later_tokens(next(iter(list_flows(sizes)))[0]):
             return {}, {}
         found = {
-            what: torch.randint(0, getattr(sizes, OTHERS[what][1]), (1, TOKENS)) for what in shapes.keys() & OTHERS
+            what: torch.randint(0, getattr(sizes, OTHERS[what][1], 2), (1, TOKENS)) for what in shapes.keys() & OTHERS
         }
         return {OTHERS[what][0]: ids for what, ids in found.items()}, {
             what: ids[0].numpy() for what, ids in found.items()

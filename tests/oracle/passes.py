@@ -827,6 +827,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "blenderbot, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
     "blenderbot-small, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
     "blenderbot-small.BlenderbotSmallForCausalLM, scaled": {**BART, "encoder_layers": 3, "scale_embedding": True},
+    "xlnet, both directions": {
+        "n_layer": 2, "d_model": 32, "n_head": 2, "d_inner": 24, "n_token": 96, "clamp_len": 4,
+        "ff_activation": "relu", "layer_norm_eps": 1e-3,
+    },
     "mvp, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
     "bigbird_pegasus, small": {**BART, "activation_function": "silu"},
     "bigbird_pegasus, full": {

@@ -184,9 +184,9 @@ def rope_from(x: Data, sinusoids: Data) -> Data:
 
 
 class Sinusoids(Operation):
-    """A fixed vector per position: sines and cosines of angles that grow with it.
+    """A fixed vector per position, or per distance: sines and cosines of angles that grow with it.
 
-    Source: arXiv:1706.03762, section 3.5.
+    Source: arXiv:1706.03762, section 3.5; of distances, arXiv:1901.02860, section 3.3.
     """
 
     name: ClassVar[str] = "sinusoidal positions"
@@ -194,16 +194,27 @@ class Sinusoids(Operation):
     slowest: Literal["below base", "base"] = "below base"  # the last angle is position / base, or one step before
     offset: int | Unknown = 0  # of the first position
     base: float = 10_000.0
+    # Of distances, the first row is for that from the last of n tokens to a token in front of the first: n. The last
+    # row is for 1 - n, or for 0 if the distances are "backward".
+    of: Literal["positions", "distances", "backward distances"] = "positions"
+    farthest: int | Unknown = 0  # larger distances are taken for this one, unless it is 0 or less
 
     def describe(self) -> str:
-        return f"sines and cosines of the position, base {self.base:,.10g}"
+        what = "position" if self.of == "positions" else "distance"
+        return f"sines and cosines of the {what}, base {self.base:,.10g}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        d = int(shape[-1])
+        d, n = int(shape[-1]), len(inputs[0])
         half = d // 2
         steps = half - 1 if self.slowest == "base" else d / 2
         count = half if self.slowest == "base" else d - half
-        angles = np.outer(run.positions + require(self.offset), self.base ** -(np.arange(count) / steps))
+        if self.of == "positions":
+            positions = run.positions + require(self.offset)
+        else:
+            positions = np.arange(n, -1 if self.of == "backward distances" else -n, -1)
+            far = require(self.farthest)
+            positions = np.clip(positions, -far, far) if far > 0 else positions
+        angles = np.outer(positions, self.base ** -(np.arange(count) / steps))
         y = np.zeros((len(angles), d), np.float32)
         sines, cosines = np.sin(angles), np.cos(angles)[:, :half]
         if self.pairing == "interleaved":
@@ -222,6 +233,12 @@ def sinusoids(
 ) -> Data:
     """The fixed position vectors of x, [n, d]."""
     return Data(Sinusoids(pairing, slowest, offset), (x,), x.shape)
+
+
+def distance_sinusoids(x: Data, *, causal: bool, farthest: int | Unknown = 0) -> Data:
+    """The fixed vectors of all distances between tokens of x, [distances, d]; `index_distances` says which is whose."""
+    of: Literal["distances", "backward distances"] = "backward distances" if causal else "distances"
+    return Data(Sinusoids(of=of, farthest=farthest), (x,), ("distances", x.shape[-1]))
 
 
 def find_alibi_slopes(heads: int) -> Array:
@@ -253,32 +270,60 @@ def alibi(q: Data, heads: Size, *, over_root: Size | None = None) -> Data:
     return Data(Alibi(over_root), (q,), ("tokens", "tokens", heads))
 
 
-class Distances(Operation):
-    """The bucket of each query's distance to each key, [n, m]: exact if near, on a log scale if far, then one for all.
+class Relations(Operation):
+    """What relates each query to each key, as an index: [n, m].
+
+    "distance buckets": of distances, exact if near, on a log scale if far, then one for all. "distances": the row of
+    `Sinusoids` of distances. "segments": 0 if both tokens are in one segment, else 1. "distance buckets or segments":
+    the bucket if both are in one segment, else, behind the buckets, one for each pair of segments.
 
     Source: arXiv:1910.10683 §2.1; T5Attention._relative_position_bucket of the reference.
     """
 
     name: ClassVar[str] = "relative positions"
-    reads_only_lengths: ClassVar[bool] = True
-    n_buckets: Size
-    farthest: int | Unknown  # from this distance on there is one bucket
-    causal: bool  # keys after the query are in the bucket of distance 0; else buckets for either side
+    of: Literal["distance buckets", "distances", "segments", "distance buckets or segments"]
+    n_buckets: Size = 0
+    farthest: int | Unknown = 0  # from this distance on there is one bucket
+    causal: bool = False  # keys after the query are in the bucket of distance 0; else buckets for either side
     block: int | Unknown | None = None  # keys are blocks of so many tokens, counted from the block of the query
+    n_segments: Size = 1
+
+    @property
+    def label(self) -> str:
+        return "same segment" if self.of == "segments" else self.name
+
+    @property
+    def reads_only_lengths(self) -> bool:  # type: ignore[override]
+        return not self.of.endswith("segments")
 
     def describe(self) -> str:
-        if isinstance(self.farthest, Unknown):
+        if self.of == "segments":
+            return "whether each pair of tokens is in one segment"
+        if self.of == "distances" or isinstance(self.farthest, Unknown):
             return "distance of each pair of tokens"
         sides = "" if self.causal else ", half of them per direction"
         pair = "pair of tokens" if self.block is None else "token and block"
-        return f"distance of each {pair}, in {self.n_buckets:,} buckets up to {self.farthest:,}{sides}"
+        more = ", or pair of segments" if self.of == "distance buckets or segments" else ""
+        return f"distance of each {pair}, in {self.n_buckets:,} buckets up to {self.farthest:,}{sides}{more}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         queries, n_keys = run.positions, int(run.positions[-1]) + 1
+        if self.of.endswith("segments"):
+            segments = np.concatenate((run.state.get("segments", inputs[0][:0]), inputs[0]))
+            run.state["segments"] = segments
+            of_queries = inputs[0][:, None]
+            if self.of == "segments":
+                return (of_queries != segments).astype(np.int64)
+            buckets = self.find_sides(queries[:, None] - np.arange(n_keys - len(segments), n_keys))
+            pairs = of_queries * int(self.n_segments) + segments
+            return np.where(of_queries == segments, buckets, int(self.n_buckets) + pairs).astype(np.int64)
         if self.block is not None:
             n_keys = n_keys // require(self.block)
             queries = np.minimum(queries // require(self.block), n_keys - 1)  # the last one takes what is left
         distances = queries[:, None] - np.arange(n_keys)
+        return n_keys - distances if self.of == "distances" else self.find_sides(distances)
+
+    def find_sides(self, distances: Array) -> Array:
         if self.causal:
             return self.find_buckets(np.maximum(distances, 0), int(self.n_buckets))
         half = int(self.n_buckets) // 2
@@ -296,7 +341,23 @@ def bucket_distances(
 ) -> Data:
     """[n, …] to the buckets of all pairs of tokens, [n, m], or of tokens and blocks."""
     keys = x.shape[0] if block is None else "blocks"
-    return Data(Distances(n_buckets, farthest, causal, block), (x,), (x.shape[0], keys))
+    return Data(Relations("distance buckets", n_buckets, farthest, causal, block), (x,), (x.shape[0], keys))
+
+
+def index_distances(x: Data) -> Data:
+    """For all pairs of tokens, the row of their distance in `distance_sinusoids`, [n, m]."""
+    return Data(Relations("distances"), (x,), (x.shape[0], x.shape[0]))
+
+
+def compare_segments(segments: Data) -> Data:
+    """Segments [n] to 0 for two tokens of one segment and 1 for others, [n, m]."""
+    return Data(Relations("segments"), (segments,), (segments.shape[0], segments.shape[0]))
+
+
+def bucket_distances_or_segments(segments: Data, n_buckets: Size, farthest: int | Unknown, n_segments: Size) -> Data:
+    """Segments [n] to the buckets of all pairs of tokens, [n, m], behind which are those of pairs of segments."""
+    operation = Relations("distance buckets or segments", n_buckets, farthest, n_segments=n_segments)
+    return Data(operation, (segments,), (segments.shape[0], segments.shape[0]))
 
 
 class Attention(Operation):

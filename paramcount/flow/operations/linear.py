@@ -95,7 +95,9 @@ class Linear(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, matrix = inputs[0], weights[0]
         rows = x.reshape(len(x), -1)
-        y = rows @ (matrix if self.transposed else matrix.reshape(-1, rows.shape[1]).T)  # an expert may be one vector
+        y = rows @ (
+            matrix.reshape(rows.shape[1], -1) if self.transposed else matrix.reshape(-1, rows.shape[1]).T
+        )  # an expert may be one vector
         if len(weights) > 1:
             y = y + weights[1]
         return y.reshape(len(x), *shape[1:])
@@ -155,26 +157,36 @@ def fused(
 class HeadLinear(Operation):
     """One matrix per head or group of heads, or for all heads: [n, heads, d_in] to [n, heads, d_out].
 
-    Stored [heads, out, in] or [heads · out, in], or [heads, in, out] if `transposed`; without heads if for all.
+    Stored [heads, out, in] or [heads · out, in], or [heads, in, out] if `transposed`; without heads if for all. Of
+    "keys", it is [out, heads, in], and its rows are learned or the second input.
     """
 
     form: ClassVar[Form] = Form.LINEAR_PER_HEAD
     named_by_weights: ClassVar[bool] = True
     transposed: bool = False
-    of: Literal["head", "group", "all heads"] = "head"
+    of: Literal["head", "group", "all heads", "keys"] = "head"
 
     @property
     def label(self) -> str:
+        if self.of == "keys":
+            return "q · k"
         return "linear per head" if self.of == "head" else "grouped linear"
 
     def describe(self) -> str:
+        if self.of == "keys":
+            return "products of each query with vectors that are no tokens"
         return "one matrix for all heads" if self.of == "all heads" else f"one matrix per {self.of}"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        if self.of == "keys":
+            return int(multiply(out)) * inputs[0][-1]
         return out[0] * int(multiply(weights[0])) * (out[1] if self.of == "all heads" else 1)
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         heads, d_in = inputs[0].shape[1:]
+        if self.of == "keys":
+            keys = (*inputs[1:], *weights)[0]
+            return (inputs[0].transpose(1, 0, 2) @ keys.transpose(1, 2, 0)).transpose(1, 0, 2)
         if self.of == "all heads":
             return inputs[0] @ (weights[0] if self.transposed else weights[0].T)
         matrices = weights[0] if self.transposed else weights[0].reshape(heads, -1, d_in).transpose(0, 2, 1)
@@ -191,6 +203,12 @@ def linear_by_head(
     of: Literal["head", "group", "all heads"] = "head",
 ) -> Data:
     return Data(HeadLinear(transposed, of), (x,), (*x.shape[:2], d_out), (weight, *bias))
+
+
+def score_keys(q: Data, keys: Data | Weight) -> Data:
+    """Products of queries [n, heads, d] with keys that are no tokens, [m, heads, d]: [n, heads, m]."""
+    inputs, weights = ((q, keys), ()) if isinstance(keys, Data) else ((q,), (keys,))
+    return Data(HeadLinear(of="keys"), inputs, (*q.shape[:2], keys.shape[0]), weights)
 
 
 def add_vector(

@@ -104,13 +104,14 @@ class Reshape(Operation):
 
     Shared by all heads, streams or tokens: the same vector for each of them, [n, d] to [n, heads, d], or those of KV
     heads for all heads; for tokens, a learned vector; for later streams, zeros for the first. Pairs of heads: [n,
-    heads, d] to [n, heads, 2·d]: a head of the first half beside one of the second, twice.
+    heads, d] to [n, heads, 2·d]: a head of the first half beside one of the second, twice. Memory: values that are
+    kept for later tokens, as they are.
     """
 
     only_moves: ClassVar[bool] = True
     to: Literal[
         "heads", "groups", "one axis", "merged rows", "other axes", "all heads", "all streams", "later streams",
-        "all tokens", "pairs of heads",
+        "all tokens", "pairs of heads", "memory",
     ] = "other axes"  # fmt: skip
 
     @property
@@ -119,7 +120,7 @@ class Reshape(Operation):
 
     @property
     def label(self) -> str:
-        names = {"one axis": "flatten", "merged rows": "merge rows", "other axes": "reshape"}
+        names = {"one axis": "flatten", "merged rows": "merge rows", "other axes": "reshape", "memory": "memory"}
         if self.to.startswith(("all", "later", "pairs")):
             return f"expand to {self.to.removeprefix('all ')}"
         return names.get(self.to, f"reshape to {self.to}")
@@ -127,13 +128,15 @@ class Reshape(Operation):
     def describe(self) -> str:
         if self.to == "pairs of heads":
             return "each head of the first half with one of the second"
+        if self.to == "memory":
+            return "what later tokens read"
         shared = self.to.startswith(("all", "later"))
         return f"shared by all {self.to.removeprefix('all ')}" if shared else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
         if self.to == "all tokens":
-            return np.broadcast_to(weights[0], (len(x), *shape[1:]))
+            return np.broadcast_to(weights[0].reshape(shape[1:]), (len(x), *shape[1:]))
         if self.to == "pairs of heads":
             pairs = np.concatenate(np.split(x, 2, axis=1), axis=-1)
             return np.concatenate((pairs, pairs), axis=1)
@@ -157,6 +160,10 @@ def reshape(x: Data, *shape: Size) -> Data:
     return Data(Reshape(), (x,), (*x.shape[:1], *shape))
 
 
+def to_memory(x: Data) -> Data:
+    return Data(Reshape("memory"), (x,), x.shape)
+
+
 def to_every_head(x: Data, heads: Size) -> Data:
     return Data(Reshape("all heads"), (x,), (*x.shape[:1], heads, x.shape[-1]))
 
@@ -170,9 +177,9 @@ def to_later_streams(x: Data, streams: Size) -> Data:
     return Data(Reshape("later streams"), (x,), (*x.shape[:1], streams, x.shape[-1]))
 
 
-def to_every_token(x: Data, name: str, component: str) -> Data:
-    """A learned vector for every token of x, [n, d]."""
-    return Data(Reshape("all tokens"), (x,), x.shape, (Weight(name, component, x.shape[-1:]),))
+def to_every_token(x: Data, name: str, component: str, *stored: Size) -> Data:
+    """A learned vector for every token of x, [n, d]. `stored`: its shape, if it has more axes."""
+    return Data(Reshape("all tokens"), (x,), x.shape, (Weight(name, component, stored or x.shape[-1:]),))
 
 
 def to_pairs_of_heads(x: Data) -> Data:
@@ -181,13 +188,20 @@ def to_pairs_of_heads(x: Data) -> Data:
 
 class Select(Operation):
     """One of several values for each token: one of the inputs behind the first, which says which of them, [n]; or the
-    part of [n, parts, …] that has the layer's index, or another."""
+    part of [n, parts, …] that has the layer's index, or another.
+
+    For each pair of tokens, with an index [n, m]: one of the query's values in the second input, whose `axis` has the
+    choices; the other one has heads. What comes out is [n, m, heads].
+    """
 
     only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "select"
     part: int | Unknown | Literal["layer"] | None = None
+    axis: Literal[1, 2] | None = None
 
     def describe(self) -> str:
+        if self.axis is not None:
+            return "one of the values of the query per pair of tokens"
         if self.part is None:
             return "one of its inputs per token"
         if self.part == "layer":
@@ -198,12 +212,20 @@ class Select(Operation):
         if self.part is not None:
             return inputs[0][:, run.layer if self.part == "layer" else require(self.part)]
         index, *values = inputs
+        if self.axis is not None:
+            of_heads = values[0] if self.axis == 1 else values[0].transpose(0, 2, 1)
+            return np.take_along_axis(of_heads, np.clip(index, 0, of_heads.shape[1] - 1)[..., None], axis=1)
         return np.stack(values)[index, np.arange(len(index))]
 
 
 def select(index: Data, *values: Data) -> Data:
     """One of the values for each token, by its index [n]."""
     return Data(Select(), (index, *values), values[0].shape)
+
+
+def select_by_pair(index: Data, values: Data, axis: Literal[1, 2]) -> Data:
+    """The value that each query has for each key, [n, m, heads], by an index [n, m]. `axis`: of the choices."""
+    return Data(Select(axis=axis), (index, values), (*index.shape, values.shape[3 - axis]))
 
 
 def select_part(x: Data, part: int | Unknown | Literal["layer"]) -> Data:
