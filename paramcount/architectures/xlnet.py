@@ -3,8 +3,6 @@
 The positions are sinusoids with a key matrix of their own.
 """
 
-from typing import Any
-
 from paramcount.errors import ParamcountError
 from paramcount.flow import (
     Data,
@@ -59,9 +57,9 @@ class XLNet(Sizes):
     causal: Flag = derived(lambda js, c: js.get("attn_type") == "uni")
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation: ClassVar = setting("ff_activation", default="gelu")
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
-    clamp: ClassVar = setting("clamp_len", default=-1)
+    activation = setting("ff_activation", default="gelu")
+    norm_eps = setting("layer_norm_eps", default=1e-12)
+    clamp = setting("clamp_len", default=-1)
 
     def forward(c, tokens: Data) -> Data:
         """What is known of the text, or, in place of tokens that are to be predicted, one learned vector. In training,
