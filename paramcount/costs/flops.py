@@ -86,6 +86,13 @@ class Flops:
         """FLOPs of training on so many tokens, in sequences of `context`."""
         return self.training_flops_per_token * tokens
 
+    def _repr_html_(self) -> str:
+        """The table of the command, for notebooks."""
+        from paramcount.costs.render_flops import build_flops_table
+        from paramcount.output.markup_tables import render_html_fragment
+
+        return render_html_fragment(build_flops_table(self))
+
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         names = (

@@ -106,6 +106,13 @@ class Memory:
             sums[group.component] = sums.get(group.component, 0) + group.bytes
         return sums
 
+    def _repr_html_(self) -> str:
+        """The table of the command, for notebooks."""
+        from paramcount.costs.render_memory import build_memory_table
+        from paramcount.output.markup_tables import render_html_fragment
+
+        return render_html_fragment(build_memory_table(self))
+
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         names = (
