@@ -60,7 +60,7 @@ class Inkling2Text(InklingBody):
     reference: ClassVar[str] = "Inkling2ForCausalLM"
     base_model: ClassVar[str | None] = "Inkling2TextModel"
     linear_by_component: ClassVar[bool] = False
-    has_other_linear_layers = True
+    linear_subclasses = (".weight_proj",)
     float32: ClassVar[tuple[str, ...]] = (
         "e_score_correction_bias",
         "mlp.gate.weight",

@@ -70,7 +70,7 @@ def list_sites(count: Count) -> list[Site]:
         if tensor.part == "mtp" or tensor.role != "parameter" or tensor.tied_to == name:  # the last: a module's reuse
             continue
         is_linear = name in linear and (component not in ("experts", "router") or name.endswith(facts.linear_routers))
-        if is_weight and (is_linear or name.endswith(facts.linear_subclasses)):
+        if (is_weight and is_linear) or name.endswith(facts.linear_subclasses):
             sites.append(make_site(tensor, "linear", transposed=linear.get(name, False)))
         elif is_weight and component == "router":
             sites.append(make_site(tensor, "router"))
@@ -200,12 +200,12 @@ def describe_former(sites: Sequence[Site], chosen: Mapping[Site, int], names: Se
 def raise_unknown(count: Count, sites: Sequence[Site], target: str) -> NoReturn:
     """Raises: ParamcountError, with the names that exist."""
     if target in GROUPS:
-        raise ParamcountError(f"{count.id} has no linear layers of the group {target}", where="targets")
+        raise ParamcountError(f"no linear layer belongs to {target}", where="targets")
     if target in list_module_names(count):
         raise ParamcountError(f"{target} is not a linear layer or an embedding", where="targets")
     names = tuple(dict.fromkeys(site.leaf for site in sites if site.kind in ("linear", "embedding")))
     raise ParamcountError(
-        f"{count.id} has no module {quote(target)}",
+        f"no module is named {quote(target)}",
         where="targets",
         expected=f"{ALL_LINEAR}, {', '.join(GROUPS)}, or names among {', '.join(names)}",
         nearest=find_nearest(target, (ALL_LINEAR, *GROUPS, *names)),

@@ -253,7 +253,7 @@ def find_saved(count: Count, modules: Sequence[str]) -> list[TrainedModule]:
         if word not in matched:
             names = list_module_names(count)
             raise ParamcountError(
-                f"{count.id} has no module {quote(word)}",
+                f"no module is named {quote(word)}",
                 where="modules_to_save",
                 choices=names,
                 nearest=find_nearest(word, names),

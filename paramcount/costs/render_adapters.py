@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from paramcount.costs.adapters import NAMES, Lora
 from paramcount.output.numbers import format_bytes
 from paramcount.output.tables import Column, Table
 
-KINDS = {"": "", "adapter": "", "saved": "trained as a whole", "bias": "bias, trained in place"}
+LAYER = "{layer}."
+KINDS = {"": "", "adapter": "", "saved": "whole", "bias": "bias"}
 
 
 def build_adapter_table(adapter: Lora) -> Table:
     """One row per pattern of modules, summed over its layers."""
     columns = [
-        Column("module", "module", right=False),
+        Column("module", "module", right=False, show=shorten_names(adapter)),
         Column("shape", "weight", right=False),
         Column("copies", "modules"),
         Column("rank", "rank", show=lambda rank: f"{rank:,}" if rank else ""),
@@ -37,6 +40,14 @@ def build_adapter_table(adapter: Lora) -> Table:
     total = sum(module.copies for module in adapter.modules)
     rows.append(["total", "", total, None, adapter.trainable, ""])
     return Table(columns, rows, adapter.to_dict(), above=describe_adapter(adapter), bold=("total",))
+
+
+def shorten_names(adapter: Lora) -> Callable[[str], str]:
+    """A function that leaves out what precedes the layer's index, if that is the same for all layers."""
+    names = [module.name for module in adapter.modules]
+    prefixes = {name.partition(LAYER)[0] for name in names if LAYER in name}
+    prefix = prefixes.pop() + LAYER if len(prefixes) == 1 else ""
+    return lambda name: "…" + name.removeprefix(prefix) if prefix and name.startswith(prefix) else name
 
 
 def describe_adapter(adapter: Lora) -> list[str]:

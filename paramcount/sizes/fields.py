@@ -157,7 +157,8 @@ class Sizes(BaseModel):
     float32_if_float16: ClassVar[tuple[str, ...]] = ()
     # Name endings of matrices that are linear layers in the reference, though their component is usually not quantised.
     linear_routers: ClassVar[tuple[str, ...]] = ()
-    # The same for matrices of a subclass of the linear layer, which adapters apply to and bitsandbytes leaves as it is.
+    # The same for matrices that adapters apply to and bitsandbytes leaves as they are: modules of a subclass of the
+    # linear layer, or matrices whose names in checkpoints do not end in ".weight".
     linear_subclasses: ClassVar[tuple[str, ...]] = ()
     # Whether the components determine which matrices are linear layers in the reference.
     linear_by_component: ClassVar[bool] = True

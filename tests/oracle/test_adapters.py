@@ -18,7 +18,7 @@ peft = pytest.importorskip("peft", reason="the tests of adapters need peft: pip 
 # peft refuses out_proj, a linear layer, of these
 KERNELS = ("falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h")
 # whose linear layers are not those of its checkpoint, which paramcount refuses
-DIFFERENT = ("hrm_text", "inkling2_text", "zamba2")
+DIFFERENT = ("hrm_text", "zamba2")
 EXPERTS = {"target_parameters": ["experts.gate_up_proj", "experts.down_proj"]}
 
 
@@ -112,6 +112,13 @@ def test_adapters_of_the_embedding_and_the_lm_head(name: str, method: str) -> No
     document = default_document(name)
     expected = train(document, lora_config(method, r=4, target_modules=targets))
     assert count_adapter(document, r=4, targets=targets, method=method) == expected
+
+
+@pytest.mark.parametrize(("name", "saved"), [("gpt2", ["ln_1", "c_proj"]), ("opt", ["fc2"]), ("bert", ["output"])])
+def test_saved_modules_keep_their_biases(name: str, saved: list[str]) -> None:
+    document = default_document(name)
+    config = lora_config(r=4, target_modules="all-linear", modules_to_save=saved, bias="all")
+    assert count_adapter(document, r=4, modules_to_save=saved, bias="all")[:2] == train(document, config)[:2]
 
 
 @pytest.mark.parametrize("bias", ["all", "lora_only"])
