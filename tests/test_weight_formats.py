@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import paramcount as pc
-from paramcount.costs.dtypes import CONFIGS, PLAIN
+from paramcount.costs.dtypes import CONFIGS, PLAIN, find_weight_format
 from paramcount.errors import ParamcountError
 from tests.running import Runner
 
@@ -32,6 +33,7 @@ FILES = {
     "qwen2-fp8ch": "fp8-row",
     "llama-nvfp4": "nvfp4",
     "llama-gptq2": "gptq-2bit-g64",
+    "llama-gptq3": "gptq-3bit-g64",
     "llama-gptq4": "gptq-4bit-g64",
     "llama-gptq8": "gptq-8bit-g64",
     "qwen2-gptq4": "gptq-4bit-g64",
@@ -119,6 +121,14 @@ def test_double_quantisation_stores_scales_as_bytes() -> None:
     assert simple - nested == saved - described
 
 
+def test_the_guide_names_the_formats() -> None:
+    guide = (Path(pc.__file__).parent / "docs" / "commands.md").read_text(encoding="utf-8")
+    table = guide.partition("| `--dtype` | format |")[2].partition("\n\n")[0]
+    named = {name for row in table.splitlines() for name in re.findall("`(.*?)`", "|".join(row.split("|")[:2]))}
+    assert all(find_weight_format(name) for name in named)
+    assert {*CONFIGS, "mxfp4", "bf16", "f16", "f32"} <= named
+
+
 # ---- what the output says
 
 
@@ -174,6 +184,13 @@ def test_matrices_that_a_format_cannot_pack_are_named() -> None:
     (note,) = memory.notes
     assert note.startswith(f"{text}: model.layers.{{layer}}.self_attn.q_proj, ")
     assert memory.weights_by_component["qkv"] == 2 * 3 * 2 * 1024 * 1024
+
+
+@pytest.mark.parametrize("dtype", ["awq-8bit", "int4-8bit", "gptq-5bit", "gptq-g0", "q4_k_m-g64", "nf4-imatrix"])
+def test_a_format_that_no_library_writes_is_unknown(dtype: str) -> None:
+    # AutoAWQ's WQLinear_GEMM: "Only 4-bit are supported for now."
+    with pytest.raises(ParamcountError, match="expected a dtype"):
+        pc.memory("gpt2-small", dtype=dtype)
 
 
 def test_a_stored_format_of_unknown_size_asks_for_a_dtype() -> None:

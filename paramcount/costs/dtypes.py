@@ -137,8 +137,10 @@ def find_weight_format(name: str) -> WeightFormat | None:
     if match is None:
         return None
     method, bits, group_size = match[1], int(match[2] or 4), int(match[3] or DEFAULT_GROUP)
+    if method != "gptq" and bits != 4:
+        return None
     if method == "int4":
-        return WeightFormat(name, f"INT4 (group {group_size})", make_int4_plan(group_size)) if bits == 4 else None
+        return WeightFormat(name, f"INT4 (group {group_size})", make_int4_plan(group_size))
     config = {"quant_method": method, "bits": bits, "group_size": group_size}
     label = f"{method.upper()} {bits}-bit (group {group_size})"
     return WeightFormat(name, label, make_method_plan(method, config, "BF16"))

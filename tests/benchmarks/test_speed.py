@@ -104,6 +104,17 @@ def test_a_command_that_explains_against_one_that_counts(benchmark: Any, line: l
     )
 
 
+@pytest.mark.parametrize("id", ["llama-3.1-8b", "deepseek-v3"])
+def test_the_memory_of_a_model_against_its_count(benchmark: Any, id: str) -> None:
+    """The goal is 1.3 times at most."""
+    compare_processes(
+        benchmark,
+        f"from paramcount.cli import main; main(['memory', {id!r}])",
+        f"from paramcount.cli import main; main([{id!r}])",
+        ROUNDS,
+    )
+
+
 @pytest.mark.parametrize("id", ["gpt2-small", "deepseek-v3", "jamba-v0.1"])
 def test_one_drawing(benchmark: Any, id: str) -> None:
     """The goal is a second at most for the largest."""
