@@ -87,6 +87,10 @@ def test_squares_of_patches_become_one_row() -> None:
     assert means.ravel().tolist() == [2.5, 4.5, 10.5, 12.5]
 
 
+def test_the_last_block_has_no_mean_if_it_is_shorter() -> None:
+    assert compute(Pool("block means", 2), [[1.0], [3.0], [5.0], [9.0], [100.0]]).ravel().tolist() == [2, 7]
+
+
 def test_learned_rows_come_first_or_last() -> None:
     x, token = [[1.0, 2.0]], ([[8.0, 9.0]],)
     assert compute(Join(0, "first"), x, weights=token).tolist() == [[8, 9], [1, 2]]

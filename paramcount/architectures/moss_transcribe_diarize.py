@@ -8,7 +8,7 @@ from pydantic import SerializeAsAny
 
 from paramcount.flow import Data, activate, block, given, layer_norm, linear, merge_rows
 from paramcount.parts.composite import with_language
-from paramcount.parts.whisper_encoder import Ears, listen
+from paramcount.parts.whisper_encoder import Ears
 from paramcount.sizes import Flag, Positive, Sizes, hf
 from paramcount.sizes.setting_fields import setting
 
@@ -41,7 +41,7 @@ class MossTranscribeDiarize(Sizes):
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         frames = given("log-mel frames", "frames", c.audio.n_mels)
-        sound = block(frames, "model.audio_tower.", lambda x: listen(c.audio, x), part="audio")
+        sound = block(frames, "model.audio_tower.", c.audio.forward, part="audio")
         sound = block(sound, "model.multi_modal_projector.", c.project, part="projector")
         return with_language(c, tokens, sound, head=head, token=c.audio_token, moved=NAMES)
 

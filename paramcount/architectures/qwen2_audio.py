@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow import Data, Reshape, activate, block, given, linear
+from paramcount.flow import Data, Reshape, activate, block, given, linear, mean_of_blocks
 from paramcount.parts.composite import with_language
-from paramcount.parts.whisper_encoder import Ears, listen
+from paramcount.parts.whisper_encoder import Ears
 from paramcount.sizes import Condition, Positive, Sizes, hf
 from paramcount.sizes.conditions import one_of
 from paramcount.sizes.setting_fields import setting
 
 
 class Qwen2AudioEars(Ears):
-    """The sizes of the encoder."""
+    """The mean of every two states is normed. Source: Qwen2AudioEncoder of the reference."""
 
     conditions: ClassVar[tuple[Condition, ...]] = (
         one_of("model_type", ("qwen2_audio_encoder",), "qwen2_audio_encoder"),
@@ -26,6 +26,11 @@ class Qwen2AudioEars(Ears):
     n_layers: Positive = hf("num_hidden_layers", "encoder_layers", absent=32)
     n_heads: Positive = hf("num_attention_heads", "encoder_attention_heads", absent=20)
     d_ff: Positive = hf("intermediate_size", "encoder_ffn_dim", absent=5120)
+
+    last_norm: ClassVar[str] = ""
+
+    def forward(c, frames: Data) -> Data:
+        return c.norm(mean_of_blocks(super().forward(frames), 2), "layer_norm")
 
 
 class VoxtralEars(Ears):
@@ -50,7 +55,7 @@ class Qwen2Audio(Sizes):
     audio_token: ClassVar = setting("audio_token_index", "audio_token_id", default=151646)
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
-        return with_language(c, tokens, heard(c, halve), head=head, token=c.audio_token)
+        return with_language(c, tokens, heard(c, widen), head=head, token=c.audio_token)
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
@@ -78,15 +83,12 @@ class Voxtral(Sizes):
 def heard(c: Any, projector: Callable[[Any, Data], Data]) -> Data:
     """Log-mel frames to vectors of the language model's width."""
     frames = given("log-mel frames", "frames", c.audio.n_mels)
-    sound = block(frames, "audio_tower.", lambda x: listen(c.audio, x), part="audio")
+    sound = block(frames, "audio_tower.", c.audio.forward, part="audio")
     return block(sound, "multi_modal_projector.", lambda x: projector(c, x), part="projector")
 
 
-def halve(c: Any, x: Data) -> Data:
-    """The mean of every two vectors, through one matrix."""
-    return linear(
-        Data("pool", (x,), ("audio tokens", c.audio.d_model)), "linear", "projector", c.language.d_model, bias=True
-    )
+def widen(c: Any, x: Data) -> Data:
+    return linear(x, "linear", "projector", c.language.d_model, bias=True)
 
 
 def merge(c: Any, x: Data) -> Data:

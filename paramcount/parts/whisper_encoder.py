@@ -40,10 +40,9 @@ class Ears(WhisperStacks):
     def check(c) -> None:
         check_heads_fill(c)
 
-
-def listen(c: Ears, x: Data) -> Data:
-    """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
-    return encode_audio(c, Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x)
+    def forward(c, frames: Data) -> Data:
+        """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
+        return encode_audio(c, Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), frames)
 
 
 def encode_audio(c: Any, s: Stack, x: Data) -> Data:

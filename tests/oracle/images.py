@@ -47,7 +47,7 @@ DELTA = {
         "partial_rotary_factor": 0.5,
     },
 }  # fmt: skip
-# Of Mllama, Qwen 2 Audio and GOT-OCR 2, texts alone are compared.
+# Of Mllama and GOT-OCR 2, texts alone are compared.
 CONFIGS: dict[str, dict[str, Any]] = {
     "llava": {"text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER},
     "llava, two views": {
@@ -202,6 +202,12 @@ def arrange_as_audio(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     return {"input_features": frames.T[None], "input_features_mask": torch.ones(1, len(frames), dtype=torch.long)}
 
 
+def arrange_as_masked_audio(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    import torch
+
+    return {"input_features": frames.T[None], "feature_attention_mask": torch.ones(1, len(frames), dtype=torch.long)}
+
+
 IMAGES: Mapping[str, Image] = {
     "LlavaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
@@ -212,6 +218,7 @@ IMAGES: Mapping[str, Image] = {
     "Gemma3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "Llama4ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "FuyuForCausalLM": Image((6, 48), 6, arrange_as_rows, "image_patches"),
+    "Qwen2AudioForConditionalGeneration": Image((16, 10), 4, arrange_as_masked_audio, "log_mel_frames"),
     "VoxtralForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),
     "MossTranscribeDiarizeForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),
     "Qwen2VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),

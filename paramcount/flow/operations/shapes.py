@@ -237,7 +237,7 @@ class Pool(Operation):
     """One vector for several tokens, or fewer tokens.
 
     "first token": that of the first. "other tokens": all but the first, or all but the last. "block sums"; the
-    last block may be shorter. "squares": those of `size` patches side by side; "means of squares", of which `size` are
+    last block may be shorter. "block means": of complete blocks alone. "squares": those of `size` patches side by side; "means of squares", of which `size` are
     left. The second input of squares: the row and column of each patch; without it the image is a square. "means of
     heads": one vector for each KV head, [n, heads, d] to [n, kv_heads, d]. "mean of streams": [n, d]. "weighted
     blocks": of all blocks of tokens that are complete, the mean of the values, each channel weighted by the softmax
@@ -246,8 +246,8 @@ class Pool(Operation):
     """
 
     of: Literal[
-        "first token", "other tokens", "block sums", "squares", "means of squares", "means of heads", "mean of streams",
-        "weighted blocks",
+        "first token", "other tokens", "block sums", "block means", "squares", "means of squares", "means of heads",
+        "mean of streams", "weighted blocks",
     ]  # fmt: skip
     size: Size | Unknown = 1  # tokens per block, or patches per square; of means: how many are left
     channels_first: bool = False  # in squares, all values of a channel stand together
@@ -259,7 +259,7 @@ class Pool(Operation):
         return {"squares": "merge patches", "means of squares": "average patches"}.get(self.of, self.of)
 
     def describe(self) -> str:
-        if self.of in ("block sums", "weighted blocks") and not isinstance(self.size, Unknown):
+        if self.of in ("block sums", "block means", "weighted blocks") and not isinstance(self.size, Unknown):
             return f"of {self.size} tokens each" + (", overlapping" if self.overlapping else "")
         if self.of in ("squares", "means of squares"):
             return "each square of adjacent patches becomes one"
@@ -277,6 +277,9 @@ class Pool(Operation):
             return x.reshape(len(x), int(shape[1]), -1, x.shape[-1]).mean(2)
         if self.of == "other tokens":
             return x[:-1] if self.last else x[1:]
+        if self.of == "block means":
+            size = int(require(self.size))
+            return x[: len(x) // size * size].reshape(-1, size, *x.shape[1:]).mean(1)
         if self.of != "block sums":
             return self.merge_squares(*inputs)
         starts = np.arange(len(x) // require(self.size)) * require(self.size)
@@ -350,6 +353,11 @@ def merge_rows(x: Data, n: Size) -> Data:
 def sum_blocks(x: Data, size: int | Unknown) -> Data:
     """[n, d] to [n / size, d]. Source: arXiv:2112.07916, section 3.1.2."""
     return Data(Pool("block sums", size), (x,), ("blocks", *x.shape[1:]))
+
+
+def mean_of_blocks(x: Data, size: Size) -> Data:
+    """[n, d] to [n / size, d]."""
+    return Data(Pool("block means", size), (x,), ("blocks", *x.shape[1:]))
 
 
 def weigh_blocks(
