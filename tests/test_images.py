@@ -13,7 +13,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.errors import ParamcountError
-from paramcount.flow import Add, Axes, Insert, Join, Lookup, Operation, Patches, Pool, Rope, Rotary
+from paramcount.flow import Add, Attention, Axes, Convolve, Insert, Join, Lookup, Operation, Patches, Pool, Rope, Rotary
 from paramcount.flow.operation import Array
 from tests.small_models import LLAMA, TOKENS, make_arrays
 
@@ -32,7 +32,9 @@ def compute(
     operation: Operation, *inputs: Any, weights: tuple[Any, ...] = (), state: dict[str, Array] | None = None
 ) -> Any:
     arrays = [np.asarray(x) for x in inputs]
-    run: Any = SimpleNamespace(positions=np.arange(len(arrays[0])), state={} if state is None else state, layer=0)
+    run: Any = SimpleNamespace(
+        positions=np.arange(len(arrays[0])), state={} if state is None else state, layer=0, watch=None
+    )
     return operation.compute(run, arrays, [np.asarray(w, np.float32) for w in weights], arrays[0].shape)
 
 
@@ -89,6 +91,30 @@ def test_squares_of_patches_become_one_row() -> None:
 
 def test_the_last_block_has_no_mean_if_it_is_shorter() -> None:
     assert compute(Pool("block means", 2), [[1.0], [3.0], [5.0], [9.0], [100.0]]).ravel().tolist() == [2, 7]
+
+
+def test_patches_outside_the_image_fill_the_last_windows() -> None:
+    """2 × 3 patches in windows of 2: a third window, whose second column is outside."""
+    places, windows = (compute(Patches(of, 2, 2, window=4, is_padded=True), IMAGE) for of in ("places", "windows"))
+    assert places.tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2], [0, 3], [1, 3]]
+    assert windows.tolist() == [0, 0, 1, 0, 0, 1, 1, 1]
+    assert compute(Join(0, "zeros"), [[5.0]], windows[:3]).ravel().tolist() == [5, 0, 0]
+    assert compute(Pool("other tokens", last=True), [[5.0], [6.0], [7.0]], [1, 1]).ravel().tolist() == [5, 6]
+
+
+def test_a_score_per_distance_in_rows_and_in_columns() -> None:
+    """Two patches in a row: of the second one, the first is one column to the left, which has the largest score."""
+    q, v, columns = np.zeros((2, 1, 1)), [[[1.0]], [[9.0]]], np.array([[[0.0, 0.0, 50.0]]] * 2)
+    operation = Attention(causal=False, by_distance="in rows and columns")
+    found = compute(operation, q, q, v, 0 * columns, columns, [[0, 0], [0, 1]])
+    assert found.ravel().tolist() == pytest.approx([5, 1])
+
+
+def test_a_convolution_over_an_image_pads_it_with_zeros() -> None:
+    """Sums of 3 × 3 patches of a 4 × 4 image of ones, at every other row and column."""
+    operation = Convolve(3, stride=2, of_image=True)
+    found = compute(operation, np.ones((16, 1)), weights=(np.ones((1, 1, 3, 3)),))
+    assert found.ravel().tolist() == [4, 6, 6, 9]
 
 
 def test_learned_rows_come_first_or_last() -> None:

@@ -449,7 +449,7 @@ def test_a_query_sees_compressed_blocks_that_have_ended() -> None:
 def test_a_bias_for_each_distance_is_that_of_the_head_and_zero_beyond() -> None:
     q, v = [[[0.0]]] * 3, [[[1.0]], [[2.0]], [[4.0]]]
     profile = [[[log(1), log(3)]], [[log(5), log(3)]], [[log(7), log(2)]]]
-    found = compute(Attention(by_distance=True), q, q, v, profile)
+    found = compute(Attention(by_distance="in tokens"), q, q, v, profile)
     assert found.ravel() == pytest.approx([1, (3 * 1 + 5 * 2) / 8, (1 * 1 + 2 * 2 + 7 * 4) / 10])
 
 

@@ -179,7 +179,7 @@ def attention(c: Any, x: Data, to_k: Data, to_v: Data, *, slides: bool) -> Data:
     of_heads = clipped(linear(x, "attn.wr_du", "qkv.relative", (heads.n_heads, c.d_relative)), "attn.rel_l2_clip")
     bias = mix_profiles(c, of_heads, "attn.", slides=slides)
     q = Data("beside a sink", (q, linear(x, "attn.attn_sink_proj", "other", heads.n_heads)), q.shape)
-    a = attend(q, k, v, bias, by_distance=True, window=c.window if slides else None)
+    a = attend(q, k, v, bias, by_distance="in tokens", window=c.window if slides else None)
     a = sigmoid_gate("attn.gate_attn")(x, a)
     return linear(a, "attn.wo_ud", "output_projection", c.d_model)
 

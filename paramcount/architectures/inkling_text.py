@@ -158,7 +158,7 @@ class InklingText(InklingBody):
             floor, alpha = c.scaling_floor, c.scaling_alpha
             q, bias = (scale_by_position(y, "log of ratio", floor, alpha, first=1) for y in (q, bias))
         scale, window = 1 / heads.d_head if isinstance(heads.d_head, int) else None, c.window if slides else None
-        a = attend(q, k, v, bias, by_distance=True, scale=scale, window=window)
+        a = attend(q, k, v, bias, by_distance="in tokens", scale=scale, window=window)
         return linear(a, prefix + "o_proj", "output_projection", c.d_model)
 
     def dense(c, x: Data) -> Data:

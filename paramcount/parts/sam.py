@@ -8,16 +8,29 @@ Source: arXiv:2304.02643, appendix A; GotOcr2VisionEncoder of the reference.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, Weight, attend, elementwise, layers, linear, norm
+from paramcount.flow import (
+    Data,
+    Linear,
+    Size,
+    Weight,
+    add_positions,
+    attend,
+    convolve_image,
+    drop_rows,
+    layer_norm,
+    layers,
+    linear,
+    linear_by_head,
+    pad_rows,
+    padded_places,
+    patch_places,
+)
 from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.decoders import pre_norm
-from paramcount.parts.feed_forward import plain_mlp
-from paramcount.parts.vision import cut_into_patches
-from paramcount.sizes import Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
-from paramcount.sizes.rules import check_heads_fill
+from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
+from paramcount.sizes import Flag, Natural, Positive, Words, derived, hf, per_layer
 
 
 def side(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -39,19 +52,10 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple("window" if c["window_size"] and i not in whole else "global" for i in per_layer(c))
 
 
-class SamVision(Sizes):
-    """The sizes of the tower.
+class SamVision(VisionEncoder):
+    """`n_side`: how many patches the image is wide and high, `window_size` those of a window."""
 
-    `n_side`: how many patches the image is wide and high, `window_size` those of a window.
-    """
-
-    section: ClassVar[str | None] = "vision_config"
-
-    d_model: Positive = hf(absent=768)
     d_out: Positive = hf("output_channels", absent=256)
-    n_layers: Positive = hf(absent=12)
-    n_heads: Positive = hf(absent=12)
-    d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf("mlp_dim", absent=3072)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=16)
@@ -62,37 +66,38 @@ class SamVision(Sizes):
     absolute_positions: Flag = hf("use_abs_pos", absent=True)
     relative_positions: Flag = hf("use_rel_pos", absent=True)
 
-    def check(c) -> None:
-        check_heads_fill(c)
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches, [patches, d_out]."""
+        x = embed_patches(pixels, "patch_embed.projection", c.d_model, c.patch_size, bias=True)
+        if c.absolute_positions:
+            x = add_positions(x, "pos_embed", 1, c.n_side, c.n_side, c.d_model)
+        reads: tuple[Data, ...] = (patch_places(pixels, c.patch_size, c.patch_size),)
+        if "window" in c.layer_types:
+            reads += padded_places(pixels, c.patch_size, c.window_size * c.patch_size)
+        kinds = [(kind, 1) for kind in c.layer_types]
+        return c.neck(layers(x, "layers.{layer}.", kinds, lambda kind, *x: c.layer_of(kind, *x), reads=reads))
 
+    def layer_of(c, kind: str, x: Data, places: Data, *padded: Data) -> Data:
+        h = c.norm(x, "layer_norm1")
+        if kind == "global":
+            x = x + c.attend(h, c.n_side, places)
+        else:
+            x = x + drop_rows(c.attend(pad_rows(h, padded[0]), c.window_size, *padded), x)
+        return x + encoder_mlp(c, c.norm(x, "layer_norm2"), ("mlp.lin1", "mlp.lin2"))
 
-def sam(c: Any, pixels: Data) -> Data:
-    x = cut_into_patches(pixels, "patch_embed.projection", c.d_model, c.patch_size, bias=True)
-    if c.absolute_positions:
-        x = elementwise(x, "positions", "pos_embed", "position", 1, c.n_side, c.n_side, c.d_model)
-    x = layers(x, "layers.{layer}.", [(kind, 1) for kind in c.layer_types], lambda kind, x: layer(c, kind, x))
-    for number, kernel in (("1", 1), ("2", 3)):
-        conv = Weight(f"neck.conv{number}.weight", "mixer", (c.d_out, x.shape[1], kernel, kernel))
-        x = norm(Data("convolve", (x,), ("patches", c.d_out), (conv,)), f"neck.layer_norm{number}", bias=True)
-    return x
+    def attend(c, x: Data, reach: Size, places: Data, within: Data | None = None) -> Data:
+        """Inside squares of `reach` × `reach` patches. The scores gain what the query says of the distance in rows,
+        and of that in columns. Patches outside the image are attended to."""
+        q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
+        if c.relative_positions:
+            tables = [Weight(f"attn.rel_pos_{axis}", "position", (2 * reach - 1, c.d_head)) for axis in "hw"]
+            biases = [linear_by_head(q, 2 * reach - 1, table, of="all heads") for table in tables]
+            a = attend(q, k, v, *biases, cached=(), within=within, by_distance="in rows and columns", places=places)
+        else:
+            a = attend(q, k, v, cached=(), within=within)
+        return linear(a, "attn.proj", "output_projection", c.d_model, bias=True)
 
-
-def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(
-        x,
-        lambda h: attention(c, h, c.n_side if kind == "global" else c.window_size),
-        lambda h: plain_mlp(h, ("mlp.lin1", "mlp.lin2"), "mlp", c.d_ff, bias=True),
-        ("layer_norm1", "layer_norm2"),
-        bias=True,
-    )
-
-
-def attention(c: Any, x: Data, reach: Size) -> Data:
-    """Decomposed relative positions inside a square of `reach` × `reach` patches.
-
-    The scores gain one term per query for the vertical and one for the horizontal distance.
-    """
-    q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
-    for name in ("attn.rel_pos_h", "attn.rel_pos_w") if c.relative_positions else ():
-        q = elementwise(q, "relative positions", name, "position", 2 * reach - 1, c.d_head)
-    return linear(attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)
+    def neck(c, x: Data) -> Data:
+        narrow = Weight("neck.conv1.weight", "mixer", (c.d_out, c.d_model, 1, 1))
+        x = layer_norm(Data(Linear(), (x,), ("patches", c.d_out), (narrow,)), "neck.layer_norm1", 1e-6)
+        return layer_norm(convolve_image(x, "neck.conv2", "mixer", c.d_out, 3), "neck.layer_norm2", 1e-6)

@@ -34,6 +34,10 @@ QWEN3_VISION = {
     **QWEN_VISION, "hidden_size": 16, "intermediate_size": 20, "out_hidden_size": 32, "num_position_embeddings": 25,
     "deepstack_visual_indexes": [0, 1], "hidden_act": "gelu",
 }  # fmt: skip
+SAM = {
+    "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_dim": 20, "image_size": 32,
+    "patch_size": 4, "output_channels": 8, "window_size": 3, "global_attn_indexes": [1],
+}  # fmt: skip
 MLLAMA_TEXT = {key: value for key, value in TEXT.items() if key not in ("head_dim", "bos_token_id", "eos_token_id")}
 EARS = {
     "d_model": 16, "encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 64, "num_mel_bins": 10,
@@ -47,7 +51,7 @@ DELTA = {
         "partial_rotary_factor": 0.5,
     },
 }  # fmt: skip
-# Of Mllama and GOT-OCR 2, texts alone are compared.
+# Of Mllama, texts alone are compared.
 CONFIGS: dict[str, dict[str, Any]] = {
     "llava": {"text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER},
     "llava, two views": {
@@ -95,13 +99,15 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": QWEN2, "audio_config": {**EARS, "model_type": "qwen2_audio_encoder"},
         "audio_token_index": IMAGE_TOKEN,
     },
-    "got_ocr2": {
+    "got_ocr2": {"text_config": QWEN2, **PLACEHOLDER, "vision_config": SAM},
+    "got_ocr2, whole image": {
         "text_config": QWEN2, **PLACEHOLDER,
         "vision_config": {
-            "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_dim": 20, "image_size": 32,
-            "patch_size": 4, "output_channels": 8, "window_size": 2, "global_attn_indexes": [1],
+            **SAM, "window_size": 0, "use_rel_pos": False, "use_abs_pos": False, "qkv_bias": False,
+            "layer_norm_eps": 1e-3,
         },
     },
+    "pp_chart2table": {"text_config": QWEN2, **PLACEHOLDER, "vision_config": SAM},
     "voxtral": {
         "text_config": LLAMA, "audio_config": {**EARS, "model_type": "voxtral_encoder"}, "audio_token_id": IMAGE_TOKEN,
     },
@@ -217,6 +223,7 @@ IMAGES: Mapping[str, Image] = {
     "InternVLForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "Gemma3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "Llama4ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
+    "GotOcr2ForConditionalGeneration": Image((3, 32, 32), 4, arrange_one),
     "FuyuForCausalLM": Image((6, 48), 6, arrange_as_rows, "image_patches"),
     "Qwen2AudioForConditionalGeneration": Image((16, 10), 4, arrange_as_masked_audio, "log_mel_frames"),
     "VoxtralForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),

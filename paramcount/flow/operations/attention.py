@@ -386,7 +386,9 @@ class Attention(Operation):
     has_sinks: bool = False  # one more learned score per head, which takes part in the softmax alone
     longest: int | Unknown | None = None  # keys that are all attended to; of more only some blocks are
     by_key: bool = False  # whether a bias is the same for all queries
-    by_distance: bool = False  # whether biases are [n, heads, distances]: one for each distance, and 0 beyond
+    # Whether biases are [n, heads, distances]: one for each distance, and 0 beyond; or, in two dimensions, one for each
+    # distance in rows, then in columns, both from -(distances // 2) on. Then an input holds the places, [n, 2].
+    by_distance: Literal["no", "in tokens", "in rows and columns"] = "no"
     n_kept: int | Unknown | None = None  # a head attends to the keys with the largest biases, so many
     compressed_block: Size | None = None  # tokens of each of the further keys, which has to end before the query
     chosen_block: Size = 1  # tokens of what is chosen
@@ -457,7 +459,10 @@ class Attention(Operation):
             scores = np.tanh(scores / np.float32(cap)) * np.float32(cap)
         if self.by_key:
             biases = [np.broadcast_to(np.repeat(bias, shared, axis=1), (n, m, heads)) for bias in biases]
-        if self.by_distance:
+        if self.by_distance == "in rows and columns":
+            places = biases.pop()
+            biases = [self.find_biases_in(bias, places[:, axis]) for axis, bias in enumerate(biases)]
+        if self.by_distance == "in tokens":
             biases = [self.find_biases(bias, run.positions, m) for bias in biases]
         for bias in biases:
             scores = scores + (bias.transpose(2, 0, 1) if bias.ndim == 3 else bias)
@@ -493,6 +498,12 @@ class Attention(Operation):
         reached = (distances >= 0) & (distances < bias.shape[-1])
         found = np.take_along_axis(bias, np.where(reached, distances, 0)[:, None], axis=-1)
         return np.where(reached[:, None], found, 0).transpose(0, 2, 1)
+
+    def find_biases_in(self, bias: Array, places: Array) -> Array:
+        """[n, heads, distances] to [n, n, heads]. `places`: the row or the column of each patch. Patches that are
+        farther apart do not see one another."""
+        distances = places[:, None] - places + bias.shape[-1] // 2
+        return np.take_along_axis(bias, np.clip(distances, 0, bias.shape[-1] - 1)[:, None], axis=-1).transpose(0, 2, 1)
 
     def find_chosen(self, chosen: Array, n_blocks: int, heads: int, m: int) -> Array:
         """[heads or 1, n, m]: which keys are among the chosen ones. Of compressed blocks and tokens, blocks are."""
@@ -549,7 +560,8 @@ def attend(
     chosen: Data | None = None,
     longest: int | Unknown | None = None,
     by_key: bool = False,
-    by_distance: bool = False,
+    by_distance: Literal["no", "in tokens", "in rows and columns"] = "no",
+    places: Data | None = None,
     n_kept: int | Unknown | None = None,
     blocks: tuple[Data, Size] | None = None,
     chosen_block: Size = 1,
@@ -561,10 +573,10 @@ def attend(
     `biases`: added to the scores, [n, m, heads]. `cached`: contents of the KV cache (default: k and v). `sinks`: one
     additional learned logit per head. `causal`: default is true for self-attention with a cache. `keeps_all`: the cache
     keeps tokens outside of the window. `scale`: default 1 / √d. `longest`: of more keys, only some blocks are seen.
-    `by_key`: the biases are [m, kv_heads], for all queries. `by_distance`: they are [n, heads, distances]. `n_kept`:
-    only as many keys are seen, those with the largest biases. `blocks`: keys and values in one, [blocks, d], and how
-    many tokens each stands for. `chosen_block`: tokens of each of the blocks that are chosen. `within`: the
-    group of each token; it attends to its own, but in the layers of `except_in`.
+    `by_key`: the biases are [m, kv_heads], for all queries. `by_distance`, `places`: they are for each distance, see
+    `Attention`. `n_kept`: only as many keys are seen, those with the largest biases. `blocks`: keys and values in one,
+    [blocks, d], and how many tokens each stands for. `chosen_block`: tokens of each of the blocks that are chosen.
+    `within`: the group of each token; it attends to its own, but in the layers of `except_in`.
     """
     contents = (k, v) if cached is None else cached
     if causal is None:
@@ -574,7 +586,7 @@ def attend(
         by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
         within is not None, except_in,
     )  # fmt: skip
-    more = (blocks[0] if blocks else None, chosen, within)
+    more = (places, blocks[0] if blocks else None, chosen, within)
     added = (*biases, *(extra for extra in more if extra is not None))
     return Data(operation, (q, k, v, *added), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())
 

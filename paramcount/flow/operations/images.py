@@ -17,7 +17,7 @@ class Patches(Operation):
     channels, frames, height, width]. "places": the row and the column of each patch. "places of tokens": for each
     token of a text, its position in time, row and column; those of text are equal, and continue after the largest of
     an image. Source: arXiv:2409.12191 §2.1. "windows": the number of the window of `window` pixels a side that each
-    patch is in.
+    patch is in. If padded, patches outside the image fill the last windows, and come after those of the image.
     """
 
     only_moves: ClassVar[bool] = True
@@ -27,6 +27,7 @@ class Patches(Operation):
     square: Size = 1  # patches that are merged later stand together, in squares of so many rows and columns
     frames: Size | None = None
     window: int | Unknown | None = None
+    is_padded: bool = False  # to whole windows
     from_one: bool = False  # columns before rows, both from 1 on; behind them, a class token is at 0
     token: int | Unknown | None = None  # id of the image token
     needs: ClassVar[int] = 1  # without an image, the tokens of a text have places
@@ -47,6 +48,11 @@ class Patches(Operation):
         channels, height, width, square = len(image), int(self.height), int(self.width), int(self.square)
         rows, columns = count_patches(image, height, width, square)
         order = order_patches(rows, columns, square)
+        if self.is_padded:
+            side = require(self.window) // height
+            places = pad_places(rows, columns, side)
+            down, across = places[:, 0] // side, places[:, 1] // side
+            return places if self.of == "places" else down * -(-columns // side) + across
         if self.of == "windows":
             side = require(self.window) // (height * square) * square  # in whole squares
             return order // columns // side * (columns // side + 1) + order % columns // side
@@ -93,6 +99,14 @@ def count_patches(image: Array, height: int, width: int, square: int = 1) -> tup
             expected=f"a multiple of {height * square} × {width * square} pixels",
         )
     return rows, columns
+
+
+def pad_places(rows: int, columns: int, side: int) -> Array:
+    """The row and column of each patch, row by row, and then of those that fill the last windows."""
+    whole = tuple(-(-n // side) * side for n in (rows, columns))
+    places: Array = np.indices(whole).reshape(2, -1).T
+    is_inside = (places[:, 0] < rows) & (places[:, 1] < columns)
+    return np.concatenate((places[is_inside], places[~is_inside]))
 
 
 def order_patches(rows: int, columns: int, square: int) -> Array:
@@ -146,6 +160,15 @@ def cut(image: Data, height: Size, width: Size, *, square: Size = 1, frames: Siz
 def patch_places(image: Data, height: Size, width: Size, *, square: Size = 1, from_one: bool = False) -> Data:
     """The row and the column of each patch, [patches, 2]. `from_one`: see `Patches`."""
     return Data(Patches("places", height, width, square, from_one=from_one), (image,), ("patches", 2))
+
+
+def padded_places(image: Data, size: Size, window: Size) -> tuple[Data, Data]:
+    """The row and the column of each patch, [padded, 2], and its window, [padded], which has so many pixels a side.
+
+    Patches outside the image fill the last windows.
+    """
+    places, windows = (Patches(of, size, size, window=window, is_padded=True) for of in ("places", "windows"))
+    return Data(places, (image,), ("padded", 2)), Data(windows, (image,), ("padded",))
 
 
 def patch_windows(image: Data, size: Size, window: int | Unknown, *, square: Size = 1) -> Data:

@@ -7,7 +7,7 @@ from math import sqrt
 from typing import ClassVar, Literal
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Size, Weight, as_axes
+from paramcount.flow.graph import Data, Size, Weight, as_axes, multiply
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, is_known, np, require
 from paramcount.flow.operations.attention import find_alibi_slopes
 from paramcount.flow.operations.elementwise import sigmoid, softplus
@@ -18,7 +18,8 @@ class Convolve(Operation):
 
     Causal: each of the channels, or each group of them, over the last `width` tokens, stored
     [channels, size of a group, width]; it keeps its last inputs, [channels, width - 1]. Else all channels over
-    adjacent frames, [n, in] to [n / stride, out], stored [out, in, width], with zero padding.
+    adjacent frames, [n, in] to [n / stride, out], stored [out, in, width], with zero padding. If of an image: over
+    adjacent patches, stored [out, in, width, width], of a square image [n, in] or of [rows, columns, in].
     """
 
     name: ClassVar[str] = "convolution"
@@ -29,6 +30,7 @@ class Convolve(Operation):
     stride: int = 1
     grouped: bool = False  # every group of channels has its own matrices
     lead: Size = 0  # so many rows in front of the text are computed too, for a convolution that follows
+    of_image: bool = False
     is_led: bool = False  # the input has its rows in front of the text
 
     @property
@@ -38,14 +40,17 @@ class Convolve(Operation):
     def describe(self) -> str:
         if self.channels is not None:
             return "causal, one matrix per group of channels" if self.grouped else "causal, depthwise"
-        return f"over {self.width} adjacent frames" + (", stride 2" if self.stride == 2 else "")
+        adjacent = f"{self.width} × {self.width} adjacent patches" if self.of_image else f"{self.width} adjacent frames"
+        return f"over {adjacent}" + (", stride 2" if self.stride == 2 else "")
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
-        return out[0] * weights[0][0] * weights[0][1] * weights[0][2]
+        return int(multiply((*out[:-1], *weights[0])))
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,), kernel = inputs, weights[0]
         width = kernel.shape[2]
+        if self.of_image:
+            return self.convolve_image(x, kernel)
         if self.channels is not None:
             n_before = 0 if self.is_led else width - 1 + int(self.lead)
             before = run.state.get("inputs", np.zeros((n_before, x.shape[1]), np.float32))
@@ -58,6 +63,18 @@ class Convolve(Operation):
             n = (len(padded) - width) // self.stride + 1
             y = sum(padded[i : i + (n - 1) * self.stride + 1 : self.stride] @ kernel[:, :, i].T for i in range(width))
         return y + weights[1] if len(weights) > 1 else np.asarray(y)
+
+    def convolve_image(self, x: Array, kernel: Array) -> Array:
+        side, width, step = round(len(x) ** 0.5), kernel.shape[2], self.stride
+        before = (width - 1) // 2
+        image = x if x.ndim == 3 else x.reshape(side, side, -1)
+        padded = np.pad(image, ((before, before), (before, before), (0, 0)))
+        rows, columns = ((n - width) // step + 1 for n in padded.shape[:2])
+        y = np.zeros((rows, columns, len(kernel)), np.float32)
+        for i in range(width):
+            for j in range(width):
+                y += padded[i::step, j::step][:rows, :columns] @ kernel[:, :, i, j].T
+        return y if x.ndim == 3 else y.reshape(-1, len(kernel))
 
     def mix_channels(self, x: Array, kernel: Array) -> Array:
         """[n, channels] with a kernel [channels, size of a group]."""
@@ -120,6 +137,13 @@ def convolve_frames(x: Data, name: str, channels: Size, width: Size, *, stride: 
     kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1], width))
     bias = Weight(name + ".bias", "mixer", (channels,))
     return Data(Convolve(width, stride=stride), (x,), (x.shape[0], channels), (kernel, bias))
+
+
+def convolve_image(x: Data, name: str, component: str, channels: Size, width: Size, *, stride: int = 1) -> Data:
+    """All channels over `width` × `width` patches of a square image, [n, in] to [n / stride², channels]."""
+    kernel = Weight(name + ".weight", component, (channels, x.shape[-1], width, width))
+    rows = x.shape[0] if stride == 1 else "image"
+    return Data(Convolve(width, stride=stride, of_image=True), (x,), (rows, *x.shape[1:-1], channels), (kernel,))
 
 
 class SelectiveScan(Operation):

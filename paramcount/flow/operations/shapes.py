@@ -63,23 +63,32 @@ def split(x: Data, *widths: Size) -> tuple[Data, ...]:
 
 
 class Join(Operation):
-    """Concatenation along the last axis, or another one; learned rows come first or last."""
+    """Concatenation along the last axis, or another one; learned rows come first or last, or zeros last: as many rows
+    as a second input has.
+    """
 
     only_moves: ClassVar[bool] = True
     form: ClassVar[Form] = Form.CONCATENATION
     axis: int = -1
-    learned: Literal["none", "first", "last"] = "none"
+    learned: Literal["none", "first", "last", "zeros"] = "none"
 
     @property
     def label(self) -> str:
+        if self.learned == "zeros":
+            return "pad"
         return "concat" if self.learned == "none" else "class token"
 
     def describe(self) -> str:
         if self.learned == "none":
             return "prepended, which adds rows" if self.axis == 0 else ""
+        if self.learned == "zeros":
+            return "zeros appended, which adds rows"
         return "prepended, which adds a row" if self.learned == "first" else "appended, which adds a row"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        if self.learned == "zeros":
+            x, other = inputs
+            return np.pad(x, ((0, len(other) - len(x)), *((0, 0),) * (x.ndim - 1)))
         rows = [weight.reshape(-1, inputs[0].shape[-1]) for weight in weights]
         return np.concatenate([*inputs, *rows] if self.learned == "last" else [*rows, *inputs], axis=self.axis)
 
@@ -97,6 +106,11 @@ def class_token(x: Data, name: str, *shape: Size, component: str = "embedding", 
     """x with a learned vector before its rows, or after them."""
     weight = Weight(name, component, shape or x.shape[-1:])
     return Data(Join(0, "last" if last else "first"), (x,), x.shape, (weight,))
+
+
+def pad_rows(x: Data, other: Data) -> Data:
+    """x with zeros after it: as many rows as the other has."""
+    return Data(Join(0, "zeros"), (x, other), (*other.shape[:1], *x.shape[1:]))
 
 
 class Reshape(Operation):
@@ -236,13 +250,15 @@ def select_part(x: Data, part: int | Unknown | Literal["layer"]) -> Data:
 class Pool(Operation):
     """One vector for several tokens, or fewer tokens.
 
-    "first token": that of the first. "other tokens": all but the first, or all but the last. "block sums"; the
-    last block may be shorter. "block means": of complete blocks alone. "squares": those of `size` patches side by side; "means of squares", of which `size` are
-    left. The second input of squares: the row and column of each patch; without it the image is a square. "means of
-    heads": one vector for each KV head, [n, heads, d] to [n, kv_heads, d]. "mean of streams": [n, d]. "weighted
-    blocks": of all blocks of tokens that are complete, the mean of the values, each channel weighted by the softmax
-    over the block of a second input plus a learned value per position in the block. If they overlap, the first half of
-    the channels belongs to the next block, which has twice as many tokens. Source: arXiv:2606.19348 §2.3.
+    "first token": that of the first. "other tokens": all but the first, or all but the last; or the first ones, as many
+    as a second input has. "block sums"; the last block may be shorter. "block means": of complete blocks alone.
+    "squares": those of `size` patches side by side; "means of squares", of which `size` are left. The second input of
+    squares: the row and column of each patch; without it the image is a square. "means of heads": one vector for each
+    KV head, [n, heads, d] to [n, kv_heads, d]. "mean of streams": [n, d]. "weighted blocks": of all blocks of tokens
+    that are complete, the mean of the values, each channel weighted by the softmax over the block of a second input
+    plus a learned value per position in the block. If they overlap, the first half of the channels belongs to the next
+    block, which has twice as many tokens.
+    Source: arXiv:2606.19348 §2.3.
     """
 
     of: Literal[
@@ -276,6 +292,8 @@ class Pool(Operation):
         if self.of == "means of heads":
             return x.reshape(len(x), int(shape[1]), -1, x.shape[-1]).mean(2)
         if self.of == "other tokens":
+            if len(inputs) > 1:
+                return x[: len(inputs[1])]
             return x[:-1] if self.last else x[1:]
         if self.of == "block means":
             size = int(require(self.size))
@@ -333,6 +351,11 @@ def first_token(x: Data) -> Data:
 def other_tokens(x: Data, *, last: bool = False) -> Data:
     """x without its first row, or without its last."""
     return Data(Pool("other tokens", last=last), (x,), x.shape)
+
+
+def drop_rows(x: Data, other: Data) -> Data:
+    """The first rows of x: as many as the other has."""
+    return Data(Pool("other tokens", last=True), (x, other), (*other.shape[:1], *x.shape[1:]))
 
 
 def merge_squares(x: Data, n: Size, *places: Data, channels_first: bool = False) -> Data:
