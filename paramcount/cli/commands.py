@@ -16,6 +16,7 @@ GROUPS = {
     },
     "Resources": {
         "memory": ("memory", "Show the memory for weights and KV cache."),
+        "training": ("training", "Show the memory that training takes on each GPU."),
         "flops": ("flops", "Show the FLOPs per token and per prompt."),
         "lora": ("lora", "Show the trainable parameters of an adapter."),
     },

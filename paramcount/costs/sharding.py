@@ -116,12 +116,17 @@ def divide(row: StoredTensor, shape: Shape, parallel: Parallelism) -> int:
     if component.partition(".")[0] == "experts" and parallel.ep > 1:
         per_device = -(-shape.n_experts // parallel.ep)
         return -(-row.bytes * per_device // shape.n_experts)
-    if tp == 1 or row.tensor.part in REPLICATED or component.partition(".")[0] in REPLICATED:
+    if tp == 1 or is_replicated(component, row.tensor.part):
         return row.bytes
     splits = row.tensor.splits or ((component, 1),)
     whole = sum(size for _, size in splits)
     shares = ((size * divide_heads(name, shape, tp)[0], divide_heads(name, shape, tp)[1]) for name, size in splits)
     return sum(-(-row.bytes * numerator // (whole * denominator)) for numerator, denominator in shares)
+
+
+def is_replicated(component: str, part: str) -> bool:
+    """Whether each of several tensor-parallel GPUs has whole matrices of a component; a fused one may have others."""
+    return part in REPLICATED or component.partition(".")[0] in REPLICATED
 
 
 def divide_heads(component: str, shape: Shape, tp: int) -> tuple[int, int]:

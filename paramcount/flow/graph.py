@@ -91,6 +91,7 @@ class Undescribed(Operation):
 class Add(Operation):
     """The sum of two values, such as a residual connection, or of a value and a learned one."""
 
+    saves_inputs: ClassVar[bool] = False
     form: ClassVar[Form] = Form.SUM
     learned: Literal["no", "vector", "heads", "positions"] = "no"  # added: a vector, a value per head, a vector per row
 

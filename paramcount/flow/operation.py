@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, dataclass_transform
 
 from paramcount.errors import ParamcountError
 
@@ -27,9 +27,10 @@ else:
     Array: TypeAlias = Any
 
 Shape: TypeAlias = tuple[int, ...]
+Value = TypeVar("Value")
 
 __all__ = [
-    "NOT_DESCRIBED", "Array", "Form", "Operation", "Pass", "Shape", "Stage", "Unknown", "is_known", "np", "require",
+    "NOT_DESCRIBED", "Array", "Form", "Operation", "Pass", "Shape", "Stage", "Unknown", "Value", "is_known", "np", "require",
 ]  # fmt: skip
 
 NOT_DESCRIBED = "not described"
@@ -129,6 +130,7 @@ class Operation:
     named_by_weights: ClassVar[bool] = False  # "queries" rather than "linear"
     reads_only_lengths: ClassVar[bool] = False  # of its inputs, so that it is equal for all texts of a length
     only_moves: ClassVar[bool] = False  # its output holds values of its inputs or weights: it computes none
+    saves_inputs: ClassVar[bool] = True  # for the backward pass, if it computes: False if it is linear in them
     of_prompt: ClassVar[bool] = False  # what it adds to its first input came with the prompt
     needs: ClassVar[int | None] = None  # how many of its inputs it needs; the others may be missing. None: all
     runs: ClassVar[bool] = True  # whether `compute` exists
@@ -167,6 +169,10 @@ class Operation:
     def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         """The same without the pairs of a query and a key that a mask hides: a kernel may skip them."""
         return self.multiply_adds(inputs, weights, out)
+
+    def list_saved(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """The inputs whose values the backward pass needs."""
+        return inputs if self.saves_inputs and not self.only_moves else ()
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         """Its output. All arrays are float32, or int64 for ids; `shape`: of the output.

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight
-from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Stage, Unknown, np, require
+from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Stage, Unknown, Value, np, require
 from paramcount.flow.operations.routing import choose_largest
 
 
@@ -109,6 +109,7 @@ class Axes(NamedTuple):
 class Rotary(Operation):
     """Rotates pairs of values by angles that grow with the position. Source: arXiv:2104.09864."""
 
+    saves_inputs: ClassVar[bool] = False
     name: ClassVar[str] = "rope"
     rope: Rope | Unknown | None  # None: its second input holds the sines, then the cosines
     pairing: Pairing | Unknown = "halves"
@@ -189,6 +190,7 @@ class Sinusoids(Operation):
     Source: arXiv:1706.03762, section 3.5; of distances, arXiv:1901.02860, section 3.3.
     """
 
+    saves_inputs: ClassVar[bool] = False
     name: ClassVar[str] = "sinusoidal positions"
     pairing: Literal["halves", "interleaved"] = "halves"  # all sines before all cosines, or one after the other
     slowest: Literal["below base", "base"] = "below base"  # the last angle is position / base, or one step before
@@ -252,6 +254,7 @@ def find_alibi_slopes(heads: int) -> Array:
 class Alibi(Operation):
     """A bias on the attention scores, proportional to the distance: [n, m, heads]. Source: arXiv:2108.12409 §3."""
 
+    saves_inputs: ClassVar[bool] = False
     name: ClassVar[str] = "ALiBi"
     reads_only_lengths: ClassVar[bool] = True
     over_root: Size | None = None  # divided by the square root of this size, as the scores are: Falcon
@@ -280,6 +283,7 @@ class Relations(Operation):
     Source: arXiv:1910.10683 §2.1; T5Attention._relative_position_bucket of the reference.
     """
 
+    saves_inputs: ClassVar[bool] = False
     name: ClassVar[str] = "relative positions"
     of: Literal["distance buckets", "distances", "segments", "distance buckets or segments"]
     n_buckets: Size = 0
@@ -423,6 +427,10 @@ class Attention(Operation):
         heads = q[1] if len(q) == 3 else 1
         hidden = q[0] * k[0] - self.count_visible(q[0], k[0], inputs[-1][-1] if self.has_choice else None)
         return self.multiply_adds(inputs, weights, out) - heads * hidden * (q[-1] + v[-1])
+
+    def list_saved(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        blocks = () if self.compressed_block is None else inputs[-2 if self.has_choice else -1 :][:1]
+        return (*inputs[:3], *blocks)  # biases are added, and a choice is not differentiated
 
     def count_visible(self, n: int, m: int, n_chosen: int | None = None) -> int:
         """The pairs of one of the last n tokens and one of m keys that it attends to."""
@@ -627,6 +635,7 @@ class ChooseTokens(Operation):
     keys", every head of q, without weights, chooses its blocks, by the largest q · k in a block; -1 stands for none.
     """
 
+    saves_inputs: ClassVar[bool] = False
     n_chosen: Size
     of: Literal["tokens", "blocks", "blocks of keys"] = "tokens"
     block: Size = 1  # tokens per block

@@ -38,6 +38,10 @@ class Scale(Operation):
     function: str = "linear"  # of the learned values; its name in config.json
 
     @property
+    def saves_inputs(self) -> bool:  # type: ignore[override]
+        return self.learned != "no"
+
+    @property
     def label(self) -> str:
         return self.text
 
@@ -114,6 +118,7 @@ class ScaleByPosition(Operation):
     "power": (1 + (first + position) / span) ^ beta.
     """
 
+    saves_inputs: ClassVar[bool] = False
     name: ClassVar[str] = "scale"
     rule: Literal["steps", "logarithm", "log of ratio", "power"]
     span: int | Unknown

@@ -271,6 +271,10 @@ class Pool(Operation):
     overlapping: bool = False
 
     @property
+    def saves_inputs(self) -> bool:  # type: ignore[override]
+        return self.of == "weighted blocks"
+
+    @property
     def label(self) -> str:
         return {"squares": "merge patches", "means of squares": "average patches"}.get(self.of, self.of)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
 from paramcount.flow.graph import Body, Data, Repeat, Size, Width, as_axes, check_same_shape
-from paramcount.flow.operation import Form, Operation, Stage, Unknown
+from paramcount.flow.operation import Form, Operation, Stage, Unknown, Value
 from paramcount.flow.operations.shapes import Input, bundle
 
 INPUT = Input()
@@ -58,6 +58,9 @@ class Experts(Operation):
     weighted: Literal["output", "input"] = "output"  # which of them the weight of an expert multiplies
     identities: Size = 0  # experts behind those with weights, which return their input
     parts: Literal["output", "input"] | None = None  # of whose last axis each chosen expert has its own part
+
+    def list_saved(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        return inputs[1:]  # the experts save their own copies of the first
 
     def describe(self) -> str:
         if self.parts is None:

@@ -1,0 +1,84 @@
+"""paramcount training MODEL"""
+
+from __future__ import annotations
+
+import click
+
+from paramcount.cli.commands import Command
+from paramcount.cli.options import (
+    Output,
+    add_changes,
+    collect_messages,
+    download_option,
+    emit,
+    load_model,
+    model_argument,
+    output_options,
+    set_option,
+)
+from paramcount.cli.quantities import parse_bytes, parse_tokens
+
+
+@click.command("training", cls=Command, epilog="Example: paramcount training llama-3.1-8b --fsdp 8 --gpu 8xH100")
+@model_argument
+@click.option("--optimizer", default="adamw", metavar="NAME", help="adamw, adamw8bit, adafactor, muon or sgd.")
+@click.option("--precision", default="bf16-mixed", metavar="NAME", help="bf16-mixed (default), bf16 or fp32.")
+@click.option("--context", metavar="N", help="Tokens per sequence; 8k means 8,192.")
+@click.option("--batch", type=int, default=1, metavar="N", help="Sequences per micro-batch and GPU (default: 1).")
+@click.option("--source", metavar="N", help="Encoder input length (default: the context).")
+@click.option("--checkpointing", default="none", metavar="KIND", help="Recompute: none (default), selective or full.")
+@click.option("--flash-attention/--no-flash-attention", default=True, help="Keep attention weights or not.")
+@click.option("--dropout", is_flag=True, help="Keep masks for dropout of residual branches and attention weights.")
+@click.option("--fsdp", type=int, metavar="N", help="Divide everything among N data-parallel GPUs: --dp N --zero 3.")
+@click.option("--zero", type=int, metavar="STAGE", help="ZeRO: divide optimizer state (1), gradients (2), weights (3).")
+@click.option("--dp", type=int, metavar="N", help="Data parallel: N replicas (default: the remaining GPUs).")
+@click.option("--tp", type=int, default=1, metavar="N", help="Tensor parallel: N GPUs share every matrix.")
+@click.option("--pp", type=int, default=1, metavar="N", help="Pipeline parallel: divide the layers into N stages.")
+@click.option("--sp", is_flag=True, help="Sequence parallel: divide norms and dropout among the --tp GPUs, too.")
+@click.option("--ep", type=int, default=1, metavar="N", help="Expert parallel: N data-parallel GPUs share the experts.")
+@click.option("--gpu", metavar="[Nx]NAME", help="Check whether the training fits N GPUs, such as 8xH100.")
+@click.option("--memory", metavar="SIZE", help="Check whether the training fits devices with SIZE of memory: 24GB.")
+@click.option(
+    "--overhead",
+    default="1GB",
+    metavar="SIZE",
+    help="Assume that a runtime takes SIZE on each device (default: 1GB).",
+)
+@set_option
+@download_option
+@output_options
+def command(
+    name: str,
+    context: str | None,
+    source: str | None,
+    gpu: str | None,
+    memory: str | None,
+    overhead: str,
+    changes: tuple[str, ...],
+    download: bool,
+    output: Output,
+    **options: object,
+) -> None:
+    """Show the memory that training takes on each GPU: weights, gradients, optimizer state and activations.
+
+    Activations are the values that the backward pass of the declared flow reads. Of several pipeline stages, the
+    fullest is shown."""
+    from paramcount.costs.fit import make_device
+    from paramcount.costs.memory import default_context
+    from paramcount.costs.render_training import build_training_table
+    from paramcount.costs.training import make_setup, measure_training
+
+    model = load_model(name, changes, download)
+    number, device = None, None
+    if gpu is not None or memory is not None:
+        assumed = 0 if overhead == "0" else parse_bytes(overhead, where="--overhead")
+        number, device = make_device(gpu, parse_bytes(memory, where="--memory") if memory else None, assumed)
+    setup = make_setup(
+        context=default_context(model) if context is None else parse_tokens(context, where="--context"),
+        source=None if source is None else parse_tokens(source, where="--source"),
+        devices=number,
+        **options,  # type: ignore[arg-type]  # click checks the types of its options
+    )
+    training = measure_training(model, setup, device)
+    messages = collect_messages([name], [model], training)
+    emit(lambda format: add_changes(build_training_table(training), model), output, messages)

@@ -1,0 +1,241 @@
+"""The activations that a backward pass needs, read off the declared flow: what one GPU keeps for one micro-batch.
+
+A product with a matrix keeps its input, and so do a norm, an activation function and an element-wise product;
+attention keeps q, k, v and, without flash attention, the softmax; a sum keeps nothing. A tensor that several steps
+read is kept once. Tensor parallelism divides what lies between two matrices, the first divided by columns and the
+second by rows; sequence parallelism divides the rest. A mask of dropout takes one byte per element, and means and
+variances of norms are left out.
+
+Sources: arXiv:2205.05198, section 4 and table 2; for flash attention arXiv:2205.14135, algorithm 1, which keeps the
+output and one logarithm per row of the scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import NamedTuple
+
+from paramcount.costs.sharding import REPLICATED_DETAILS, is_replicated
+from paramcount.flow import Attention, Block, Data, Experts, Layers, Linear, Repeat, Reshape, Split, list_steps
+from paramcount.flow.graph import Add
+from paramcount.flow.operation import Form
+from paramcount.flow.walk import Step
+
+FLOAT32, MASK = 4, 1  # bytes of a value in the softmax of the loss and in flash attention, and of one in a mask
+
+
+class ActivationOptions(NamedTuple):
+    """What decides how large activations are."""
+
+    context: int
+    batch: int  # sequences per micro-batch
+    source: int | None  # encoder input length
+    value_bytes: int
+    flash_attention: bool
+    dropout: bool  # of residual branches and attention weights
+    tp: int = 1
+    sp: bool = False  # whether norms and dropout are divided among the `tp` GPUs, too
+
+
+class LayerActivations(NamedTuple):
+    """What one GPU keeps of one layer for one micro-batch, in bytes."""
+
+    indices: tuple[int, ...]  # of the layers that keep as much
+    part: str  # decoder, encoder, …
+    input_bytes: int  # from which full recomputation starts
+    saved_bytes: int  # all, the input included
+    score_bytes: int  # of these, what selective recomputation computes again: softmax and dropout of attention
+
+
+class Activations(NamedTuple):
+    """What one GPU keeps for one micro-batch, in bytes."""
+
+    layers: tuple[LayerActivations, ...]
+    before_bytes: int  # in front of the decoder's layers
+    after_bytes: int  # behind them, without the logits
+    logits_bytes: int  # of the loss, in FP32
+    unknown: tuple[str, ...] = ()  # parts whose size depends on an input other than text
+
+
+def measure_activations(out: Data, part: str, options: ActivationOptions) -> Activations:
+    """The activations of a flow, which ends with `out`."""
+    return Walk(list_steps(out, part), options).collect()
+
+
+class Walk:
+    """One pass over a flow, which finds what is kept and where."""
+
+    def __init__(self, steps: list[Step], options: ActivationOptions) -> None:
+        self.steps, self.options = steps, options
+        self.place = {id(data): (repeats, part) for data, _, repeats, part in steps}
+        self.order = {id(data): i for i, (data, *_) in enumerate(steps)}
+        self.alias = {id(inner): outer for data, *_ in steps for inner, outer in list_aliases(data)}
+        self.divided: dict[int, bool] = {}  # memo of is_divided
+        self.unknown: dict[str, None] = {}
+        stacks = [i for i, (data, *_) in enumerate(steps) if isinstance(data.operation, Layers) and data.bodies]
+        self.last_stack = max(stacks, default=-1)
+
+    # ---- which values share memory
+
+    def find_root(self, data: Data) -> Data:
+        """The data whose memory this is: an input of a block is what the block reads, and a reshape copies nothing."""
+        while True:
+            operation = data.operation
+            if id(data) in self.alias:
+                data = self.alias[id(data)]
+            elif operation.form is Form.RESHAPE and isinstance(operation, Reshape):
+                data = data.inputs[0]
+            else:
+                return data
+
+    def is_part_of_saved(self, data: Data, saved: dict[int, Data]) -> bool:
+        """Whether it is a part of something that is kept as a whole."""
+        while isinstance(data.operation, Split):
+            data = self.find_root(data.inputs[0])
+            if id(data) in saved:
+                return True
+        return False
+
+    # ---- sizes
+
+    def is_divided(self, data: Data) -> bool:
+        """Whether each tensor-parallel GPU has only its own part of the values."""
+        if self.options.tp == 1:
+            return False
+        if id(data) not in self.divided:
+            self.divided[id(data)] = self.find_division(data)
+        return self.divided[id(data)]
+
+    def find_division(self, data: Data) -> bool:
+        operation, inputs = data.operation, data.inputs
+        if id(data) in self.alias:
+            return self.is_divided(self.alias[id(data)])
+        if isinstance(operation, Layers | Experts):
+            return False
+        is_part = any(map(self.is_divided, inputs))
+        if isinstance(operation, Linear):  # the second of two matrices sums over what the first divided
+            component = data.weights[0].component
+            whole = component in REPLICATED_DETAILS or is_replicated(component, self.place[id(data)][1])
+            return not is_part and not whole
+        return is_part
+
+    def resolve(self, size: int | str) -> int | None:
+        """The size as a number; None if it depends on an input other than text."""
+        lengths = {"tokens": self.options.context, "source": self.options.source, "text": 1}
+        return lengths.get(size) if isinstance(size, str) else size
+
+    def count_elements(self, data: Data) -> int:
+        """Elements on one GPU, for one micro-batch and one copy of the enclosing layer."""
+        repeats, part = self.place.get(id(data), ((), "decoder"))  # an input that its body ignores has none
+        sizes = [self.resolve(size) for size in data.shape]
+        rows, *inner = [0 if size is None else size for size in sizes] or [1]
+        if None in sizes:
+            self.unknown[part] = None
+            return 0
+        for repeat in inside_layer(repeats):
+            rows *= repeat.active if repeat.axis == "expert" else repeat.count
+        if self.is_divided(data) and inner:
+            inner[0] = -(-inner[0] // self.options.tp)
+        elif self.options.sp:
+            rows = -(-rows // self.options.tp)
+        return self.options.batch * rows * int(prod(inner))
+
+    # ---- what is kept
+
+    def find_saved(self) -> dict[int, Data]:
+        """{id: data} that backward passes of operations read."""
+        saved: dict[int, Data] = {}
+        for data, *_ in self.steps:
+            kept = [*data.operation.list_saved(data.inputs)]
+            if isinstance(data.operation, Experts) and data.operation.weighted == "output":
+                kept += [body.out for body in data.bodies]  # times the router's weights
+            if isinstance(data.operation, Attention) and self.options.flash_attention:
+                kept.append(data)
+            for value in kept:
+                root = self.find_root(value)
+                saved[id(root)] = root
+        return {key: data for key, data in saved.items() if not self.is_part_of_saved(data, saved)}
+
+    def list_extra(self) -> Iterator[tuple[Data, int, int]]:
+        """(operation, bytes that it keeps besides inputs, of these recomputed by selective recomputation)."""
+        for data, _, repeats, _ in self.steps:
+            if isinstance(data.operation, Attention):
+                size = self.count_scores(data)
+                yield data, size, 0 if self.options.flash_attention else size
+            elif self.options.dropout and isinstance(data.operation, Add) and data.operation.learned == "no":
+                if any(repeat.axis == "layer" for repeat in repeats):
+                    yield data, MASK * self.count_elements(data), 0
+
+    def count_scores(self, data: Data) -> int:
+        """Bytes that attention keeps: of softmax and dropout, or with flash attention a logarithm per row."""
+        q, k = data.inputs[:2]
+        rows, keys = self.resolve(q.shape[0]), self.resolve(k.shape[0])
+        if rows is None or keys is None:
+            self.unknown[self.place[id(data)][1]] = None
+            return 0
+        heads = -(-q.shape[1] // self.options.tp) if len(q.shape) == 3 else 1
+        per_row = self.options.batch * heads * rows
+        for repeat in inside_layer(self.place[id(data)][0]):
+            per_row *= repeat.count
+        if self.options.flash_attention:
+            return int(FLOAT32 * per_row)
+        dropped = MASK + self.options.value_bytes if self.options.dropout else 0
+        return int(per_row * keys * (self.options.value_bytes + dropped))
+
+    def collect(self) -> Activations:
+        """All that is kept, layer by layer."""
+        saved, scores, inputs = {}, {}, {}
+        stacks: dict[int, tuple[Repeat, str]] = {}
+        before = after = logits = 0
+        for data, *_ in self.steps:
+            for body in data.bodies if isinstance(data.operation, Layers) else ():
+                if not any(repeat.axis == "layer" for repeat in self.place[id(data)][0]):
+                    key = id(body.repeat)
+                    stacks[key] = body.repeat, data.part or self.place[id(data)][1]
+                    saved[key] = scores[key] = 0
+                    carried = (body.inputs[0], *body.inputs[len(data.inputs) :])
+                    inputs[key] = self.options.value_bytes * sum(map(self.count_elements, carried))
+        kept = [(data, self.options.value_bytes * self.count_elements(data), 0) for data in self.find_saved().values()]
+        for data, size, recomputed in (*kept, *self.list_extra()):
+            layer = find_layer(self.place[id(data)][0])
+            if layer is not None:
+                saved[id(layer)] += size
+                scores[id(layer)] += recomputed
+            elif self.order[id(data)] < self.last_stack:
+                before += size
+            else:
+                after += size
+        for data, *_ in self.steps:
+            if data.operation.form is Form.LINEAR and data.weights and data.weights[0].component == "lm_head":
+                logits += FLOAT32 * self.count_elements(data)
+            if self.options.dropout and self.order[id(data)] == self.last_stack:
+                before += MASK * self.count_elements(data.inputs[0])  # of the embeddings
+        layers = tuple(
+            LayerActivations(repeat.indices, part, inputs[key], saved[key], scores[key])
+            for key, (repeat, part) in stacks.items()
+        )
+        return Activations(layers, before, after, logits, tuple(self.unknown))
+
+
+def list_aliases(data: Data) -> Iterator[tuple[Data, Data]]:
+    """(input of a body or result of a block, the data that it is)."""
+    if isinstance(data.operation, Layers):
+        for body in data.bodies:
+            yield from zip(body.inputs[1 : len(data.inputs)], data.inputs[1:])
+    elif isinstance(data.operation, Block):
+        for body in data.bodies:
+            if body.repeat.axis == "use":
+                yield from zip(body.inputs, data.inputs)
+                yield data, body.out
+
+
+def find_layer(repeats: tuple[Repeat, ...]) -> Repeat | None:
+    """The outermost layers."""
+    return next((repeat for repeat in repeats if repeat.axis == "layer"), None)
+
+
+def inside_layer(repeats: tuple[Repeat, ...]) -> list[Repeat]:
+    """The repeats inside the outermost layer: layers of its own, experts, heads."""
+    layer = find_layer(repeats)
+    return [repeat for repeat in repeats if repeat is not layer and repeat.axis != "use"]

@@ -1,0 +1,66 @@
+"""The state that an optimiser keeps for each tensor, in bytes.
+
+Step counters are left out: torch keeps them in the CPU's memory.
+
+Sources: torch 2.13.0, torch/optim: adamw.py, sgd.py, _adafactor.py and _muon.py, `_init_group`; bitsandbytes 0.50,
+optim/optimizer.py, Optimizer2State.init_state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import NamedTuple
+
+from paramcount.counting import Tensor
+
+BLOCK_8BIT = 256  # values that share a scale in an 8-bit state
+LEAST_8BIT = 4096  # values below which a tensor's state stays in FP32
+NOT_HIDDEN = ("embedding", "other_embedding", "position", "lm_head")  # their matrices are not for Muon
+
+
+class Optimizer(NamedTuple):
+    """An optimiser and its state."""
+
+    label: str
+    state: str  # in words
+    count_bytes: Callable[[Tensor, int], int]  # of one tensor, with values of so many bytes
+
+
+def count_adamw(tensor: Tensor, value_bytes: int) -> int:
+    return 2 * prod(tensor.shape) * value_bytes
+
+
+def count_adamw8bit(tensor: Tensor, value_bytes: int) -> int:
+    """Small tensors keep FP32; of the others, every block has a scale in FP32 for each of the two states."""
+    n = prod(tensor.shape)
+    return 2 * 4 * n if n < LEAST_8BIT else 2 * (n + 4 * -(-n // BLOCK_8BIT))
+
+
+def count_sgd(tensor: Tensor, value_bytes: int) -> int:
+    return prod(tensor.shape) * value_bytes
+
+
+def count_adafactor(tensor: Tensor, value_bytes: int) -> int:
+    """A vector keeps its variance; a matrix one value per row and one per column."""
+    n = prod(tensor.shape)
+    if len(tensor.shape) < 2:
+        return n * value_bytes
+    *_, rows, columns = tensor.shape
+    return (n // columns + n // rows) * value_bytes
+
+
+def count_muon(tensor: Tensor, value_bytes: int) -> int:
+    """Momentum for the matrices of hidden layers; everything else has the state of AdamW."""
+    axes = len(tensor.shape) - (1 if tensor.stacked and not tensor.stacked.merged else 0)
+    is_hidden_matrix = axes == 2 and tensor.component.partition(".")[0] not in NOT_HIDDEN
+    return (1 if is_hidden_matrix else 2) * prod(tensor.shape) * value_bytes
+
+
+OPTIMIZERS: Mapping[str, Optimizer] = {
+    "adamw": Optimizer("AdamW", "momentum and variance", count_adamw),
+    "adamw8bit": Optimizer("8-bit AdamW", "momentum and variance in 8 bits with scales", count_adamw8bit),
+    "adafactor": Optimizer("Adafactor", "factored variance", count_adafactor),
+    "muon": Optimizer("Muon", "momentum, and variance outside of hidden matrices", count_muon),
+    "sgd": Optimizer("SGD with momentum", "momentum", count_sgd),
+}

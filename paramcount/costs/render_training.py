@@ -1,0 +1,73 @@
+"""The memory of a training as a table: one row per kind of memory, each with how it is computed."""
+
+from __future__ import annotations
+
+from paramcount.costs.optimizers import OPTIMIZERS
+from paramcount.costs.training import PRECISIONS, Setup, Training
+from paramcount.output.numbers import format_bytes
+from paramcount.output.tables import Column, Table
+
+NOT_INCLUDED = "not included: communication buffers, gathered layers, temporary values of kernels, fragmentation"
+
+
+def build_training_table(training: Training) -> Table:
+    """Weights, gradients, optimiser state, activations and their total on the fullest GPU."""
+    columns = [
+        Column("memory", "on each GPU", right=False),
+        Column("bytes", "bytes", show=format_bytes),
+        Column("formula", "formula", right=False, style="dim"),
+    ]
+    share = training.share
+    sizes = {
+        "weights": share.weights_bytes,
+        "gradients": share.gradients_bytes,
+        "optimizer": share.optimizer_bytes,
+        "activations": share.activations_bytes,
+    }
+    rows: list[list[object]] = [[name, size, training.formulas[name]] for name, size in sizes.items()]
+    rows.append(["total", share.total_bytes, ""])
+    setup = training.setup
+    heading = f"{training.name}   {training.parameters:,} parameters, {OPTIMIZERS[setup.optimizer].label}"
+    return Table(
+        columns,
+        rows,
+        training.to_dict(),
+        above=[f"{heading}, {PRECISIONS[setup.precision].label}", describe_setup(setup), *describe_fit(training)],
+        below=[*describe_stages(training), NOT_INCLUDED],
+        wraps=True,
+        bold=("total",),
+    )
+
+
+def describe_setup(setup: Setup) -> str:
+    """Such as "8 GPUs (dp 8, ZeRO 3), micro-batch 1 × 8,192 tokens, full recomputation, flash attention"."""
+    gpus = f"{setup.gpus:,} GPUs ({setup.describe_parallelism()})" if setup.gpus > 1 else "1 GPU"
+    recomputation = "no recomputation" if setup.checkpointing == "none" else f"{setup.checkpointing} recomputation"
+    parts = [gpus, f"micro-batch {setup.batch:,} × {setup.context:,} tokens", recomputation]
+    parts.append("flash attention" if setup.flash_attention else "no flash attention")
+    return ", ".join([*parts, *(["dropout"] if setup.dropout else [])])
+
+
+def describe_fit(training: Training) -> list[str]:
+    """The lines about the device: the verdict, the largest micro-batch, and what helps."""
+    fit = training.fit
+    if fit is None:
+        return []
+    each = " on each" if fit.devices > 1 else ""
+    left = f"{format_bytes(fit.free_bytes)} free" if fit.fits else f"{format_bytes(-fit.free_bytes)} too little"
+    needed = f"{format_bytes(fit.needed_bytes)} of {format_bytes(fit.memory_bytes)}"
+    overhead = f"{format_bytes(fit.overhead_bytes)} assumed overhead included"
+    lines = [
+        f"{'fits' if fit.fits else 'does not fit'} {fit.devices:,} × {fit.device}: {left}{each}",
+        f"{needed}, {overhead}; largest micro-batch {fit.largest_batch:,}",
+    ]
+    return [*lines, fit.advice] if fit.advice else lines
+
+
+def describe_stages(training: Training) -> list[str]:
+    """The totals of all pipeline stages, if there are several."""
+    if len(training.stages) == 1:
+        return []
+    totals = [format_bytes(share.total_bytes) for share in training.stages]
+    shown = totals if len(totals) <= 6 else [*totals[:3], "…", *totals[-2:]]
+    return [f"stage {training.share.stage} is the fullest; stages from the first: {', '.join(shown)}"]
