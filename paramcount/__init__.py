@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         run,
         stored_in,
         trace,
+        training,
         verify,
         what_if,
         why,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from paramcount.costs.adapters import Lora
     from paramcount.costs.flops import Flops
     from paramcount.costs.memory import Memory
+    from paramcount.costs.training import Training
     from paramcount.counting.count import Count
     from paramcount.counting.tensors import Tensor
     from paramcount.drawing.shapes import Drawing
@@ -68,14 +70,15 @@ _TYPES = {
     "StoredCount": "checkpoints.contents",
     "Tensor": "counting.tensors",
     "Trace": "tracing.trace",
+    "Training": "costs.training",
     "Verification": "checkpoints.verify",
     "Why": "explaining.why",
 }
 __all__ = [
     "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora", "Memory", "Model",
-    "ParamcountError", "Polynomial", "Run", "StoredCount", "Tensor", "Trace", "Verification", "Why",
+    "ParamcountError", "Polynomial", "Run", "StoredCount", "Tensor", "Trace", "Training", "Verification", "Why",
     "__version__", "audit", "compare", "count", "diff", "draw", "explain", "flops", "formula", "load", "lora",
-    "memory", "plot", "report", "run", "stored_in", "trace", "verify", "what_if", "why",
+    "memory", "plot", "report", "run", "stored_in", "trace", "training", "verify", "what_if", "why",
 ]  # fmt: skip
 
 

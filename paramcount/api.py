@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from paramcount.costs.adapters import Bias, Lora, Method
     from paramcount.costs.flops import Flops
     from paramcount.costs.memory import Memory
+    from paramcount.costs.training import Training
     from paramcount.counting.count import Count
     from paramcount.drawing.shapes import Drawing
     from paramcount.execution.run import Run
@@ -482,6 +483,83 @@ def lora(
         bias=bias,
         dtype=dtype,
     )
+
+
+def training(
+    model: object,
+    *,
+    optimizer: str = "adamw",
+    precision: str = "bf16-mixed",
+    context: int | None = None,
+    batch: int = 1,
+    source: int | None = None,
+    checkpointing: str = "none",
+    flash_attention: bool = True,
+    dropout: bool = False,
+    fsdp: int | None = None,
+    zero: int | None = None,
+    dp: int | None = None,
+    tp: int = 1,
+    pp: int = 1,
+    sp: bool = False,
+    ep: int = 1,
+    gpu: str | None = None,
+    memory: int | None = None,
+    overhead: int = 10**9,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> Training:
+    """The memory that training takes on each GPU: weights, gradients, optimiser state and activations.
+
+    `optimizer`: "adamw", "adamw8bit" (bitsandbytes), "adafactor", "muon" or "sgd" (with momentum). `precision`:
+    "bf16-mixed" (weights and gradients in BF16, state and a copy of the weights in FP32), "bf16" or "fp32". `batch` is
+    the number of sequences per micro-batch and GPU, each of `context` tokens (default: 8,192, or fewer if the model
+    takes fewer). `checkpointing`: "none", "selective" (attention weights are computed again) or "full" (layers are).
+    `dropout` adds the masks of residual branches and attention weights.
+
+    `zero` divides the optimiser state (1), gradients (2) and weights (3) among `dp` GPUs; `fsdp=8` is `dp=8, zero=3`.
+    `tp`, `pp` and `ep` are tensor, pipeline and expert parallelism; `sp` divides norms and dropout among the `tp` GPUs.
+    Experts are divided among data-parallel GPUs. With `gpu` ("8xH100") or `memory` (bytes of one device), `fit` says
+    whether it fits; `overhead` is what a runtime is assumed to take on each device.
+
+    Units: bytes, on the fullest GPU. Not included: communication buffers, gathered layers, temporary values of kernels.
+    Raises: ParamcountError as `count` does; for an unknown name, for sizes below 1, and for a model that cannot be
+    divided like this.
+
+    >>> result = training("llama-3.1-8b", context=8192, checkpointing="full", fsdp=8)
+    >>> result.weights_bytes, result.gradients_bytes, result.optimizer_bytes
+    (2007565312, 2007565312, 12045391872)
+    >>> result.formulas["weights"]
+    '8,030,261,248 parameters × 2 bytes (BF16), 1/8 on each GPU'
+    """
+    from paramcount.costs.fit import make_device
+    from paramcount.costs.memory import default_context
+    from paramcount.costs.training import make_setup, measure_training
+
+    loaded = load(model, download=download, strict=strict, set=set)
+    devices = device = None
+    if gpu is not None or memory is not None:
+        devices, device = make_device(gpu, memory, overhead)
+    setup = make_setup(
+        optimizer=optimizer,
+        precision=precision,
+        context=default_context(loaded) if context is None else context,
+        batch=batch,
+        source=source,
+        checkpointing=checkpointing,
+        flash_attention=flash_attention,
+        dropout=dropout,
+        zero=zero,
+        fsdp=fsdp,
+        dp=dp,
+        tp=tp,
+        pp=pp,
+        sp=sp,
+        ep=ep,
+        devices=devices,
+    )
+    return measure_training(loaded, setup, device)
 
 
 def draw(

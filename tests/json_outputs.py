@@ -64,6 +64,7 @@ def command_lines(folder: Path) -> list[list[str]]:
             ["why", id],
             ["memory", id],
             ["flops", id],
+            ["training", id, "--context", "512"],
             ["flops", id, "--gpu", "8xH100", "--train-tokens", "15T", "--batch", "4"],
             ["lora", id],
         ]
@@ -80,6 +81,10 @@ def command_lines(folder: Path) -> list[list[str]]:
     lines += [
         ["memory", "llama-3.1-8b", "--dtype", "int4", "--dtype", "lm_head=fp8", "--context", "32k", "--batch", "2"],
         ["memory", "gpt2-small", "--set", "n_layers=24"],
+    ]
+    lines += [
+        ["training", "llama-3.1-8b", "--pp", "2", "--zero", "1", "--gpu", "8xH100"],
+        ["training", "gpt2-small", "--set", "n_layers=24", "--memory", "8GB"],
     ]
     lines += [
         ["trace", "jamba-v0.1", "--decode", "--past", "9"],

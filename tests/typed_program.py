@@ -30,6 +30,7 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
     why = pc.why("gpt2-small", "124M")
     trace = pc.trace("gpt2-small", tokens=3)
     adapter: pc.Lora = pc.lora("gpt2-small", r=8, targets=["c_attn"], method="dora")
+    training: pc.Training = pc.training("gpt2-small", zero=2, dp=4)
     rows: int = len(pc.compare(["gpt2-small", "gpt2-medium"]))
     drawing.save(folder / "layer.svg")
     shorter: int = pc.count("gpt2-small", strict=True, set={"n_layers": 1}).total
@@ -53,6 +54,7 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
         "fits": why[0].verdict,
         "steps": len(trace.steps),
         "trainable": adapter.trainable,
+        "gradients": training.gradients_bytes,
         "rows": rows,
         "formula": str(pc.formula("gpt2-small").difference("n_positions")),
         "shorter": shorter,

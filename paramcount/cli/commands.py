@@ -16,9 +16,9 @@ GROUPS = {
     },
     "Resources": {
         "memory": ("memory", "Show the memory for weights and KV cache."),
-        "training": ("training", "Show the memory that training takes on each GPU."),
         "flops": ("flops", "Show the FLOPs per token and per prompt."),
         "lora": ("lora", "Show the trainable parameters of an adapter."),
+        "training": ("training", "Show the memory that training takes on each GPU."),
     },
     "Inside a model": {
         "explain": ("explain", "Explain each component: formula, numbers, value."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from paramcount.cli.commands import Command
@@ -17,6 +19,7 @@ from paramcount.cli.options import (
     set_option,
 )
 from paramcount.cli.quantities import parse_bytes, parse_tokens
+from paramcount.errors import ParamcountError
 
 
 @click.command("training", cls=Command, epilog="Example: paramcount training llama-3.1-8b --fsdp 8 --gpu 8xH100")
@@ -57,7 +60,7 @@ def command(
     changes: tuple[str, ...],
     download: bool,
     output: Output,
-    **options: object,
+    **options: Any,
 ) -> None:
     """Show the memory that training takes on each GPU: weights, gradients, optimizer state and activations.
 
@@ -68,6 +71,13 @@ def command(
     from paramcount.costs.render_training import build_training_table
     from paramcount.costs.training import make_setup, measure_training
 
+    if options["sp"] and options["tp"] == 1:
+        raise ParamcountError("--sp requires --tp")
+    for option in ("dp", "zero"):
+        if options["fsdp"] is not None and options[option] is not None:
+            raise ParamcountError(f"--fsdp cannot be combined with --{option}, because it sets both --dp and --zero")
+    if gpu is not None and memory is not None:
+        raise ParamcountError("--gpu cannot be combined with --memory")
     model = load_model(name, changes, download)
     number, device = None, None
     if gpu is not None or memory is not None:
@@ -77,7 +87,7 @@ def command(
         context=default_context(model) if context is None else parse_tokens(context, where="--context"),
         source=None if source is None else parse_tokens(source, where="--source"),
         devices=number,
-        **options,  # type: ignore[arg-type]  # click checks the types of its options
+        **options,
     )
     training = measure_training(model, setup, device)
     messages = collect_messages([name], [model], training)

@@ -7,7 +7,7 @@ from paramcount.costs.training import PRECISIONS, Setup, Training
 from paramcount.output.numbers import format_bytes
 from paramcount.output.tables import Column, Table
 
-NOT_INCLUDED = "not included: communication buffers, gathered layers, temporary values of kernels, fragmentation"
+NOT_INCLUDED = "not included: communication buffers, gathered layers, kernels' temporary values"
 
 
 def build_training_table(training: Training) -> Table:

@@ -208,17 +208,13 @@ def make_setup(
 
     Raises: ParamcountError for an unknown name, and for sizes that are not positive integers or do not divide.
     """
-    for name, value, choices in (
-        ("optimizer", optimizer, OPTIMIZERS),
-        ("precision", precision, PRECISIONS),
-        ("checkpointing", checkpointing, CHECKPOINTING),
-    ):
-        if value not in choices:
-            raise make_choice_error(value, choices, where=name)
+    check_choice("optimizer", optimizer, tuple(OPTIMIZERS))
+    check_choice("precision", precision, tuple(PRECISIONS))
+    check_choice("checkpointing", checkpointing, CHECKPOINTING)
     sizes = {"tp": tp, "pp": pp, "ep": ep} | {k: v for k, v in {"dp": dp, "fsdp": fsdp}.items() if v is not None}
     checked = {name: check_size(name, value, limit=MOST_GPUS) for name, value in sizes.items()}
     if fsdp is not None and (dp is not None or zero is not None):
-        raise ParamcountError("fsdp cannot be combined with dp or zero: it is both, with ZeRO 3")
+        raise ParamcountError("fsdp cannot be combined with dp or zero, because it sets both")
     if zero not in (None, 0, 1, 2, 3) or isinstance(zero, bool):
         raise ParamcountError(f"= {zero!r}", where="zero", expected="1, 2 or 3")
     width = checked["tp"] * checked["pp"]
@@ -245,11 +241,16 @@ def make_setup(
         choices = [n for n in range(1, setup.dp + 1) if not setup.dp % n]
         raise ParamcountError(f"= {setup.ep} does not divide dp = {setup.dp}", where="ep", choices=choices)
     if sp and setup.tp == 1:
-        raise ParamcountError("sp requires tp: it divides norms and dropout among the tensor-parallel GPUs")
+        raise ParamcountError("sp requires tp")
     if devices not in (None, 1, setup.gpus):
         found = f"{setup.describe_parallelism() or 'dp 1'} uses {setup.gpus} devices, but there are {devices}"
         raise ParamcountError(found)
     return setup
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise make_choice_error(value, choices, where=name)
 
 
 def measure_training(model: Model, setup: Setup, device: Device | None = None) -> Training:
@@ -273,8 +274,8 @@ def measure_training(model: Model, setup: Setup, device: Device | None = None) -
     stages, activations = measure(setup)
     fullest = max(stages, key=lambda share: share.total_bytes)
     limit = find_longest_context(model)
-    warnings = [f"the activations of the {name} part are not included, because they depend on the input"
-                for name in activations.unknown]  # fmt: skip
+    unknown = "part are not included, because they depend on the input"
+    warnings = [f"the activations of the {name} {unknown}" for name in activations.unknown]
     if limit is not None and setup.context > limit:
         warnings.append(f"a context of {setup.context:,} exceeds the {limit:,} positions of {model.id}")
     training = Training(
@@ -323,11 +324,9 @@ def share_training(
     states = share(lambda row: row.copies * optimizer.count_bytes(row.tensor, precision.state), 1)
     stages = split_layers(shape.n_layers, setup.pp)
     kept = [share_activations(activations, setup, i, layers) for i, layers in enumerate(stages)]
+    columns = zip(parameters, weights, gradients, masters, states)
     return tuple(
-        TrainingShare(i, len(layers), *values, *sizes)
-        for i, (layers, *values, sizes) in enumerate(
-            zip(stages, parameters, weights, gradients, masters, states, kept)
-        )
+        TrainingShare(i, n_layers, *values, *sizes) for i, (values, (n_layers, *sizes)) in enumerate(zip(columns, kept))
     )
 
 
@@ -351,12 +350,12 @@ def share_values(rows: Sequence[StoredTensor], shape: Shape, setup: Setup, divid
     return sums
 
 
-def share_activations(activations: Activations, setup: Setup, stage: int, layers: range) -> tuple[int, int, int]:
-    """(kept, recomputed, logits): activations on one GPU of a stage, in bytes.
+def share_activations(activations: Activations, setup: Setup, stage: int, layers: range) -> tuple[int, int, int, int]:
+    """(layers, kept, recomputed, logits): activations on one GPU of a stage, in bytes.
 
     A stage keeps as many micro-batches as there are stages from it to the last: the 1F1B schedule.
     """
-    saved = largest = 0
+    n_layers = saved = largest = 0
     for layer in activations.layers:
         copies = len(layer.indices)
         if layer.part == "decoder":
@@ -368,12 +367,13 @@ def share_activations(activations: Activations, setup: Setup, stage: int, layers
             "selective": layer.saved_bytes - layer.score_bytes,
             "full": min(layer.input_bytes, layer.saved_bytes),
         }[setup.checkpointing]
+        n_layers += copies
         saved += copies * kept
         largest = max(largest, layer.saved_bytes - kept if copies else 0)
     saved += activations.before_bytes if stage == 0 else 0
     is_last = stage == setup.pp - 1
     saved = saved * (setup.pp - stage) + (activations.after_bytes if is_last else 0)
-    return saved, largest, activations.logits_bytes if is_last else 0
+    return n_layers, saved, largest, activations.logits_bytes if is_last else 0
 
 
 # ---- words

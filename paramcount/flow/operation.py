@@ -30,7 +30,8 @@ Shape: TypeAlias = tuple[int, ...]
 Value = TypeVar("Value")
 
 __all__ = [
-    "NOT_DESCRIBED", "Array", "Form", "Operation", "Pass", "Shape", "Stage", "Unknown", "Value", "is_known", "np", "require",
+    "NOT_DESCRIBED", "Array", "Form", "Operation", "Pass", "Shape", "Stage", "Unknown", "Value", "is_known", "np",
+    "require",
 ]  # fmt: skip
 
 NOT_DESCRIBED = "not described"

@@ -1,0 +1,224 @@
+"""The memory of training: weights, gradients, optimiser state and activations on each GPU."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.costs.activations import Activations
+from paramcount.costs.sharding import Shape
+from paramcount.costs.training import Setup, share_training
+from paramcount.counting import Tensor
+from paramcount.counting.quantisation.packing import Packing
+from paramcount.counting.quantisation.storage import StoredTensor
+from tests.running import Runner
+
+# arXiv:2205.05198, table 3: heads, hidden size, layers; sequences of 2,048, vocabulary of 51,200
+KORTHIKANTI = {"22B": (64, 6144, 48), "175B": (96, 12288, 96), "530B": (128, 20480, 105), "1T": (160, 25600, 128)}
+# arXiv:1910.02054, table 1: GB per GPU at 1, 4, 16, 64, 256 and 1,024 of them
+ZERO = {
+    (7.5, 1): (120, 52.5, 35.6, 31.4, 30.4, 30.1),
+    (7.5, 2): (120, 41.3, 21.6, 16.6, 15.4, 15.1),
+    (7.5, 3): (120, 30, 7.5, 1.88, 0.47, 0.12),
+    (128, 1): (2048, 896, 608, 536, 518, 513),
+    (128, 2): (2048, 704, 368, 284, 263, 257),
+    (128, 3): (2048, 512, 128, 32, 8, 2),
+    (1000, 1): (16000, 7000, 4750, 4187, 4046, 4011),
+    (1000, 2): (16000, 5500, 2875, 2218, 2054, 2013),
+    (1000, 3): (16000, 4000, 1000, 250, 62.5, 15.6),
+}
+
+
+def make_gpt(heads: int, size: int, layers: int) -> dict[str, Any]:
+    """The GPT of arXiv:2205.05198."""
+    sizes = {"n_head": heads, "n_embd": size, "n_layer": layers, "n_positions": 2048, "vocab_size": 51200}
+    return {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", **sizes}
+
+
+def measure_gpt(name: str, **options: Any) -> pc.Training:
+    return pc.training(make_gpt(*KORTHIKANTI[name]), context=2048, flash_attention=False, dropout=True, **options)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("name", KORTHIKANTI)
+def test_activations_per_layer_are_those_of_korthikanti_et_al(name: str, batch: int) -> None:
+    # Table 2: sbh(34 + 5as/h); tensor parallel sbh(10 + 24/t + 5as/(ht)); with sequence parallelism all of it / t;
+    # selective recomputation leaves out the terms with a
+    a, h, _ = KORTHIKANTI[name]
+    s, t = 2048, 8
+    linear, square = s * batch * h, 5 * a * s * s * batch
+    whole = measure_gpt(name, batch=batch).layers[0]
+    parallel = measure_gpt(name, batch=batch, tp=t).layers[0]
+    sequence = measure_gpt(name, batch=batch, tp=t, sp=True).layers[0]
+    assert whole.saved_bytes == 34 * linear + square
+    assert parallel.saved_bytes == 10 * linear + 24 * linear // t + square // t
+    assert sequence.saved_bytes == (34 * linear + square) // t
+    assert parallel.saved_bytes - parallel.score_bytes == 10 * linear + 24 * linear // t
+    assert sequence.saved_bytes - sequence.score_bytes == 34 * linear // t
+    assert whole.input_bytes == parallel.input_bytes == 2 * linear
+
+
+def test_selective_recomputation_saves_as_much_as_its_paper_says() -> None:
+    # arXiv:2205.05198, section 5: 70 % for GPT-3 and 65 % for MT-NLG
+    saved = {name: measure_gpt(name).layers[0] for name in ("175B", "530B")}
+    assert {name: round(100 * layer.score_bytes / layer.saved_bytes) for name, layer in saved.items()} == {
+        "175B": 70,
+        "530B": 65,
+    }
+
+
+def test_activations_outside_of_layers_are_those_of_korthikanti_et_al() -> None:
+    # Section 4.3: masks of the embedding's dropout sbh; the last norm 2sbh, the LM head's input 2sbh, its logits 4sbv
+    _, h, layers = KORTHIKANTI["22B"]
+    result = measure_gpt("22B")
+    outside = result.share.saved_bytes - layers * result.layers[0].saved_bytes
+    assert outside == 2048 * h + 4 * 2048 * h
+    assert result.share.logits_bytes == 4 * 2048 * 51200
+
+
+def test_the_first_pipeline_stage_keeps_as_many_micro_batches_as_there_are_stages() -> None:
+    # arXiv:2205.05198, section 4.2.3 and 4.3: L layers, and masks of the embeddings for each micro-batch
+    result = measure_gpt("22B", pp=4)
+    layer = result.layers[0].saved_bytes
+    assert result.stages[0].saved_bytes == 48 * layer + 4 * 2048 * 6144
+    assert [stage.saved_bytes // layer for stage in result.stages] == [48, 36, 24, 12]
+    assert [stage.logits_bytes > 0 for stage in result.stages] == [False, False, False, True]
+
+
+@pytest.mark.parametrize(("billions", "stage"), ZERO)
+def test_weights_gradients_and_state_are_those_of_zero(billions: float, stage: int) -> None:
+    n = int(billions * 10**9)
+    tensor = Tensor("w", (n,), "mlp.up", "decoder", "parameter", (), (), None)
+    row = StoredTensor(tensor, 1, Packing("plain", "BF16"), 2 * n)
+    shape = Shape(n_layers=1, n_heads=1, n_kv_heads=1, n_experts=0)
+    for gpus, printed in zip((1, 4, 16, 64, 256, 1024), ZERO[billions, stage], strict=True):
+        (share,) = share_training([row], shape, Setup(zero=stage, dp=gpus), Activations((), 0, 0, 0))
+        digits = len(f"{printed:g}".partition(".")[2])
+        assert abs(share.total_bytes / 10**9 - printed) < 10**-digits  # some are rounded, some truncated
+
+
+def test_a_gated_mlp_keeps_four_tensors_of_its_hidden_size() -> None:
+    # Llama 3.1 8B, per token: inputs of both norms, of attention and of the MLP, q, output of attention: 6 · 4,096;
+    # k and v: 2 · 1,024; gate, SiLU of it, up and their product: 4 · 14,336; flash attention: 32 logarithms of 4 bytes
+    result = pc.training("llama-3.1-8b", context=1000, batch=2)
+    assert result.layers[0].saved_bytes == 2000 * (2 * (6 * 4096 + 2 * 1024 + 4 * 14336) + 4 * 32)
+
+
+def test_experts_keep_their_own_copies_of_the_tokens_that_they_read() -> None:
+    # Mixtral, per token: as a dense layer up to the MLP, 6 · 4,096 and 2 · 1,024; router logits and weights of 8
+    # experts; in each of 2 experts the input, the output and 4 · 14,336
+    result = pc.training("mixtral-8x7b", context=100)
+    values = 6 * 4096 + 2 * 1024 + 2 * 8 + 2 * (2 * 4096 + 4 * 14336)
+    assert result.layers[0].saved_bytes == 100 * (2 * values + 4 * 32)
+
+
+def test_mixed_precision_takes_sixteen_bytes_per_parameter() -> None:
+    result = pc.training("llama-3.1-8b")
+    assert (result.weights_bytes, result.gradients_bytes) == (2 * 8_030_261_248, 2 * 8_030_261_248)
+    assert result.optimizer_bytes == 12 * 8_030_261_248
+
+
+@pytest.mark.parametrize(("precision", "size"), [("bf16", 2 + 2 + 2 * 2), ("fp32", 4 + 4 + 2 * 4)])
+def test_other_precisions_keep_no_copy_of_the_weights(precision: str, size: int) -> None:
+    result = pc.training("gpt2-small", precision=precision)
+    assert result.total_bytes - result.activations_bytes == size * 124_439_808
+
+
+def test_full_recomputation_keeps_the_inputs_of_layers_and_one_layer() -> None:
+    whole, full = (pc.training("gpt2-small", context=512, checkpointing=kind) for kind in ("none", "full"))
+    outside = whole.share.saved_bytes - 12 * whole.layers[0].saved_bytes
+    inputs = 2 * 512 * 768
+    assert full.share.saved_bytes == 12 * inputs + outside
+    assert full.share.recomputed_bytes == whole.layers[0].saved_bytes - inputs
+
+
+def test_experts_are_divided_among_data_parallel_gpus() -> None:
+    # Mixtral: 8 experts of 3 · 4,096 · 14,336 in 32 layers
+    experts = 32 * 8 * 3 * 4096 * 14336
+    others = 46_702_792_704 - experts
+    result = pc.training("mixtral-8x7b", dp=8, ep=4, zero=1)
+    assert result.weights_bytes == 2 * (others + experts // 4)
+    assert result.optimizer_bytes == 12 * (others // 8 + experts // 8)  # 2 replicas of each expert share its state
+
+
+def test_eight_bit_states_have_a_scale_for_256_values_and_spare_small_tensors() -> None:
+    # GPT-2 Small: biases and norms below 4,096 values keep FP32
+    small = 12 * (3 * 768 + 768 + 3072 + 768 + 4 * 768) + 2 * 768
+    large = 124_439_808 - small
+    scales = 50257 * 768 // 256 + 1024 * 768 // 256 + 12 * 12 * 768 * 768 // 256
+    result = pc.training("gpt2-small", optimizer="adamw8bit", precision="bf16")
+    assert result.share.state_bytes == 8 * small + 2 * large + 2 * 4 * scales
+
+
+def test_a_fit_names_the_largest_micro_batch_and_what_helps() -> None:
+    result = pc.training("llama-3.1-8b", gpu="8xH100", context=8192)
+    assert result.fit is not None
+    assert (result.gpus, result.fit.fits, result.fit.largest_batch) == (8, False, 0)
+    assert result.fit.advice == "--zero 3 makes it fit"
+    fitting = pc.training("llama-3.1-8b", gpu="8xH100", context=8192, fsdp=8, checkpointing="full").fit
+    assert fitting is not None
+    assert fitting.fits
+    options: dict[str, Any] = {"context": 8192, "fsdp": 8, "checkpointing": "full", "gpu": "8xH100"}
+    sizes = [pc.training("llama-3.1-8b", batch=fitting.largest_batch + n, **options).fit for n in (0, 1)]
+    assert [fit.fits for fit in sizes if fit] == [True, False]
+
+
+MODELS = ("gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1", "t5-small", "gemma-3-1b")
+CHAINS: list[list[dict[str, Any]]] = [
+    [{"checkpointing": kind} for kind in ("none", "selective", "full")],
+    [{"checkpointing": kind, "flash_attention": False} for kind in ("none", "selective", "full")],
+    [{"flash_attention": flash} for flash in (False, True)],
+    [{"dropout": dropout} for dropout in (True, False)],
+    [{"zero": zero, "dp": 4} for zero in (0, 1, 2, 3)],
+    [{"fsdp": n} for n in (1, 2, 8, 64)],
+    [{"tp": n} for n in (1, 2, 4)],
+    [{"tp": 4, "sp": sp} for sp in (False, True)],
+    [{"dp": 8, "tp": n, "zero": 1} for n in (1, 2)],
+    [{"precision": name} for name in ("fp32", "bf16-mixed", "bf16")],
+    [{"optimizer": name} for name in ("adamw", "muon", "sgd", "adafactor")],
+    [{"batch": n} for n in (8, 4, 1)],
+    [{"context": n} for n in (400, 300, 1)],
+]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_more_parallelism_or_recomputation_never_takes_more(model: str) -> None:
+    for chain in CHAINS:
+        totals = [pc.training(model, **{"context": 400, "batch": 2, **options}).total_bytes for options in chain]
+        assert all(later <= earlier for earlier, later in pairwise(totals)), (chain, totals)
+
+
+def test_the_table_starts_with_the_verdict_and_says_how_each_figure_is_computed(run: Runner) -> None:
+    line = ["llama-3.1-8b", "--fsdp", "8", "--checkpointing", "full", "--gpu", "8xH100"]
+    text = run("training", *line).out
+    assert "fits 8 × H100 SXM: " in text
+    assert "8,030,261,248 parameters × 2 bytes (BF16), 1/8 on each GPU" in text
+    assert "1.00 GB assumed overhead included" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (
+            ["--optimizer", "adam"],
+            "--optimizer 'adam' (expected adamw, adamw8bit, adafactor, muon or sgd); did you mean adamw or adamw8bit?",
+        ),
+        (["--precision", "fp16"], "--precision 'fp16' (expected bf16-mixed, bf16 or fp32); did you mean bf16?"),
+        (["--checkpointing", "all"], "--checkpointing 'all' (expected none, selective or full)"),
+        (["--zero", "4"], "--zero 4 (expected 1, 2 or 3)"),
+        (["--dp", "8", "--ep", "3"], "--ep 3 does not divide dp = 8 (expected 1, 2, 4 or 8)"),
+        (["--tp", "3"], "--tp 3 does not divide 32 heads (expected 1, 2, 4, 8, 16, …)"),
+        (["--batch", "0"], "--batch 0 (expected an integer from 1 to 1,000,000,000)"),
+        (["--sp"], "--sp requires --tp"),
+        (["--fsdp", "8", "--zero", "1"], "--fsdp cannot be combined with --zero, because it sets both --dp and --zero"),
+        (["--gpu", "H100", "--memory", "8GB"], "--gpu cannot be combined with --memory"),
+        (["--tp", "2", "--gpu", "3xH100"], "tp 2 uses 2 devices, but there are 3"),
+    ],
+)
+def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) -> None:
+    found = run("training", "mixtral-8x7b", *line)
+    assert (found.code, found.out, found.err) == (2, "", f"error: {error}\n")
