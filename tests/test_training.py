@@ -133,6 +133,11 @@ def test_full_recomputation_keeps_the_inputs_of_layers_and_one_layer() -> None:
     inputs = 2 * 512 * 768
     assert full.share.saved_bytes == 12 * inputs + outside
     assert full.share.recomputed_bytes == whole.layers[0].saved_bytes - inputs
+    # the logits in FP32 are gone when layers are recomputed
+    assert whole.activations_bytes == whole.share.saved_bytes + 4 * 512 * 50257
+    assert full.activations_bytes == full.share.saved_bytes + 4 * 512 * 50257
+    deep = pc.training("gpt2-small", context=512, checkpointing="full", set={"vocab_size": 1000}).share
+    assert deep.activations_bytes == deep.saved_bytes + full.share.recomputed_bytes
 
 
 def test_experts_are_divided_among_data_parallel_gpus() -> None:
