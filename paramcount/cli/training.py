@@ -30,7 +30,7 @@ from paramcount.errors import ParamcountError
 @click.option("--batch", type=int, default=1, metavar="N", help="Sequences per micro-batch and GPU (default: 1).")
 @click.option("--source", metavar="N", help="Encoder input length (default: the context).")
 @click.option("--checkpointing", default="none", metavar="KIND", help="Recompute: none (default), selective or full.")
-@click.option("--flash-attention/--no-flash-attention", default=True, help="Keep attention weights or not.")
+@click.option("--flash-attention/--no-flash-attention", default=True, help="Keep no attention weights (default).")
 @click.option("--dropout", is_flag=True, help="Keep masks for dropout of residual branches and attention weights.")
 @click.option("--fsdp", type=int, metavar="N", help="Divide everything among N data-parallel GPUs: --dp N --zero 3.")
 @click.option("--zero", type=int, metavar="STAGE", help="ZeRO: divide optimizer state (1), gradients (2), weights (3).")

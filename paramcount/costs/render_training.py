@@ -40,10 +40,10 @@ def build_training_table(training: Training) -> Table:
 
 
 def describe_setup(setup: Setup) -> str:
-    """Such as "8 GPUs (dp 8, ZeRO 3), micro-batch 1 × 8,192 tokens, full recomputation, flash attention"."""
+    """Such as "8 GPUs (dp 8, ZeRO 3), batch 1 × 8,192, full recomputation, flash attention"."""
     gpus = f"{setup.gpus:,} GPUs ({setup.describe_parallelism()})" if setup.gpus > 1 else "1 GPU"
     recomputation = "no recomputation" if setup.checkpointing == "none" else f"{setup.checkpointing} recomputation"
-    parts = [gpus, f"micro-batch {setup.batch:,} × {setup.context:,} tokens", recomputation]
+    parts = [gpus, f"batch {setup.batch:,} × {setup.context:,}", recomputation]
     parts.append("flash attention" if setup.flash_attention else "no flash attention")
     return ", ".join([*parts, *(["dropout"] if setup.dropout else [])])
 
