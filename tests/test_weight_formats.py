@@ -193,8 +193,21 @@ def test_a_format_that_no_library_writes_is_unknown(dtype: str) -> None:
         pc.memory("gpt2-small", dtype=dtype)
 
 
-def test_a_stored_format_of_unknown_size_asks_for_a_dtype() -> None:
-    config = {"model_type": "llama", "quantization_config": {"quant_method": "aqlm"}}
-    with pytest.raises(ParamcountError, match=r"quantization_config uses aqlm with .*; choose a dtype"):
+AQLM = {"model_type": "llama", "quantization_config": {"quant_method": "aqlm"}}
+OLD_EXPERTS = {key: value for key, value in WRITTEN["qwen3_moe-nf4"]["config"].items() if key != "transformers_version"}
+STACKED = {"model_type": "gpt_oss", "num_hidden_layers": 1, "dtype": "bfloat16"}
+STACKED |= {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 32}}
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        (AQLM, "uses aqlm with options whose stored size"),
+        (OLD_EXPERTS, "was written by transformers before version 5, or by an unknown version"),
+        (STACKED, "whose layout for experts that share one tensor is unknown"),
+    ],
+)
+def test_a_stored_format_of_unknown_size_asks_for_a_dtype(config: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ParamcountError, match=f"quantization_config .*{reason}.*; choose a dtype"):
         pc.memory(config)
-    assert pc.memory(config, dtype="bf16").weights_bytes == 2 * 6_738_415_616
+    assert pc.memory(config, dtype="bf16").weights_bytes == 2 * pc.count(config).total

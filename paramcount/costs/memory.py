@@ -21,7 +21,7 @@ from paramcount.costs.weights import (
     sum_buffers,
 )
 from paramcount.counting import SCHEMA_VERSION, Count
-from paramcount.counting.quantisation.storage import find_plan
+from paramcount.counting.quantisation.storage import find_plan, read_storage
 from paramcount.errors import ParamcountError, make_choice_error
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.model import is_quantised
@@ -235,6 +235,7 @@ def choose_format(model: Model, dtype: object) -> WeightFormat:
         return parse_weight_format("bf16")
     try:
         plan = find_plan(model.release, model.reading.document)
+        read_storage(model.sizes, model.release, model.reading.document, count_model(model).tensors)
     except ParamcountError as error:
         raise ParamcountError(f"{error}; choose a dtype", where=f"{model.id}: quantization_config") from None
     return parse_weight_format("bf16") if plan is None else WeightFormat("stored", label_plan(plan.text), plan)
