@@ -60,6 +60,8 @@ def load(model: object, *, download: bool = False, strict: bool = False, set: Se
     from paramcount import loading
 
     loaded = loading.load(model, download=download, strict=strict)
+    if set is not None and not isinstance(set, Mapping):
+        raise ParamcountError(f"is of type {type(set).__name__}", where="set", expected="a mapping of sizes to values")
     if not set:
         return loaded
     from paramcount.zoo.what_if import change_sizes

@@ -9,7 +9,7 @@ LONGEST = 200
 # The beginnings of problems that continue a sentence whose subject is the place: "hidden_size is missing".
 PREDICATES = (
     "= ", "is ", "has ", "cannot ", "contains ", "uses ", "was ", "does ", "names ", "lists ", "declares ",
-    "overrides ",
+    "overrides ", "starts ", "enables ", "requires ",
     "selects ", "became ", "responded ", "changed ", "belongs ", "asks ", "needs ", "ends ", "exceeds ", "repeats ",
 )  # fmt: skip
 MOST_LISTED = 5
@@ -278,6 +278,16 @@ def join_words(words: Iterable[object], conjunction: str = "or") -> str:
     """
     *first, last = [str(word) for word in words] or [""]
     return f"{', '.join(first)} {conjunction} {last}" if first else last
+
+
+def count_noun(n: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> count_noun(1, "layer"), count_noun(2, "entry"), count_noun(1200, "layer")
+    ('1 layer', '2 entries', '1,200 layers')
+    """
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{n:,} {noun if n == 1 else plural}"
 
 
 def list_choices(choices: Sequence[object]) -> str:

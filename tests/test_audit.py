@@ -1024,10 +1024,10 @@ def test_an_audit_is_immutable_and_converts_to_json() -> None:
         (b"model", "bytes is not a table of claims"),
         ({"model": "gpt2"}, "dict is not a table of claims"),
         ([{"model": "gpt2", "layers": 12}, 7], "row 2 is of type int"),
-        ([], "rows contains no table of claims"),
-        ([{}], "rows contains no table of claims"),
-        ([{"layers": 12}], "rows contains no table of claims"),
-        ([{str(i): i for i in range(501)}], "rows has 501 columns"),
+        ([], "the list of rows is empty"),
+        ([{}], "the list of rows contains no table of claims"),
+        ([{"layers": 12}], "the list of rows contains no table of claims"),
+        ([{str(i): i for i in range(501)}], "the list of rows has 501 columns"),
     ],
 )
 def test_a_source_without_claims_is_an_error(source: object, message: str) -> None:
@@ -1042,5 +1042,5 @@ def test_endless_rows_are_an_error() -> None:
         while True:
             yield {"model": "gpt2-small", "layers": 12}
 
-    with pytest.raises(pc.ParamcountError, match=r"^rows has more than 100,000 cells"):
+    with pytest.raises(pc.ParamcountError, match=r"^the list of rows has more than 100,000 cells"):
         pc.audit(endless())

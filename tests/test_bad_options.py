@@ -26,10 +26,10 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gpt2-small", "--csv", "--json"], "output format: csv and json cannot be combined (expected one format)"),
+        (["gpt2-small", "--csv", "--json"], "--csv and --json cannot be combined (expected one format)"),
         (
             ["gpt2-small", "--format", "html", "--markdown"],
-            "output format: html and markdown cannot be combined (expected one format)",
+            "--format html and --markdown cannot be combined (expected one format)",
         ),
         (
             ["gpt2-small", "--format", "nonsense"],

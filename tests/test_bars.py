@@ -348,7 +348,7 @@ def test_plot_still_prints_the_table_and_the_extension_selects_the_format(run: R
         ),
         (
             ["--plot", "out.svg", "--csv", "--json"],
-            "output format: csv and json cannot be combined (expected one format)",
+            "--csv and --json cannot be combined (expected one format)",
         ),
     ],
 )

@@ -393,7 +393,7 @@ def test_a_number_of_experts_that_no_layer_uses_may_be_null(key: str) -> None:
         ("kimi_linear", "num_shared_experts", "n_shared_experts", "num_shared_experts is missing"),
         ("bailing_hybrid", "num_shared_experts", "n_shared_experts", "num_shared_experts is missing"),
         ("glm4_moe", "num_local_experts", "n_routed_experts", "num_local_experts is missing"),
-        ("hy_v3", "num_local_experts", "num_experts", "the number of experts = null"),
+        ("hy_v3", "num_local_experts", "num_experts", "the number of experts is null"),
     ],
 )
 def test_a_null_number_of_experts_hides_its_other_spelling(model_type: str, key: str, other: str, found: str) -> None:
@@ -874,12 +874,12 @@ def test_a_null_number_of_experts_is_an_error_if_groups_divide_it() -> None:
         ({"model_type": "deepseek_vl_v2"}, "tile_tag is missing (expected 2D)"),
         (
             {"model_type": "jamba", "num_experts": None},
-            "num_experts = null is invalid or does not fit num_hidden_layers",
+            "num_experts = null is invalid with num_hidden_layers",
         ),
         ({"model_type": "plbart", "hidden_size": 3}, "hidden_size = 3 is less than encoder_attention_heads = 12"),
         (
             {"model_type": "qwen2_moe", "decoder_sparse_step": 0},
-            "decoder_sparse_step = 0 is invalid or does not fit num_hidden_layers = 24",
+            "decoder_sparse_step = 0 is invalid with num_hidden_layers = 24",
         ),
         (
             {"model_type": "gemma4", "vision_config": {"num_attention_heads": 7}},

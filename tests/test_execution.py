@@ -198,22 +198,22 @@ NORM = "model.norm.weight"
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (change(NORM, None), f"the mapping of weights has no tensor {NORM} (expected shape [16])"),
+        (change(NORM, None), f"the weights mapping has no tensor {NORM} (expected shape [16])"),
         (
             change("model.layers.2.mlp.up_proj.weight", np.ones((16, 20))),
             "tensor model.layers.2.mlp.up_proj.weight has shape [16, 20] (expected [20, 16], transposed)",
         ),
         (
             change(NORM, np.full(16, np.nan)),
-            f"the mapping of weights: tensor {NORM} has NaN values (expected finite weights)",
+            f"the weights mapping: tensor {NORM} has NaN values (expected finite weights)",
         ),
         (
             change(NORM, np.full(16, 1e39)),
-            f"the mapping of weights: tensor {NORM} has infinite values (expected finite weights)",
+            f"the weights mapping: tensor {NORM} has infinite values (expected finite weights)",
         ),
         (
             change(NORM, np.array(["a"] * 16)),
-            f"the mapping of weights: tensor {NORM} has the dtype <U1 (expected numbers)",
+            f"the weights mapping: tensor {NORM} has the dtype <U1 (expected numbers)",
         ),
         (change(NORM, np.full(16, 3e38)), "logits are not finite"),
     ],
@@ -228,8 +228,8 @@ def test_weights_that_do_not_fit_are_a_one_line_error(weights: dict[str, Array],
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
-        ([], "tokens: are not a list of integers (expected at least one token id)"),
-        ([1.5], "tokens: are not a list of integers (expected at least one token id)"),
+        ([], "tokens is empty (expected at least one token id)"),
+        ([1.5], "tokens is not a list of integers (expected a list of token ids)"),
         ([1, 23], "tokens: unknown token id 23 (expected 0 to 22)"),
         ([-1], "tokens: unknown token id -1 (expected 0 to 22)"),
         ([0] * 12, "unnamed: 12 tokens exceed the 11 positions of the position embedding (expected at most 11)"),

@@ -314,7 +314,7 @@ def test_published_figures_have_a_verdict_a_source_and_an_explanation(deepseek_p
         "36.7B",
         "37,552,282,624",
         "differs",
-        "not reproducible, −852,282,624 unexplained",
+        "unexplained, 852 M less than active",
         "card-2",
     ] in rows
     (without,) = [row for row in rows if row[0] == "active without input embedding"]

@@ -127,7 +127,7 @@ def test_a_per_layer_config_without_overrides_changes_no_architecture(
          f"{PER_LAYER}.05.intermediate_size overrides sizes of individual layers, which is not supported"),
         (gemma_config(head_dim=0), f"{PER_LAYER}.05.head_dim = 0 (expected a positive integer)"),
         (GEMMA | {PER_LAYER: {}, "layer_types": [["full_attention"]] * 30},
-         f"{PER_LAYER} is invalid or does not fit layer types and num_hidden_layers = 30 (expected a value that the "
+         f"{PER_LAYER} is invalid with layer types and num_hidden_layers = 30 (expected a value that the "
          "reference accepts)"),
         (DOTS | {PER_LAYER: {}}, "head_dim = 256 (expected 192, the sum of the nope and rope head dimensions)"),
         (DOTS | {PER_LAYER: {"2": WINDOW | {"head_dim": 200}}},

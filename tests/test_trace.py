@@ -175,12 +175,15 @@ def test_flops_of_inputs_of_any_length_are_unknown() -> None:
     ("config", "line"),
     [
         ({"model_type": "bert"}, "token type embedding [5] in [2, 768] → [5, 768]; row lookup"),
-        ({"model_type": "t5"}, "relative positions [5, 5]; distance of each pair of tokens, in 32 buckets up to 128"),
+        (
+            {"model_type": "t5"},
+            "relative positions [5, 5]; distance between each pair of tokens, in 32 buckets up to 128",
+        ),
         ({"model_type": "t5"}, "add bias [8, 5, 5]; added to the attention scores"),
         ({"model_type": "gpt_oss"}, "quick_gelu [routed, 2880]; quick GELU"),
         ({"model_type": "llava"}, "patch embedding [patches, 3, 14, 14] → [patches, 1024]"),
-        ({"model_type": "llava"}, "class token [patches, 1024]; prepended, which adds a row"),
-        ({"model_type": "llava"}, "hidden states [patches, 1024]; of an inner layer"),
+        ({"model_type": "llava"}, "class token [patches, 1024]; prepended to the sequence"),
+        ({"model_type": "llava"}, "hidden states [patches, 1024]; output of an intermediate layer"),
         (
             {"model_type": "deepseek_v3"},
             "route [5, 256]; sigmoid, top 8 of scores + bias in 4 of 8 groups, normalised, × 2.5",
@@ -228,7 +231,7 @@ def test_only_a_kv_cache_holds_tokens() -> None:
             ["--decode", "--past", "1024"],
             "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)",
         ),
-        (["--tokens", "6", "--pad", "5"], "--pad 5 is less than tokens = 6 (expected at least 6)"),
+        (["--tokens", "6", "--pad", "5"], "--pad 5 is less than the number of tokens, 6 (expected at least 6)"),
         (["--source", "4"], "--source 4, but gpt2-small has no text encoder"),
         (["--batch", "0"], "--batch 0 (expected an integer from 1 to 1,000,000,000)"),
         (["--decode"], "--decode requires --past N"),
@@ -236,7 +239,7 @@ def test_only_a_kv_cache_holds_tokens() -> None:
         (["--decode", "--past", "-1"], "--past -1 (expected an integer from 0 to 1,000,000,000)"),
         (
             ["--decode", "--past", "4", "--pad", "9"],
-            "pad cannot be combined with past, because decoding does not pad",
+            "--decode cannot be combined with --pad, because decoding does not pad",
         ),
         (["--weights", "a.safetensors"], "--weights requires --text TEXT"),
         (["--text", "a"], "--text requires --weights PATH"),

@@ -322,7 +322,7 @@ def test_an_invalid_number_of_tokens_is_an_error(name: str, wrong: object) -> No
 
 
 def test_a_model_without_a_kv_cache_cannot_decode() -> None:
-    message = "^past = 3, but unnamed has no KV cache, because it is not autoregressive$"
+    message = "^past = 3, but unnamed is not autoregressive and has no KV cache$"
     with pytest.raises(ParamcountError, match=message):
         trace({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, past=3)
 
@@ -330,7 +330,7 @@ def test_a_model_without_a_kv_cache_cannot_decode() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"tokens": 6, "pad": 5}, "pad = 5 is less than tokens = 6"),
+        ({"tokens": 6, "pad": 5}, "pad = 5 is less than the number of tokens, 6"),
         ({"pad": 9, "past": 4}, "pad cannot be combined with past"),
         ({"tokens": 1025}, "1,025 tokens exceed the 1,024 positions of the position embedding"),
         ({"pad": 1025}, "1,025 tokens exceed the 1,024 positions of the position embedding"),

@@ -110,7 +110,7 @@ class Blt(Sizes):
         both = block(
             tokens, "model.", lambda tokens, ends: encoder(c, tokens, ends), reads=(patch_ends,), part="encoder"
         )
-        x = Data("bytes", (both,), (*tokens.shape, c.encoder.d_model))
+        x = Data("byte states", (both,), (*tokens.shape, c.encoder.d_model))
         patches = Data("patches", (both,), ("patches", c.encoder.d_model * c.n_parts))
         if c.widened:
             patches = linear(patches, "model.global_transformer.token_embedding_projection", "other", c.large.d_model)
@@ -173,7 +173,7 @@ def encoder_layer(c: Any, kind: str, x: Data, ends: Data) -> Data:
     if kind == "layer":
         return x
     name = "patch_embedding_projection"  # one for all layers
-    patches = Data("largest of each patch", (x, ends), ("patches", e.d_model))
+    patches = Data("max pool per patch", (x, ends), ("patches", e.d_model))
     tied = f"model.local_encoder.{name}.weight" if kind == "gathering" else None
     patches = apart(
         linear(patches, f"/model.local_encoder.{name}", "other", e.n_parts * e.d_model, tied_to=tied), e.d_model
@@ -187,10 +187,10 @@ def decoder(c: Any, x: Data, patches: Data) -> Data:
     patches = apart(
         linear(patches, "model.local_decoder.patch_embedding_projection", "other", d.n_parts * d.d_model), d.d_model
     )
-    kinds = [("looking", 1), ("looking" if d.cross_every_layer else "layer", d.n_layers - 1)]
+    kinds = [("cross", 1), ("cross" if d.cross_every_layer else "layer", d.n_layers - 1)]
 
     def layer(kind: str, x: Data, patches: Data) -> Data:
-        if kind == "looking":
+        if kind == "cross":
             x = x + look(d, x, patches, "{layer}" if d.cross_every_layer else "0")
         return stacked_layer(d, x, c.window)
 

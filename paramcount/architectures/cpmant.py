@@ -49,7 +49,10 @@ class CpmAnt(Sizes):
             (c.n_segments * c.n_segments + c.n_buckets, c.n_heads),
         )
         bias = Data(
-            "lookup", (Data("distances and segments", (tokens,), tokens.shape),), (*tokens.shape, c.n_heads), (table,)
+            "lookup",
+            (Data("relative positions", (tokens,), tokens.shape),),
+            (*tokens.shape, c.n_heads),
+            (table,),
         )
         x = layers(
             x,

@@ -6,7 +6,7 @@ Layers compress it over blocks of tokens; the first layers choose experts by tok
 from collections.abc import Mapping
 from typing import Any
 
-from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value, make_choice_error
 from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Unknown
 from paramcount.flow.operations.attention import Pairing, Rope, attend, choose_blocks, rope
@@ -65,7 +65,9 @@ def hashed(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
         )
     if len(words) < n:
         raise ParamcountError(
-            f"has {len(words)} entries for {n} layers", where="mlp_layer_types", expected="one entry per layer"
+            f"has {count_noun(len(words), 'entry')} for {count_noun(n, 'layer')}",
+            where="mlp_layer_types",
+            expected="one entry per layer",
         )
     for i, word in enumerate(words[:n]):
         if word not in known:

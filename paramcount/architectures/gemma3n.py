@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 
 from paramcount.architectures.gemma import enlarge
-from paramcount.errors import FieldName, ParamcountError, describe_value
+from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value
 from paramcount.flow.graph import Data, Size, Unreachable, Width
 from paramcount.flow.operation import Unknown
 from paramcount.flow.operations.elementwise import activate, scale_by_root, soft_cap
@@ -49,7 +49,7 @@ def sparse_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
         return tuple(range(10 if c["n_layers"] > 10 else 0))
     if len(shares) != c["n_layers"]:
         raise ParamcountError(
-            f"has {len(shares)} entries for {c['n_layers']} layers",
+            f"has {count_noun(len(shares), 'entry')} for {count_noun(c['n_layers'], 'layer')}",
             where="activation_sparsity_pattern",
             expected="one entry per layer",
         )

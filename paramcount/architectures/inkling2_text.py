@@ -137,17 +137,17 @@ def layer(c: Any, kind: Kind, x: Data, blocks: Data, inputs: Data) -> tuple[Data
     """
     slides = kind.word == KINDS[1]
     if slides:
-        one = c.norm(x if kind.first else Data("the input", (inputs,), x.shape), "attn_norm")
+        one = c.norm(x if kind.first else Data("residual sum", (inputs,), x.shape), "attn_norm")
         read = (one, one, one)
     else:
         q, k, v = (
-            c.norm(x if kind.first else Data(f"the input of {name}", (inputs,), x.shape), f"{name}_input_norm")
+            c.norm(x if kind.first else Data(f"residual sum for {name}", (inputs,), x.shape), f"{name}_input_norm")
             for name in "qkv"
         )
         read = (q, k, v)
     y = convolved(attention(c, *read, slides=slides), "attn_sconv", c.d_conv)
     if kind.opens_block:
-        blocks = Data("append", (blocks, x), blocks.shape)
+        blocks = Data("append to block outputs", (blocks, x), blocks.shape)
     else:
         y = x + y
     h = c.norm(over_blocks(y, blocks, "mlp_queries.{layer}", c.d_model), "mlp_norm")
@@ -161,7 +161,10 @@ def layer(c: Any, kind: Kind, x: Data, blocks: Data, inputs: Data) -> tuple[Data
 def over_blocks(x: Data, blocks: Data, name: str, *width: Any, shape: tuple[Any, ...] | None = None) -> Data:
     """A learned query attends to the blocks and to x, which are keys and values at once."""
     return Data(
-        "attend to blocks", (x, blocks), shape or x.shape, (Weight("/model.llm.attn_res." + name, "other", width),)
+        "attention over block outputs",
+        (x, blocks),
+        shape or x.shape,
+        (Weight("/model.llm.attn_res." + name, "other", width),),
     )
 
 
@@ -178,7 +181,7 @@ def attention(c: Any, x: Data, to_k: Data, to_v: Data, *, slides: bool) -> Data:
     k, v = activate(kept(to_k, "k"), "clip"), plain_norm(kept(to_v, "v"), "rms", c.norm_eps)
     of_heads = clipped(linear(x, "attn.wr_du", "qkv.relative", (heads.n_heads, c.d_relative)), "attn.rel_l2_clip")
     bias = mix_profiles(c, of_heads, "attn.", slides=slides)
-    q = Data("beside a sink", (q, linear(x, "attn.attn_sink_proj", "other", heads.n_heads)), q.shape)
+    q = Data("attention sink", (q, linear(x, "attn.attn_sink_proj", "other", heads.n_heads)), q.shape)
     a = attend(q, k, v, bias, by_distance="in tokens", window=c.window if slides else None)
     a = sigmoid_gate("attn.gate_attn")(x, a)
     return linear(a, "attn.wo_ud", "output_projection", c.d_model)

@@ -145,7 +145,7 @@ class InklingText(InklingBody):
         heads = heads_of(c, slides=slides)
 
         def kept(name: str) -> Data:
-            """Keys or values: a short convolution over the last tokens before they are cut into heads."""
+            """Keys or values: a short convolution over the last tokens before the reshape to heads."""
             y = linear(x, f"{prefix}{name}_proj", f"qkv.{name}", heads.n_kv_heads * heads.d_head)
             y = convolved(y, f"{prefix}{name}_sconv.conv1d", c.d_conv)
             return to_heads(y, heads.n_kv_heads, heads.d_head)

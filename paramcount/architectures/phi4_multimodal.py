@@ -106,7 +106,7 @@ class Phi4Multimodal(Phi3):
     def forward(c, tokens: Data) -> Data:
         prefix = "model.embed_tokens_extend."
         image = block(c.vision.image(), prefix + "image_embed.img_processor.", c.vision.forward, part="vision")
-        image = Data("hidden state of an inner layer", (image,), image.shape)
+        image = Data("hidden states", (image,), image.shape)
         image = block(image, prefix + "image_embed.", lambda x: project_image(c, x), part="projector")
         sound = block(
             given("mel bands", "frames", c.audio.n_bands),
@@ -118,14 +118,14 @@ class Phi4Multimodal(Phi3):
             block(sound, prefix + "audio_embed.", lambda x, way=way: project_sound(c, x, way), part="projector")
             for way in ("speech", "vision_speech")
         ]
-        return c.decode(insert(c.embed(tokens), image, Data("one of", tuple(ways), ways[0].shape)))
+        return c.decode(insert(c.embed(tokens), image, Data("select projector", tuple(ways), ways[0].shape)))
 
 
 def project_image(c: Any, x: Data) -> Data:
     """Squares of four patches as one, with learned vectors at the ends of rows and between the image and its parts."""
     x = Data("pool", (x,), ("image tokens", c.vision.d_model))
-    x = elementwise(x, "ends of rows", "sub_img_feature_extensor", "projector", 1, 1, 1, c.vision.d_model)
-    x = elementwise(x, "between images", "global_img_feature_extensor", "projector", 1, 1, c.vision.d_model)
+    x = elementwise(x, "row separators", "sub_img_feature_extensor", "projector", 1, 1, 1, c.vision.d_model)
+    x = elementwise(x, "image separators", "global_img_feature_extensor", "projector", 1, 1, c.vision.d_model)
     x = activate(linear(x, "img_projection_up", "projector", c.d_model, bias=True), "gelu")
     return linear(x, "img_projection_down", "projector", c.d_model, bias=True)
 
@@ -145,7 +145,7 @@ def audio(c: Any, x: Data) -> Data:
     x = Data("flatten", (activate(x, "relu"),), ("frames", c.n_channels * c.n_bands_left))
     x = linear(x, "embed.out", "embedding", c.d_model, bias=True)
     bias = lookup(
-        Data("distances", (x,), ("distances",)),
+        Data("relative positions", (x,), ("distances",)),
         "relative_attention_bias_layer.bias_values.weight",
         "position",
         c.n_distances,

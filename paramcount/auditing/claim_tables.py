@@ -17,6 +17,7 @@ from paramcount.formats.files import decode_text, read_text
 MOST_BYTES = 4 * 2**20
 MOST_COLUMNS = 500
 MOST_CELLS = 100_000
+ROWS = "the list of rows"
 KIND_OF_FILE = "a CSV or Markdown file"
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 SEPARATORS = ",;\t"
@@ -106,12 +107,14 @@ def from_rows(rows: Iterable[Mapping[Any, Any]]) -> Tables:
             )
         mappings.append(row)
         columns |= dict.fromkeys(map(str, row))
-        check_size(len(columns), len(mappings) * len(columns), "rows")
+        check_size(len(columns), len(mappings) * len(columns), ROWS)
+    if not mappings:
+        raise ParamcountError("is empty", where=ROWS, expected="at least one row")
     grid: Grid = [(0, list(columns))]
     for i, row in enumerate(mappings, 1):
         texts = {str(name): format_cell(value) for name, value in row.items()}
         grid.append((i, [texts.get(name, "") for name in columns]))
-    return select_tables([grid], "rows")
+    return select_tables([grid], ROWS)
 
 
 def format_cell(value: object) -> str:

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 @click.option("--batch", type=int, metavar="N", help="Batch size.")
 @click.option("--decode", is_flag=True, help="Decode the next token; requires --past.")
 @click.option(
-    "--past", type=int, metavar="N", help="Number of earlier tokens, kept in the KV cache or state; requires --decode."
+    "--past",
+    type=int,
+    metavar="N",
+    help="Number of tokens already in the cache; requires --decode.",
 )
 @click.option("--source", type=int, metavar="N", help="Encoder input length.")
 @click.option("--full", is_flag=True, help="Show every layer; by default, identical layers are shown once.")
@@ -96,6 +99,8 @@ def command(
         raise ParamcountError("--past requires --decode")
     if decode and past is None:
         raise ParamcountError("--decode requires --past N")
+    if decode and pad is not None:
+        raise ParamcountError("--decode cannot be combined with --pad, because decoding does not pad")
     model = load_model(name, changes, download)
     run = None
     if weights or text or watch or plot:

@@ -25,7 +25,16 @@ from paramcount.cli.options import (
 )
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable, quote
-from paramcount.explaining.why import Account, Why, explain_figures, render_equation, render_terms
+from paramcount.explaining.why import (
+    COUNT_PHRASES,
+    Account,
+    Why,
+    describe_difference,
+    explain_figures,
+    name_base,
+    render_equation,
+    render_terms,
+)
 from paramcount.output.numbers import describe_verdict, parse_figure
 from paramcount.output.tables import Column, Table, number_sources
 from paramcount.zoo import Model, count_model
@@ -37,15 +46,6 @@ if TYPE_CHECKING:
 
 FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no model name begins like this
 MAX_ITEMS = 5  # alternative explanations of one figure; problems of one checkpoint
-COUNT_PHRASES = {  # {name of a count: how a sentence names it}
-    "total": "all parameters",
-    "active": "active parameters",
-    "language_model": "the parameters of the language model",
-    "active_without_input_embedding": "active parameters without the input embedding",
-    "active_non_embedding": "active parameters without embeddings and LM head",
-    "non_embedding": "parameters without embeddings and LM head",
-    "checkpoint": "the values in the released files",
-}
 Row = list[object]
 
 
@@ -294,42 +294,22 @@ def make_file_row(contents: CheckpointExplanation) -> Row:
 def summarise(why: Why) -> str:
     """The answer in a few words, without the count itself."""
     if why.verdict == "not reproducible":
-        n = abs(why.left_over)
-        difference = f"{n:,}" if why.step == 1 else round_number(n)
-        return f"unexplained, {difference} {'less' if why.left_over < 0 else 'more'} than {name_base(why)}"
+        return describe_difference(why)
     terms = [render_terms(account) for account in why.accounts]
     if why.verdict == "several":
         more = f"; or {len(terms) - MAX_ITEMS} others" if len(terms) > MAX_ITEMS else ""
         return f"{len(terms)} explanations fit equally well: {'; or '.join(terms[:MAX_ITEMS])}{more}"
     alternatives = [f"{terms[0]}, {describe_verdict(why.verdict)}"]
     if why.plainer:
-        alternatives.append(f"{why.plainer.base}, truncated")
+        alternatives.append(f"{why.plainer.base}, {describe_verdict('truncated')}")
     if why.rounded:
-        alternatives.append(f"{render_terms(why.rounded)}, rounded")
+        alternatives.append(f"{render_terms(why.rounded)}, {describe_verdict('rounded')}")
     return "; or ".join(alternatives)
-
-
-def name_base(why: Why) -> str:
-    """The name of the count that an unexplained figure was compared with."""
-    return why.base if why.value - why.left_over == why.true else COUNT_PHRASES.get(str(why.what), str(why.what))
 
 
 def format_signed(n: int) -> str:
     """A number with its sign."""
     return f"{'−' if n < 0 else '+'}{abs(n):,}"
-
-
-def round_number(n: int) -> str:
-    """A number with two significant digits, or three before the point.
-
-    >>> round_number(7_439_808), round_number(852_282_624), round_number(999_700_000), round_number(3416)
-    ('7.4 M', '852 M', '1.0 B', '3.4 K')
-    """
-    for unit, size in (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3)):
-        if n >= size - size // 2000:
-            tenths = (20 * n + size) // (2 * size)
-            return f"{tenths // 10}.{tenths % 10} {unit}" if tenths < 100 else f"{(2 * n + size) // (2 * size)} {unit}"
-    return str(n)
 
 
 def format_figure(figure: str) -> str:

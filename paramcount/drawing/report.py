@@ -16,7 +16,7 @@ from paramcount.errors import ParamcountError, make_extra_error, make_printable
 from paramcount.explaining.explain import explain_model
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.render_text import describe_experts, format_active_sum, list_expert_sums, list_labels
-from paramcount.explaining.why import Why, explain_figures, render_equation
+from paramcount.explaining.why import Why, describe_difference, explain_figures, render_equation
 from paramcount.output.files import choose_by_extension
 from paramcount.output.numbers import format_count
 from paramcount.output.tables import Table, format_cells
@@ -164,7 +164,7 @@ def list_published(model: Model, count: Count) -> list[tuple[Check, str]]:
 def describe_reason(why: Why) -> str:
     """Why a figure differs from the count; "" if it does not."""
     if not why.ok:
-        return f"not reproducible, {f'{why.left_over:+,}'.replace('-', '−')} unexplained"
+        return describe_difference(why)
     if all(not account.causes for account in why.accounts):
         return ""
     return " or ".join(f"{render_equation(account)} = {account.value:,}" for account in why.accounts)

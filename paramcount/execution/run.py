@@ -102,7 +102,9 @@ class Limits:
         """
         ids = np.asarray(tokens)
         if ids.ndim != 1 or not ids.size or ids.dtype.kind not in "iu":
-            raise ParamcountError("are not a list of integers", where="tokens", expected="at least one token id")
+            problem = "is not a list of integers" if ids.size else "is empty"
+            expected = "a list of token ids" if ids.size else "at least one token id"
+            raise ParamcountError(problem, where="tokens", expected=expected)
         if isinstance(self.n_positions, int) and n_past + len(ids) > self.n_positions:
             found = f"{n_past + len(ids):,} tokens exceed the {self.n_positions:,} positions of the position embedding"
             raise ParamcountError(found, where=self.where, expected=f"at most {self.n_positions:,}")
@@ -154,6 +156,9 @@ def prepare(
     check_operations(out, where)
     if isinstance(weights, (str, Path, Mapping)):
         weights = open_weights(weights, list(list_tensors(sizes, head)))
+    elif not hasattr(weights, "read_matrix"):
+        expected = "the path of a checkpoint, or a mapping of names to arrays"
+        raise ParamcountError(f"is of type {type(weights).__name__}", where="weights", expected=expected)
     if isinstance(weights, StoredWeights):
         for name, shape, index in list_reads(out, part):
             weights.check(name, shape, index)

@@ -109,7 +109,7 @@ class MappedWeights(StoredWeights):
     """Weights from a mapping of names to arrays."""
 
     def __init__(self, arrays: Mapping[str, Any], tensors: Sequence[Tensor]) -> None:
-        super().__init__(tensors, arrays, "the mapping of weights")
+        super().__init__(tensors, arrays, "the weights mapping")
         self.arrays = arrays
 
     def get_shape(self, name: str) -> Shape | None:

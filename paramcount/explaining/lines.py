@@ -11,7 +11,7 @@ from paramcount.errors import make_printable
 from paramcount.explaining.explanation import Component, Line
 from paramcount.explaining.pieces import Piece, Walk, evaluate, to_polynomial
 from paramcount.flow import Repeat, Size
-from paramcount.output.layer_kinds import name_words
+from paramcount.output.layer_kinds import FLAGS, name_words
 from paramcount.symbolic.factoring import LATEX, TEXT, factor, format_formula, group_digits, substitute_values
 from paramcount.symbolic.polynomials import Polynomial
 
@@ -198,7 +198,7 @@ def find_common_words(kinds: Sequence[Hashable], all_kinds: Sequence[Hashable]) 
     unique = [i for i in shared if all(row[i : i + 1] != (first[i],) for row in others)]
     words = [first[i] for i in unique[:1] or differing]
     if not words and len(rows) <= MOST_NAMED:
-        words = [" or ".join(dict.fromkeys(" ".join(filter(None, row)) for row in rows))]
+        words = [" and ".join(dict.fromkeys(" ".join(word for word in row if word not in FLAGS) for row in rows))]
     return " ".join(NO_LETTER.sub(" ", make_printable(" ".join(words), 60)).split())
 
 

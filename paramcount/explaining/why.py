@@ -20,6 +20,15 @@ MOST_CAUSES = 3  # in one explanation; starting from `active` instead of `total`
 LARGEST = 10**30
 EXPECTED = "7B, 124M, 7.61B, ~1.04T or a positive integer"
 UNSTATED = (None, "unspecified")  # the source does not say what it counts
+COUNT_PHRASES = {  # {name of a count: how a sentence names it}
+    "total": "all parameters",
+    "active": "active parameters",
+    "language_model": "the parameters of the language model",
+    "active_without_input_embedding": "active parameters without the input embedding",
+    "active_non_embedding": "active parameters without embeddings and LM head",
+    "non_embedding": "parameters without embeddings and LM head",
+    "checkpoint": "the values in the released files",
+}
 FITS = ("exact", "rounded", "truncated")
 
 
@@ -215,3 +224,28 @@ def make_accounts(counts: Mapping[str, int], sums: Iterable[Sum], figure: Figure
         fit = str(match_figure(value, figure))
         accounts.append(Account(base, counts[base], first, value, fit, tuple(others)))
     return tuple(sorted(accounts, key=lambda account: abs(account.value - figure.value)))
+
+
+def describe_difference(why: Why) -> str:
+    """How far an unexplained figure is from the count that it was compared with."""
+    n = abs(why.left_over)
+    difference = f"{n:,}" if why.step == 1 else round_number(n)
+    return f"unexplained, {difference} {'less' if why.left_over < 0 else 'more'} than {name_base(why)}"
+
+
+def name_base(why: Why) -> str:
+    """The name of the count that an unexplained figure was compared with."""
+    return why.base if why.value - why.left_over == why.true else COUNT_PHRASES.get(str(why.what), str(why.what))
+
+
+def round_number(n: int) -> str:
+    """A number with two significant digits, or three before the point.
+
+    >>> round_number(7_439_808), round_number(852_282_624), round_number(999_700_000), round_number(3416)
+    ('7.4 M', '852 M', '1.0 B', '3.4 K')
+    """
+    for unit, size in (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3)):
+        if n >= size - size // 2000:
+            tenths = (20 * n + size) // (2 * size)
+            return f"{tenths // 10}.{tenths % 10} {unit}" if tenths < 100 else f"{(2 * n + size) // (2 * size)} {unit}"
+    return str(n)

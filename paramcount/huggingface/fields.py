@@ -14,6 +14,7 @@ from paramcount.errors import (
     FieldName,
     ParamcountError,
     Text,
+    count_noun,
     describe_integer,
     describe_value,
     make_choice_error,
@@ -199,9 +200,10 @@ def check_layer_types(config: Mapping[str, Any], values: Mapping[str, Any]) -> N
     if not isinstance(types, (list, tuple)):
         raise ParamcountError(f"= {describe_value(types)}", where="layer_types", expected="a list, one entry per layer")
     if len(types) != n_layers:
-        entries = "1 entry" if len(types) == 1 else f"{len(types):,} entries"
         raise ParamcountError(
-            f"has {entries} for {n_layers:,} layers", where="layer_types", expected="one entry per layer"
+            f"has {count_noun(len(types), 'entry')} for {count_noun(n_layers, 'layer')}",
+            where="layer_types",
+            expected="one entry per layer",
         )
     for i, layer_type in enumerate(types):
         if not isinstance(layer_type, str) or layer_type not in LAYER_TYPES:
@@ -463,7 +465,8 @@ def make_derivation_error(
     (where, value), *others = sorted(named, key=lambda item: type(item[1]) is int and item[1] > 0)
     found = make_phrase(f"{format_if_short(value)} is invalid".strip())
     for i, (name, other) in enumerate(others):
-        found += (" and " if i else " or does not fit ") + make_phrase(name) + format_if_short(other)
+        separator = " with " if i == 0 else " and " if i == len(others) - 1 else ", "
+        found += separator + make_phrase(name) + format_if_short(other)
     return ParamcountError(found, where=where, expected=expected)
 
 

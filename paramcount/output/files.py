@@ -33,8 +33,8 @@ def choose_format(format: str | None, flags: Sequence[str], output: str | None) 
     """
     formats = [*([format] if format else []), *flags]
     if len(set(formats)) > 1:
-        found = f"{join_words(dict.fromkeys(formats), 'and')} cannot be combined"
-        raise ParamcountError(found, where="output format", expected="one format")
+        options = [*([f"--format {format}"] if format else []), *(f"--{flag}" for flag in flags)]
+        raise ParamcountError(f"{join_words(options, 'and')} cannot be combined", expected="one format")
     if output in (None, "-"):
         return formats[0] if formats else "table"
     if not formats:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tabulate import DataRow, Line, TableFormat
 
 from paramcount.output.markup_tables import tabulate_cells
-from paramcount.output.tables import Table, format_cells
+from paramcount.output.tables import Table, format_cells, punctuate
 
 LONGEST_CELL = 40  # characters on one line; a last column of longer text becomes a paragraph
 MATH = {
@@ -63,7 +63,7 @@ def render_latex(table: Table) -> str:
     widths = ["r" if column.right else "l" for column in columns]
     if max((len(row[-1]) for row in cells), default=0) > LONGEST_CELL:
         widths[-1] = r"p{0.45\linewidth}"
-    caption = table.caption or " ".join(" ".join(table.above).split()) or "Counted by paramcount"
+    caption = table.caption or "; ".join(punctuate(line).strip() for line in table.above) or "Counted by paramcount"
     labels = [column.label for column in columns] if table.headings else []
     lines = [
         r"% needs \usepackage{booktabs}",

@@ -15,12 +15,13 @@ NAMES = {
     "hash": "hash-routed MoE",
 }
 # Words of layer kinds that are flags or bookkeeping and mean nothing to a reader
-FLAGS = ("layer", "first", "again", "later", "last", "looking", "own", "all", "", "True", "False", "None")
+FLAGS = ("layer", "first", "again", "later", "last", "own", "all", "", "True", "False", "None")
 
 
 # Kinds of layers with sizes of their own, as `Repeat.label` writes them
 SHARED_BLOCK = re.compile("use [0-9]+ owner [0-9]+ ")  # of Zamba
 CONVOLUTION_KIND = re.compile("word (\\w+) following .*", re.DOTALL)  # of Inkling 2
+DIVISOR = re.compile("divided_by [0-9]+")  # of RWKV: a constant, which a step of the layer shows
 
 
 def name_words(words: str) -> str:
@@ -40,6 +41,6 @@ def describe_kind(kind: str) -> str:
     """
     if SHARED_BLOCK.match(kind):
         return "shared block"
-    kind = CONVOLUTION_KIND.sub(r"\1", kind)
+    kind = DIVISOR.sub("", CONVOLUTION_KIND.sub(r"\1", kind))
     words = kind.replace("_", " ").split(" ")
     return name_words(" ".join(word for word in words if word not in FLAGS))

@@ -13,7 +13,7 @@ from html import escape
 
 from tabulate import TableFormat, tabulate
 
-from paramcount.output.tables import Column, Table, format_cells
+from paramcount.output.tables import Column, Table, format_cells, punctuate
 
 CSS = (
     "table { border-collapse: collapse } "
@@ -53,7 +53,7 @@ def render_markdown(table: Table) -> str:
         "pipe",
         _list_alignments(columns),
     )
-    lines = [*map(_escape_markdown, table.above), "", body]
+    lines = [*map(_escape_markdown, map(punctuate, table.above)), "", body]
     for line in table.below:
         lines += ["", _escape_markdown(line)]
     return "\n".join(lines).strip("\n") + "\n"
@@ -70,6 +70,6 @@ def render_html_fragment(table: Table) -> str:
     """The table and the lines above and below it as an HTML fragment, for notebooks."""
     columns, cells = format_cells(table)
     body = tabulate_cells([column.label for column in columns], cells, "html", _list_alignments(columns))
-    above = [f"<p>{escape(line)}</p>" for line in table.above]
+    above = [f"<p>{escape(punctuate(line))}</p>" for line in table.above]
     below = [f"<p>{escape(line)}</p>" for line in table.below]
     return "\n".join([*above, body, *below]) + "\n"

@@ -53,6 +53,16 @@ class Table(NamedTuple):
     caption: str = ""  # of a LaTeX table; by default the lines above
 
 
+def punctuate(line: str) -> str:
+    """A line above a table, whose parts three spaces separate in a terminal, with punctuation.
+
+    >>> punctuate("GPT-2 small   124,439,808 parameters   matches reference implementation")
+    'GPT-2 small: 124,439,808 parameters, matches reference implementation'
+    """
+    first, *parts = line.split("   ")
+    return f"{first}: {', '.join(parts)}" if parts else first
+
+
 def number_sources(sources: Iterable[str]) -> dict[str, str]:
     """{source: its number in brackets}, for a column that refers to the lines below a table.
 

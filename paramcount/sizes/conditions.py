@@ -217,8 +217,9 @@ def padding_inside(absent: int, *tables: str, places: int = 0) -> Condition:
         if token is None and not places:
             return
         if not isinstance(token, int) or not -n_rows <= token < n_rows:
+            outside = "" if token is None else f" is outside a vocabulary of {n_rows} tokens"
             raise ParamcountError(
-                f"= {describe_value(token)} is outside an embedding of {n_rows} rows",
+                f"= {describe_value(token)}{outside}",
                 where="pad_token_id",
                 expected=f"0 to {n_rows - 1}",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value, make_choice_error
 from paramcount.sizes import SLIDING, ConfigJson, Derivation, FieldValues, per_layer
 
 MLP_TYPES = ("dense", "sparse")
@@ -47,7 +47,7 @@ def dense_by_type(otherwise: Derivation, *, checked: bool = True) -> Derivation:
             raise ParamcountError(f"= {describe_value(words)}", where="mlp_layer_types", expected="one entry per layer")
         if len(words) < c["n_layers"] or (strict and len(words) > c["n_layers"]):
             raise ParamcountError(
-                f"has {len(words)} entries for {c['n_layers']} layers",
+                f"has {count_noun(len(words), 'entry')} for {count_noun(c['n_layers'], 'layer')}",
                 where="mlp_layer_types",
                 expected="one entry per layer",
             )
@@ -91,7 +91,7 @@ def unused(js: ConfigJson, c: FieldValues) -> int:
     """
     if len(c["dense_layers"]) < c["n_layers"]:
         raise ParamcountError(
-            "= null, but some layers have experts", where="the number of experts", expected="a positive integer"
+            "is null, but some layers have experts", where="the number of experts", expected="a positive integer"
         )
     return 1
 

@@ -108,7 +108,7 @@ def check_class(config: Mapping[str, Any], settings: Settings) -> None:
             raise ParamcountError(
                 f"= {describe_value(value)}",
                 where=key,
-                expected="an activation function in transformers that has no weights",
+                expected="the name of an activation function in transformers, such as silu",
                 nearest=find_nearest(value, activations),
             )
     if not settings.ignores_rope and (rope := config.get("rope_scaling") or config.get("rope_parameters")):

@@ -23,7 +23,7 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
             raise ParamcountError(f"= {describe_value(value)}", where=name, expected=expected)
     padded_length = options.tokens if options.pad is None else options.pad
     if padded_length < options.tokens:
-        problem = f"= {options.pad} is less than tokens = {options.tokens}"
+        problem = f"= {options.pad} is less than the number of tokens, {options.tokens:,}"
         raise ParamcountError(problem, where="pad", expected=f"at least {options.tokens}")
     if options.pad is not None and options.past is not None:
         raise ParamcountError("pad cannot be combined with past, because decoding does not pad")
@@ -36,7 +36,7 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     out, part = next(iter(list_flows(sizes, model.reading.head)))
     walk = Walk(out, options)
     if options.past is not None and not walk.cached_rows and not walk.causal:
-        problem = f"= {options.past}, but {model.id} has no KV cache, because it is not autoregressive"
+        problem = f"= {options.past}, but {model.id} is not autoregressive and has no KV cache"
         raise ParamcountError(problem, where="past")
     if options.source is not None and not walk.has_encoder_input:
         problem = f"= {options.source}, but {model.id} has no text encoder"

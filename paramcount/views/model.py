@@ -5,12 +5,14 @@ from __future__ import annotations
 from paramcount.counting.arithmetic import format_arithmetic
 from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.counting.tensors import sum_unreachable
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, join_words
 from paramcount.output.numbers import format_bytes, format_count
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model
 from paramcount.zoo.checks import summarize_checks
 
+PARTS_OF_THEIR_OWN = ("vision", "audio", "projector", "mtp")  # which the component "other" does not include
+MOST_MODULES = 5  # named for the component "other"
 RELEASE_ITEMS = {  # {item of `count.release`: its name in text}; {scales}: "FP8 scales"
     "legacy_buffers": "legacy buffers",
     "mtp": "MTP",
@@ -58,7 +60,7 @@ def format_share(n: int, total: int) -> str:
 
 def describe_count(count: Count) -> list[str]:
     """The lines below a model's table: active parameters, bytes, and everything that the total does not include."""
-    lines = []
+    lines = describe_other(count)
     if count.active != count.total:
         lines.append(describe_active(count))
     sizes = [f"FP32 {format_bytes(count.bytes_fp32)}", *describe_storage(count)]
@@ -73,6 +75,32 @@ def describe_count(count: Count) -> list[str]:
     if count.language_model != count.total:
         lines.append(f"language model only {count.language_model:,}")
     return lines
+
+
+def describe_other(count: Count) -> list[str]:
+    """The names of the modules in the component `other`, which its own name does not tell."""
+    tensors = [tensor for tensor in count.tensors if tensor.component == "other" and tensor.parameters]
+    names = list(dict.fromkeys(name_module(tensor.name) for tensor in tensors if tensor.part not in PARTS_OF_THEIR_OWN))
+    if not names:
+        return []
+    shown = (
+        names if len(names) <= MOST_MODULES else [*names[: MOST_MODULES - 1], f"{len(names) - MOST_MODULES + 1} more"]
+    )
+    return [f"other: {join_words(shown, 'and')}"]
+
+
+def name_module(tensor: str) -> str:
+    """The last name in the path of a tensor.
+
+    >>> name_module("model.layers.{layer}.self_attn.sinks"), name_module("bert.pooler.dense.weight")
+    ('sinks', 'pooler.dense')
+    >>> name_module("predictor.proj.0.bias")
+    'proj.0'
+    """
+    path = tensor.removesuffix(".weight").removesuffix(".bias").split(".")
+    names = [name for name in path if not name.startswith("{")]
+    is_vague = names[-1].isdecimal() or names[-1].startswith(("dense", "linear"))
+    return ".".join(names[-2:] if is_vague else names[-1:])
 
 
 def describe_active(count: Count) -> str:

@@ -302,13 +302,13 @@ class Relations(Operation):
 
     def describe(self) -> str:
         if self.of == "segments":
-            return "whether each pair of tokens is in one segment"
+            return "whether each pair of tokens is in the same segment"
         if self.of == "distances" or isinstance(self.farthest, Unknown):
-            return "distance of each pair of tokens"
-        sides = "" if self.causal else ", half of them per direction"
-        pair = "pair of tokens" if self.block is None else "token and block"
-        more = ", or pair of segments" if self.of == "distance buckets or segments" else ""
-        return f"distance of each {pair}, in {self.n_buckets:,} buckets up to {self.farthest:,}{sides}{more}"
+            return "distance between each pair of tokens"
+        sides = "" if self.causal else ", half per direction"
+        pair = "each pair of tokens" if self.block is None else "token and block"
+        more = ", or the pair of their segments" if self.of == "distance buckets or segments" else ""
+        return f"distance between {pair}, in {self.n_buckets:,} buckets up to {self.farthest:,}{sides}{more}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         queries, n_keys = run.positions, int(run.positions[-1]) + 1

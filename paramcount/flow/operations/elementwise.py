@@ -128,7 +128,7 @@ class ScaleByPosition(Operation):
     def describe(self) -> str:
         if not is_known(self.span):
             return "times a constant per position"
-        return f"grows with the position from {self.span:,} on"
+        return f"increases with the position, from position {self.span:,}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -326,7 +326,7 @@ class Norm(Operation):
         if not isinstance(self.kind, str):
             return ""
         if self.to_first:
-            return "to the root mean square of the first stream"
+            return "scaled to the RMS of the first stream"
         kind = {"rms": "RMS norm", "layer": "layer norm", "l2": "L2 norm"}[self.kind]
         eps = f", ε = {self.eps:g}".replace("e-0", "e-") if is_known(self.eps) else ""
         return kind + (", scaled by 1 + weight" if self.offset else "") + eps

@@ -34,12 +34,12 @@ class Patches(Operation):
 
     @property
     def label(self) -> str:
-        names = {"pixels": "patches", "places": "rows and columns", "places of tokens": "positions of tokens"}
+        names = {"pixels": "patches", "places": "rows and columns", "places of tokens": "position ids"}
         return names.get(self.of, self.of)
 
     def describe(self) -> str:
-        names = {"pixels": "of the image", "places of tokens": "in time, row and column"}
-        return names.get(self.of, "of each patch")
+        names = {"pixels": "pixels of each patch", "places of tokens": "time, row and column of each token"}
+        return names.get(self.of, "row and column of each patch")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.of == "places of tokens":

@@ -45,7 +45,7 @@ class Split(Operation):
         if type(self.groups) is int and self.groups == 1:
             return ""
         same = type(self.groups) is int and self.groups == self.widths[self.part]
-        return "interleaved" if same else f"a part of each of {self.groups:,} groups"
+        return "interleaved" if same else f"interleaved in {self.groups:,} groups"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
@@ -80,10 +80,10 @@ class Join(Operation):
 
     def describe(self) -> str:
         if self.learned == "none":
-            return "prepended, which adds rows" if self.axis == 0 else ""
+            return "prepended to the sequence" if self.axis == 0 else ""
         if self.learned == "zeros":
-            return "zeros appended, which adds rows"
-        return "prepended, which adds a row" if self.learned == "first" else "appended, which adds a row"
+            return "padded with zeros"
+        return "prepended to the sequence" if self.learned == "first" else "appended to the sequence"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.learned == "zeros":
@@ -119,7 +119,7 @@ class Reshape(Operation):
     Shared by all heads, streams or tokens: the same vector for each of them, [n, d] to [n, heads, d], or those of KV
     heads for all heads; for tokens, a learned vector; for later streams, zeros for the first. Pairs of heads: [n,
     heads, d] to [n, heads, 2·d]: a head of the first half beside one of the second, twice. Memory: values that are
-    kept for later tokens, as they are.
+    cached for later tokens, as they are.
     """
 
     only_moves: ClassVar[bool] = True
@@ -141,9 +141,9 @@ class Reshape(Operation):
 
     def describe(self) -> str:
         if self.to == "pairs of heads":
-            return "each head of the first half with one of the second"
+            return "pairs each head of the first half with one of the second half"
         if self.to == "memory":
-            return "what later tokens read"
+            return "cached for later tokens"
         shared = self.to.startswith(("all", "later"))
         return f"shared by all {self.to.removeprefix('all ')}" if shared else ""
 
@@ -215,12 +215,12 @@ class Select(Operation):
 
     def describe(self) -> str:
         if self.axis is not None:
-            return "one of the values of the query per pair of tokens"
+            return "selected for each pair of tokens"
         if self.part is None:
-            return "one of its inputs per token"
+            return "selected for each token"
         if self.part == "layer":
-            return "the part of this layer"
-        return f"part {self.part} of each token" if isinstance(self.part, int) else "one part of each token"
+            return "slice of this layer"
+        return f"slice {self.part}" if isinstance(self.part, int) else "one slice"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.part is not None:
@@ -280,10 +280,10 @@ class Pool(Operation):
 
     def describe(self) -> str:
         if self.of in ("block sums", "block means", "weighted blocks") and not isinstance(self.size, Unknown):
-            return f"of {self.size} tokens each" + (", overlapping" if self.overlapping else "")
+            return f"blocks of {self.size} tokens" + (", overlapping" if self.overlapping else "")
         if self.of in ("squares", "means of squares"):
-            return "each square of adjacent patches becomes one"
-        return f"without the {'last' if self.last else 'first'}" if self.of == "other tokens" else ""
+            return "each square of adjacent patches is merged into one"
+        return f"all but the {'last' if self.last else 'first'}" if self.of == "other tokens" else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x = inputs[0]

@@ -79,8 +79,8 @@ class MixStreams(Operation):
 
     def describe(self) -> str:
         if self.to == "expand to streams":
-            return "times the weight of each stream"
-        return "weighted sum of the streams" if self.to == "collapse" else "each stream becomes a weighted sum of all"
+            return "scaled by the weight of each stream"
+        return "weighted sum of the streams" if self.to == "collapse" else "weighted sums of the streams"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return out[0] * inputs[1][1] * out[-1]

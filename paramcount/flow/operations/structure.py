@@ -201,8 +201,12 @@ class HiddenStates(Operation):
 
     def describe(self) -> str:
         if isinstance(self.of, Unknown):
-            return "of inner layers"
-        return f"of {len(self.of):,} layers, concatenated" if len(self.of) > 1 else "of an inner layer"
+            return "outputs of intermediate layers"
+        return (
+            f"outputs of {len(self.of):,} layers, concatenated"
+            if len(self.of) > 1
+            else "output of an intermediate layer"
+        )
 
 
 def hidden_states(x: Data, of: tuple[int, ...] | Unknown, n: Size = 1) -> Data:
