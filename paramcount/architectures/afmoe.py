@@ -5,7 +5,7 @@ Only layers with a sliding window use rotary positions.
 
 from paramcount.flow import Data, route, scale_by_root
 from paramcount.parts.attentions import attention, sigmoid_gate
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
@@ -16,7 +16,7 @@ from paramcount.sizes.rules import check_experts_exist, check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Afmoe(Decoder):
+class Afmoe(AttentionDecoder):
     """Source: arXiv:2602.17004; AfmoeDecoderLayer and AfmoeTokenChoiceRouter of the reference.
 
     `scaled_embedding`: a token's row is multiplied by √d_model.
@@ -36,13 +36,9 @@ class Afmoe(Decoder):
         "expert_bias",
     )
     conditions = (padding_in_table(None), even_where_rotated("sliding_attention", named=True))
+    defaults = {"vocab_size": 200192, "d_model": 2048, "n_layers": 32, "n_heads": 16, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=200192)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=16)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=128)
     layer_types: Words = hf(absent=full_every_key("global_attn_every_n_layers", 4), null=ABSENT)
     window: Positive = hf(absent=1024)
     d_ff: Positive = hf(absent=6144)

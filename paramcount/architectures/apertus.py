@@ -2,9 +2,9 @@
 
 from paramcount.flow import Activation, Data, Weight, activate, linear
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, equal_to
+from paramcount.sizes.derivations import equal_to
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, hf
 from paramcount.sizes.setting_fields import rotary, setting
 
@@ -19,19 +19,15 @@ def is_learned(js: ConfigJson, c: FieldValues) -> bool:
     return bool(js.get("hidden_act", "xielu") == "xielu")
 
 
-class Apertus(Decoder):
+class Apertus(AttentionDecoder):
     """Source: modeling_apertus.py of the reference; the activation arXiv:2411.13010."""
 
     reference = "ApertusForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(3),)
+    defaults = {"vocab_size": 131072, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    vocab_size: Positive = hf(absent=131072)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=14336)
     learned_activation: Flag = derived(is_learned)
     attention_bias: Flag = hf(absent=False)

@@ -13,10 +13,8 @@ class Aquila(Decoder):
 
     reference = "AquilaForCausalLM of BAAI/Aquila2-7B"
     rotated = "d_head"
+    defaults = {"d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)

@@ -26,10 +26,8 @@ class Arctic(Decoder):
 
     reference = "ArcticForCausalLM of Snowflake/snowflake-arctic-instruct"
     rotated = "d_head"
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     dense_layers: Indices = derived(between_experts)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)

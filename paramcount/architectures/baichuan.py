@@ -20,9 +20,6 @@ class Baichuan(Decoder):
     reference = "BaichuanForCausalLM of baichuan-inc/Baichuan2-13B-Chat"
     equivalent_classes = ("BaiChuanForCausalLM",)
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf()
-    n_layers: Positive = hf()
     n_heads: Positive = hf()
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf()

@@ -68,10 +68,8 @@ class BailingHybrid(LatentDecoder):
         not_null("n_group", "topk_group", "num_local_experts", "num_experts_per_tok", "n_shared_experts"),
     )
     tie_word_embeddings: ClassVar[bool] = False
+    defaults = {"vocab_size": 157184, "d_model": 2560, "n_layers": 42}
 
-    vocab_size: Positive = hf(absent=157184)
-    d_model: Positive = hf(absent=2560)
-    n_layers: Positive = hf(absent=42)
     layer_types: Words = hf(absent=last_of_group, null=ABSENT)
     n_heads: Positive = hf(absent=32)
     d_kv_lora: Positive = hf(absent=512)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Rope, attend, fused, linear, route
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
@@ -24,19 +24,15 @@ def head_size(js: ConfigJson, c: FieldValues) -> Any:
     return js.get("head_dim") or d_model_per_head(js, c)
 
 
-class BailingMoe(Decoder):
+class BailingMoe(AttentionDecoder):
     """Source: arXiv:2503.05139; configuration_bailing_moe.py and modeling_bailing_moe.py of github
     inclusionAI/Ling@5ccaeae073d6.
     """
 
     reference = "BailingMoeForCausalLM of inclusionAI/Ling-lite"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(126081),)
+    defaults = {"vocab_size": 30592, "d_model": 1024, "n_layers": 24, "n_heads": 16}
 
-    vocab_size: Positive = hf(absent=30592)
-    d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf(absent=24)
-    n_heads: Positive = hf(absent=16)
-    n_kv_heads: Positive = hf()
     d_head: Positive = derived(head_size)
     d_rope: Positive = derived(equal_to("d_head"))
     d_ff: Positive = hf()

@@ -37,10 +37,8 @@ class Bamba(Decoder):
     reference = "BambaForCausalLM"
     names = ("embed_tokens", "layers", "final_layernorm")
     conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"), check_mamba_heads)
+    defaults = {"vocab_size": 128000, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=128000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     layer_types: Words = derived(kinds)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))

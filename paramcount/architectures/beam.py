@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, add_by_depth, add_vector, linear, rope, scale_by_position, soft_cap
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, mixture, routing_bias
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
@@ -39,20 +39,15 @@ def turned(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple(word for word in words if rope[word] is not None)
 
 
-class Beam(Decoder):
+class Beam(AttentionDecoder):
     """Source: BeamDecoderLayer of the reference."""
 
     reference = "BeamForCausalLM"
     adapts_experts = True
     float32 = ("e_score_correction_bias", "mlp.gate.weight")
     conditions = (grouped_routing(8, 4), padding_in_table(None))
+    defaults = {"vocab_size": 151936, "d_model": 5120, "n_layers": 52, "n_heads": 48, "n_kv_heads": 8, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=151936)
-    d_model: Positive = hf(absent=5120)
-    n_layers: Positive = hf(absent=52)
-    n_heads: Positive = hf(absent=48)
-    n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=128)
     layer_types: Words = hf(absent=full_every_sixth, null=ABSENT)
     rotated_words: Words = derived(turned)
     window: Positive | None = hf(absent=512)

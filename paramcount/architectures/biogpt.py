@@ -17,11 +17,9 @@ class BioGPT(Decoder):
 
     reference = "BioGptForCausalLM"
     conditions = (padding_in_table(1),)
+    defaults = {"vocab_size": 42384, "d_model": 1024, "n_layers": 24}
 
-    vocab_size: Positive = hf(absent=42384)
     n_positions: Positive = hf("max_position_embeddings", absent=1024)
-    d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf(absent=24)
     n_heads: Positive = hf(absent=16)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=4096)

@@ -2,25 +2,21 @@
 
 from paramcount.flow import Data, activate, linear, rms_norm
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
-from paramcount.sizes import Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.sizes import Flag, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
 
 
-class BitNet(Decoder):
+class BitNet(AttentionDecoder):
     """Source: arXiv:2504.12285, section 2."""
 
     reference = "BitNetForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 128256, "d_model": 2560, "n_layers": 30, "n_heads": 20}
 
-    vocab_size: Positive = hf(absent=128256)
-    d_model: Positive = hf(absent=2560)
-    n_layers: Positive = hf(absent=30)
-    n_heads: Positive = hf(absent=20)
     n_kv_heads: Positive = hf(absent=5, null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=6912)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

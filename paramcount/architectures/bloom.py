@@ -14,8 +14,8 @@ class Bloom(Decoder):
 
     reference = "BloomForCausalLM"
     conditions = (not_null("hidden_size"),)
+    defaults = {"vocab_size": 250880}
 
-    vocab_size: Positive = hf(absent=250880)
     d_model: Positive = hf("n_embed", "hidden_size", absent=64, null=ABSENT)
     n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=2)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=8)

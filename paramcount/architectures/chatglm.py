@@ -58,12 +58,12 @@ class ChatGLM(Decoder):
     reference = "ChatGLMForConditionalGeneration of THUDM/chatglm2-6b"
     equivalent_classes = ("ChatGLMModel",)
     conditions = (not_another_glm,)
+    defaults = {"d_model": 4096}
 
     first: Flag = derived(is_first)
     vocab_size: Positive = hf(
         "padded_vocab_size", absent=by_version(lambda js, c: js.get("vocab_size", 150528), lambda js, c: 65024)
     )
-    d_model: Positive = hf(absent=4096)
     n_layers: Positive = hf("num_layers", absent=28)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = derived(kv_heads)

@@ -5,26 +5,22 @@ Command R+ normalizes q and k per head.
 
 from paramcount.flow import Data, layer_norm, norm, rope, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
+from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_rotated_in_pairs
 
 
-class Cohere(Decoder):
+class Cohere(AttentionDecoder):
     """Source: modeling_cohere.py of the reference."""
 
     reference = "CohereForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(0),)
+    defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64}
 
-    vocab_size: Positive = hf(absent=256000)
-    d_model: Positive = hf(absent=8192)
-    n_layers: Positive = hf(absent=40)
-    n_heads: Positive = hf(absent=64)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=22528)
     qk_norm: Flag = hf("use_qk_norm", absent=False, null=False)
     attention_bias: Flag = hf(absent=False)

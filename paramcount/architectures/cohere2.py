@@ -4,10 +4,10 @@ from typing import Any
 
 from paramcount.flow import Data, layer_norm, rope, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import SLIDING, d_model_per_head, equal_to, full_every
+from paramcount.sizes.derivations import SLIDING, equal_to, full_every
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf
 from paramcount.sizes.rules import check_layer_types, check_rotated_in_pairs
 from paramcount.sizes.setting_fields import rotary, setting
@@ -18,19 +18,15 @@ def pattern(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return words
 
 
-class Cohere2(Decoder):
+class Cohere2(AttentionDecoder):
     """Source: modeling_cohere2.py of the reference; layers without positions arXiv:2501.18795."""
 
     reference = "Cohere2ForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(0),)
+    defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64}
 
-    vocab_size: Positive = hf(absent=256000)
-    d_model: Positive = hf(absent=8192)
-    n_layers: Positive = hf(absent=40)
-    n_heads: Positive = hf(absent=64)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=22528)
     layer_types: Words = hf(absent=pattern, null=ABSENT)
     window: Positive = hf(absent=4096)

@@ -8,7 +8,7 @@ from typing import Any
 from paramcount.errors import FieldName, ParamcountError, make_choice_error
 from paramcount.flow import Data, norm, rope, route, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import head, typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture, shared_experts
 from paramcount.sizes.conditions import padding_in_table
@@ -59,7 +59,7 @@ def words_are_known(js: ConfigJson, c: FieldValues) -> None:
         raise make_choice_error(word, known, where="expert_selection_fn")
 
 
-class Cohere2Moe(Decoder):
+class Cohere2Moe(AttentionDecoder):
     """Source: Cohere2MoeDecoderLayer and Cohere2MoeTopKRouter of the reference, modeling_cohere2_moe.py.
 
     `rotated_prefix`: dense layers are rotated whether they have a window or not.
@@ -68,13 +68,9 @@ class Cohere2Moe(Decoder):
     reference = "Cohere2MoeForCausalLM"
     adapts_experts = True
     conditions = (words_are_known, padding_in_table(0))
+    defaults = {"vocab_size": 256000, "d_model": 8192, "n_layers": 40, "n_heads": 64, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=256000)
-    d_model: Positive = hf(absent=8192)
-    n_layers: Positive = hf(absent=40)
-    n_heads: Positive = hf(absent=64)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=128)
     layer_types: Words = hf(absent=patterns, null=ABSENT)
     rotated_prefix: Flag = derived(lambda js, c: check_no_types(js, "prefix_dense_sliding_window_pattern", 1) == 1)
     window: Positive = hf(absent=4096)

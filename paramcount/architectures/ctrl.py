@@ -13,8 +13,8 @@ class CTRL(Decoder):
     """Source: arXiv:1909.05858; EncoderLayer in modeling_ctrl.py of the reference."""
 
     reference = "CTRLLMHeadModel"
+    defaults = {"vocab_size": 246534}
 
-    vocab_size: Positive = hf(absent=246534)
     d_model: Positive = hf("hidden_size", "n_embd", absent=1280)
     n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=48)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=16)

@@ -5,7 +5,7 @@ The first of each four layers attends to all tokens, the others to a sliding win
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import SLIDING, per_layer
@@ -24,19 +24,14 @@ def full_first(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple(SLIDING[i % 4 == 0] for i in per_layer(c))
 
 
-class CWM(Decoder):
+class CWM(AttentionDecoder):
     """Source: modeling_cwm.py of the reference."""
 
     reference = "CwmForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 128256, "d_model": 6144, "n_layers": 64, "n_heads": 48, "n_kv_heads": 8, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=128256)
-    d_model: Positive = hf(absent=6144)
-    n_layers: Positive = hf(absent=64)
-    n_heads: Positive = hf(absent=48)
-    n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=128)
     d_ff: Positive = hf(absent=21504)
     layer_types: Words = hf(absent=full_first, null=ABSENT)
     window: Positive = hf(absent=8192)

@@ -52,8 +52,8 @@ class Dbrx(Decoder):
     linear_routers = (".router.layer.weight",)
     rotated = "d_head"
     conditions = (can_run,)
+    defaults = {"vocab_size": 32000}
 
-    vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf("hidden_size", "d_model", absent=2048)
     n_layers: Positive = hf("num_hidden_layers", "n_layers", absent=24)
     n_heads: Positive = hf("num_attention_heads", "n_heads", absent=16)

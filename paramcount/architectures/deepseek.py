@@ -16,10 +16,8 @@ class DeepseekMoE(Decoder):
 
     reference = "DeepseekForCausalLM of deepseek-ai/deepseek-moe-16b-base"
     rotated = "d_head"
+    defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 30}
 
-    vocab_size: Positive = hf(absent=102400)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=30)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)

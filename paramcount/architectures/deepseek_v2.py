@@ -46,10 +46,8 @@ class DeepseekV2(LatentDecoder):
     adapts_experts = True
     rotated = "d_rope"
     conditions = (experts_are_chosen, latent_heads_stay_whole(None), padding_in_table(None))
+    defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=102400)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     d_q_lora: Positive | None = hf(absent=1536)
     d_kv_lora: Positive = hf(absent=512)

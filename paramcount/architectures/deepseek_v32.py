@@ -33,10 +33,8 @@ class DeepseekV32(LatentDecoder):
         experts_named("num_local_experts"),
         not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
     )
+    defaults = {"vocab_size": 129280, "d_model": 7168, "n_layers": 61}
 
-    vocab_size: Positive = hf(absent=129280)
-    d_model: Positive = hf(absent=7168)
-    n_layers: Positive = hf(absent=61)
     n_heads: Positive = hf(absent=128)
     d_q_lora: Positive = hf(absent=1536)
     d_kv_lora: Positive = hf(absent=512)

@@ -22,10 +22,8 @@ class DiffLlama(Decoder):
     reference = "DiffLlamaForCausalLM"
     rotated = "d_head"
     conditions = (nothing_is_dropped, padding_in_table(None))
+    defaults = {"vocab_size": 32000, "d_model": 2048, "n_layers": 16}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=16)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)

@@ -7,10 +7,10 @@ from math import isqrt
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Linear, Scale, Weight, activate, attend, experts, linear, multiply_vector, rope, route
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, equal_to
+from paramcount.sizes.derivations import equal_to
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, hf
 from paramcount.sizes.setting_fields import setting
 
@@ -20,20 +20,16 @@ def keys_of_a_half(js: ConfigJson, c: FieldValues) -> int:
     return isqrt(c["n_routed_experts"])
 
 
-class Doge(Decoder):
+class Doge(AttentionDecoder):
     """Source: DogeDecoderLayer of the reference. `n_keys`: side of the square grid of experts."""
 
     reference = "DogeForCausalLM"
     linear_routers = (".router_gate.weight",)
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 32768, "d_model": 1024, "n_layers": 32, "n_heads": 8}
 
-    vocab_size: Positive = hf(absent=32768)
-    d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=8)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=2048)
     window: Positive | None = hf(absent=None)
     moe: Flag = hf("is_moe", absent=False)

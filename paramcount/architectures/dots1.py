@@ -2,11 +2,11 @@
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, routing_bias, shared_mixture
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
-from paramcount.sizes.derivations import SLIDING, d_model_per_head, equal_to, per_layer
+from paramcount.sizes.derivations import SLIDING, equal_to, per_layer
 from paramcount.sizes.fields import (
     ABSENT,
     ConfigJson,
@@ -30,20 +30,16 @@ def late_sliding(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple(SLIDING[i < first] for i in per_layer(c))
 
 
-class Dots1(Decoder):
+class Dots1(AttentionDecoder):
     """Source: Dots1DecoderLayer and Dots1TopkRouter of the reference, modeling_dots1.py."""
 
     reference = "Dots1ForCausalLM"
     adapts_experts = True
     rotated = "d_head"
     conditions = (grouped_routing(1, 1), padding_in_table(None))
+    defaults = {"vocab_size": 152064, "d_model": 4608, "n_layers": 62, "n_heads": 32}
 
-    vocab_size: Positive = hf(absent=152064)
-    d_model: Positive = hf(absent=4608)
-    n_layers: Positive = hf(absent=62)
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=d_model_per_head)
     window: Positive | None = hf(absent=4096)
     layer_types: Words = hf(absent=late_sliding, null=ABSENT)
     d_ff: Positive = hf(absent=10944)

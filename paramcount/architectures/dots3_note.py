@@ -154,10 +154,8 @@ class Dots3Note(LatentDecoder):
         padding_in_table(151659),
         not_null("n_group", "topk_group", "num_key_value_heads", "n_routed_experts"),
     )
+    defaults = {"vocab_size": 152064, "d_model": 5120, "n_layers": 46}
 
-    vocab_size: Positive = hf(absent=152064)
-    d_model: Positive = hf(absent=5120)
-    n_layers: Positive = hf(absent=46)
     layer_types: Words = derived(layer_words)
     n_heads: Positive = hf(absent=128)
     d_q_lora: Positive = hf(absent=1024, null=query_rank_of_no_layer("q_lora_rank"))

@@ -2,26 +2,21 @@
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Flag, Positive, d_model_per_head, hf, rotary, setting
+from paramcount.sizes import Flag, Positive, hf, rotary, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
 
 
-class Emu3Text(Decoder):
+class Emu3Text(AttentionDecoder):
     """Source: Emu3DecoderLayer of the reference, modeling_emu3.py; arXiv:2409.18869."""
 
     reference = "Emu3ForCausalLM"
     base_model = "Emu3TextModel"
     rotated = "d_head"
     conditions = (padding_in_table(151643), not_null("pad_token_id"))
+    defaults = {"vocab_size": 184622, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
-    vocab_size: Positive = hf(absent=184622)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=14336)
     attention_bias: Flag = hf(absent=False, null=False)
     mlp_bias: Flag = hf(absent=False, null=False)

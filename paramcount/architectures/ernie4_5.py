@@ -15,10 +15,8 @@ class Ernie45(Decoder):
     reference = "Ernie4_5ForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(0),)
+    defaults = {"vocab_size": 103424, "d_model": 1024, "n_layers": 18}
 
-    vocab_size: Positive = hf(absent=103424)
-    d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf(absent=18)
     n_heads: Positive = hf(absent=16)
     n_kv_heads: Positive = hf(absent=2, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=128, null=d_model_per_head)

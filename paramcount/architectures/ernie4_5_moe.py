@@ -3,11 +3,11 @@
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, rope, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_or_moe, head
 from paramcount.parts.feed_forward import gated_mlp, mixture, shared_experts
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, per_layer
+from paramcount.sizes.derivations import per_layer
 from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf
 from paramcount.sizes.layer_types import needed
 from paramcount.sizes.rules import check_experts_exist, check_rotated_in_pairs
@@ -28,7 +28,7 @@ def outside(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(i for i in per_layer(c) if (i + 1) % step or not first <= i <= last)
 
 
-class Ernie45Moe(Decoder):
+class Ernie45Moe(AttentionDecoder):
     """Source: Ernie4_5_MoeDecoderLayer and Ernie4_5_MoeTopKRouter of the reference, modeling_ernie4_5_moe.py."""
 
     reference = "Ernie4_5_MoeForCausalLM"
@@ -36,13 +36,8 @@ class Ernie45Moe(Decoder):
     float32 = ("gate.weight", "moe_statics")
     rotated = "d_head"
     conditions = (padding_in_table(0),)
+    defaults = {"vocab_size": 103424, "d_model": 2560, "n_layers": 28, "n_heads": 20, "n_kv_heads": 4}
 
-    vocab_size: Positive = hf(absent=103424)
-    d_model: Positive = hf(absent=2560)
-    n_layers: Positive = hf(absent=28)
-    n_heads: Positive = hf(absent=20)
-    n_kv_heads: Positive = hf(absent=4)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=12288)
     dense_layers: Indices = derived(outside)
     d_expert: Positive = hf(absent=1536)

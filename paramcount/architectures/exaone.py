@@ -32,9 +32,8 @@ class Exaone(Decoder):
     names = ("wte", "h", "ln_f")
     rotated = "d_head"
     conditions = (heads_share_d_model,)
+    defaults = {"vocab_size": 102400, "d_model": 2048}
 
-    vocab_size: Positive = hf(absent=102400)
-    d_model: Positive = hf(absent=2048)
     n_layers: Positive = hf("num_layers", "num_hidden_layers", absent=32)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)

@@ -5,10 +5,10 @@ Full-attention layers have no rotary positions.
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import SLIDING, d_model_per_head, per_layer
+from paramcount.sizes.derivations import SLIDING, per_layer
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf
 from paramcount.sizes.rules import check_sliding_or_full
 from paramcount.sizes.setting_fields import setting
@@ -23,19 +23,14 @@ def pattern(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
 
 
-class Exaone4(Decoder):
+class Exaone4(AttentionDecoder):
     """Source: arXiv:2507.11407, section 2.1."""
 
     reference = "Exaone4ForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}
 
-    vocab_size: Positive = hf(absent=102400)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=32)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=16384)
     window: Positive | None = hf(absent=4096)
     layer_types: Words = hf(absent=pattern, null=ABSENT)

@@ -2,18 +2,17 @@
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, routing_bias, shared_mixture
 from paramcount.sizes.conditions import even_where_rotated, grouped_routing, not_null, padding_in_table
-from paramcount.sizes.derivations import d_model_per_head
 from paramcount.sizes.fields import ABSENT, Flag, Indices, Natural, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, first_dense, full_every_key
 from paramcount.sizes.rules import check_sliding_or_full
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-class ExaoneMoe(Decoder):
+class ExaoneMoe(AttentionDecoder):
     """Source: ExaoneMoeAttention and ExaoneMoeTopkRouter of the reference, modeling_exaone_moe.py."""
 
     reference = "ExaoneMoeForCausalLM"
@@ -24,13 +23,8 @@ class ExaoneMoe(Decoder):
         even_where_rotated("sliding_attention"),
         not_null("n_group", "topk_group"),
     )
+    defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}
 
-    vocab_size: Positive = hf(absent=102400)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=32)
-    d_head: Positive = hf(absent=d_model_per_head)
     layer_types: Words = hf(absent=full_every_key("sliding_window_pattern", 4), null=ABSENT)
     window: Positive = hf(absent=4096)
     d_ff: Positive = hf(absent=16384)

@@ -100,10 +100,9 @@ class Falcon(FalconLayers):
     reference = "FalconForCausalLM"
     linear_by_component = False
     conditions: ClassVar[tuple[Condition, ...]] = (not_null("hidden_size"),)
+    defaults = {"vocab_size": 65024, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=65024)
     d_model: Positive = hf("n_embed", "hidden_size", absent=4544, null=ABSENT)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=71)
     n_kv_heads: Positive = derived(n_kv_heads)
     d_head: Positive = derived(d_model_per_head)

@@ -4,27 +4,23 @@ from typing import Any
 
 from paramcount.flow import Data, Unknown, activate, join, linear, rms_norm, rope, scale_by, split
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder, Decoder
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
+from paramcount.sizes import Flag, Positive, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.mixers import check_mamba_heads, mamba_head, no_key, time_step_limit
 
 
-class FalconH1(Decoder):
+class FalconH1(AttentionDecoder):
     """Source: arXiv:2507.22448, section 2; FalconH1DecoderLayer of the reference. Its multipliers are no weights."""
 
     reference = "FalconH1ForCausalLM"
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_head"
     conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"), check_mamba_heads)
+    defaults = {"vocab_size": 128000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    vocab_size: Positive = hf(absent=128000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=14336)
     d_ssm: Positive | None = hf("mamba_d_ssm", absent=1024)  # null: mamba_expand says it
     n_mamba_heads: Positive = hf(absent=128)

@@ -2,26 +2,22 @@
 
 from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
+from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
-class FlexOlmo(Decoder):
+class FlexOlmo(AttentionDecoder):
     """Source: arXiv:2507.07024; FlexOlmoDecoderLayer of the reference."""
 
     reference = "FlexOlmoForCausalLM"
     adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(100277),)
+    defaults = {"vocab_size": 100352, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    vocab_size: Positive = hf(absent=100352)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_expert: Positive = hf("intermediate_size", absent=11008)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=7)
     n_active_experts: Positive = hf(absent=5)

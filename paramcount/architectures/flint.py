@@ -5,7 +5,7 @@ Layers with a sliding window have positions; full-attention layers have none.
 
 from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
@@ -28,19 +28,14 @@ def without_experts(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     return tuple(i for i in per_layer(c) if i in only or (i + 1) % step)
 
 
-class Flint(Decoder):
+class Flint(AttentionDecoder):
     """Source: FlintDecoderLayer and FlintTopKRouter of the reference, modeling_flint.py."""
 
     reference = "FlintForCausalLM"
     float32 = ("gate.weight", "sinks")
     conditions = (padding_in_table(None), even_where_rotated("sliding_attention", named=True))
+    defaults = {"vocab_size": 150144, "d_model": 2048, "n_layers": 49, "n_heads": 32, "n_kv_heads": 4, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=150144)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=49)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=4)
-    d_head: Positive = hf(absent=128)
     layer_types: Words = hf(absent=full_every_fourth, null=ABSENT)
     window: Positive = hf(absent=513)
     d_ff: Positive = hf(absent=6144)

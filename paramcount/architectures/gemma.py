@@ -5,7 +5,7 @@ from typing import Any
 
 from paramcount.flow import Data, rms_norm, scale_by_root
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -17,19 +17,14 @@ def with_tanh(config: Mapping[str, Any], c: Any) -> str:
     return "gelu_pytorch_tanh" if name == "gelu" else name
 
 
-class Gemma(Decoder):
+class Gemma(AttentionDecoder):
     """Source: arXiv:2403.08295, section 2; norms and embeddings modeling_gemma.py of the reference."""
 
     reference = "GemmaForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(0),)
+    defaults = {"vocab_size": 256000, "d_model": 3072, "n_layers": 28, "n_heads": 16, "n_kv_heads": 16, "d_head": 256}
 
-    vocab_size: Positive = hf(absent=256000)
-    d_model: Positive = hf(absent=3072)
-    n_layers: Positive = hf(absent=28)
-    n_heads: Positive = hf(absent=16)
-    n_kv_heads: Positive = hf(absent=16)
-    d_head: Positive = hf(absent=256)
     d_ff: Positive = hf(absent=24576)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)

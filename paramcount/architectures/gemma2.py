@@ -6,7 +6,7 @@ from typing import Any
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.flow import Data, rms_norm, soft_cap
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.sizes import ABSENT, Flag, Positive, Words, full_every, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides, check_sliding_or_full
@@ -16,18 +16,13 @@ def score_scale(config: Mapping[str, Any], c: Any) -> float:
     return float(config.get("query_pre_attn_scalar", 256) ** -0.5)
 
 
-class Gemma2Layers(Decoder):
+class Gemma2Layers(AttentionDecoder):
     """The sizes of a stack of its layers: T5Gemma has two."""
 
     rotated = "d_head"
     conditions = (padding_in_table(0),)
+    defaults = {"vocab_size": 256000, "d_model": 2304, "n_layers": 26, "n_heads": 8, "n_kv_heads": 4, "d_head": 256}
 
-    vocab_size: Positive = hf(absent=256000)
-    d_model: Positive = hf(absent=2304)
-    n_layers: Positive = hf(absent=26)
-    n_heads: Positive = hf(absent=8)
-    n_kv_heads: Positive = hf(absent=4)
-    d_head: Positive = hf(absent=256)
     d_ff: Positive = hf(absent=9216)
     layer_types: Words = hf(absent=full_every(2), null=ABSENT)
     window: Positive = hf(absent=4096)  # the reference refuses null even if no layer uses it

@@ -17,7 +17,7 @@ from paramcount.flow.operations.shapes import given, select_part, to_later_strea
 from paramcount.flow.operations.structure import layers
 from paramcount.parts.altup import correct, make_streams, merge_streams, predict
 from paramcount.parts.attentions import Heads
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.per_layer_embeddings import embed_per_layer, read_own_embedding
 from paramcount.parts.shared_kv import OWN, SHARED, sharing_attention
 from paramcount.sizes.conditions import padding_in_table
@@ -77,7 +77,7 @@ def padding_in_both(js: ConfigJson, c: FieldValues) -> None:
     padding_in_table(0)(js, {"vocab_size": min(c["vocab_size"], c["n_per_layer_rows"])})
 
 
-class Gemma3nText(Decoder):
+class Gemma3nText(AttentionDecoder):
     """Source: Gemma3nTextDecoderLayer of the reference, modeling_gemma3n.py; AltUp arXiv:2301.13310, Laurel
     arXiv:2411.07501."""
 
@@ -86,13 +86,8 @@ class Gemma3nText(Decoder):
     base_model = "Gemma3nTextModel"
     rotated = "d_head"
     conditions = (padding_in_both, active_stream_exists)
+    defaults = {"vocab_size": 262400, "d_model": 2048, "n_layers": 35, "n_heads": 8, "n_kv_heads": 2, "d_head": 256}
 
-    vocab_size: Positive = hf(absent=262400)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=35)
-    n_heads: Positive = hf(absent=8)
-    n_kv_heads: Positive = hf(absent=2)
-    d_head: Positive = hf(absent=256)
     d_ff: Positive | Widths = hf(absent=16384)
     layer_types: Words = hf(absent=full_every(5), null=ABSENT)
     window: Positive = hf(absent=512)

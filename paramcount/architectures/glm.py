@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.sizes import (
     Condition,
@@ -28,18 +28,13 @@ def whole_pairs(js: ConfigJson, c: FieldValues) -> int:
     return width + width % 2
 
 
-class Glm(Decoder):
+class Glm(AttentionDecoder):
     """Source: arXiv:2406.12793, section 2."""
 
     reference = "GlmForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(151329),)
+    defaults = {"vocab_size": 151552, "d_model": 4096, "n_layers": 40, "n_heads": 32, "n_kv_heads": 2, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=151552)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=40)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=2)
-    d_head: Positive = hf(absent=128)
     d_rope: Natural = derived(whole_pairs)
     d_ff: Positive = hf(absent=13696)
     qkv_bias: Flag = hf("attention_bias", absent=True)

@@ -4,12 +4,11 @@ from typing import ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, routing_bias, shared_mixture
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.derivations import d_model_per_head
 from paramcount.sizes.fields import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.layer_types import needed
 from paramcount.sizes.rotary_sizes import rotary_width
@@ -26,7 +25,7 @@ def rotated(js: ConfigJson, c: FieldValues) -> int:
     return min(width, 1) if c["d_head"] == 1 else width
 
 
-class Glm4Moe(Decoder):
+class Glm4Moe(AttentionDecoder):
     """Source: arXiv:2508.06471; Glm4MoeAttention and Glm4MoeTopkRouter of the reference."""
 
     reference = "Glm4MoeForCausalLM"
@@ -36,13 +35,8 @@ class Glm4Moe(Decoder):
         padding_in_table(None),
         not_null("n_routed_experts", "n_group", "topk_group"),
     )
+    defaults = {"vocab_size": 151552, "d_model": 4096, "n_layers": 46, "n_heads": 96, "n_kv_heads": 8}
 
-    vocab_size: Positive = hf(absent=151552)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=46)
-    n_heads: Positive = hf(absent=96)
-    n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_rope: Natural = derived(rotated)
     d_ff: Positive = hf(absent=10944)
     n_dense_layers: Natural = hf(absent=1, at_most="n_layers")

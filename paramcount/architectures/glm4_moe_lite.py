@@ -26,10 +26,8 @@ class Glm4MoeLite(LatentDecoder):
         padding_in_table(None),
         not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
     )
+    defaults = {"vocab_size": 154880, "d_model": 2048, "n_layers": 47}
 
-    vocab_size: Positive = hf(absent=154880)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=47)
     n_heads: Positive = hf(absent=20)
     d_q_lora: Positive | None = hf(absent=768)
     d_kv_lora: Positive = hf(absent=512)

@@ -13,8 +13,8 @@ class GPTBigCode(Decoder):
 
     reference = "GPTBigCodeForCausalLM"
     conditions = (self_attention_only,)
+    defaults = {"vocab_size": 50257}
 
-    vocab_size: Positive = hf(absent=50257)
     n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=1024)
     d_model: Positive = hf("hidden_size", "n_embd", absent=768)
     n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=12)

@@ -44,10 +44,9 @@ class GPTNeo(Decoder):
     """Source: modeling_gpt_neo.py of the reference, GPTNeoBlock."""
 
     reference = "GPTNeoForCausalLM"
+    defaults = {"vocab_size": 50257, "d_model": 2048}
 
-    vocab_size: Positive = hf(absent=50257)
     n_positions: Positive = hf("max_position_embeddings", absent=2048)
-    d_model: Positive = hf(absent=2048)
     n_layers: Positive = hf("num_hidden_layers", "num_layers", absent=24)
     attention_layers: Words = hf("attention_layers", absent=expanded)
     window: Positive = hf("window_size", absent=256)

@@ -35,13 +35,11 @@ class GPTNeoX(Decoder):
     """Source: arXiv:2204.06745, section 2.1; GPTNeoXLayer of the reference."""
 
     reference = "GPTNeoXForCausalLM"
+    defaults = {"vocab_size": 50432, "d_model": 6144, "n_layers": 44}
 
-    vocab_size: Positive = hf(absent=50432)
     n_positions: Positive = hf(
         "max_position_embeddings", absent=2048
     )  # no table: only the masks of older files are as large
-    d_model: Positive = hf(absent=6144)
-    n_layers: Positive = hf(absent=44)
     n_heads: Positive = hf(absent=64)
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural | None = derived(rotary_width(0.25, in_pairs=True))

@@ -15,10 +15,8 @@ class GPTNeoXJapanese(Decoder):
     """Source: modeling_gpt_neox_japanese.py of the reference, GPTNeoXJapaneseLayer."""
 
     reference = "GPTNeoXJapaneseForCausalLM"
+    defaults = {"vocab_size": 32000, "d_model": 2560, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=2560)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural | None = derived(rotary_width(1.0))

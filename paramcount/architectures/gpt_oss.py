@@ -2,7 +2,7 @@
 
 from paramcount.flow import Data, activate, clip, experts, fused, linear, route, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.sizes import ABSENT, Flag, Positive, Words, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
@@ -14,20 +14,15 @@ YARN = {
 }  # fmt: skip
 
 
-class GptOss(Decoder):
+class GptOss(AttentionDecoder):
     """Source: arXiv:2508.10925, section 2; GptOssAttention and GptOssExperts of the reference."""
 
     reference = "GptOssForCausalLM"
     float32_if_float16 = ("post_attention_layernorm", "input_layernorm", "norm")
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 201088, "d_model": 2880, "n_layers": 36, "n_heads": 64, "n_kv_heads": 8, "d_head": 64}
 
-    vocab_size: Positive = hf(absent=201088)
-    d_model: Positive = hf(absent=2880)
-    n_layers: Positive = hf(absent=36)
-    n_heads: Positive = hf(absent=64)
-    n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=64)
     d_expert: Positive = hf("intermediate_size", absent=2880)
     n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=128)
     n_active_experts: Positive = hf(absent=4)

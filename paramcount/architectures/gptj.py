@@ -14,8 +14,8 @@ class GPTJ(Decoder):
 
     reference = "GPTJForCausalLM"
     rotated = "d_rope"
+    defaults = {"vocab_size": 50400}
 
-    vocab_size: Positive = hf(absent=50400)
     d_model: Positive = hf("hidden_size", "n_embd", absent=4096)
     n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=28)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=16)

@@ -10,10 +10,10 @@ from paramcount.architectures.cwm import full_first
 from paramcount.architectures.granitemoe_swa import without_positions
 from paramcount.flow import Data, is_known, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import SLIDING, d_model_per_head, equal_to
+from paramcount.sizes.derivations import SLIDING, equal_to
 from paramcount.sizes.fields import ABSENT, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.rules import check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting
@@ -23,19 +23,15 @@ def over_logits_scaling(config: Mapping[str, Any], c: Any) -> float:
     return float(1 / config.get("logits_scaling", 1.0))
 
 
-class Granite(Decoder):
+class Granite(AttentionDecoder):
     """Source: modeling_granite.py of the reference."""
 
     reference = "GraniteForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=11008)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, linear, route, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder, Decoder
 from paramcount.parts.settings import get_setting
 from paramcount.parts.stacked import packed_mlp, stacked_experts
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, equal_to, hf, setting
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 
 RELEASED = ("router.layer", "input_linear.weight", "output_linear.weight")  # router, gate and up, down
@@ -22,20 +22,16 @@ def inverse_scaling(config: Mapping[str, Any], c: Any) -> float:
     return float(1 / config.get("logits_scaling", 1.0))
 
 
-class GraniteMoe(Decoder):
+class GraniteMoe(AttentionDecoder):
     """Source: GraniteMoeDecoderLayer of the reference, modeling_granitemoe.py."""
 
     reference = "GraniteMoeForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(None),)
     moe_names: ClassVar[tuple[str, str, str]] = RELEASED
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_expert: Positive = hf("intermediate_size", absent=11008)
     n_routed_experts: Positive = hf("num_local_experts", absent=8)
     n_active_experts: Positive = hf(absent=2)

@@ -38,10 +38,8 @@ class GraniteMoeHybrid(Decoder):
     rotated = "d_head"
     own_layer_types = True  # it has another name that counts before it
     conditions = (padding_in_table(None), check_mamba_heads, null_counts("layers_block_type"))
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     layer_types: Words = hf("layers_block_type", "layer_types", absent=all_mamba, null=ABSENT)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)

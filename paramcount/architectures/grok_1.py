@@ -14,10 +14,8 @@ class Grok1(Decoder):
     reference = "Grok1ModelForCausalLM of hpcai-tech/grok-1"
     base_model = "Grok1Model"
     rotated = "d_head"
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
     d_head: Positive = derived(d_model_per_head)

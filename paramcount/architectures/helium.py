@@ -2,26 +2,21 @@
 
 from paramcount.flow import Data, rope
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_pairs
 
 
-class Helium(Decoder):
+class Helium(AttentionDecoder):
     """Source: modeling_helium.py of the reference."""
 
     reference = "HeliumForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(3),)
+    defaults = {"vocab_size": 48000, "d_model": 2560, "n_layers": 24, "n_heads": 20, "n_kv_heads": 20, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=48000)
-    d_model: Positive = hf(absent=2560)
-    n_layers: Positive = hf(absent=24)
-    n_heads: Positive = hf(absent=20)
-    n_kv_heads: Positive = hf(absent=20)
-    d_head: Positive = hf(absent=128)
     d_ff: Positive = hf(absent=7040)
     qkv_bias: Flag = hf("attention_bias", absent=False)
     mlp_bias: Flag = hf(absent=False)

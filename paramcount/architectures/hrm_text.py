@@ -44,9 +44,8 @@ class HrmText(Decoder):
     linear_by_component = False
     rotated = "d_head"
     conditions = (padding_in_table(None), not_null("num_hidden_layers"))
+    defaults = {"vocab_size": 151808, "d_model": 1536}
 
-    vocab_size: Positive = hf(absent=151808)
-    d_model: Positive = hf(absent=1536)
     n_layers: Positive = hf("num_layers_per_stack", "num_hidden_layers", absent=16, null=ABSENT)
     cycles: Words = derived(cycles)
     n_heads: Positive = hf(absent=12)

@@ -60,10 +60,8 @@ class HunYuan(Decoder):
     reference = "HunYuanForCausalLM of tencent/Tencent-Hunyuan-Large"
     rotated = "d_head"
     conditions = (as_first_published,)
+    defaults = {"d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf()
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     layer_types: Words = derived(owners)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)

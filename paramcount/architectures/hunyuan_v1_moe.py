@@ -50,10 +50,8 @@ class HunYuanMoEV1(Decoder):
     linear_routers = (".gate.wg.weight",)
     rotated = "d_head"
     conditions = (padding_in_table(0),)
+    defaults = {"vocab_size": 290943, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=290943)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf()  # the reference has no default and derives none

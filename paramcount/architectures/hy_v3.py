@@ -5,7 +5,7 @@ The routing bias is stored as a buffer.
 
 from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf, rotary, setting
@@ -20,19 +20,14 @@ def shared_width(js: ConfigJson, c: FieldValues) -> int:
     return width
 
 
-class HYV3(Decoder):
+class HYV3(AttentionDecoder):
     """Source: HYV3DecoderLayer and HYV3TopKRouter of the reference, modeling_hy_v3.py."""
 
     reference = "HYV3ForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 120832, "d_model": 4096, "n_layers": 80, "n_heads": 64, "n_kv_heads": 8, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=120832)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=80)
-    n_heads: Positive = hf(absent=64)
-    n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=128)
     d_ff: Positive = hf(absent=13312)
     dense_layers: Indices = derived(dense_by_type(lambda js, c: (0,), checked=False))
     d_expert: Positive = hf(absent=1536)

@@ -63,11 +63,9 @@ class HYV4(LatentDecoder):
     unused_keys = ("num_key_value_heads",)
     rotated = "d_rope"
     conditions = (grouped_routing(1, 1), not_null("n_routed_experts"), padding_in_table(120002))
+    defaults = {"vocab_size": 120832, "d_model": 2816, "n_layers": 34}
 
-    vocab_size: Positive = hf(absent=120832)
-    d_model: Positive = hf(absent=2816)
     n_streams: Positive = hf("hc_mult", absent=4)
-    n_layers: Positive = hf(absent=34)
     n_heads: Positive = hf(absent=32)
     d_q_lora: Positive = hf(absent=1536)
     d_kv_lora: Positive = hf(absent=512)

@@ -25,10 +25,8 @@ class InternLM(Decoder):
 
     reference = "InternLMForCausalLM of internlm/internlm-7b"
     rotated = "d_head"
+    defaults = {"vocab_size": 103168, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=103168)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=11008)

@@ -17,10 +17,8 @@ class InternLM2(Decoder):
     reference = "InternLM2ForCausalLM of internlm/internlm2-7b"
     names = ("tok_embeddings", "layers", "norm")
     rotated = "d_head"
+    defaults = {"vocab_size": 103168, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=103168)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)

@@ -64,10 +64,8 @@ class Jamba(Decoder):
         no_key("layer_types", "layers_block_type", "layers_num_experts"),
         experts_are_numbered,
     )
+    defaults = {"vocab_size": 65536, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=65536)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     layer_types: Words = derived(kinds)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=8)

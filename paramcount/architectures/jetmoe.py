@@ -22,10 +22,8 @@ class JetMoe(Decoder):
     unused_keys = ("num_attention_heads",)
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 32000, "d_model": 2048, "n_layers": 12}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=12)
     n_kv_heads: Positive = hf(absent=16)
     d_head: Positive = hf("head_dim", "kv_channels", absent=128)
     d_expert: Positive = hf("intermediate_size", absent=5632)

@@ -65,10 +65,8 @@ class KimiLinear(LatentDecoder):
 
     reference = "KimiLinearForCausalLM"
     conditions = (padding_in_table(163839), latent_heads, grouped_routing(1, 1, ("num_expert_group", "n_group")))
+    defaults = {"vocab_size": 163840, "d_model": 2304, "n_layers": 27}
 
-    vocab_size: Positive = hf(absent=163840)
-    d_model: Positive = hf(absent=2304)
-    n_layers: Positive = hf(absent=27)
     layer_types: Words = hf(absent=listed, null=ABSENT)
     n_heads: Positive = hf(absent=32)
     d_q_lora: Positive | None = hf(absent=None)

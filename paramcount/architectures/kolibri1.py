@@ -5,26 +5,21 @@ Four of five layers attend to a sliding window; the others have no positions.
 
 from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
 from paramcount.sizes import ABSENT, SLIDING, Flag, Positive, Words, full_every, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_sliding_or_full
 
 
-class Kolibri1(Decoder):
+class Kolibri1(AttentionDecoder):
     """Source: Kolibri1DecoderLayer and Kolibri1TopKRouter of the reference, modeling_kolibri1.py."""
 
     reference = "Kolibri1ForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 128000, "d_model": 2560, "n_layers": 50, "n_heads": 48, "n_kv_heads": 4, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=128000)
-    d_model: Positive = hf(absent=2560)
-    n_layers: Positive = hf(absent=50)
-    n_heads: Positive = hf(absent=48)
-    n_kv_heads: Positive = hf(absent=4)
-    d_head: Positive = hf(absent=128)
     layer_types: Words = hf(absent=full_every(5), null=ABSENT)
     window: Positive = hf(absent=513)
     d_expert: Positive = hf(absent=512)

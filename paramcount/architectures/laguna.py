@@ -66,10 +66,8 @@ class Laguna(Decoder):
 
     reference = "LagunaForCausalLM"
     conditions = (weighs_outputs, padding_in_table(None))
+    defaults = {"vocab_size": 100352, "d_model": 2048, "n_layers": 40}
 
-    vocab_size: Positive = hf(absent=100352)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=40)
     n_heads: Positive = hf(absent=48)
     heads_by_layer: Indices = derived(heads_by_layer)
     n_kv_heads: Positive = hf(absent=8)

@@ -54,10 +54,8 @@ class Lfm2(Decoder):
     unused_keys = ("block_dim", "conv_dim", "conv_dim_out")
     rotated = "d_head"
     conditions = (padding_in_table(0),)
+    defaults = {"vocab_size": 65536, "d_model": 2560, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=65536)
-    d_model: Positive = hf(absent=2560)
-    n_layers: Positive = hf(absent=32)
     layer_types: Words = hf(absent=kinds, null=ABSENT)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=8)
@@ -101,8 +99,8 @@ class Lfm2MoE(Lfm2):
     """Source: Lfm2MoeDecoderLayer of the reference. There is no default for the kinds of layers."""
 
     reference = "Lfm2MoeForCausalLM"
+    defaults = {"d_model": 2048}
 
-    d_model: Positive = hf(absent=2048)
     layer_types: Words = hf()
     d_ff: Positive = hf(absent=7168)
     dense_layers: Indices = derived(

@@ -41,10 +41,8 @@ class Lfm3(Decoder):
     names = ("embed_tokens", "layers", "embedding_norm")
     rotated = "d_head"
     conditions = (padding_in_table(124893),)
+    defaults = {"vocab_size": 128000, "d_model": 2048, "n_layers": 24}
 
-    vocab_size: Positive = hf(absent=128000)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=24)
     layer_types: Words = hf(absent=kinds, null=ABSENT)
     n_heads: Positive = hf(absent=16)
     n_kv_heads: Positive = hf(absent=4)

@@ -17,10 +17,8 @@ class Llama(Decoder):
     reference = "LlamaForCausalLM"
     rotated = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)

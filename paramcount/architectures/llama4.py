@@ -17,13 +17,13 @@ from paramcount.flow.operations.routing import route
 from paramcount.flow.operations.shapes import Pool, class_token, other_tokens
 from paramcount.flow.operations.structure import block
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import VisionEncoder, encoder_mlp
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, per_layer
+from paramcount.sizes.derivations import per_layer
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.rules import check_layer_indices, check_layer_types, check_rotated_in_pairs
 from paramcount.sizes.setting_fields import rotary, setting
@@ -56,7 +56,7 @@ def temperature(config: Mapping[str, Any], c: Any) -> tuple[int, float] | None:
     return config.get("floor_scale", 8192), config.get("attn_scale", 0.1)
 
 
-class Llama4Text(Decoder):
+class Llama4Text(AttentionDecoder):
     """Source: Llama4TextAttention and Llama4TextMoe of the reference, modeling_llama4.py."""
 
     reference = "Llama4ForCausalLM"
@@ -64,13 +64,8 @@ class Llama4Text(Decoder):
     base_model = "Llama4TextModel"
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 202048, "d_model": 5120, "n_layers": 48, "n_heads": 40, "n_kv_heads": 8, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=202048)
-    d_model: Positive = hf(absent=5120)
-    n_layers: Positive = hf(absent=48)
-    n_heads: Positive = hf(absent=40)
-    n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=128)
     unrotated_layers: Indices = derived(
         lambda js, c: tuple(i for i, turned in zip(per_layer(c), rotates(js, c)) if not turned)
     )
@@ -137,10 +132,8 @@ class Llama4Vision(VisionEncoder):
     adapter takes to the size that the projector reads.
     """
 
-    d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf(absent=34)
-    n_heads: Positive = hf(absent=16)
-    d_head: Positive = derived(d_model_per_head)
+    defaults = {"n_layers": 34, "n_heads": 16}
+
     d_ff: Positive = hf(absent=5632)  # of the layers, and what the adapter reads
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=14)

@@ -69,9 +69,8 @@ class LongcatFlash(LatentDecoder):
     float32_if_float16 = ("classifier.weight",)
     rotated = "d_rope"
     conditions = (heads_are_rotated_whole, latent_heads_stay_whole(None), padding_in_table(None))
+    defaults = {"vocab_size": 131072, "d_model": 6144}
 
-    vocab_size: Positive = hf(absent=131072)
-    d_model: Positive = hf(absent=6144)
     n_layers: Positive = derived(layers_of)
     n_heads: Positive = hf(absent=64)
     d_q_lora: Positive = hf(absent=1536)

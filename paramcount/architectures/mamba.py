@@ -15,10 +15,8 @@ class Mamba(Decoder):
     names = ("embeddings", "layers", "norm_f")
     unused_keys = ("pad_vocab_size_multiple",)
     conditions = (no_key("layer_types"),)
+    defaults = {"vocab_size": 50280, "d_model": 768, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=50280)
-    d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf(absent=32)
     d_inner: Positive = hf("intermediate_size", absent=expand_d_model("expand"))
     d_state: Positive = hf("state_size", absent=16)
     d_conv: Positive = hf("conv_kernel", absent=4)

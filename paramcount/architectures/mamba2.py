@@ -15,10 +15,8 @@ class Mamba2(Decoder):
     names = ("embeddings", "layers", "norm_f")
     unused_keys = ("time_step_rank",)
     conditions = (no_key("layer_types"), lambda js, c: check_mixer_fills(c, expand_d_model("expand")(js, c)))
+    defaults = {"vocab_size": 32768, "d_model": 4096, "n_layers": 64}
 
-    vocab_size: Positive = hf(absent=32768)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=64)
     n_mamba_heads: Positive = hf("num_heads", absent=128)
     d_mamba_head: Positive = hf("head_dim", absent=64)
     n_groups: Positive = hf("n_groups", absent=8)

@@ -5,7 +5,7 @@ from typing import Any
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes.conditions import not_null, padding_in_table
@@ -22,20 +22,15 @@ def one_mtp_layer(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(f"= {n}", where="num_mtp_layers", expected="0 or 1")
 
 
-class Mellum(Decoder):
+class Mellum(AttentionDecoder):
     """Source: modeling_mellum.py of the reference."""
 
     reference = "MellumForCausalLM"
     adapts_experts = True
     rotated = "d_head"
     conditions = (one_mtp_layer, not_null("num_experts"), padding_in_table(None))
+    defaults = {"vocab_size": 98304, "d_model": 2304, "n_layers": 28, "n_heads": 32, "n_kv_heads": 4, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=98304)
-    d_model: Positive = hf(absent=2304)
-    n_layers: Positive = hf(absent=28)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=4)
-    d_head: Positive = hf(absent=128)
     d_ff: Positive = hf(absent=7168)
     layer_types: Words = hf(absent=lambda js, c: tuple(SLIDING[1] for _ in per_layer(c)), null=ABSENT)
     window: Positive | None = hf(absent=1024)

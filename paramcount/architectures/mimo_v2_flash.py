@@ -9,7 +9,7 @@ from typing import Any
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data
 from paramcount.parts.attentions import Heads, attention, partial_rope
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, mixture, routing_bias
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
@@ -44,18 +44,14 @@ def value_scale(config: Mapping[str, Any], c: Any) -> float:
     return 1.0 if "attention_value_scale" in config else 0.707
 
 
-class MiMoV2Flash(Decoder):
+class MiMoV2Flash(AttentionDecoder):
     """Source: arXiv:2601.02780, section 2; MiMoV2FlashAttention and MiMoV2FlashTopkRouter of the reference."""
 
     reference = "MiMoV2FlashForCausalLM"
     conditions = (grouped_routing(1, 1), not_null("n_routed_experts"), padding_in_table(None))
+    defaults = {"vocab_size": 152576, "d_model": 4096, "n_layers": 48, "n_heads": 64, "d_head": 192}
 
-    vocab_size: Positive = hf(absent=152576)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=48)
-    n_heads: Positive = hf(absent=64)
     n_kv_heads: Positive = hf(absent=4)  # of a layer that sees everything
-    d_head: Positive = hf(absent=192)
     d_v: Positive = hf(absent=128)
     layer_types: Words = hf(
         absent=lambda js, c: tuple(SLIDING[i == 0 or (i + 1) % 6 == 0] for i in per_layer(c)), null=ABSENT

@@ -31,10 +31,8 @@ class MiniCPM3(LatentDecoder):
     reference = "MiniCPM3ForCausalLM"
     rotated = "d_rope"
     conditions = (latent_heads_stay_whole(40), padding_in_table(None))
+    defaults = {"vocab_size": 73448, "d_model": 2560, "n_layers": 62}
 
-    vocab_size: Positive = hf(absent=73448)
-    d_model: Positive = hf(absent=2560)
-    n_layers: Positive = hf(absent=62)
     n_heads: Positive = hf(absent=40)
     d_q_lora: Positive | None = hf(absent=768)
     d_kv_lora: Positive = hf(absent=256)

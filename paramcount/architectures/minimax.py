@@ -29,10 +29,8 @@ class MiniMax(Decoder):
     adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     layer_types: Words = hf(absent=in_turn, null=ABSENT)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=8)

@@ -2,7 +2,7 @@
 
 from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture, routing_bias
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
@@ -17,7 +17,7 @@ def rotated(js: ConfigJson, c: FieldValues) -> int:
     return turned
 
 
-class MiniMaxM2(Decoder):
+class MiniMaxM2(AttentionDecoder):
     """Source: MiniMaxM2Attention and MiniMaxM2TopKRouter of the reference, modeling_minimax_m2.py.
 
     In the released files w1 is the gate, w3 up and w2 down.
@@ -27,13 +27,8 @@ class MiniMaxM2(Decoder):
     adapts_experts = True
     unused_keys = ("num_mtp_modules",)
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 200064, "d_model": 3072, "n_layers": 62, "n_heads": 48, "n_kv_heads": 8, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=200064)
-    d_model: Positive = hf(absent=3072)
-    n_layers: Positive = hf(absent=62)
-    n_heads: Positive = hf(absent=48)
-    n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=128)
     d_rope: Natural = derived(rotated)
     d_expert: Positive = hf("intermediate_size", absent=1536)
     n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=256)

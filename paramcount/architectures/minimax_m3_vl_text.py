@@ -14,7 +14,7 @@ from paramcount.flow.operations.linear import fused, linear
 from paramcount.flow.operations.routing import route
 from paramcount.flow.operations.shapes import join, split
 from paramcount.flow.operations.structure import experts
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import routing_bias
 from paramcount.sizes.conditions import not_null, padding_in_table
@@ -65,20 +65,15 @@ def read_n_local_blocks(config: Mapping[str, Any], c: Any) -> int:
     return found
 
 
-class MiniMaxM3Text(Decoder):
+class MiniMaxM3Text(AttentionDecoder):
     """Source: MiniMaxM3VLDecoderLayer and MiniMaxM3VLIndexer of the reference."""
 
     reference = "MiniMaxM3VLForCausalLM"
     base_model = "MiniMaxM3VLTextModel"
     unused_keys = ("rotary_dim",)
     conditions = (not_null("num_local_experts"), padding_in_table(None))
+    defaults = {"vocab_size": 200064, "d_model": 6144, "n_layers": 60, "n_heads": 64, "n_kv_heads": 4, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=200064)
-    d_model: Positive = hf(absent=6144)
-    n_layers: Positive = hf(absent=60)
-    n_heads: Positive = hf(absent=64)
-    n_kv_heads: Positive = hf(absent=4)
-    d_head: Positive = hf(absent=128)
     d_rope: Natural = derived(rotary_width())
     layer_types: Words = hf(absent=words, null=ABSENT)
     n_index_heads: Positive = hf(OLDER + "sparse_num_index_heads", "index_n_heads", absent=4)

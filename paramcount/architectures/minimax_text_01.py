@@ -29,10 +29,8 @@ class MiniMaxText01(Decoder):
     """
 
     reference = "MiniMaxText01ForCausalLM of MiniMaxAI/MiniMax-Text-01"
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     layer_types: Words = derived(layer_kinds)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))

@@ -2,24 +2,20 @@
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
 
 
-class Mistral(Decoder):
+class Mistral(AttentionDecoder):
     """Source: arXiv:2310.06825, section 2."""
 
     reference = "MistralForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_ff: Positive = hf(absent=14336)
     window: Positive | None = hf(absent=4096)

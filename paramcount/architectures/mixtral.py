@@ -2,25 +2,21 @@
 
 from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
-class Mixtral(Decoder):
+class Mixtral(AttentionDecoder):
     """Source: arXiv:2401.04088, section 2. In the released files w1 is the gate, w3 up and w2 down."""
 
     reference = "MixtralForCausalLM"
     adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_expert: Positive = hf("intermediate_size", absent=14336)
     n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=8)

@@ -49,10 +49,8 @@ class ModernBertDecoder(Decoder):
     reference = "ModernBertDecoderForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(50283), not_null("pad_token_id"))
+    defaults = {"vocab_size": 50368, "d_model": 768, "n_layers": 22}
 
-    vocab_size: Positive = hf(absent=50368)
-    d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf(absent=22)
     layer_types: Words = hf(absent=full_first, null=ABSENT)
     window: Natural | None = derived(half_window)
     n_heads: Positive = hf(absent=12)

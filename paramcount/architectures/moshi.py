@@ -37,10 +37,8 @@ class Moshi(Decoder):
     larger: ClassVar[tuple[str, ...]] = ("MoshiForConditionalGeneration",)
     rotated = "d_head"
     conditions = (codebooks_are_there, padding_in_table(None, more=1))
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)

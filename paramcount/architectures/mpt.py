@@ -22,8 +22,8 @@ class MPT(Decoder):
 
     reference = "MptForCausalLM"
     conditions = (known_attention,)
+    defaults = {"vocab_size": 50368}
 
-    vocab_size: Positive = hf(absent=50368)
     d_model: Positive = hf("hidden_size", "d_model", absent=2048)
     n_layers: Positive = hf("num_hidden_layers", "n_layers", absent=24)
     n_heads: Positive = hf("num_attention_heads", "n_heads", absent=16)

@@ -2,26 +2,22 @@
 
 from paramcount.flow import Data, plain_norm, rope, soft_cap
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, equal_to, hf, setting
+from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
-class NanoChat(Decoder):
+class NanoChat(AttentionDecoder):
     """Source: modeling_nanochat.py of the reference."""
 
     reference = "NanoChatForCausalLM"
     linear_by_component = False
     rotated = "d_head"
     conditions = (padding_in_table(1),)
+    defaults = {"vocab_size": 50304, "d_model": 768, "n_layers": 12, "n_heads": 6}
 
-    vocab_size: Positive = hf(absent=50304)
-    d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf(absent=12)
-    n_heads: Positive = hf(absent=6)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=8192)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

@@ -29,10 +29,8 @@ class Nemotron(Decoder):
 
     reference = "NemotronForCausalLM"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 256000, "d_model": 6144, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=256000)
-    d_model: Positive = hf(absent=6144)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=48)
     n_kv_heads: Positive = hf()  # absent or null, the reference divides by None
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)

@@ -60,9 +60,8 @@ class NemotronH(Decoder):
         null_counts("num_local_experts", "moe"),
         null_counts("n_routed_experts"),
     )
+    defaults = {"vocab_size": 131072, "d_model": 4096}
 
-    vocab_size: Positive = hf(absent=131072)
-    d_model: Positive = hf(absent=4096)
     layer_types: Words = hf("layer_types", "layers_block_type", absent=kinds, null=ABSENT)
     n_layers: Natural = derived(count_layers)
     n_heads: Positive = hf(absent=32)

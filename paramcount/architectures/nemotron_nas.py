@@ -106,10 +106,8 @@ class NemotronNAS(Decoder):
 
     reference = "DeciLMForCausalLM of nvidia/Llama-3_3-Nemotron-Super-49B-v1"
     rotated = "d_head"
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     d_head: Positive = derived(d_model_per_head)
     layer_types: Words = derived(words("attention", "full_attention"))

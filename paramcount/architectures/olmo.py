@@ -5,26 +5,22 @@ Queries, keys and values are clipped if the config sets clip_qkv.
 
 from paramcount.flow import Data, plain_norm
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, equal_to, hf, setting
+from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
-class Olmo(Decoder):
+class Olmo(AttentionDecoder):
     """Source: arXiv:2402.00838, section 2.1."""
 
     reference = "OlmoForCausalLM"
     linear_by_component = False
     rotated = "d_head"
     conditions = (padding_in_table(1),)
+    defaults = {"vocab_size": 50304, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    vocab_size: Positive = hf(absent=50304)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=11008)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

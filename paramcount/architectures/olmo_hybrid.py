@@ -39,10 +39,8 @@ class OlmoHybrid(Decoder):
     reference = "OlmoHybridForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(100277),)
+    defaults = {"vocab_size": 100352, "d_model": 3840, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=100352)
-    d_model: Positive = hf(absent=3840)
-    n_layers: Positive = hf(absent=32)
     layer_types: Words = hf(absent=three_to_one, null=ABSENT)
     n_heads: Positive = hf(absent=30)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)

@@ -2,27 +2,23 @@
 
 from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
+from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
 
 
-class Olmoe(Decoder):
+class Olmoe(AttentionDecoder):
     """Source: arXiv:2409.02060, section 2; OlmoeAttention of the reference."""
 
     reference = "OlmoeForCausalLM"
     adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(1),)
+    defaults = {"vocab_size": 50304, "d_model": 2048, "n_layers": 16, "n_heads": 16}
 
-    vocab_size: Positive = hf(absent=50304)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=16)
-    n_heads: Positive = hf(absent=16)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_expert: Positive = hf("intermediate_size", absent=2048)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=64)
     n_active_experts: Positive = hf(absent=8)

@@ -23,12 +23,10 @@ class OPT(Decoder):
 
     reference = "OPTForCausalLM"
     conditions = (padding_in_table(1),)
+    defaults = {"vocab_size": 50272, "d_model": 768, "n_layers": 12}
 
-    vocab_size: Positive = hf(absent=50272)
     n_positions: Positive = hf("max_position_embeddings", absent=2048)
-    d_model: Positive = hf(absent=768)
     d_token: Positive | None = derived(narrow_table)
-    n_layers: Positive = hf(absent=12)
     n_heads: Positive = hf(absent=12)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf("ffn_dim", absent=3072)

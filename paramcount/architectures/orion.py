@@ -15,10 +15,8 @@ class Orion(Decoder):
     reference = "OrionForCausalLM of OrionStarAI/Orion-14B-Base"
     rotated = "d_head"
     conditions = (without_experts,)
+    defaults = {"vocab_size": 84608, "d_model": 4096, "n_layers": 40}
 
-    vocab_size: Positive = hf(absent=84608)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=40)
     n_heads: Positive = hf(absent=40)
     n_kv_heads: Positive = hf(absent=40, null=equal_to("n_heads"))
     d_head: Positive = derived(d_model_per_head)

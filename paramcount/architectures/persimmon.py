@@ -33,10 +33,8 @@ class Persimmon(Decoder):
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_rope"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    defaults = {"vocab_size": 262144, "d_model": 4096, "n_layers": 36}
 
-    vocab_size: Positive = hf(absent=262144)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=36)
     n_heads: Positive = hf(absent=64)
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural = derived(rotary_part(0.5))

@@ -9,30 +9,26 @@ from typing import Any
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, layer_norm
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, equal_to, rotary_part
+from paramcount.sizes.derivations import equal_to, rotary_part
 from paramcount.sizes.fields import ABSENT, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.rules import check_at_most
 from paramcount.sizes.setting_fields import setting
 
 
-class Phi(Decoder):
+class Phi(AttentionDecoder):
     """Source: arXiv:2309.05463, section 2.1; modeling_phi.py of the reference."""
 
     reference = "PhiForCausalLM"
     names = ("embed_tokens", "layers", "final_layernorm")
     rotated = "d_rope"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 51200, "d_model": 2048, "n_layers": 24, "n_heads": 32}
 
-    vocab_size: Positive = hf(absent=51200)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=24)
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_rope: Natural = derived(rotary_part(0.5))
     d_ff: Positive = hf(absent=8192)
     qk_norm: Flag = hf("qk_layernorm", absent=False)

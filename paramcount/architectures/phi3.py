@@ -4,10 +4,10 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, attend, fused, linear
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, equal_to, rotary_part
+from paramcount.sizes.derivations import equal_to, rotary_part
 from paramcount.sizes.fields import ABSENT, Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.rules import check_at_most
 from paramcount.sizes.setting_fields import rotary, setting
@@ -18,18 +18,14 @@ def whole_pairs(js: ConfigJson, c: FieldValues) -> int:
     return width if c["d_head"] == 1 else width + width % 2  # a width of 1 meets its pair of angles by broadcasting
 
 
-class Phi3(Decoder):
+class Phi3(AttentionDecoder):
     """Source: arXiv:2404.14219, section 2."""
 
     reference = "Phi3ForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(32000),)
+    defaults = {"vocab_size": 32064, "d_model": 3072, "n_layers": 32, "n_heads": 32}
 
-    vocab_size: Positive = hf(absent=32064)
-    d_model: Positive = hf(absent=3072)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_rope: Natural = derived(whole_pairs)
     d_ff: Positive = hf(absent=8192)
     window: Positive | None = hf(absent=None)

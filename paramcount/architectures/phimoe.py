@@ -6,10 +6,10 @@ from typing import Any
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Rope, layer_norm, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, hf, setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.setting_fields import make_rope
 
@@ -33,7 +33,7 @@ def scaled_rope(config: Mapping[str, Any], c: Any) -> Rope:
     return make_rope(kind, base, {**parameters, "attention_factor": parameters["long_mscale"]}, config, 131072)
 
 
-class Phimoe(Decoder):
+class Phimoe(AttentionDecoder):
     """Source: arXiv:2404.14219, section 2; routing arXiv:2409.12136. In the released files w1 is the gate, w3 up and w2
     down.
     """
@@ -42,13 +42,8 @@ class Phimoe(Decoder):
     linear_subclasses = (".block_sparse_moe.gate.weight",)
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 32064, "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8}
 
-    vocab_size: Positive = hf(absent=32064)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_expert: Positive = hf("intermediate_size", absent=6400)
     n_routed_experts: Positive = hf("num_local_experts", absent=16)
     n_active_experts: Positive = derived(visited)

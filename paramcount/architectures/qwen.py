@@ -34,10 +34,8 @@ class Qwen(Decoder):
     prefix = "transformer."
     names = ("wte", "h", "ln_f")
     rotated = "d_head"
+    defaults = {"vocab_size": 151936, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=151936)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     d_head: Positive = hf("kv_channels", absent=128)
     d_ff: Positive = derived(lambda js, c: js.get("intermediate_size", 22016) // 2)

@@ -4,14 +4,14 @@ from typing import ClassVar
 
 from paramcount.flow import Data, is_known
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
+from paramcount.sizes import Condition, Flag, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
 from paramcount.sizes.layer_types import sliding_types
 
 
-class Qwen2(Decoder):
+class Qwen2(AttentionDecoder):
     """Source: arXiv:2407.10671, section 2.2.1."""
 
     reference = "Qwen2ForCausalLM"
@@ -21,13 +21,9 @@ class Qwen2(Decoder):
         sliding_layers_have_a_window,
         padding_in_table(None),
     )
+    defaults = {"vocab_size": 151936, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    vocab_size: Positive = hf(absent=151936)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=22016)
     tie_word_embeddings: Flag = hf(absent=False)
 

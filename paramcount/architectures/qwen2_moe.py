@@ -5,12 +5,12 @@ from typing import Any
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, activate, linear, route, scale
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.settings import get_setting
 from paramcount.sizes.conditions import attention_words, padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, scattered_dense_layers
+from paramcount.sizes.derivations import scattered_dense_layers
 from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf
 from paramcount.sizes.setting_fields import rotary, setting
 
@@ -20,7 +20,7 @@ def window_is_given(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError("= null with use_sliding_window = true", where="sliding_window", expected="an integer")
 
 
-class Qwen2MoE(Decoder):
+class Qwen2MoE(AttentionDecoder):
     """Source: arXiv:2407.10671, section 2.2.2; Qwen2MoeDecoderLayer of the reference.
 
     `d_shared_expert` is a size of its own, not a number of experts.
@@ -30,13 +30,8 @@ class Qwen2MoE(Decoder):
     linear_routers = (".shared_expert_gate.weight",)
     rotated = "d_head"
     conditions = (attention_words("full_attention", "sliding_attention"), window_is_given, padding_in_table(None))
+    defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 24, "n_heads": 16, "n_kv_heads": 16}
 
-    vocab_size: Positive = hf(absent=151936)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=24)
-    n_heads: Positive = hf(absent=16)
-    n_kv_heads: Positive = hf(absent=16)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=5632)
     dense_layers: Indices = derived(scattered_dense_layers)
     d_expert: Positive = hf(absent=1408)

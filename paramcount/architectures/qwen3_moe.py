@@ -4,29 +4,24 @@ from typing import ClassVar
 
 from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, scattered_dense_layers
+from paramcount.sizes.derivations import scattered_dense_layers
 from paramcount.sizes.fields import Flag, Indices, Positive, derived, hf
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-class Qwen3MoE(Decoder):
+class Qwen3MoE(AttentionDecoder):
     """Source: arXiv:2505.09388, section 2."""
 
     reference = "Qwen3MoeForCausalLM"
     adapts_experts = True
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 151936, "d_model": 2048, "n_layers": 24, "n_heads": 32, "n_kv_heads": 4}
 
-    vocab_size: Positive = hf(absent=151936)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=24)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=4)
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=6144)
     dense_layers: Indices = derived(scattered_dense_layers)
     d_expert: Positive = hf(absent=768)

@@ -49,10 +49,8 @@ class GatedDeltaHybrid(Decoder):
     conditions = (padding_in_table(None),)
     linear_routers = (".shared_expert_gate.weight",)
     stores_together: ClassVar[bool] = False  # the delta net's gate with q, k and v, its beta with the step
+    defaults = {"vocab_size": 248320, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=248320)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     layer_types: Words = hf(absent=every_fourth, null=ABSENT)
     n_heads: Positive = hf(absent=16)
     n_kv_heads: Positive = hf(absent=4)

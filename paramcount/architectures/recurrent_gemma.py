@@ -40,10 +40,8 @@ class RecurrentGemma(Decoder):
     reference = "RecurrentGemmaForCausalLM"
     names = ("embed_tokens", "layers", "final_norm")
     conditions = (padding_in_table(0), no_key("layer_types", "layers_block_type"))
+    defaults = {"vocab_size": 256000, "d_model": 2560, "n_layers": 26}
 
-    vocab_size: Positive = hf(absent=256000)
-    d_model: Positive = hf(absent=2560)
-    n_layers: Positive = hf(absent=26)
     layer_types: Words = derived(kinds)
     n_heads: Positive = hf(absent=10)  # of the attention, and blocks of the recurrence's gates
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)

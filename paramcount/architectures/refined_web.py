@@ -41,8 +41,8 @@ class RefinedWeb(FalconLayers):
     base_model = "RWModel"
     linear_by_component = False
     conditions = (layout_of_40b,)
+    defaults = {"vocab_size": 250880}
 
-    vocab_size: Positive = hf(absent=250880)
     d_model: Positive = hf("n_embed", "hidden_size", absent=64, null=ABSENT)
     n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=2)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=8)

@@ -32,7 +32,7 @@ class XLMRoberta(Roberta):
 
     reference = "XLMRobertaForMaskedLM"
     equivalent_classes = ("XLMRobertaForCausalLM",)
-    defaults = {}
+    defaults = {"vocab_size": 30522}
 
 
 class Camembert(Roberta):
@@ -40,7 +40,7 @@ class Camembert(Roberta):
 
     reference = "CamembertForMaskedLM"
     equivalent_classes = ("CamembertForCausalLM",)
-    defaults = {}
+    defaults = {"vocab_size": 30522}
 
 
 class Data2VecText(Roberta):
@@ -49,4 +49,4 @@ class Data2VecText(Roberta):
     reference = "Data2VecTextForMaskedLM"
     equivalent_classes = ("Data2VecTextForCausalLM",)
     prefix = "data2vec_text."
-    defaults = {}
+    defaults = {"vocab_size": 30522}

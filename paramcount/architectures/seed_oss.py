@@ -14,10 +14,8 @@ class SeedOss(Decoder):
     reference = "SeedOssForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(1),)
+    defaults = {"vocab_size": 155136, "d_model": 4096, "n_layers": 64}
 
-    vocab_size: Positive = hf(absent=155136)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=64)
     n_heads: Positive = hf(absent=80)
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=128, null=d_model_per_head)

@@ -3,10 +3,10 @@
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import SLIDING, d_model_per_head, equal_to, flag, per_layer
+from paramcount.sizes.derivations import SLIDING, equal_to, flag, per_layer
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.rules import check_sliding_or_full
 from paramcount.sizes.setting_fields import rotary
@@ -32,19 +32,15 @@ def windows(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     return tuple(SLIDING[not (sliding and i in c["unrotated_layers"])] for i in per_layer(c))
 
 
-class SmolLM3(Decoder):
+class SmolLM3(AttentionDecoder):
     """Source: modeling_smollm3.py of the reference; layers without positions arXiv:2501.18795."""
 
     reference = "SmolLM3ForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(128004),)
+    defaults = {"vocab_size": 128256, "d_model": 2048, "n_layers": 36, "n_heads": 16}
 
-    vocab_size: Positive = hf(absent=128256)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=36)
-    n_heads: Positive = hf(absent=16)
     n_kv_heads: Positive = hf(absent=4, null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=11008)
     unrotated_layers: Indices = derived(without_positions)
     window: Positive | None = hf(absent=None)

@@ -2,26 +2,21 @@
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
 from paramcount.sizes import Flag, Natural, Positive, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 
 
-class SolarOpen(Decoder):
+class SolarOpen(AttentionDecoder):
     """Source: SolarOpenDecoderLayer and SolarOpenTopkRouter of the reference, modeling_solar_open.py."""
 
     reference = "SolarOpenForCausalLM"
     adapts_experts = True
     rotated = "d_head"
     conditions = (grouped_routing(1, 1), padding_in_table(None))
+    defaults = {"vocab_size": 196608, "d_model": 4096, "n_layers": 48, "n_heads": 64, "n_kv_heads": 8, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=196608)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=48)
-    n_heads: Positive = hf(absent=64)
-    n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=128)
     d_expert: Positive = hf(absent=1280)
     n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=128)
     n_active_experts: Positive = hf(absent=8)

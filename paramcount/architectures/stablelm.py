@@ -5,25 +5,21 @@ The 12B norms every head by itself and runs attention and MLP side by side.
 
 from paramcount.flow import Data, for_each_head, layer_norm
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, rotary, rotary_part, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most, check_heads_fill
 
 
-class StableLm(Decoder):
+class StableLm(AttentionDecoder):
     """Source: arXiv:2402.17834; for the 12B modeling_stablelm.py of the reference."""
 
     reference = "StableLmForCausalLM"
     rotated = "d_rope"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 50304, "d_model": 2560, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}
 
-    vocab_size: Positive = hf(absent=50304)
-    d_model: Positive = hf(absent=2560)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=32)
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural = derived(rotary_part(0.25))
     d_ff: Positive = hf(absent=6912)

@@ -2,7 +2,7 @@
 
 from paramcount.flow import Data, layer_norm
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, part_of
@@ -15,19 +15,15 @@ def rotary_part(js: ConfigJson, c: FieldValues) -> int:
     return part_of(c["d_head"], js.get("rope_pct", 0.25), "rope_pct")
 
 
-class StableLMEpoch(Decoder):
+class StableLMEpoch(AttentionDecoder):
     """Source: configuration_stablelm_epoch.py and modeling_stablelm_epoch.py of stabilityai/stable-code-3b, and of
     stabilityai/stablelm-2-1_6b for use_qkv_bias."""
 
     reference = "StableLMEpochForCausalLM of stabilityai/stable-code-3b"
     rotated = "d_rope"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 50304, "d_model": 2560, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32}
 
-    vocab_size: Positive = hf(absent=50304)
-    d_model: Positive = hf(absent=2560)
-    n_layers: Positive = hf(absent=32)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=32)
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural = derived(rotary_part)
     d_ff: Positive = hf(absent=6912)

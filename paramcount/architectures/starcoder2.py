@@ -2,24 +2,20 @@
 
 from paramcount.flow import Data, layer_norm
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 
 
-class Starcoder2(Decoder):
+class Starcoder2(AttentionDecoder):
     """Source: arXiv:2402.19173."""
 
     reference = "Starcoder2ForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(None),)
+    defaults = {"vocab_size": 49152, "d_model": 3072, "n_layers": 30, "n_heads": 24, "n_kv_heads": 2}
 
-    vocab_size: Positive = hf(absent=49152)
-    d_model: Positive = hf(absent=3072)
-    n_layers: Positive = hf(absent=30)
-    n_heads: Positive = hf(absent=24)
-    n_kv_heads: Positive = hf(absent=2)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_ff: Positive = hf(absent=12288)
     window: Positive | None = hf(absent=None)

@@ -31,8 +31,8 @@ class TeleChat(Decoder):
 
     prefix = "transformer."
     names = ("word_embeddings", "h", "ln_f")
+    defaults = {"vocab_size": 160256}
 
-    vocab_size: Positive = hf(absent=160256)
     d_model: Positive = hf("n_embed", "hidden_size", absent=4096, null=ABSENT)
     n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=30)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=32)

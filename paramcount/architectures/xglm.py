@@ -17,8 +17,8 @@ class XGLM(Decoder):
 
     reference = "XGLMForCausalLM"
     conditions = (padding_in_table(1),)
+    defaults = {"vocab_size": 256008}
 
-    vocab_size: Positive = hf(absent=256008)
     d_model: Positive = hf("hidden_size", "d_model", absent=1024)
     n_layers: Positive = hf("num_hidden_layers", "num_layers", absent=24)
     n_heads: Positive = hf("num_attention_heads", "attention_heads", absent=16)

@@ -53,9 +53,8 @@ class XLSTM(Decoder):
     # weight_mode = "fused" cannot run: the reference fails to initialise the gates, adding a bias for both gates to one
     # of half its size
     conditions = (one_width, not_null("num_hidden_layers"), one_of("weight_mode", ("single",), "single"))
+    defaults = {"vocab_size": 50304, "d_model": 4096}
 
-    vocab_size: Positive = hf(absent=50304)
-    d_model: Positive = hf(absent=4096)
     n_layers: Positive = hf("num_blocks", "num_hidden_layers", absent=32, null=ABSENT)
     n_heads: Positive = hf("num_heads", absent=8)
     d_qk: Positive = derived(share("qk_dim_factor", 0.5))  # of all heads

@@ -32,7 +32,7 @@ class Xmod(Roberta):
 
     reference = "XmodForMaskedLM"
     equivalent_classes = ("XmodForCausalLM",)
-    defaults = {}
+    defaults = {"vocab_size": 30522}
 
     languages: Words = derived(languages)
     d_adapter: Natural = derived(lambda js, c: c["d_model"] // js.get("adapter_reduction_factor", 2))

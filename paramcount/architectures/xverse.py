@@ -15,10 +15,8 @@ class Xverse(Decoder):
     reference = "XverseForCausalLM of xverse/XVERSE-13B"
     rotated = "d_head"
     conditions = (without_experts,)
+    defaults = {"vocab_size": 100278, "d_model": 5120, "n_layers": 40}
 
-    vocab_size: Positive = hf(absent=100278)
-    d_model: Positive = hf(absent=5120)
-    n_layers: Positive = hf(absent=40)
     n_heads: Positive = hf(absent=40)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=13824)

@@ -15,10 +15,8 @@ class Yi(Decoder):
     reference = "YiForCausalLM of 01-ai/Yi-34B"
     rotated = "d_head"
     conditions = (padding_in_table(0),)
+    defaults = {"vocab_size": 64000, "d_model": 4096, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=64000)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=4, null=equal_to("n_heads"))
     d_head: Positive = derived(d_model_per_head)

@@ -14,10 +14,8 @@ class Youtu(LatentDecoder):
     reference = "YoutuForCausalLM"
     rotated = "d_rope"
     conditions = (not_null("num_key_value_heads"), latent_heads_stay_whole(16), padding_in_table(None))
+    defaults = {"vocab_size": 128256, "d_model": 2048, "n_layers": 32}
 
-    vocab_size: Positive = hf(absent=128256)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=16)
     d_q_lora: Positive | None = hf(absent=1536)
     d_kv_lora: Positive = hf(absent=512)

@@ -91,10 +91,8 @@ class Zamba(SharedBlockDecoder):
     reference = "ZambaForCausalLM"
     linear_by_component = False
     conditions = (padding_in_table(0), widened, null_counts("layer_types"), null_counts("head_dim", "hybrid"))
+    defaults = {"vocab_size": 32000, "d_model": 3712, "n_layers": 76}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=3712)
-    n_layers: Positive = hf(absent=76)
     layer_types: Words = hf("layer_types", "layers_block_type", absent=periodic, null=ABSENT)
     owners: Indices = derived(owners)
     n_heads: Positive = hf(absent=16)

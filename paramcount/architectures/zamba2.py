@@ -105,10 +105,8 @@ class Zamba2(SharedBlockDecoder):
         null_counts("layer_types"),
         lambda js, c: check_mixer_fills(c, expand_d_model("mamba_expand")(js, c)),
     )
+    defaults = {"vocab_size": 32000, "d_model": 2560, "n_layers": 54}
 
-    vocab_size: Positive = hf(absent=32000)
-    d_model: Positive = hf(absent=2560)
-    n_layers: Positive = hf(absent=54)
     layer_types: Words = hf("layer_types", "layers_block_type", absent=RELEASED, null=ABSENT)
     n_blocks: Positive = hf("num_mem_blocks", absent=1)
     owners: Indices = derived(owners)

@@ -14,7 +14,7 @@ from paramcount.flow.operations.routing import route
 from paramcount.flow.operations.shapes import join, means_of_heads, reshape, split, to_every_head, to_heads
 from paramcount.flow.operations.structure import layers
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes.conditions import padding_in_table
@@ -34,7 +34,7 @@ def one_expert(js: ConfigJson, c: FieldValues) -> int:
     return 1
 
 
-class Zaya(Decoder):
+class Zaya(AttentionDecoder):
     """Source: ZayaDecoderLayer of the reference; attention arXiv:2510.04476."""
 
     reference = "ZayaForCausalLM"
@@ -44,13 +44,8 @@ class Zaya(Decoder):
     )
     linear_by_component = False
     conditions = (padding_in_table(0),)
+    defaults = {"vocab_size": 262272, "d_model": 2048, "n_layers": 40, "n_heads": 8, "n_kv_heads": 2, "d_head": 128}
 
-    vocab_size: Positive = hf(absent=262272)
-    d_model: Positive = hf(absent=2048)
-    n_layers: Positive = hf(absent=40)
-    n_heads: Positive = hf(absent=8)
-    n_kv_heads: Positive = hf(absent=2)
-    d_head: Positive = hf(absent=128)
     d_late: Positive = derived(
         lambda js, c: c["n_kv_heads"] * c["d_head"] // 2
     )  # the half of all values that comes from the token before

@@ -7,8 +7,7 @@ from typing import ClassVar, TypeAlias
 
 from paramcount.flow import Data, Size, Width, layers, lookup, rms_norm
 from paramcount.parts.decoders import head
-from paramcount.sizes import Positive, Sizes, hf
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes import Positive, Sizes, d_model_per_head, hf, rotary, setting
 
 Kinds: TypeAlias = Iterable[tuple[Hashable, Size]]  # ((kind, number of layers), ...) in order
 
@@ -67,3 +66,11 @@ class Decoder(Sizes):
     def head(c, x: Data) -> Data:
         """Hidden states to logits, through the token embedding if it is tied."""
         return head(c, x, f"{c.prefix}{c.names[0]}.weight")
+
+
+class AttentionDecoder(Decoder):
+    """A decoder whose attention has the usual sizes."""
+
+    n_heads: Positive = hf()
+    n_kv_heads: Positive = hf()
+    d_head: Positive = hf(absent=d_model_per_head)

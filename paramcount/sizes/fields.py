@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from inspect import get_annotations
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -129,10 +130,22 @@ def derived(absent: Derivation, *, at_root: bool = False) -> Any:
     return Field(json_schema_extra={"hf": Key(None, absent, NULL, at_root=at_root)})  # type: ignore[dict-item]
 
 
+@cache
 def get_key(architecture: type[Sizes], field: str) -> Key:
     """The config.json keys and the default of an architecture's field."""
     key: Key = architecture.model_fields[field].json_schema_extra["hf"]  # type: ignore[index,assignment]
-    return key._replace(absent=architecture.defaults[field]) if field in architecture.defaults else key
+    return key._replace(absent=find_default(architecture, field, key.absent))
+
+
+def find_default(architecture: type[Sizes], name: str, declared: Any) -> Any:
+    """The default of a field or setting: the nearest one in `defaults`, unless a nearer class declares it anew."""
+    for cls in architecture.__mro__:
+        own = vars(cls)
+        if name in own.get("defaults", {}):
+            return own["defaults"][name]
+        if name in own or name in get_annotations(cls):
+            return declared
+    return declared
 
 
 class Sizes(BaseModel):
@@ -169,7 +182,7 @@ class Sizes(BaseModel):
     # _MODEL_TO_CONVERSION_PATTERN of the reference, _MOE_TARGET_MODULE_MAPPING of peft.
     adapts_experts: ClassVar[bool] = False
     transposable: ClassVar[tuple[str, ...]] = ()  # name endings of matrices that some writers store transposed
-    defaults: ClassVar[Mapping[str, Any]] = {}  # overrides of inherited defaults for absent keys
+    defaults: ClassVar[Mapping[str, Any]] = {}  # of absent keys, where they are not the inherited ones
     # Keys of the reference's config class or of releases that look like sizes, but that no parameter depends on.
     unused_keys: ClassVar[tuple[str, ...]] = ()
     rotated: ClassVar[str | None] = None  # the field with the head size that rotary positions rotate

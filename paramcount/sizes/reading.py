@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
 
 from paramcount.flow import Unknown, is_known
-from paramcount.sizes import Origin, Sizes, inner_configs
+from paramcount.sizes import Origin, Sizes, find_default, inner_configs
 from paramcount.sizes.setting_fields import Setting, list_settings
 
 
@@ -49,7 +49,7 @@ def add_settings(sizes: Sizes, document: Mapping[str, Any]) -> Sizes:
 def read_setting(setting: Setting, sizes: Sizes, config: Mapping[str, Any]) -> Any:
     """The value of a setting of these sizes in a section of a config.json; Unknown if it cannot be read."""
     try:
-        return setting.read(config, sizes, type(sizes).defaults.get(setting.name, setting.default))
+        return setting.read(config, sizes, find_default(type(sizes), setting.name, setting.default))
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
         return Unknown(setting.name)
 
