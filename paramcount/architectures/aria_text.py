@@ -2,22 +2,21 @@
 
 from paramcount.flow import Data, activate, experts, fused, linear, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import shared_experts
 from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, equal_to, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides
 
 
-class AriaText(Decoder):
+class AriaText(AttentionDecoder):
     """Source: arXiv:2410.05993; AriaTextDecoderLayer and AriaTextMoELayer of the reference."""
 
     reference = "AriaTextForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(2),)
-    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_expert: Positive = hf("intermediate_size", absent=4096)

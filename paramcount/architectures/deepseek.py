@@ -2,23 +2,22 @@
 
 from paramcount.flow import Data, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.rules import check_heads_fill
 
 
-class DeepseekMoE(Decoder):
+class DeepseekMoE(AttentionDecoder):
     """Source: arXiv:2401.06066, section 3; MoEGate and DeepseekDecoderLayer, modeling_deepseek.py of
     deepseek-ai/deepseek-moe-16b-base.
     """
 
     reference = "DeepseekForCausalLM of deepseek-ai/deepseek-moe-16b-base"
     rotated = "d_head"
-    defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 30}
+    defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 30, "n_heads": 32}
 
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=11008)

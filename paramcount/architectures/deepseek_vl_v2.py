@@ -3,49 +3,29 @@
 They use MLA, or plain attention heads in the smallest model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Size,
-    Unknown,
-    Unreachable,
-    activate,
-    attend,
-    block,
-    elementwise,
-    fused,
-    given,
-    layers,
-    linear,
-    norm,
-    route,
-)
+from paramcount.flow import elementwise
+from paramcount.flow.graph import Data, Unreachable
+from paramcount.flow.operation import Unknown
+from paramcount.flow.operations.attention import attend
+from paramcount.flow.operations.elementwise import activate, norm
+from paramcount.flow.operations.linear import fused, linear
+from paramcount.flow.operations.routing import route
+from paramcount.flow.operations.shapes import given
+from paramcount.flow.operations.structure import block, layers
 from paramcount.parts.attentions import attention, fused_qkv
 from paramcount.parts.composite import with_language
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_first, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, mixture, plain_mlp, routing_bias, shared_experts
 from paramcount.parts.mla import latent_attention
 from paramcount.parts.vision import cut_into_patches
-from paramcount.sizes import (
-    Condition,
-    Flag,
-    Natural,
-    Positive,
-    Sizes,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-    part_of,
-    unvisited,
-)
 from paramcount.sizes.conditions import experts_in_every_layer, grouped_routing, one_of
+from paramcount.sizes.derivations import d_model_per_head, equal_to, part_of, unvisited
+from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import rotary, scale_with_yarn, setting
 
@@ -54,19 +34,19 @@ METHODS = ("gready", "greedy", "group_limited_greedy", "noaux_tc")  # the first 
 LATENT = ("d_q_lora", "d_kv_lora", "d_nope", "d_rope", "d_v")
 
 
-def n_dense(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+def n_dense(js: ConfigJson, c: FieldValues) -> Any:
     """All layers of a model without routed experts."""
     return (
         c["n_layers"] if js.get("n_routed_experts") is None else min(js.get("first_k_dense_replace", 0), c["n_layers"])
     )
 
 
-def groups_fit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def groups_fit(js: ConfigJson, c: FieldValues) -> None:
     if js.get("topk_method") in METHODS[2:] and c["n_dense_layers"] < c["n_layers"]:
         grouped_routing(None, None)(js, c)
 
 
-def as_released(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def as_released(js: ConfigJson, c: FieldValues) -> None:
     """The published code knows other projectors and separators too, which no release has."""
     projector = js.get("projector_config")
     for key, value in RELEASED.items():
@@ -82,7 +62,7 @@ def as_released(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError(found, where="tile_tag", expected="2D")
 
 
-def is_normalised(js: Mapping[str, Any], c: Any) -> bool:
+def is_normalised(js: ConfigJson, c: Any) -> bool:
     return c.n_active_experts > 1 and bool(js.get("norm_topk_prob", False))
 
 
@@ -94,16 +74,10 @@ def in_groups(key: str) -> Callable[[Mapping[str, Any], Any], Any]:
 class VL2Language(Decoder):
     """The sizes of the language model."""
 
-    section: ClassVar[str | None] = "language_config"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        experts_in_every_layer,
-        one_of("topk_method", METHODS, METHODS[0]),
-        groups_fit,
-    )
+    section = "language_config"
+    conditions = (experts_in_every_layer, one_of("topk_method", METHODS, METHODS[0]), groups_fit)
+    defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 30}
 
-    vocab_size: Positive = hf(absent=102400)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=30)
     n_heads: Positive = hf(absent=32)
     latent: Flag = hf("use_mla", absent=True)
     n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
@@ -123,15 +97,15 @@ class VL2Language(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    rope: ClassVar = rotary(positions=2048)
-    attention_scale: ClassVar = setting(default=scale_with_yarn)
-    scoring: ClassVar = setting("scoring_func", default="softmax")
-    norm_topk_prob: ClassVar = setting(default=is_normalised)
-    routed_scale: ClassVar = setting("routed_scaling_factor", default=1.0)
-    n_groups: ClassVar = setting(default=in_groups("n_group"))
-    n_active_groups: ClassVar = setting(default=in_groups("topk_group"))
+    rope = rotary(positions=2048)
+    attention_scale = setting(default=scale_with_yarn)
+    scoring = setting("scoring_func", default="softmax")
+    norm_topk_prob = setting(default=is_normalised)
+    routed_scale = setting("routed_scaling_factor", default=1.0)
+    n_groups = setting(default=in_groups("n_group"))
+    n_active_groups = setting(default=in_groups("topk_group"))
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_first(c)
 
     def layer(c, x: Data, kind: str) -> Data:
@@ -172,7 +146,7 @@ class VL2Language(Decoder):
 class VL2Vision(Sizes):
     """The sizes of the vision encoder."""
 
-    section: ClassVar[str | None] = "vision_config"
+    section = "vision_config"
 
     d_model: Positive = hf("width", absent=1024)
     n_layers: Positive = hf("layers", absent=24)
@@ -192,8 +166,8 @@ class DeepseekVL2(Sizes):
     read.
     """
 
-    reference: ClassVar[str] = "DeepseekVLV2ForCausalLM of deepseek-ai/deepseek-vl2"
-    conditions: ClassVar[tuple[Condition, ...]] = (as_released,)
+    reference = "DeepseekVLV2ForCausalLM of deepseek-ai/deepseek-vl2"
+    conditions = (as_released,)
 
     language: VL2Language
     vision: VL2Vision

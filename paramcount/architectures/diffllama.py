@@ -5,7 +5,7 @@ Every head attends twice and subtracts the second result from the first, scaled 
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, attend, differential, linear, rope, to_pairs_of_heads
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, d_model_per_head, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -16,15 +16,14 @@ def nothing_is_dropped(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(f"= {describe_value(js['attention_dropout'])}", where="attention_dropout", expected="0")
 
 
-class DiffLlama(Decoder):
+class DiffLlama(AttentionDecoder):
     """Source: arXiv:2410.05258, section 2.1; DiffLlamaDecoderLayer of the reference."""
 
     reference = "DiffLlamaForCausalLM"
     rotated = "d_head"
     conditions = (nothing_is_dropped, padding_in_table(None))
-    defaults = {"vocab_size": 32000, "d_model": 2048, "n_layers": 16}
+    defaults = {"vocab_size": 32000, "d_model": 2048, "n_layers": 16, "n_heads": 32}
 
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_ff: Positive = hf(absent=8192)

@@ -2,22 +2,21 @@
 
 from paramcount.flow import Data, rope
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_rotated_in_pairs
 
 
-class Ernie45(Decoder):
+class Ernie45(AttentionDecoder):
     """Source: modeling_ernie4_5.py of the reference."""
 
     reference = "Ernie4_5ForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(0),)
-    defaults = {"vocab_size": 103424, "d_model": 1024, "n_layers": 18}
+    defaults = {"vocab_size": 103424, "d_model": 1024, "n_layers": 18, "n_heads": 16}
 
-    n_heads: Positive = hf(absent=16)
     n_kv_heads: Positive = hf(absent=2, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=128, null=d_model_per_head)
     d_ff: Positive = hf(absent=3072)

@@ -3,7 +3,7 @@
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.derivations import d_model_per_head, equal_to
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, hf
@@ -21,7 +21,7 @@ def heads_share_d_model(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
-class Exaone(Decoder):
+class Exaone(AttentionDecoder):
     """Source: arXiv:2408.03541.
 
     configuration_exaone.py and modeling_exaone.py of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct.
@@ -32,10 +32,9 @@ class Exaone(Decoder):
     names = ("wte", "h", "ln_f")
     rotated = "d_head"
     conditions = (heads_share_d_model,)
-    defaults = {"vocab_size": 102400, "d_model": 2048}
+    defaults = {"vocab_size": 102400, "d_model": 2048, "n_heads": 32}
 
     n_layers: Positive = hf("num_layers", "num_hidden_layers", absent=32)
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)

@@ -1,16 +1,15 @@
 """Fuyu: Persimmon that reads image patches through one matrix, without a vision tower."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.persimmon import Persimmon
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, block, given, insert, linear
 from paramcount.parts.decoders import head
-from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, d_model_per_head, derived, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import rotary_part
+from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.setting_fields import list_settings, setting
 
 
@@ -19,13 +18,13 @@ def flat(key: str, absent: Any) -> Derivation:
     return lambda js, c: js.get(key, absent) if js.get("text_config") is None else absent
 
 
-def inside(js: Mapping[str, Any]) -> Mapping[str, Any]:
+def inside(js: ConfigJson) -> Mapping[str, Any]:
     """The language model's block; of a flat file only what the reference hands on."""
     block = js.get("text_config")
     return {"rope_scaling": js.get("rope_scaling")} if block is None else block
 
 
-def of_persimmon(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def of_persimmon(js: ConfigJson, c: FieldValues) -> None:
     section = inside(js)
     if (found := section.get("model_type", "persimmon")) != "persimmon":
         raise ParamcountError(
@@ -37,7 +36,7 @@ def of_persimmon(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 def inner(name: str) -> Any:
     """A setting of the language model."""
 
-    def read(js: Mapping[str, Any], c: Any) -> Any:
+    def read(js: ConfigJson, c: Any) -> Any:
         found = list_settings(Persimmon)[name]
         return found.read(inside(js), c, found.default)
 
@@ -47,28 +46,26 @@ def inner(name: str) -> Any:
 class Fuyu(Persimmon):
     """Source: modeling_fuyu.py of the reference."""
 
-    reference: ClassVar[str] = "FuyuForCausalLM"
-    prefix: ClassVar[str] = "language_model.model."
-    unused_keys: ClassVar[tuple[str, ...]] = ("image_size",)
-    conditions: ClassVar[tuple[Condition, ...]] = (of_persimmon,)
+    reference = "FuyuForCausalLM"
+    prefix = "language_model.model."
+    unused_keys = ("image_size",)
+    conditions = (of_persimmon,)
 
     vocab_size: Positive = hf("text_config.vocab_size", absent=flat("vocab_size", 262144))
     d_model: Positive = hf("text_config.hidden_size", absent=flat("hidden_size", 4096))
     n_layers: Positive = hf("text_config.num_hidden_layers", absent=flat("num_hidden_layers", 36))
     n_heads: Positive = hf("text_config.num_attention_heads", absent=flat("num_attention_heads", 64))
-    d_head: Positive = derived(d_model_per_head)
     d_rope: Natural = derived(lambda js, c: rotary_part(0.5)(inside(js), c))
     d_ff: Positive = hf("text_config.intermediate_size", absent=flat("intermediate_size", 16384))
     qk_norm: Flag = hf("text_config.qk_layernorm", absent=flat("qk_layernorm", True))
     patch_size: Positive = hf("patch_size", absent=30)
     n_channels: Positive = hf("num_channels", absent=3)
-    tie_word_embeddings: Flag = hf(absent=False)
 
-    activation: ClassVar = inner("activation")
-    norm_eps: ClassVar = inner("norm_eps")
-    rope: ClassVar = inner("rope")
+    activation = inner("activation")
+    norm_eps = inner("norm_eps")
+    rope = inner("rope")
 
-    image_token: ClassVar = setting("image_token_id", default=71011)
+    image_token = setting("image_token_id", default=71011)
 
     def forward(c, tokens: Data) -> Data:
         patches = given("image patches", "patches", c.patch_size * c.patch_size * c.n_channels)

@@ -4,32 +4,21 @@ Vision has positions in two dimensions; audio has convolutions between attention
 encoder: pixels and sound go through one matrix each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText
 from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Size,
-    Weight,
-    Width,
-    activate,
-    attend,
-    block,
-    elementwise,
-    given,
-    layers,
-    linear,
-    norm,
-    rope,
-    split,
-)
+from paramcount.flow import elementwise
+from paramcount.flow.graph import Data, Size, Weight, Width
+from paramcount.flow.operations.attention import attend, rope
+from paramcount.flow.operations.elementwise import activate, norm
+from paramcount.flow.operations.linear import linear
+from paramcount.flow.operations.shapes import given, split
+from paramcount.flow.operations.structure import block, layers
 from paramcount.parts.decoders import sandwich
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import not_null
 from paramcount.sizes.rules import check_heads_fill
 
@@ -37,8 +26,8 @@ from paramcount.sizes.rules import check_heads_fill
 class Gemma4Vision(Sizes):
     """The vision tower: patches with a place across and a place down."""
 
-    section: ClassVar[str | None] = "vision_config"
-    unused_keys: ClassVar[tuple[str, ...]] = ("pooling_kernel_size",)
+    section = "vision_config"
+    unused_keys = ("pooling_kernel_size",)
 
     d_model: Positive = hf(absent=768)
     n_layers: Positive = hf(absent=16)
@@ -61,7 +50,7 @@ class Gemma4Vision(Sizes):
 
 
 def conv_channels(at: int) -> Callable[[Mapping[str, Any], Mapping[str, Any]], int]:
-    def channels(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def channels(js: ConfigJson, c: FieldValues) -> int:
         n: int = js.get("subsampling_conv_channels", (128, 32))[at]
         return n
 
@@ -71,7 +60,7 @@ def conv_channels(at: int) -> Callable[[Mapping[str, Any], Mapping[str, Any]], i
 class Gemma4Audio(Sizes):
     """The audio tower: a Universal Speech Model, arXiv:2303.01037."""
 
-    section: ClassVar[str | None] = "audio_config"
+    section = "audio_config"
 
     d_model: Positive = hf(absent=1024)
     n_layers: Positive = hf(absent=12)
@@ -91,16 +80,16 @@ class Gemma4Audio(Sizes):
 class Gemma4TextOf(Gemma4Text):
     """The language model of a config that has towers too."""
 
-    section: ClassVar[str | None] = "text_config"
+    section = "text_config"
 
 
 class Gemma4(Gemma4Text):
     """Source: modeling_gemma4.py of the reference."""
 
-    reference: ClassVar[str] = "Gemma4ForConditionalGeneration"
-    base_model: ClassVar[str | None] = "Gemma4Model"
-    prefix: ClassVar[str] = "model.language_model."
-    section: ClassVar[str | None] = "text_config"
+    reference = "Gemma4ForConditionalGeneration"
+    base_model = "Gemma4Model"
+    prefix = "model.language_model."
+    section = "text_config"
 
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)
     vision: Gemma4Vision | None
@@ -237,7 +226,7 @@ def light_convolution(c: Any, x: Data, prefix: str) -> Data:
     return x + clipped_linear(c, h, prefix + "linear_end", "mixer", c.d_model)
 
 
-def whole_patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def whole_patches(js: ConfigJson, c: FieldValues) -> None:
     size = c["patch_size"] * c["n_pooled"]
     if (found := js.get("model_patch_size", size)) != size:
         raise ParamcountError(f"= {describe_value(found)}", where="model_patch_size", expected=f"{size}")
@@ -246,8 +235,8 @@ def whole_patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class Gemma4Patches(Sizes):
     """How the 12B reads pixels."""
 
-    section: ClassVar[str | None] = "vision_config"
-    conditions: ClassVar[tuple[Condition, ...]] = (whole_patches,)
+    section = "vision_config"
+    conditions = (whole_patches,)
 
     patch_size: Positive = hf("patch_size", absent=16)
     n_pooled: Positive = hf("pooling_kernel_size", absent=3)  # patches read together, across as well as down
@@ -265,7 +254,7 @@ class Gemma4Patches(Sizes):
             )
 
 
-def samples(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+def samples(js: ConfigJson, c: FieldValues) -> Any:
     """One number under four names, of which the reference takes the last that stands in the file."""
     found = js.get("audio_embed_dim", 640)
     for key in js:
@@ -277,10 +266,8 @@ def samples(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
 class Gemma4Samples(Sizes):
     """How the 12B reads sound: so many samples at once."""
 
-    section: ClassVar[str | None] = "audio_config"
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        not_null("hidden_size", "output_proj_dims", "audio_samples_per_token"),
-    )
+    section = "audio_config"
+    conditions = (not_null("hidden_size", "output_proj_dims", "audio_samples_per_token"),)
 
     n_samples: Positive = derived(samples)
 
@@ -288,16 +275,16 @@ class Gemma4Samples(Sizes):
 class Gemma4UnifiedTextOf(Gemma4UnifiedText):
     """The language model of a config that has other inputs too."""
 
-    section: ClassVar[str | None] = "text_config"
+    section = "text_config"
 
 
 class Gemma4Unified(Gemma4UnifiedText):
     """Source: modeling_gemma4_unified.py of the reference."""
 
-    reference: ClassVar[str] = "Gemma4UnifiedForConditionalGeneration"
-    base_model: ClassVar[str | None] = "Gemma4UnifiedModel"
-    prefix: ClassVar[str] = "model.language_model."
-    section: ClassVar[str | None] = "text_config"
+    reference = "Gemma4UnifiedForConditionalGeneration"
+    base_model = "Gemma4UnifiedModel"
+    prefix = "model.language_model."
+    section = "text_config"
 
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)
     vision: Gemma4Patches | None

@@ -4,24 +4,23 @@ Small models have Gemma 3n's per-layer embeddings and shared KV caches; the MoE 
 layer ends with a stored scale.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.gemma3n import padding_in_both
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Size, Width, linear, multiply_vector, plain_norm, route, scale_by_root, soft_cap
+from paramcount.flow import Data, Width, linear, multiply_vector, plain_norm, route, scale_by_root, soft_cap
 from paramcount.parts.attentions import Heads
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.per_layer_embeddings import embed_per_layer, read_own_embedding
 from paramcount.parts.shared_kv import OWN, SHARED, sharing_attention
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Words, derived, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import full_every
+from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_kv_sources, sharing_layers
 from paramcount.sizes.rules import check_divides, check_even, check_sliding_or_full
 from paramcount.sizes.setting_fields import rotary, setting
@@ -33,20 +32,20 @@ ROPES: Mapping[str, Any] = {
 }
 
 
-def full_at_the_end(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def full_at_the_end(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     """The reference makes the last layer a full one, whatever layer_types says of it."""
     words = js.get("layer_types")
     words = full_every(6)(js, c) if words is None else words
     return (*words[:-1], FULL)
 
 
-def global_kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+def global_kv_heads(js: ConfigJson, c: FieldValues) -> Any:
     """Full layers have fewer key heads only where those serve as values."""
     n = js.get("num_global_key_value_heads") if c["v_is_k"] else None
     return c["n_kv_heads"] if n is None else n
 
 
-def known_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def known_attention(js: ConfigJson, c: FieldValues) -> None:
     if (found := js.get("use_bidirectional_attention")) not in (None, "all", "vision"):
         raise ParamcountError(
             f"= {describe_value(found)}", where="use_bidirectional_attention", expected="all, vision or null"
@@ -59,11 +58,11 @@ def attention_scale(config: Mapping[str, Any], c: Any) -> float:
     return 1.0
 
 
-def padding_fits(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def padding_fits(js: ConfigJson, c: FieldValues) -> None:
     (padding_in_both if c["own_vectors"] else padding_in_table(0))(js, c)
 
 
-class Gemma4UnifiedText(Decoder):
+class Gemma4UnifiedText(AttentionDecoder):
     """The language model of the 12B.
 
     Source: Gemma4UnifiedTextDecoderLayer of the reference, modeling_gemma4_unified.py.
@@ -72,20 +71,15 @@ class Gemma4UnifiedText(Decoder):
     per_layer_config, beside which those count for nothing: what it leaves out is as in all layers.
     """
 
-    reference: ClassVar[str] = "Gemma4UnifiedForCausalLM"
-    base_model: ClassVar[str | None] = "Gemma4UnifiedTextModel"
-    layered: ClassVar[Mapping[str, Mapping[str, str]]] = {
+    reference = "Gemma4UnifiedForCausalLM"
+    base_model = "Gemma4UnifiedTextModel"
+    layered = {
         FULL: {"head_dim": "d_global_head", "num_key_value_heads": "n_global_kv_heads"},
         "sliding_attention": {"head_dim": "d_head", "num_key_value_heads": "n_kv_heads"},
     }
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), known_attention)
+    conditions = (padding_in_table(0), known_attention)
+    defaults = {"vocab_size": 262144, "d_model": 2304, "n_layers": 30, "n_heads": 8, "n_kv_heads": 4, "d_head": 256}
 
-    vocab_size: Positive = hf(absent=262144)
-    d_model: Positive = hf(absent=2304)
-    n_layers: Positive = hf(absent=30)
-    n_heads: Positive = hf(absent=8)
-    n_kv_heads: Positive = hf(absent=4)
-    d_head: Positive = hf(absent=256)
     v_is_k: Flag = hf("attention_k_eq_v", absent=False)
     n_global_kv_heads: Positive = derived(global_kv_heads)
     d_global_head: Positive = hf("global_head_dim", absent=512)
@@ -97,11 +91,11 @@ class Gemma4UnifiedText(Decoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
 
-    activation: ClassVar = setting("hidden_activation", default="gelu_pytorch_tanh")
-    rope: ClassVar = rotary(positions=131072, block=FULL, absent=ROPES)
-    local_rope: ClassVar = rotary(positions=131072, block="sliding_attention", absent=ROPES)
-    attention_scale: ClassVar = setting(default=attention_scale)
-    logit_cap: ClassVar = setting("final_logit_softcapping", default=None)
+    activation = setting("hidden_activation", default="gelu_pytorch_tanh")
+    rope = rotary(positions=131072, block=FULL, absent=ROPES)
+    local_rope = rotary(positions=131072, block="sliding_attention", absent=ROPES)
+    attention_scale = setting(default=attention_scale)
+    logit_cap = setting("final_logit_softcapping", default=None)
 
     def forward(c, tokens: Data) -> Data:
         return c.read(tokens)
@@ -115,7 +109,7 @@ class Gemma4UnifiedText(Decoder):
     def own_embeddings(c, tokens: Data, x: Data) -> tuple[Data, ...]:
         return ()
 
-    def kinds(c) -> list[tuple[tuple[str, str], Size]]:
+    def kinds(c) -> Kinds:
         shared = set(c.kv_sharing_layers)
         return [((word, SHARED if i in shared else OWN), 1) for i, word in enumerate(c.layer_types)]
 
@@ -165,10 +159,10 @@ class Gemma4UnifiedText(Decoder):
 class Gemma4Text(Gemma4UnifiedText):
     """Source: Gemma4TextDecoderLayer of the reference, modeling_gemma4.py."""
 
-    reference: ClassVar[str] = "Gemma4ForCausalLM"
-    base_model: ClassVar[str | None] = "Gemma4TextModel"
-    defaults: ClassVar[Mapping[str, Any]] = {"window": 512}
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_fits, known_attention)
+    reference = "Gemma4ForCausalLM"
+    base_model = "Gemma4TextModel"
+    defaults = {"window": 512}
+    conditions = (padding_fits, known_attention)
 
     n_per_layer_rows: Positive = hf("vocab_size_per_layer_input", absent=262144)
     d_per_layer: Natural = hf("hidden_size_per_layer_input", absent=256)

@@ -3,9 +3,6 @@
 For a video, a learned vector per frame is added.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
@@ -14,24 +11,25 @@ from paramcount.parts.classic import biased_head
 from paramcount.parts.clip import ClipVision
 from paramcount.parts.encoders import embed_tokens, post_norm_layer
 from paramcount.parts.vision import States, insert
-from paramcount.sizes import (
+from paramcount.sizes.conditions import padding_inside
+from paramcount.sizes.derivations import d_model_per_head
+from paramcount.sizes.fields import (
     MOST_NAMED,
-    Condition,
+    ConfigJson,
+    FieldValues,
     Flag,
     Indices,
     Natural,
     Positive,
     Sizes,
-    d_model_per_head,
     derived,
     hf,
 )
-from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 
 
-def patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def patches(js: ConfigJson, c: FieldValues) -> int:
     size = js.get("image_size", 224)
     if type(size) is not int:  # a pair is not refused, but cannot be divided later
         raise ParamcountError(f"= {describe_value(size)}", where="vision_config.image_size", expected="an integer")
@@ -39,7 +37,7 @@ def patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return n
 
 
-def frames_apart(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def frames_apart(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     n = js.get("num_image_with_embedding")
     if n is not None and (type(n) is not int or n > MOST_NAMED):
         raise ParamcountError(
@@ -53,8 +51,8 @@ def frames_apart(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]
 class GitVision(ClipVision):
     """CLIP's, all of whose vectors are normed."""
 
-    unused_keys: ClassVar[tuple[str, ...]] = ()
-    defaults: ClassVar[Mapping[str, Any]] = {"patch_size": 16}
+    unused_keys = ()
+    defaults = {"patch_size": 16}
 
     n_patches: Natural = derived(patches)
 
@@ -65,8 +63,8 @@ class GitVision(ClipVision):
 class Git(Sizes):
     """Source: arXiv:2205.14100, section 3."""
 
-    reference: ClassVar[str] = "GitForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
+    reference = "GitForCausalLM"
+    conditions = (padding_inside(0),)
 
     vocab_size: Positive = hf(absent=30522)
     d_model: Positive = hf(absent=768)
@@ -80,8 +78,8 @@ class Git(Sizes):
     vision: GitVision
 
     prefix: ClassVar[str] = "git."
-    activation: ClassVar = setting("hidden_act", default="gelu")
-    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
+    activation = setting("hidden_act", default="gelu")
+    norm_eps = setting("layer_norm_eps", default=1e-12)
     first_position: ClassVar = 0
 
     def forward(c, tokens: Data, head: bool = True) -> Data:

@@ -2,21 +2,20 @@
 
 from paramcount.flow import Data, Norm, Rope, Weight, route, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, setting
 from paramcount.sizes.rules import check_heads_fill
 
 
-class Grok1(Decoder):
+class Grok1(AttentionDecoder):
     """Source: model.py and run.py of xai-org/grok-1; modeling_grok1.py of hpcai-tech/grok-1, whose names these are."""
 
     reference = "Grok1ModelForCausalLM of hpcai-tech/grok-1"
     base_model = "Grok1Model"
     rotated = "d_head"
-    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
     d_head: Positive = derived(d_model_per_head)
     d_expert: Positive = hf("intermediate_size", absent=32768)

@@ -5,7 +5,7 @@ from typing import Any
 
 from paramcount.flow import Data, Rope, rope
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -22,15 +22,14 @@ def rope_with_alpha(config: Mapping[str, Any], c: Any) -> Rope:
     return make_rope(kind, base, parameters, config, 2048)
 
 
-class HunYuanDenseV1(Decoder):
+class HunYuanDenseV1(AttentionDecoder):
     """Source: modeling_hunyuan_v1_dense.py of the reference."""
 
     reference = "HunYuanDenseV1ForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(0),)
-    defaults = {"vocab_size": 290943, "d_model": 4096, "n_layers": 32}
+    defaults = {"vocab_size": 290943, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf()  # the reference has no default and derives none
     d_ff: Positive = hf(absent=11008)

@@ -9,7 +9,7 @@ from typing import Any
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Rope, Size, rope, route
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import equal_to, per_layer
@@ -42,7 +42,7 @@ def stretched_rope(config: Mapping[str, Any], c: Any) -> Rope:
     return make_rope(kind, base, parameters, config, 2048)
 
 
-class HunYuanMoEV1(Decoder):
+class HunYuanMoEV1(AttentionDecoder):
     """Source: HunYuanMoEV1Attention and HunYuanMoEV1Gate of the reference, modeling_hunyuan_v1_moe.py."""
 
     reference = "HunYuanMoEV1ForCausalLM"
@@ -50,9 +50,8 @@ class HunYuanMoEV1(Decoder):
     linear_routers = (".gate.wg.weight",)
     rotated = "d_head"
     conditions = (padding_in_table(0),)
-    defaults = {"vocab_size": 290943, "d_model": 4096, "n_layers": 32}
+    defaults = {"vocab_size": 290943, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf()  # the reference has no default and derives none
     d_expert: Positive = hf("intermediate_size", absent=11008)

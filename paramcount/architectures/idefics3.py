@@ -3,23 +3,19 @@
 Squares of patches become one vector through one matrix.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.flow import Data, linear, merge_squares
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.siglip import SiglipVision
-from paramcount.sizes import Condition, Flag, Positive, derived, hf
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes import Flag, Positive, derived, hf, setting
 
 
 class Idefics3Vision(SiglipVision):
     """Positions are those of an image of the largest size; smaller ones are not supported."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = ()
-    defaults: ClassVar[Mapping[str, Any]] = {"d_model": 1152, "n_heads": 16, "patch_size": 32}
+    conditions = ()
+    defaults = {"d_model": 1152, "n_heads": 16, "patch_size": 32}
 
     pooling_head: Flag = derived(lambda js, c: False)
 
@@ -27,15 +23,15 @@ class Idefics3Vision(SiglipVision):
 class Idefics3(Multimodal):
     """Source: arXiv:2408.12637, section 4.1."""
 
-    reference: ClassVar[str] = "Idefics3ForConditionalGeneration"
-    encoder_prefix: ClassVar[str] = "model.vision_model."
-    projector_prefix: ClassVar[str] = "model.connector."
-    moved: ClassVar[tuple[str, str] | None] = ("model.", "model.text_model.")
+    reference = "Idefics3ForConditionalGeneration"
+    encoder_prefix = "model.vision_model."
+    projector_prefix = "model.connector."
+    moved = ("model.", "model.text_model.")
 
     vision: Idefics3Vision
     merge_size: Positive = hf("scale_factor", absent=2)
 
-    image_token: ClassVar = setting("image_token_id", default=128257)
+    image_token = setting("image_token_id", default=128257)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = merge_squares(x, c.merge_size * c.merge_size)
@@ -45,4 +41,4 @@ class Idefics3(Multimodal):
 class SmolVLM(Idefics3):
     """Source: arXiv:2504.05299, section 2."""
 
-    reference: ClassVar[str] = "SmolVLMForConditionalGeneration"
+    reference = "SmolVLMForConditionalGeneration"

@@ -4,22 +4,21 @@ Tensor names follow the first Llama.
 """
 
 from paramcount.flow import Data, attend, fused, linear, rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_heads_fill
 
 
-class InternLM2(Decoder):
+class InternLM2(AttentionDecoder):
     """Source: arXiv:2403.17297, section 2.2; modeling_internlm2.py of internlm/internlm2-7b."""
 
     reference = "InternLM2ForCausalLM of internlm/internlm2-7b"
     names = ("tok_embeddings", "layers", "norm")
     rotated = "d_head"
-    defaults = {"vocab_size": 103168, "d_model": 4096, "n_layers": 32}
+    defaults = {"vocab_size": 103168, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=11008)

@@ -3,35 +3,21 @@
 Squares of patches become one vector.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Undescribed,
-    Weight,
-    activate,
-    add_positions,
-    attend,
-    class_token,
-    layer_norm,
-    linear,
-    merge_squares,
-    multiply_vector,
-    other_tokens,
-    rms_norm,
-)
+from paramcount.flow.graph import Data, Undescribed, Weight
+from paramcount.flow.operations.attention import attend
+from paramcount.flow.operations.elementwise import activate, layer_norm, rms_norm
+from paramcount.flow.operations.linear import add_positions, linear, multiply_vector
+from paramcount.flow.operations.shapes import class_token, merge_squares, other_tokens
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
-from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, derived, hf
+from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.conditions import one_of
-from paramcount.sizes.setting_fields import setting
 
 
-def sides(js: Mapping[str, Any], key: str, absent: int) -> tuple[int, int]:
+def sides(js: ConfigJson, key: str, absent: int) -> tuple[int, int]:
     """Height and width: one number is for both."""
     value = js.get(key, absent)
     both = (value, value) if type(value) is int else tuple(value) if isinstance(value, (list, tuple)) else ()
@@ -46,7 +32,7 @@ def patch(axis: int) -> Derivation:
     return lambda js, c: sides(js, "patch_size", 14)[axis]
 
 
-def n_patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def n_patches(js: ConfigJson, c: FieldValues) -> int:
     height, width = sides(js, "image_size", 448)
     n: int = (height // c["patch_height"]) * (width // c["patch_width"])
     return n
@@ -70,13 +56,10 @@ class InternVisionLayers(VisionEncoder):
 
 
 class InternVision(InternVisionLayers):
-    conditions: ClassVar[tuple[Condition, ...]] = (one_of("norm_type", ("layer_norm", "rms_norm"), "layer_norm"),)
-    layer_names: ClassVar[tuple[str, ...]] = ("layernorm_before", "layernorm_after", "lambda_1", "lambda_2")
+    conditions = (one_of("norm_type", ("layer_norm", "rms_norm"), "layer_norm"),)
+    layer_names = ("layernorm_before", "layernorm_after", "lambda_1", "lambda_2")
+    defaults = {"d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
-    d_model: Positive = hf(absent=1024)
-    n_layers: Positive = hf(absent=24)
-    n_heads: Positive = hf(absent=16)
-    d_ff: Positive = hf(absent=4096)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_height: Positive = derived(patch(0))
     patch_width: Positive = derived(patch(1))
@@ -118,13 +101,13 @@ class InternVL(Multimodal):
     become one vector.
     """
 
-    reference: ClassVar[str] = "InternVLForConditionalGeneration"
+    reference = "InternVLForConditionalGeneration"
     projector: ClassVar[tuple[str, str, str]] = ("layer_norm", "linear_1", "linear_2")
 
     vision: InternVision
     n_merged: Positive = derived(lambda js, c: int(1 / js.get("downsample_ratio", 0.5)) ** 2)
 
-    image_token: ClassVar = setting("image_token_id", default=151667)
+    image_token = setting("image_token_id", default=151667)
     activation: ClassVar = setting("projector_hidden_act", default="gelu")
 
     def project(c: Any, x: Data, *places: Data) -> Data:

@@ -1,20 +1,15 @@
 """InternVL 1.1 to 3.5 as released: the vision encoder and the language model of `llm_config` in config.json."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from paramcount.architectures.internvl import InternVisionLayers, InternVL
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unknown, add_positions, attend, class_token, linear, rms_norm
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.vision import embed_patches
-from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.conditions import one_of
 
 
-def no_adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def no_adapters(js: ConfigJson, c: FieldValues) -> None:
     """The published code wraps either half in LoRA layers if the config asks for them, which no release does."""
     for key in ("use_backbone_lora", "use_llm_lora"):
         if js.get(key):
@@ -26,13 +21,10 @@ def no_adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class InternViT(InternVisionLayers):
     """Source: configuration_intern_vit.py of OpenGVLab/InternViT-6B-448px-V1-5."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = (one_of("norm_type", ("layer_norm", "rms_norm"), "rms_norm"),)
-    layer_names: ClassVar[tuple[str, ...]] = ("norm1", "norm2", "ls1", "ls2")
+    conditions = (one_of("norm_type", ("layer_norm", "rms_norm"), "rms_norm"),)
+    layer_names = ("norm1", "norm2", "ls1", "ls2")
+    defaults = {"d_model": 3200, "n_layers": 48, "n_heads": 25, "d_ff": 12800}
 
-    d_model: Positive = hf(absent=3200)
-    n_layers: Positive = hf(absent=48)
-    n_heads: Positive = hf(absent=25)
-    d_ff: Positive = hf(absent=12800)
     patch_size: Positive = hf("patch_size", absent=14)
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
     qkv_bias: Flag = hf(absent=False)
@@ -57,25 +49,25 @@ class InternVLChat(InternVL):
     OpenGVLab/InternVL2-8B. `n_merged`: patches that become one vector.
     """
 
-    reference: ClassVar[str] = "InternVLChatModel of OpenGVLab/InternVL2-8B"
-    conditions: ClassVar[tuple[Condition, ...]] = (no_adapters,)
-    encoder_prefix: ClassVar[str] = "vision_model."
-    projector_prefix: ClassVar[str] = "mlp1."
-    projector: ClassVar[tuple[str, str, str]] = ("0", "1", "3")
+    reference = "InternVLChatModel of OpenGVLab/InternVL2-8B"
+    conditions = (no_adapters,)
+    encoder_prefix = "vision_model."
+    projector_prefix = "mlp1."
+    projector = ("0", "1", "3")
 
     vision: InternViT  # type: ignore[assignment]
 
-    image_token: ClassVar = Unknown("image_token")  # not in config.json: the tokenizer names it
-    activation: ClassVar[str] = "gelu"
+    image_token = Unknown("image_token")  # not in config.json: the tokenizer names it
+    activation = "gelu"
 
 
 class H2OVLChat(InternVLChat):
     """Source: modeling_h2ovl_chat.py of h2oai/h2ovl-mississippi-2b: InternVL's layers around H2O Danube."""
 
-    reference: ClassVar[str] = "H2OVLChatModel of h2oai/h2ovl-mississippi-2b"
+    reference = "H2OVLChatModel of h2oai/h2ovl-mississippi-2b"
 
 
 class SkyworkChat(InternVLChat):
     """Source: arXiv:2504.05599; modeling_skywork_chat.py of Skywork/Skywork-R1V-38B: InternVL's layers."""
 
-    reference: ClassVar[str] = "SkyworkChatModel of Skywork/Skywork-R1V-38B"
+    reference = "SkyworkChatModel of Skywork/Skywork-R1V-38B"

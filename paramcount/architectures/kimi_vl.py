@@ -1,9 +1,6 @@
 """Kimi-VL: MoonViT over images of any shape, squares of patches through two matrices, DeepSeek-V3's layers."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import SerializeAsAny
 
@@ -14,14 +11,14 @@ from paramcount.parts.composite import with_language
 from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.vision import cut_into_patches
-from paramcount.sizes import Derivation, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import ConfigJson, Derivation, FieldValues, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_even, check_heads_fill
 
 
 def merged(axis: int) -> Derivation:
     """How many patches become one vector, down (0) or across (1)."""
 
-    def size(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+    def size(js: ConfigJson, c: FieldValues) -> Any:
         kernel = js.get("merge_kernel_size", (2, 2))
         if not isinstance(kernel, (list, tuple)) or len(kernel) != 2:
             raise ParamcountError(
@@ -35,7 +32,7 @@ def merged(axis: int) -> Derivation:
 class MoonViT(Sizes):
     """The sizes of the vision encoder. Source: configuration_kimi_vl.py of moonshotai/Kimi-VL-A3B-Instruct."""
 
-    section: ClassVar[str | None] = "vision_config"
+    section = "vision_config"
 
     d_model: Positive = hf(absent=1152)
     n_layers: Positive = hf(absent=27)
@@ -58,7 +55,7 @@ class KimiVL(Sizes):
     kimi_vl_moonvit.py of SGLang 0.5.23.
     """
 
-    reference: ClassVar[str] = "KimiVLForConditionalGeneration of moonshotai/Kimi-VL-A3B-Instruct"
+    reference = "KimiVLForConditionalGeneration of moonshotai/Kimi-VL-A3B-Instruct"
 
     language: SerializeAsAny[Sizes]
     vision: MoonViT

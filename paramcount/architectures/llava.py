@@ -1,7 +1,5 @@
 """LLaVA, PaliGemma and Mistral 3: a vision encoder, a small projector and a language model, selected by config.json."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -10,14 +8,13 @@ from pydantic import SerializeAsAny
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, linear, merge_squares, other_tokens, patch_places, reshape, rms_norm
 from paramcount.parts.composite import Multimodal
-from paramcount.sizes import Flag, Positive, Tower, derived, hf
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Tower, derived, hf, setting
 
 
 def n_views(absent: int) -> Any:
     """How many layers of the tower are looked at: one, or as many as a list names."""
 
-    def number(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    def number(js: ConfigJson, c: FieldValues) -> int:
         named = js.get("vision_feature_layer", absent)
         several = [named] if type(named) is int else named
         if not isinstance(several, (list, tuple)) or not all(type(i) is int for i in several):
@@ -42,16 +39,16 @@ def viewed_layers(absent: int) -> Any:
 class Llava(Multimodal):
     """Source: arXiv:2304.08485, section 4.1; two matrices in the projector arXiv:2310.03744, section 3.2."""
 
-    reference: ClassVar[str] = "LlavaForConditionalGeneration"
+    reference = "LlavaForConditionalGeneration"
 
     vision: SerializeAsAny[Tower]
     n_views: Positive = n_views(-2)
     projector_bias: Flag = hf("multimodal_projector_bias", absent=True)
 
-    image_token: ClassVar = setting("image_token_index", "image_token_id", default=32000)
-    views: ClassVar = viewed_layers(-2)
+    image_token = setting("image_token_index", "image_token_id", default=32000)
+    views = viewed_layers(-2)
     selection: ClassVar = setting("vision_feature_select_strategy", default="default")
-    activation: ClassVar = setting("projector_hidden_act", default="gelu")
+    activation = setting("projector_hidden_act", default="gelu")
 
     def encode(c: Any, pixels: Data) -> Data:
         encoded: Data = c.vision.forward(pixels, (c.views, c.n_views))
@@ -71,12 +68,12 @@ class PaliGemma(Multimodal):
     token_type_ids.
     """
 
-    reference: ClassVar[str] = "PaliGemmaForConditionalGeneration"
+    reference = "PaliGemmaForConditionalGeneration"
 
     vision: SerializeAsAny[Tower]
     d_projected: Positive = hf("projection_dim", absent=2048)
 
-    image_token: ClassVar = setting("image_token_index", "image_token_id", default=256000)
+    image_token = setting("image_token_index", "image_token_id", default=256000)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         return linear(x, "linear", "projector", c.d_projected, bias=True)
@@ -85,15 +82,15 @@ class PaliGemma(Multimodal):
 class Mistral3(Llava):
     """Squares of merge_size patches a side become one. Source: modeling_mistral3.py of the reference."""
 
-    reference: ClassVar[str] = "Mistral3ForConditionalGeneration"
+    reference = "Mistral3ForConditionalGeneration"
+    defaults = {"projector_bias": False}
 
     n_views: Positive = n_views(-1)
     merge_size: Positive = hf("spatial_merge_size", absent=2)
-    projector_bias: Flag = hf("multimodal_projector_bias", absent=False)
 
-    image_token: ClassVar = setting("image_token_index", "image_token_id", default=10)
-    views: ClassVar = viewed_layers(-1)
-    selection: ClassVar[str] = "full"
+    image_token = setting("image_token_index", "image_token_id", default=10)
+    views = viewed_layers(-1)
+    selection = "full"
 
     def encode(c: Any, pixels: Data) -> Data:
         encoded: Data = c.vision.forward(pixels, (c.views, 1))

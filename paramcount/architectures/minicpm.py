@@ -10,7 +10,7 @@ from typing import Any
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, experts, linear, route, scale_by
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.derivations import d_model_per_head, equal_to
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, hf
@@ -36,14 +36,13 @@ def output_scale(config: Mapping[str, Any], c: Any) -> float:
     return float(config.get("dim_model_base", 1) / c.d_model)
 
 
-class MiniCPM(Decoder):
+class MiniCPM(AttentionDecoder):
     """Source: modeling_minicpm.py of openbmb/MiniCPM-2B-sft-bf16 and openbmb/MiniCPM-MoE-8x2B."""
 
     reference = "MiniCPMForCausalLM of openbmb/MiniCPM-2B-sft-bf16"
     rotated = "d_head"
-    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=11008)

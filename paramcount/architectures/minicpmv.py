@@ -3,10 +3,8 @@
 `version` selects Llama, Qwen2 or Qwen3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import SerializeAsAny
 
@@ -15,10 +13,10 @@ from paramcount.flow import Data, Unknown, Weight, attend, block, fused, linear,
 from paramcount.parts.composite import with_language
 from paramcount.parts.siglip import SiglipVision
 from paramcount.parts.vision import States
-from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
 
 
-def vision_is_given(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def vision_is_given(js: ConfigJson, c: FieldValues) -> None:
     if not isinstance(js.get("vision_config"), Mapping):
         raise ParamcountError("is missing", where="vision_config", expected="the sizes of the vision encoder")
 
@@ -26,7 +24,7 @@ def vision_is_given(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class MiniCPMVision(SiglipVision):
     """The sizes of the vision encoder."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = ()
+    conditions = ()
 
     pooling_head: Flag = derived(lambda js, c: False)
     drops_last_layer: Flag = hf("/drop_vision_last_layer", absent=True)
@@ -41,8 +39,8 @@ class MiniCPMV(Sizes):
     openbmb/MiniCPM-V-2_6 and openbmb/MiniCPM-V-4_5.
     """
 
-    reference: ClassVar[str] = "MiniCPMV of openbmb/MiniCPM-V-2_6"
-    conditions: ClassVar[tuple[Condition, ...]] = (vision_is_given,)
+    reference = "MiniCPMV of openbmb/MiniCPM-V-2_6"
+    conditions = (vision_is_given,)
 
     language: SerializeAsAny[Sizes]
     vision: MiniCPMVision

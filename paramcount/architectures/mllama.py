@@ -1,31 +1,29 @@
 """Llama 3.2 Vision: Llama layers, some of which attend to an image through gates instead of to the text."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Size, Weight, block, elementwise, given, layers, linear, lookup, multiply_vector, norm
+from paramcount.flow import Data, Weight, block, elementwise, given, layers, linear, lookup, multiply_vector, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.classic import multi_head
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def joined_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def joined_width(js: ConfigJson, c: FieldValues) -> None:
     """What the projector is made for has to be what the tower gives it."""
     width, found = (len(c["intermediate_layers"]) + 1) * c["d_model"], js.get("vision_output_dim", 7680)
     if found != width:
         raise ParamcountError(f"= {describe_value(found)}", where="vision_output_dim", expected=f"{width}")
 
 
-def crossing_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def crossing_layers(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """The reference asks of each layer whether it is among these, in whatever order.
 
     Those of a longer model, as it writes them beside fewer layers, are none.
@@ -42,8 +40,8 @@ def crossing_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, .
 class MllamaVision(Sizes):
     """The vision tower: two stacks of layers over the patches of up to `n_tiles` tiles."""
 
-    section: ClassVar[str | None] = "vision_config"
-    conditions: ClassVar[tuple[Condition, ...]] = (joined_width,)
+    section = "vision_config"
+    conditions = (joined_width,)
 
     d_model: Positive = hf(absent=1280)
     n_layers: Positive = hf(absent=32)
@@ -62,7 +60,7 @@ class MllamaVision(Sizes):
         check_heads_fill(c)
 
 
-class MllamaText(Decoder):
+class MllamaText(AttentionDecoder):
     """The language model alone, which attends to an image that it is given.
 
     The token embedding has eight rows more than the LM head: the image token and padding.
@@ -71,23 +69,19 @@ class MllamaText(Decoder):
     MllamaCrossAttentionDecoderLayer.
     """
 
-    reference: ClassVar[str] = "MllamaForCausalLM"
-    base_model: ClassVar[str | None] = "MllamaTextModel"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(128004, more=8),)
+    reference = "MllamaForCausalLM"
+    base_model = "MllamaTextModel"
+    rotated = "d_head"
+    conditions = (padding_in_table(128004, more=8),)
+    defaults = {"vocab_size": 128256, "d_model": 4096, "n_layers": 40, "n_heads": 32, "n_kv_heads": 8}
 
-    vocab_size: Positive = hf(absent=128256)
-    d_model: Positive = hf(absent=4096)
-    n_layers: Positive = hf(absent=40)
-    n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=14336)
     cross_attention_layers: Indices = derived(crossing_layers)
     tie_word_embeddings: Flag = derived(lambda js, c: False)  # whatever the key says
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(500_000, 131072)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(500_000, 131072)
 
     def embed(c, tokens: Data) -> Data:
         return lookup(tokens, c.prefix + "embed_tokens.weight", "embedding", c.vocab_size + 8, c.d_model)
@@ -95,7 +89,7 @@ class MllamaText(Decoder):
     def forward(c, tokens: Data) -> Data:
         return c.head(c.transform(c.embed(tokens), given("image", "patches", c.d_model)))
 
-    def kinds(c) -> Iterable[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         crossing = set(c.cross_attention_layers)
         return [("cross" if i in crossing else "self", 1) for i in range(c.n_layers)]
 
@@ -126,15 +120,15 @@ class MllamaText(Decoder):
 class MllamaTextOf(MllamaText):
     """The language model of a config that has a vision encoder too."""
 
-    section: ClassVar[str | None] = "text_config"
+    section = "text_config"
 
 
 class Mllama(MllamaTextOf):
     """The language model with the vision encoder whose images it attends to."""
 
-    reference: ClassVar[str] = "MllamaForConditionalGeneration"
-    base_model: ClassVar[str | None] = "MllamaModel"
-    prefix: ClassVar[str] = "language_model.model."
+    reference = "MllamaForConditionalGeneration"
+    base_model = "MllamaModel"
+    prefix = "language_model.model."
 
     vision: MllamaVision
 

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, attend, linear, lookup, rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to
@@ -28,7 +28,7 @@ def codebooks_are_there(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(f"= {describe_value(n)}", where="num_codebooks", expected=f"at most {limit}")
 
 
-class Moshi(Decoder):
+class Moshi(AttentionDecoder):
     """Source: arXiv:2410.00037, section 3.2; MoshiDecoderLayer of the reference. The text decoder alone, without codec
     and depth decoder; its head is never tied."""
 
@@ -37,9 +37,8 @@ class Moshi(Decoder):
     larger: ClassVar[tuple[str, ...]] = ("MoshiForConditionalGeneration",)
     rotated = "d_head"
     conditions = (codebooks_are_there, padding_in_table(None, more=1))
-    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32}
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_ff: Positive = derived(half)

@@ -3,7 +3,7 @@
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, layer_norm
 from paramcount.parts.attentions import attention, partial_rope
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head
@@ -24,14 +24,13 @@ def rotated_width(js: ConfigJson, c: FieldValues) -> int:
     )  # it meets its pair of angles by broadcasting, so the reference runs it
 
 
-class Nemotron(Decoder):
+class Nemotron(AttentionDecoder):
     """Source: arXiv:2402.16819, section 2; modeling_nemotron.py of the reference."""
 
     reference = "NemotronForCausalLM"
     conditions = (padding_in_table(None),)
-    defaults = {"vocab_size": 256000, "d_model": 6144, "n_layers": 32}
+    defaults = {"vocab_size": 256000, "d_model": 6144, "n_layers": 32, "n_heads": 48}
 
-    n_heads: Positive = hf(absent=48)
     n_kv_heads: Positive = hf()  # absent or null, the reference divides by None
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_rope: Natural = derived(rotated_width)

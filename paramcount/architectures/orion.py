@@ -2,22 +2,21 @@
 
 from paramcount.flow import Data, layer_norm
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import without_experts
 from paramcount.sizes.rules import check_heads_fill
 
 
-class Orion(Decoder):
+class Orion(AttentionDecoder):
     """Source: modeling_orion.py of OrionStarAI/Orion-14B-Base."""
 
     reference = "OrionForCausalLM of OrionStarAI/Orion-14B-Base"
     rotated = "d_head"
     conditions = (without_experts,)
-    defaults = {"vocab_size": 84608, "d_model": 4096, "n_layers": 40}
+    defaults = {"vocab_size": 84608, "d_model": 4096, "n_layers": 40, "n_heads": 40}
 
-    n_heads: Positive = hf(absent=40)
     n_kv_heads: Positive = hf(absent=40, null=equal_to("n_heads"))
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=15360)

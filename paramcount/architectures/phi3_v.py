@@ -1,17 +1,15 @@
 """Phi-3 and Phi-3.5 Vision: CLIP's vision encoder, squares of four patches through two matrices, Phi-3's layers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.phi3 import Phi3
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, block, elementwise, linear
 from paramcount.parts.clip import ClipVision
 from paramcount.parts.vision import insert
-from paramcount.sizes import Condition
+from paramcount.sizes import ConfigJson, FieldValues
 
 VISION = "model.vision_embed_tokens."
 RELEASED: Mapping[str, Mapping[str, Any]] = {
@@ -29,7 +27,7 @@ RELEASED: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def as_released(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def as_released(js: ConfigJson, c: FieldValues) -> None:
     """The published code knows other projectors too, which no release has; its vision encoder is a constant."""
     for section, keys in RELEASED.items():
         block = js.get(section)
@@ -53,8 +51,8 @@ class Phi3V(Phi3):
     microsoft/Phi-3-vision-128k-instruct.
     """
 
-    reference: ClassVar[str] = "Phi3VForCausalLM of microsoft/Phi-3-vision-128k-instruct"
-    conditions: ClassVar[tuple[Condition, ...]] = (*Phi3.conditions, as_released)
+    reference = "Phi3VForCausalLM of microsoft/Phi-3-vision-128k-instruct"
+    conditions = (*Phi3.conditions, as_released)
 
     def forward(c, tokens: Data) -> Data:
         image = encode_image(c)

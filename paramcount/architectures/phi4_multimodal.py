@@ -27,7 +27,7 @@ class Phi4Vision(SiglipVision):
 
     unused_keys: ClassVar[tuple[str, ...]] = ("crop_size",)
     conditions: ClassVar[tuple[Condition, ...]] = ()
-    defaults: ClassVar[Mapping[str, Any]] = {
+    defaults = {
         "d_model": 1152,
         "n_layers": 27,
         "n_heads": 16,
@@ -97,7 +97,7 @@ class Phi4Multimodal(Phi3):
 
     reference: ClassVar[str] = "Phi4MultimodalForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(199999),)
-    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 200064}
+    defaults = {"vocab_size": 200064}
 
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
     vision: Phi4Vision

@@ -4,10 +4,7 @@ The encoder takes images and video of any size. That of 2.5 VL has Qwen 2's norm
 its layers attend within one window of the image.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import SerializeAsAny
 
@@ -29,36 +26,28 @@ from paramcount.parts.qwen_vision import (
     widen,
 )
 from paramcount.parts.vision import encoder_mlp
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf, rotary, setting
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rotary_sizes import sections_fill
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Qwen2VLText(Qwen2):
     """Source: arXiv:2409.12191, section 2.1. In text, the positions in time, height and width are equal."""
 
-    reference: ClassVar[str] = "Qwen2VLForConditionalGeneration"
-    base_model: ClassVar[str | None] = "Qwen2VLTextModel"
-    conditions: ClassVar[tuple[Condition, ...]] = (*Qwen2.conditions, sections_fill(16, 24, 24))
-    defaults: ClassVar[Mapping[str, Any]] = {
-        "vocab_size": 152064,
-        "d_model": 8192,
-        "n_layers": 80,
-        "n_heads": 64,
-        "n_kv_heads": 8,
-        "d_ff": 29568,
-    }
+    reference = "Qwen2VLForConditionalGeneration"
+    base_model = "Qwen2VLTextModel"
+    conditions = (*Qwen2.conditions, sections_fill(16, 24, 24))
+    defaults = {"vocab_size": 152064, "d_model": 8192, "n_layers": 80, "n_heads": 64, "n_kv_heads": 8, "d_ff": 29568}
 
     d_head: Positive = derived(d_model_per_head)
     d_rope: Positive = derived(lambda js, c: js.get("head_dim") or c["d_head"])  # which the heads do not ask
     tie_word_embeddings: Flag = hf(absent=False, null=False)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    rope: ClassVar = rotary(1_000_000, 32768)
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(1_000_000, 32768)
 
-    axes: ClassVar = mrope_axes("sections", 16, 24, 24)
+    axes = mrope_axes("sections", 16, 24, 24)
 
     def layer(c, x: Data, *reads: Any) -> Data:
         """`reads`: the places of the tokens, if there may be images, and the kind of layer, if there are several."""
@@ -83,14 +72,14 @@ class Qwen2VLText(Qwen2):
 class Qwen2_5VLText(Qwen2VLText):
     """Source: arXiv:2502.13923, section 2.1."""
 
-    reference: ClassVar[str] = "Qwen2_5_VLForConditionalGeneration"
-    base_model: ClassVar[str | None] = "Qwen2_5_VLTextModel"
+    reference = "Qwen2_5_VLForConditionalGeneration"
+    base_model = "Qwen2_5_VLTextModel"
 
 
 class Qwen2VLVision(Sizes):
     """The encoder: LayerNorms and a plain MLP. `d_out`: after the merger."""
 
-    section: ClassVar[str | None] = "vision_config"
+    section = "vision_config"
 
     d_model: Positive = hf("embed_dim", absent=1280)
     n_layers: Positive = hf("num_hidden_layers", "depth", absent=32)
@@ -103,8 +92,8 @@ class Qwen2VLVision(Sizes):
     patch_size: Positive = hf("patch_size", absent=14)
     merge_size: Positive = hf("spatial_merge_size", absent=2)
 
-    activation: ClassVar = setting("hidden_act", default="quick_gelu")
-    rope: ClassVar = rotary()
+    activation = setting("hidden_act", default="quick_gelu")
+    rope = rotary()
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches."""
@@ -128,15 +117,15 @@ class Qwen2VLVision(Sizes):
 class Qwen2_5VLVision(Qwen2VLVision):
     """The encoder: RMS norms and a gated MLP; all but a few layers attend within one window of the image."""
 
-    defaults: ClassVar[Mapping[str, Any]] = {"d_model": 3584}
+    defaults = {"d_model": 3584}
 
     d_model: Positive = hf(absent=3584)
     d_ff: Positive = hf(absent=3420)
     d_out: Positive = hf("out_hidden_size", absent=3584)
 
-    activation: ClassVar = setting("hidden_act", default="silu")
-    window_size: ClassVar = setting("window_size", default=112)  # pixels
-    full_layers: ClassVar = setting("fullatt_block_indexes", default=(7, 15, 23, 31))
+    activation = setting("hidden_act", default="silu")
+    window_size = setting("window_size", default=112)  # pixels
+    full_layers = setting("fullatt_block_indexes", default=(7, 15, 23, 31))
 
     def forward(c, pixels: Data) -> Data:
         windows = patch_windows(pixels, c.patch_size, c.window_size, square=c.merge_size)
@@ -154,12 +143,12 @@ class Qwen2_5VLVision(Qwen2VLVision):
 class Qwen2VL(Sizes):
     """Source: arXiv:2409.12191, section 2.1."""
 
-    reference: ClassVar[str] = "Qwen2VLForConditionalGeneration"
+    reference = "Qwen2VLForConditionalGeneration"
 
     language: SerializeAsAny[Sizes]
     vision: Qwen2VLVision
 
-    image_token: ClassVar = setting("image_token_id", default=151655)
+    image_token = setting("image_token_id", default=151655)
 
     def forward(c: Any, tokens: Data) -> Data:
         """Images through the encoder and the merger, then among the tokens through the language model."""
@@ -174,6 +163,6 @@ class Qwen2VL(Sizes):
 class Qwen2_5VL(Qwen2VL):
     """Source: arXiv:2502.13923, section 2.1."""
 
-    reference: ClassVar[str] = "Qwen2_5_VLForConditionalGeneration"
+    reference = "Qwen2_5_VLForConditionalGeneration"
 
     vision: Qwen2_5VLVision

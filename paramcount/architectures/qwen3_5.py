@@ -3,64 +3,61 @@
 With Qwen3-VL's tower around it.
 """
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen3_next import GatedDeltaHybrid
 from paramcount.architectures.qwen3_vl import NAMES, QwenVision
-from paramcount.flow import Data, Norm, Size, Weight, block, insert
+from paramcount.flow import Data, Norm, Weight, block, insert
+from paramcount.parts.decoder import Kinds
 from paramcount.parts.qwen_vision import image_of, merge, mrope_axes, places_in_text, widen
-from paramcount.sizes import Positive, Sizes, hf
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes import Positive, Sizes, hf, setting
 
 
 class Qwen35(GatedDeltaHybrid):
     """Source: modeling_qwen3_5.py of the reference."""
 
-    reference: ClassVar[str] = "Qwen3_5ForCausalLM"
-    base_model: ClassVar[str | None] = "Qwen3_5TextModel"
+    reference = "Qwen3_5ForCausalLM"
+    base_model = "Qwen3_5TextModel"
 
     d_ff: Positive = hf(absent=12288)
 
-    axes: ClassVar = mrope_axes("interleaved", 11, 11, 10)
+    axes = mrope_axes("interleaved", 11, 11, 10)
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> Kinds:
         return [((word, "dense"), 1) for word in c.layer_types]
 
 
 class Qwen35MoE(GatedDeltaHybrid):
     """Source: modeling_qwen3_5_moe.py of the reference."""
 
-    reference: ClassVar[str] = "Qwen3_5MoeForCausalLM"
-    base_model: ClassVar[str | None] = "Qwen3_5MoeTextModel"
-    defaults: ClassVar[Mapping[str, Any]] = {"d_model": 2048, "n_layers": 40, "n_kv_heads": 2}
+    reference = "Qwen3_5MoeForCausalLM"
+    base_model = "Qwen3_5MoeTextModel"
+    defaults = {"d_model": 2048, "n_layers": 40, "n_kv_heads": 2}
 
     n_routed_experts: Positive = hf("num_experts", absent=256)
     n_active_experts: Positive = hf(absent=8)
     d_expert: Positive = hf(absent=512)
     d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
 
-    norm_topk_prob: ClassVar[bool] = True
-    axes: ClassVar = mrope_axes("interleaved", 11, 11, 10)
+    norm_topk_prob = True
+    axes = mrope_axes("interleaved", 11, 11, 10)
 
-    def kinds(c) -> list[tuple[Hashable, Size]]:
+    def kinds(c) -> Kinds:
         return [((word, "moe"), 1) for word in c.layer_types]
 
 
 class Qwen35TextOf(Qwen35):
     """The language model of a config that has a tower too."""
 
-    section: ClassVar[str | None] = "text_config"
+    section = "text_config"
 
 
 class Qwen35MoETextOf(Qwen35MoE):
     """The language model of a config that has a tower too."""
 
-    section: ClassVar[str | None] = "text_config"
+    section = "text_config"
 
 
 class Qwen35Vision(QwenVision):
@@ -74,12 +71,12 @@ class Qwen35Vision(QwenVision):
 class Qwen35VL(Sizes):
     """Source: modeling_qwen3_5.py of the reference."""
 
-    reference: ClassVar[str] = "Qwen3_5ForConditionalGeneration"
+    reference = "Qwen3_5ForConditionalGeneration"
 
     language: SerializeAsAny[Sizes]
     vision: Qwen35Vision
 
-    image_token: ClassVar = setting("image_token_id", default=248056)
+    image_token = setting("image_token_id", default=248056)
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         pixels = image_of(c.vision)
@@ -97,4 +94,4 @@ class Qwen35VL(Sizes):
 class Qwen35MoEVL(Qwen35VL):
     """The same around experts. Source: modeling_qwen3_5_moe.py of the reference."""
 
-    reference: ClassVar[str] = "Qwen3_5MoeForConditionalGeneration"
+    reference = "Qwen3_5MoeForConditionalGeneration"

@@ -3,30 +3,19 @@
 What some layers of the tower see is merged by itself and added behind the first layers of the language model.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen3 import Qwen3
 from paramcount.architectures.qwen3_moe import Qwen3MoE
-from paramcount.flow import (
-    Data,
-    Size,
-    block,
-    hidden_states,
-    insert,
-    join,
-    layer_norm,
-    layers,
-    linear,
-    lookup,
-    reshape,
-    select_part,
-    split,
-)
+from paramcount.flow.graph import Data, Size
+from paramcount.flow.operations.elementwise import layer_norm
+from paramcount.flow.operations.images import insert
+from paramcount.flow.operations.linear import linear, lookup
+from paramcount.flow.operations.shapes import join, reshape, select_part, split
+from paramcount.flow.operations.structure import block, hidden_states, layers
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp
@@ -44,10 +33,9 @@ from paramcount.parts.qwen_vision import (
 )
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import encoder_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
 
 NAMES = ("model.", "model.language_model.")
 
@@ -56,15 +44,15 @@ class Qwen3VLText(Qwen3):
     """Source: arXiv:2505.09388, section 2; Qwen3VLTextDecoderLayer of the reference. In text, the positions in time,
     height and width are equal."""
 
-    reference: ClassVar[str] = "Qwen3VLForConditionalGeneration"
-    base_model: ClassVar[str | None] = "Qwen3VLTextModel"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    reference = "Qwen3VLForConditionalGeneration"
+    base_model = "Qwen3VLTextModel"
+    conditions = (padding_in_table(None),)
 
     tie_word_embeddings: Flag = hf(absent=False, null=False)
 
-    rope: ClassVar = rotary(500_000, 128_000)
-    layer_types: ClassVar[tuple[str, ...]] = ()  # every layer attends to all tokens
-    axes: ClassVar = mrope_axes("interleaved", 24, 20, 20)
+    rope = rotary(500_000, 128_000)
+    layer_types = ()  # every layer attends to all tokens
+    axes = mrope_axes("interleaved", 24, 20, 20)
 
     def layer(c, x: Data, *places: Any) -> Data:
         h = c.norm(x, "input_layernorm")
@@ -78,21 +66,20 @@ class Qwen3VLMoEText(Qwen3MoE):
     Source: arXiv:2505.09388, section 2; Qwen3VLMoeTextDecoderLayer of the reference.
     """
 
-    reference: ClassVar[str] = "Qwen3VLMoeForConditionalGeneration"
+    reference = "Qwen3VLMoeForConditionalGeneration"
     adapts_experts = False
-    base_model: ClassVar[str | None] = "Qwen3VLMoeTextModel"
-    defaults: ClassVar[Mapping[str, Any]] = {
+    base_model = "Qwen3VLMoeTextModel"
+    defaults = {
         "n_heads": 16, "d_ff": 5632, "d_expert": 1408, "n_routed_experts": 60, "n_active_experts": 4,
-        "tie_word_embeddings": True,
+        "tie_word_embeddings": True, "n_kv_heads": 16,
     }  # fmt: skip
 
-    n_kv_heads: Positive = hf(absent=16)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
 
-    rope: ClassVar = rotary(500_000, 128_000)
-    norm_topk_prob: ClassVar[bool] = True
+    rope = rotary(500_000, 128_000)
+    norm_topk_prob = True
 
-    axes: ClassVar = mrope_axes("interleaved", 24, 20, 20)
+    axes = mrope_axes("interleaved", 24, 20, 20)
 
     def layer(c, x: Data, *reads: Any) -> Data:
         """`reads`: the places of the tokens, if there may be images, and the kind of layer."""
@@ -112,7 +99,7 @@ class Qwen3VLMoEText(Qwen3MoE):
 class QwenVision(Sizes):
     """The encoder, of Qwen 3.5 too: LayerNorms, a plain MLP, and positions interpolated from a square grid."""
 
-    section: ClassVar[str | None] = "vision_config"
+    section = "vision_config"
 
     d_model: Positive = hf(absent=1152)
     n_layers: Positive = hf("num_hidden_layers", "depth", absent=27)
@@ -126,8 +113,8 @@ class QwenVision(Sizes):
     merge_size: Positive = hf("spatial_merge_size", absent=2)
     n_positions: Positive = hf("num_position_embeddings", absent=2304)
 
-    activation: ClassVar = setting("hidden_act", default="gelu_pytorch_tanh")
-    rope: ClassVar = rotary()
+    activation = setting("hidden_act", default="gelu_pytorch_tanh")
+    rope = rotary()
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches."""
@@ -177,7 +164,7 @@ class Qwen3VL(Sizes):
     view is added.
     """
 
-    reference: ClassVar[str] = "Qwen3VLForConditionalGeneration"
+    reference = "Qwen3VLForConditionalGeneration"
 
     language: SerializeAsAny[Sizes]
     vision: Qwen3VLVision
@@ -185,7 +172,7 @@ class Qwen3VL(Sizes):
         lambda js, c: tuple(range(min(len(c["vision"]["deep_layers"]), c["language"].n_layers)))
     )
 
-    image_token: ClassVar = setting("image_token_id", default=151655)
+    image_token = setting("image_token_id", default=151655)
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
         pixels, token = image_of(c.vision), c.image_token
@@ -220,11 +207,8 @@ class Qwen3VL(Sizes):
 class Qwen3VLMoE(Qwen3VL):
     """The same around experts, whose matrices released files hold the other way round."""
 
-    reference: ClassVar[str] = "Qwen3VLMoeForConditionalGeneration"
-    transposable: ClassVar[tuple[str, ...]] = (
-        ".mlp.experts.gate_up_proj",
-        ".mlp.experts.down_proj",
-    )  # conversion_mapping.py: check_dims
+    reference = "Qwen3VLMoeForConditionalGeneration"
+    transposable = (".mlp.experts.gate_up_proj", ".mlp.experts.down_proj")  # conversion_mapping.py: check_dims
 
 
 def side_by_side(x: Data, *more: Data) -> Data:

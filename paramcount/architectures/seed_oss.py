@@ -2,21 +2,20 @@
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, equal_to, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
 
 
-class SeedOss(Decoder):
+class SeedOss(AttentionDecoder):
     """Source: modeling_seed_oss.py of the reference."""
 
     reference = "SeedOssForCausalLM"
     rotated = "d_head"
     conditions = (padding_in_table(1),)
-    defaults = {"vocab_size": 155136, "d_model": 4096, "n_layers": 64}
+    defaults = {"vocab_size": 155136, "d_model": 4096, "n_layers": 64, "n_heads": 80}
 
-    n_heads: Positive = hf(absent=80)
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=128, null=d_model_per_head)
     d_ff: Positive = hf(absent=27648)

@@ -3,37 +3,24 @@
 Queries go through a latent; there is one KV head.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from pydantic import SerializeAsAny
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, Weight, attend, block, elementwise, experts, given, layers, linear, rope, route
 from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_or_moe, post_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.vision import cut_into_patches, insert
-from paramcount.sizes import (
-    Condition,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Sizes,
-    d_model_per_head,
-    derived,
-    hf,
-    per_layer,
-)
+from paramcount.sizes.derivations import d_model_per_head, per_layer
+from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import rotary, setting
 
 
-def one_kv_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def one_kv_head(js: ConfigJson, c: FieldValues) -> None:
     if js.get("num_attention_groups", 1) != 1:
         raise ParamcountError(
             f"= {describe_value(js['num_attention_groups'])} is not supported",
@@ -42,7 +29,7 @@ def one_kv_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         )
 
 
-def layers_without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def layers_without_experts(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """`moe_layers_enum` lists the others, as a list or as text with commas."""
     listed = js.get("moe_layers_enum", range(4, 60))
     if isinstance(listed, str):
@@ -58,13 +45,11 @@ class Step3Text(Decoder):
     stepfun-ai/step3.
     """
 
-    reference: ClassVar[str] = "Step3TextForCausalLM of stepfun-ai/step3"
-    rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (one_kv_head,)
+    reference = "Step3TextForCausalLM of stepfun-ai/step3"
+    rotated = "d_head"
+    conditions = (one_kv_head,)
+    defaults = {"vocab_size": 128815, "d_model": 7168, "n_layers": 61}
 
-    vocab_size: Positive = hf(absent=128815)
-    d_model: Positive = hf(absent=7168)
-    n_layers: Positive = hf(absent=61)
     n_heads: Positive = hf(absent=64)
     d_head: Positive = hf(absent=256)
     d_q_lora: Positive = hf("share_q_dim", absent=2048)
@@ -76,12 +61,12 @@ class Step3Text(Decoder):
     d_shared_expert: Positive = hf("share_expert_dim", absent=5120)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    activation: ClassVar[str] = "silu"
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
-    norm_topk_prob: ClassVar = setting("norm_expert_weight", default=False)
-    rope: ClassVar = rotary(500_000, 65536)
+    activation = "silu"
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    norm_topk_prob = setting("norm_expert_weight", default=False)
+    rope = rotary(500_000, 65536)
 
-    def kinds(c) -> list[tuple[str, Size]]:
+    def kinds(c) -> Kinds:
         return dense_or_moe(c.dense_layers, c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:
@@ -113,7 +98,7 @@ class Step3Text(Decoder):
 class Step3Vision(Sizes):
     """The sizes of the vision encoder."""
 
-    section: ClassVar[str | None] = "vision_config"
+    section = "vision_config"
 
     d_model: Positive = hf(absent=1792)
     n_layers: Positive = hf(absent=63)
@@ -132,7 +117,7 @@ class Step3Vision(Sizes):
 class Step3VL(Sizes):
     """Source: step3_vl.py of SGLang 0.5.23 and of vLLM, with the tensor names of stepfun-ai/step3."""
 
-    reference: ClassVar[str] = "Step3VLForConditionalGeneration of stepfun-ai/step3"
+    reference = "Step3VLForConditionalGeneration of stepfun-ai/step3"
 
     language: SerializeAsAny[Sizes]
     vision: Step3Vision

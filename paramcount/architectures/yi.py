@@ -2,22 +2,21 @@
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
 
 
-class Yi(Decoder):
+class Yi(AttentionDecoder):
     """Source: arXiv:2403.04652; configuration_yi.py and modeling_yi.py of 01-ai/Yi-34B."""
 
     reference = "YiForCausalLM of 01-ai/Yi-34B"
     rotated = "d_head"
     conditions = (padding_in_table(0),)
-    defaults = {"vocab_size": 64000, "d_model": 4096, "n_layers": 32}
+    defaults = {"vocab_size": 64000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 
-    n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=4, null=equal_to("n_heads"))
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=11008)

@@ -83,7 +83,8 @@ def note_fixed_sizes(before: Sizes, after: Sizes, origins: Mapping[str, Origin])
         old, new = (get_size(sizes, block) if block else sizes for sizes in (before, after))
         if origin.kind != "derived" or old is None or new is None:
             continue
-        derive = get_key(type(old), field).absent
+        architecture: type[Sizes] = type(old)
+        derive = get_key(architecture, field).absent
         derived_sizes = new_sizes.setdefault(block, dict(new.__dict__))
         try:
             old_value, new_value = derive({}, old.__dict__), derive({}, derived_sizes)
