@@ -9,7 +9,14 @@ from paramcount.costs.allocation import Engine, Request
 from paramcount.costs.caches import CacheGroup, merge_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.gpus import find_gpu, parse_devices
-from paramcount.costs.sharding import Parallelism, Shape, check_parallelism, select_layers, share_weights, split_layers
+from paramcount.costs.sharding import (
+    Parallelism,
+    Shape,
+    check_parallelism,
+    select_layers,
+    share_weights,
+    split_layers,
+)
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.output.numbers import format_bytes

@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from paramcount.counting.components import COMPONENTS
-from paramcount.drawing.figures import ENDINGS, FONT_SIZE, Format, escape_missing_letters, list_letters, save_figure
+from paramcount.drawing.figures import (
+    ENDINGS,
+    FONT_SIZE,
+    Format,
+    escape_missing_letters,
+    list_letters,
+    save_figure,
+)
 from paramcount.errors import ParamcountError, find_nearest, make_printable
 from paramcount.output.numbers import format_count
 from paramcount.views.compare import UNVERIFIED, Row, describe_row_changes, is_unverified

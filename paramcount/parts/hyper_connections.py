@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paramcount.flow import Data, Size, StreamWeights, Weight, collapse, mix_streams, split, stream_weights, to_streams
+from paramcount.flow import (
+    Data,
+    Size,
+    StreamWeights,
+    Weight,
+    collapse,
+    mix_streams,
+    split,
+    stream_weights,
+    to_streams,
+)
 
 Names = tuple[str, str, str]  # of the matrix, its bias and the scales
 Block = Callable[[Data], Data]

@@ -29,7 +29,16 @@ from paramcount.flow.caches import find_cached
 from paramcount.flow.operation import Form, Operation, Stage
 from paramcount.flow.walk import locate_weight
 from paramcount.tracing.phrases import describe_data, name_data
-from paramcount.tracing.trace import ROUTED, CacheEntry, Mask, Product, Scope, Shape, Step, WeightUse
+from paramcount.tracing.trace import (
+    ROUTED,
+    CacheEntry,
+    Mask,
+    Product,
+    Scope,
+    Shape,
+    Step,
+    WeightUse,
+)
 
 # Steps that no operation declares: they follow from what a trace is asked for
 KV_CACHE = Stage("KV cache", "cached tokens, then the new ones", Form.KV_CACHE)

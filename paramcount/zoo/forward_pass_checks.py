@@ -11,7 +11,18 @@ import numpy as np
 
 from paramcount.counting.count import Count
 from paramcount.errors import make_printable
-from paramcount.flow import Activation, Add, Attention, Linear, Lookup, Norm, Split, given, list_steps, multiply
+from paramcount.flow import (
+    Activation,
+    Add,
+    Attention,
+    Linear,
+    Lookup,
+    Norm,
+    Split,
+    given,
+    list_steps,
+    multiply,
+)
 from paramcount.gpt2.forward_pass import Array, forward, make_weights
 from paramcount.zoo.checks import Check
 
