@@ -3,17 +3,27 @@
 All layers share one table of relative positions and segment pairs.
 """
 
-from typing import Any
-
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, Weight, layers, linear, lookup, norm
-from paramcount.parts.attentions import relative
+from paramcount.flow import (
+    Data,
+    bucket_distances_or_segments,
+    given,
+    layers,
+    learned_rows,
+    linear,
+    lookup,
+    put_in_front,
+    rms_norm,
+    text_alone,
+)  # fmt: skip
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Positive, Sizes, hf
 from paramcount.sizes.conditions import buckets_reach
+from paramcount.sizes.setting_fields import setting
 
 QKVO = ("project_q", "project_k", "project_v", "attention_out")
+PROMPT = 2  # the kind of prompt, and the segment of a text
 
 
 class CpmAnt(Sizes):
@@ -33,35 +43,34 @@ class CpmAnt(Sizes):
     prompt_length: Positive = hf("prompt_length", absent=32)
     n_segments: Positive = hf("segment_types", absent=32)
 
+    norm_eps = setting("eps", default=1e-6)
+    farthest = setting("position_bias_max_distance", default=2048)
+
     def forward(c, tokens: Data) -> Data:
-        prefix = "cpmant."
-        x = lookup(
-            tokens,
-            prefix + "input_embedding.weight",
-            "embedding",
-            c.vocab_size + c.n_prompts * c.prompt_length,
-            c.d_model,
-        )
-        x = x + lookup(tokens, prefix + "segment_embedding.weight", "other_embedding", c.n_segments, c.d_model)
-        table = Weight(
-            prefix + "position_bias.relative_attention_bias",
-            "position",
-            (c.n_segments * c.n_segments + c.n_buckets, c.n_heads),
-        )
-        bias = Data(
-            "lookup",
-            (Data("relative positions", (tokens,), tokens.shape),),
-            (*tokens.shape, c.n_heads),
-            (table,),
-        )
-        x = layers(
-            x,
-            prefix + "encoder.layers.{layer}.",
-            [("layer", c.n_layers)],
-            lambda kind, x, bias: layer(c, x, bias),
-            reads=(bias,),
-        )
-        return linear(norm(x, prefix + "encoder.output_layernorm"), "lm_head", "lm_head", c.vocab_size)
+        """A prompt of a kind that the config does not choose stands in front of the text, in a segment of its own."""
+        table, n_rows = "cpmant.input_embedding.weight", c.vocab_size + c.n_prompts * c.prompt_length
+        x, first = lookup(tokens, table, "embedding", n_rows, c.d_model), c.vocab_size + PROMPT * c.prompt_length
+        prompt = learned_rows(table, "embedding", n_rows, c.d_model, n=c.prompt_length, first=first)
+        segments = given("segments of the text", "tokens", default=PROMPT)
+        segments = put_in_front(given("segments of the prompt", c.prompt_length, default=0), segments, once=True)
+        of_segments = lookup(segments, "cpmant.segment_embedding.weight", "other_embedding", c.n_segments, c.d_model)
+        x = put_in_front(prompt, x, once=True) + of_segments
+        buckets = bucket_distances_or_segments(segments, c.n_buckets, c.farthest, c.n_segments)
+        n_rows, name = c.n_segments * c.n_segments + c.n_buckets, "cpmant.position_bias.relative_attention_bias"
+        bias = lookup(buckets, name, "position", n_rows, c.n_heads)
+        kinds = [("layer", c.n_layers)]
+        x = layers(x, "cpmant.encoder.layers.{layer}.", kinds, lambda kind, x, bias: c.layer(x, bias), reads=(bias,))
+        return linear(text_alone(c.norm(x, "cpmant.encoder.output_layernorm")), "lm_head", "lm_head", c.vocab_size)
+
+    def layer(c, x: Data, bias: Data) -> Data:
+        """All tokens see each other: those of a prompt, and, when one is added to it, those before it."""
+        h = c.norm(x, "self_att.layernorm_before_attention")
+        x = x + multi_head(c, h, "self_att.self_attention.", QKVO, bias=False, biases=(bias,), causal=False)
+        h, names = c.norm(x, "ffn.layernorm_before_ffn"), ("w_in.w_0", "w_in.w_1", "w_out")
+        return x + gated_mlp(h, "ffn.ffn.", "mlp", c.d_ff, activation="gelu", names=names)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps)
 
     def check(c) -> None:
         for name in ("n_prompts", "n_segments"):
@@ -69,19 +78,3 @@ class CpmAnt(Sizes):
                 raise ParamcountError(
                     f"= {getattr(c, name)}, but text tokens use index 2", where=FieldName(name), expected="at least 3"
                 )
-
-
-def layer(c: Any, x: Data, bias: Data) -> Data:
-    def turn(q: Data, k: Data, v: Data) -> tuple[Data, Data, Data]:
-        return relative(q, bias), k, v
-
-    h = norm(x, "self_att.layernorm_before_attention")
-    x = x + multi_head(c, h, "self_att.self_attention.", QKVO, bias=False, turn=turn)
-    return x + gated_mlp(
-        norm(x, "ffn.layernorm_before_ffn"),
-        "ffn.ffn.",
-        "mlp",
-        c.d_ff,
-        activation="gelu",
-        names=("w_in.w_0", "w_in.w_1", "w_out"),
-    )

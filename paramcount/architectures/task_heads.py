@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.flow import Body, Data, Repeat
+from paramcount.flow import Block, Body, Data, Repeat, bundle
 from paramcount.parts import task_heads as heads
 from paramcount.sizes.derivations import flag
 from paramcount.sizes.fields import (
@@ -145,7 +145,7 @@ class TaskHead(NamedTuple):
         if self.beside_lm_head:
             logits = c.forward(tokens)
             hidden = logits if logits.bodies else before_lm_head(logits)
-            return Data("hand on", (logits, heads.attach(c, self.build, hidden)), logits.shape)
+            return bundle(logits, heads.attach(c, self.build, hidden))
         body = partial(self.body, c) if self.body else c.body
         x = body(tokens)
         return heads.attach(c, self.build, under_other_names(x, self.moved) if self.moved else x)
@@ -165,7 +165,7 @@ def under_other_names(out: Data, moved: tuple[str, str]) -> Data:
                 sources[id(data)] = data
     outside = tuple(Data(source.operation, (), source.shape) for source in sources.values())
     return Data(
-        "block",
+        Block(),
         outside,
         out.shape,
         bodies=(Body(Repeat("use", 1, 1, moved=moved), tuple(sources.values()), out),),

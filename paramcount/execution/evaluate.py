@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, NamedTuple, Protocol, cast
@@ -14,7 +14,7 @@ from paramcount.execution.inputs import name_input
 from paramcount.execution.narrow import NarrowMatrix
 from paramcount.flow import Attention, Block, Body, Data, Experts, HiddenStates, Input, Layers, Repeat, Tuple, Weight
 from paramcount.flow.operation import Array, Operation, require
-from paramcount.flow.operations import Linear, Lookup
+from paramcount.flow.operations import Linear, Lookup, Select
 from paramcount.flow.walk import list_steps, locate_weight
 
 
@@ -96,6 +96,7 @@ class Evaluation:
         self.cached: dict[int, Attention] = {}  # {id of data in a KV cache: the attention that reads it}
         self.kept: set[int] = find_kept(out)
         self.states_of_layers: dict[int, list[Array]] = {}  # {id of a stack whose inner states are read: all of them}
+        self.second_values: dict[int, Array] = {}  # {id of a tuple, or of a block that passes one on: its second value}
         self.kept_values: dict[tuple[Any, ...], Array] = {}
         self.n_past = 0
         self.observer: Observer | None = None
@@ -149,16 +150,23 @@ class Evaluation:
             return np.stack(kept + found, axis=1)
         if data.bodies:
             (body,) = data.bodies
-            return self.run_body(body, scope.enter(data, body.repeat, None), inputs)
+            self.pass_second_values(zip(body.inputs, data.inputs))
+            result = self.run_body(body, scope.enter(data, body.repeat, None), inputs)
+            self.pass_second_values([(data, body.out)])
+            return result
         if isinstance(operation, Tuple):
+            self.second_values[id(data)] = inputs[1]
             return inputs[0]
+        if isinstance(operation, Select) and operation.part == "second":
+            return self.second_values[id(data.inputs[0])]
         if isinstance(operation, HiddenStates):
             states = self.states_of_layers[id(data.inputs[0])]
             return np.concatenate([states[i] for i in require(operation.of)], axis=-1)
         if isinstance(operation, Input):
             name = name_input(operation.what)
             if name not in self.inputs and operation.default is not None:
-                return np.full(len(self.positions), require(operation.default))
+                n = data.shape[0] if isinstance(data.shape[0], int) else len(self.positions)
+                return np.full(n, require(operation.default))
             if name not in self.inputs:
                 raise ParamcountError(f"the input {name} is missing", expected=f"{name}=…")
             return self.inputs[name]
@@ -176,6 +184,12 @@ class Evaluation:
                 self.observer.see_step(Value(name, what, scope.indices, value), data)
             self.observer.see_step(Value(name, operation.label, scope.indices, result), data)
         return result
+
+    def pass_second_values(self, pairs: Iterable[tuple[Data, Data]]) -> None:
+        """Blocks take and return tuples. `pairs`: data inside and outside of them that are the same."""
+        for data, source in pairs:
+            if id(source) in self.second_values:
+                self.second_values[id(data)] = self.second_values[id(source)]
 
     def extend_cache(self, data: Data, scope: Scope, new: Array) -> Array:
         """The cached rows and the new ones; the cache keeps as many as its window needs."""

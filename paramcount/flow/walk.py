@@ -105,7 +105,7 @@ def list_steps(out: Data, part: str = "decoder") -> list[Step]:
         for before in data.inputs:
             if id(before) not in seen:
                 visit(before, prefix, repeats, part, inputs)
-        if inputs is not None and not data.inputs and data not in inputs:
+        if inputs is not None and not (data.inputs or data.weights) and data not in inputs:
             raise ParamcountError(
                 f"a body uses {data!r} from outside", expected="what it takes through `reads` or `carry`"
             )

@@ -23,6 +23,7 @@ from paramcount.flow import (
     linear,
     lookup,
     norm,
+    put_in_front,
 )
 
 QKVO = ("q_proj", "k_proj", "v_proj", "out_proj")
@@ -62,12 +63,15 @@ def multi_head(
     scale: float | None = None,
     window: Size | None = None,
     longest: int | Unknown | None = None,
+    prompt: tuple[Data, Data] | None = None,
+    causal: bool | None = None,
 ) -> Data:
     """x to attended x, with n_heads and d_head of c.
 
     `names`: of the matrices for q, k, v and the output. `memory`: where keys and values come from instead. `cached`:
     whether later tokens look back on them, which an encoder has none of. `k_bias`, `o_bias`: as `bias` unless given.
     `turn`: applied to q, k and v before the attention. `biases`: added to the scores. `scale`: default 1 / √d_head.
+    `prompt`: keys and values in front of the others, which no cache holds. `causal`: as in `attend`.
     """
     source = x if memory is None else memory
     heads = (c.n_heads, c.d_head)
@@ -76,7 +80,10 @@ def multi_head(
     v = linear(source, prefix + names[2], "qkv.v", heads, bias=bias)
     if turn:
         q, k, v = turn(q, k, v)
-    a = attend(q, k, v, *biases, cached=None if cached else (), scale=scale, window=window, longest=longest)
+    kept = (k, v) if cached else ()
+    if prompt:
+        k, v = put_in_front(prompt[0], k), put_in_front(prompt[1], v)
+    a = attend(q, k, v, *biases, cached=kept, scale=scale, window=window, longest=longest, causal=causal)
     return linear(a, prefix + names[3], "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)
 
 

@@ -10,8 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paramcount.flow import Data, activate, block, elementwise, join, linear, norm
+from paramcount.flow import (
+    Data,
+    Unknown,
+    activate,
+    best_position,
+    block,
+    bundle,
+    first_token,
+    join,
+    layer_norm,
+    linear,
+    pool_text,
+    second_value,
+    sum_of_layers,
+    weighted_mean,
+)  # fmt: skip
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.settings import get_setting
 
 Build = Callable[[Any, Data], Data]  # (config, hidden states) to the outputs of a task
 
@@ -21,19 +37,14 @@ def attach(c: Any, build: Build, x: Data) -> Data:
     return block(x, "", lambda x: build(c, x), part=x.part) if x.part else build(c, x)
 
 
-def one_vector(x: Data, which: str) -> Data:
-    """The vector that stands for the whole text: of its first token, its last position, or another."""
-    return Data(which, (x,), ("text", *x.shape[1:]))
-
-
 def score_last(c: Any, x: Data) -> Data:
     """Scores of the last position. Source: GenericForSequenceClassification in modeling_layers.py of the reference."""
-    return one_vector(linear(x, "score", "other", c.n_labels), "last position")
+    return pool_text(linear(x, "score", "other", c.n_labels), "last position")
 
 
 def score_last_unnamed_bias(c: Any, x: Data) -> Data:
     """The same, as CTRLForSequenceClassification names it."""
-    return one_vector(linear(x, "classifier", "other", c.n_labels), "last position")
+    return pool_text(linear(x, "classifier", "other", c.n_labels), "last position")
 
 
 def score_tokens(c: Any, x: Data) -> Data:
@@ -52,7 +63,7 @@ def find_span(c: Any, x: Data) -> Data:
 
 def pooled(c: Any, x: Data) -> Data:
     """The pooled vector, which stands beside what x is made of and is as wide as the model."""
-    return Data("pooled", (x,), ("text", c.d_model))
+    return second_value(x, c.d_model)
 
 
 def classify_pooled(c: Any, x: Data) -> Data:
@@ -78,7 +89,7 @@ def dense_then(name: str, last: str) -> Build:
     """The first token's vector through a matrix as wide as itself, then to labels."""
 
     def build(c: Any, x: Data) -> Data:
-        first = one_vector(x, "first token")
+        first = first_token(x)
         h = activate(linear(first, f"{name}.dense", "other", x.shape[-1], bias=True), "tanh")
         return linear(h, f"{name}.{last}", "other", c.n_labels, bias=True)
 
@@ -93,7 +104,7 @@ def preclassified(n: Callable[[Any], Any]) -> Build:
     """DistilBERT's: `n` outputs."""
 
     def build(c: Any, x: Data) -> Data:
-        h = activate(linear(one_vector(x, "first token"), "pre_classifier", "other", x.shape[-1], bias=True), "relu")
+        h = activate(linear(first_token(x), "pre_classifier", "other", x.shape[-1], bias=True), "relu")
         return linear(h, "classifier", "other", n(c), bias=True)
 
     return build
@@ -102,7 +113,8 @@ def preclassified(n: Callable[[Any], Any]) -> Build:
 def classify_bigbird_span(c: Any, x: Data) -> Data:
     """BigBird's: an MLP, its norm, then the span."""
     names = ("qa_classifier.intermediate.dense", "qa_classifier.output.dense")
-    h = norm(x + plain_mlp(x, names, "other", c.d_ff, bias=True), "qa_classifier.output.LayerNorm", bias=True)
+    y = plain_mlp(x, names, "other", c.d_ff, activation=get_setting(c, "activation"), bias=True)
+    h = layer_norm(x + y, "qa_classifier.output.LayerNorm", get_setting(c, "norm_eps"))
     return linear(h, "qa_classifier.qa_outputs", "other", 2, bias=True)
 
 
@@ -114,7 +126,7 @@ def detect_replaced(c: Any, x: Data) -> Data:
 
 def summary(c: Any, x: Data, name: str, n_labels: Any) -> Data:
     """One vector for the text, through a matrix where the config asks for it: to labels, or as wide as the model."""
-    one = one_vector(x, "one position")
+    one = pool_text(x, Unknown("summary_type"))
     return (
         linear(one, f"{name}.summary", "other", n_labels if c.summary_to_labels else c.d_model, bias=True)
         if c.summary_projected
@@ -140,13 +152,13 @@ def find_span_in_beams(prefix: str) -> Build:
 
     def build(c: Any, x: Data) -> Data:
         start = linear(x, f"{prefix}start_logits.dense", "other", 1, bias=True)
-        both = join(x, Data("state at the start", (x, start), x.shape))
+        both = join(x, best_position(x, start))
         h = activate(linear(both, f"{prefix}end_logits.dense_0", "other", c.d_model, bias=True), "tanh")
-        end = linear(
-            norm(h, f"{prefix}end_logits.LayerNorm", bias=True), f"{prefix}end_logits.dense_1", "other", 1, bias=True
-        )
-        answer = activate(linear(both, f"{prefix}answer_class.dense_0", "other", c.d_model, bias=True), "tanh")
-        return Data("hand on", (start, end, linear(answer, f"{prefix}answer_class.dense_1", "other", 1)), start.shape)
+        h = layer_norm(h, f"{prefix}end_logits.LayerNorm", get_setting(c, "norm_eps"))
+        end = linear(h, f"{prefix}end_logits.dense_1", "other", 1, bias=True)
+        ends = join(weighted_mean(x, start), pool_text(x, "last position"))
+        answer = activate(linear(ends, f"{prefix}answer_class.dense_0", "other", c.d_model, bias=True), "tanh")
+        return bundle(start, end, linear(answer, f"{prefix}answer_class.dense_1", "other", 1))
 
     return build
 
@@ -154,8 +166,8 @@ def find_span_in_beams(prefix: str) -> Build:
 def classify_normed(c: Any, x: Data) -> Data:
     """ModernBERT's: a matrix and a norm before the labels."""
     h = activate(linear(x, "head.dense", "other", x.shape[-1], bias=c.transform_bias), "gelu")
-    h = norm(h, "head.norm", bias=c.norm_bias)
-    return one_vector(linear(h, "classifier", "other", c.n_labels, bias=c.transform_bias), "last position")
+    h = layer_norm(h, "head.norm", get_setting(c, "norm_eps"), bias=c.norm_bias)
+    return pool_text(linear(h, "classifier", "other", c.n_labels, bias=c.transform_bias), "last position")
 
 
 def score_projected(c: Any, x: Data) -> Data:
@@ -166,6 +178,6 @@ def score_projected(c: Any, x: Data) -> Data:
 def classify_heard(c: Any, x: Data) -> Data:
     """Whisper's: states of the encoder, of all its layers where they are weighted, averaged over time."""
     if c.weighted_layers:
-        x = elementwise(x, "weighted sum of layers", "layer_weights", "other", c.n_encoder_layers + 1)
+        x = sum_of_layers(x, "layer_weights", c.n_encoder_layers + 1)
     h = linear(x, "projector", "other", c.d_projected, bias=True)
-    return linear(one_vector(h, "mean of all"), "classifier", "other", c.n_labels, bias=True)
+    return linear(pool_text(h, "mean"), "classifier", "other", c.n_labels, bias=True)

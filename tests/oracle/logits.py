@@ -184,6 +184,22 @@ def compare_logits(
     )
 
 
+def compare_scores(model_type: str, ending: str) -> float:
+    """How far the scores of the head of another task are from the reference, relative to the largest."""
+    import numpy as np
+    import torch
+
+    from paramcount.architectures.task_heads import DECLARED
+
+    cls_name = DECLARED[model_type][0] + ending
+    document = {**passes.make_document(model_type), "architectures": [cls_name], "pad_token_id": 0, "num_labels": 3}
+    model, ids = build_reference(document, cls_name), passes.make_token_ids(TOKENS, 1)
+    with torch.no_grad():
+        expected = model(input_ids=ids)["logits"].float().numpy()
+    found = run_model(load(document).settled_sizes, save_weights(model), ids[0].tolist()).logits
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
 def decode_reference(model: Any, ids: Any) -> Any:
     """The reference's logits with its own cache: dynamic scaling rotates earlier and later keys by other angles, and
     Doge's mixture routes a token by the logits of others.

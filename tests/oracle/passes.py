@@ -831,6 +831,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "n_layer": 2, "d_model": 32, "n_head": 2, "d_inner": 24, "n_token": 96, "clamp_len": 4,
         "ff_activation": "relu", "layer_norm_eps": 1e-3,
     },
+    "mvp, prompted": {**BART, "use_prompt": True, "prompt_length": 5, "prompt_mid_dim": 12},
+    "cpmant, other settings": {
+        "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "dim_head": 12,
+        "dim_ff": 24, "position_bias_num_buckets": 8, "position_bias_max_distance": 12, "prompt_types": 4,
+        "prompt_length": 3, "segment_types": 4, "eps": 1e-3,
+    },
     "mvp, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
     "bigbird_pegasus, small": {**BART, "activation_function": "silu"},
     "bigbird_pegasus, full": {

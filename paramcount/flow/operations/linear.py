@@ -20,20 +20,24 @@ class Lookup(Operation):
     form: ClassVar[Form] = Form.LOOKUP
     named_by_weights: ClassVar[bool] = True
     # The values of the input, the position of each token in the text, or the row and column of each patch. The table of
-    # patches is a square grid, between whose rows values are interpolated.
-    index: Literal["ids", "positions", "places"] = "ids"
-    offset: int | Unknown = 0  # added to a position
+    # patches is a square grid, between whose rows values are interpolated. "rows": one after the other, without input.
+    index: Literal["ids", "positions", "places", "rows"] = "ids"
+    offset: Size | Unknown = 0  # added to a position, or the first of the rows
+    n_rows: Size = 0
     unknown_id: int | None = None  # row of the ids that are beyond the table
 
     def describe(self) -> str:
         names = {"ids": "row lookup", "positions": "position lookup", "places": "interpolated from a grid"}
-        return names[self.index]
+        return names.get(self.index, "learned vectors")
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.index == "places":
             return interpolate(weights[0], inputs[0])
-        rows = run.positions + require(self.offset) if self.index == "positions" else inputs[0]
-        table = weights[0]
+        table, first = weights[0], require(self.offset)
+        if self.index == "rows":
+            rows = np.arange(int(first), int(first + self.n_rows))
+        else:
+            rows = run.positions + first if self.index == "positions" else inputs[0]
         if self.unknown_id is not None:
             rows = np.where(rows < len(table), rows, self.unknown_id)
         if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < len(table):
@@ -74,6 +78,13 @@ def lookup(
     weight = Weight(name, component, (rows, width), tied_to=tied_to)
     shape = x.shape[:1] if index == "places" else x.shape
     return Data(Lookup(index, offset, unknown_id), (x,), (*shape, width), (weight,))
+
+
+def learned_rows(name: str, component: str, rows: Size, width: Size, *, n: Size | None = None, first: Size = 0) -> Data:
+    """The n rows of a table from one on; all, unless n is given."""
+    count = rows if n is None else n
+    weight = Weight(name, component, (rows, width), tied_to=None if n is None else name)
+    return Data(Lookup("rows", first, n_rows=count), (), (count, width), (weight,))
 
 
 def position_table(x: Data, name: str, rows: Size) -> Data:

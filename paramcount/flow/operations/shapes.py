@@ -71,6 +71,7 @@ class Join(Operation):
     form: ClassVar[Form] = Form.CONCATENATION
     axis: int = -1
     learned: Literal["none", "first", "last", "zeros"] = "none"
+    once: bool = False  # only the first part of a text gets something in front, not what continues it
 
     @property
     def label(self) -> str:
@@ -86,6 +87,8 @@ class Join(Operation):
         return "prepended to the sequence" if self.learned == "first" else "appended to the sequence"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        if self.once and run.positions[-1] >= len(inputs[1]):
+            return inputs[1]
         if self.learned == "zeros":
             x, other = inputs
             return np.pad(x, ((0, len(other) - len(x)), *((0, 0),) * (x.ndim - 1)))
@@ -97,9 +100,10 @@ def join(a: Data, b: Data) -> Data:
     return Data(Join(), (a, b), (*a.shape[:-1], a.shape[-1] + b.shape[-1]))
 
 
-def put_in_front(a: Data, b: Data, axis: int = 0) -> Data:
-    """a before b, along the tokens unless another axis is given; in a flow it has the shape of b."""
-    return Data(Join(axis), (a, b), b.shape)
+def put_in_front(a: Data, b: Data, axis: int = 0, *, once: bool = False) -> Data:
+    """a before b, along the tokens unless another axis is given; in a flow it has the shape of b. `once`: as in
+    `Join`."""
+    return Data(Join(axis, once=once), (a, b), b.shape)
 
 
 def class_token(x: Data, name: str, *shape: Size, component: str = "embedding", last: bool = False) -> Data:
@@ -210,7 +214,7 @@ class Select(Operation):
 
     only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "select"
-    part: int | Unknown | Literal["layer"] | None = None
+    part: int | Unknown | Literal["layer", "second"] | None = None  # second: of a tuple
     axis: Literal[1, 2] | None = None
 
     def describe(self) -> str:
@@ -218,11 +222,15 @@ class Select(Operation):
             return "selected for each pair of tokens"
         if self.part is None:
             return "selected for each token"
+        if self.part == "second":
+            return "second value of a tuple"
         if self.part == "layer":
             return "slice of this layer"
         return f"slice {self.part}" if isinstance(self.part, int) else "one slice"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        if self.part == "second":
+            return inputs[1]
         if self.part is not None:
             return inputs[0][:, run.layer if self.part == "layer" else require(self.part)]
         index, *values = inputs
@@ -247,23 +255,30 @@ def select_part(x: Data, part: int | Unknown | Literal["layer"]) -> Data:
     return Data(Select(part), (x,), (*x.shape[:1], *x.shape[2:]))
 
 
+def second_value(x: Data, width: Size) -> Data:
+    """What stands beside x in a tuple: the pooled vector of a text."""
+    return Data(Select("second"), (x,), ("text", width))
+
+
 class Pool(Operation):
     """One vector for several tokens, or fewer tokens.
 
-    "first token": that of the first. "other tokens": all but the first, or all but the last; or the first ones, as many
-    as a second input has. "block sums"; the last block may be shorter. "block means": of complete blocks alone.
-    "squares": those of `size` patches side by side; "means of squares", of which `size` are left. The second input of
-    squares: the row and column of each patch; without it the image is a square. "means of heads": one vector for each
-    KV head, [n, heads, d] to [n, kv_heads, d]. "mean of streams": [n, d]. "weighted blocks": of all blocks of tokens
-    that are complete, the mean of the values, each channel weighted by the softmax over the block of a second input
-    plus a learned value per position in the block. If they overlap, the first half of the channels belongs to the next
-    block, which has twice as many tokens.
-    Source: arXiv:2606.19348 §2.3.
+    "first token": that of the first. "last position": that of the last. "mean": of all. "best position": that of the
+    token with the largest score, the second input, for all tokens; "weighted mean": by the softmax of these. "other
+    tokens": all but the first, or all but the last; or the first ones, as many as a second input has. "text": all but
+    those in front of the first token. "block sums"; the last block may be shorter. "block means": of complete blocks
+    alone. "squares": those of `size` patches side by side; "means of squares", of which `size` are left. The second
+    input of squares: the row and column of each patch; without it the image is a square. "means of heads": one vector
+    for each KV head, [n, heads, d] to [n, kv_heads, d]. "mean of streams": [n, d]. "weighted blocks": of all blocks of
+    tokens that are complete, the mean of the values, each channel weighted by the softmax over the block of a second
+    input plus a learned value per position in the block. If they overlap, the first half of the channels belongs to the
+    next block, which has twice as many tokens. Source: arXiv:2606.19348 §2.3.
     """
 
-    of: Literal[
-        "first token", "other tokens", "block sums", "block means", "squares", "means of squares", "means of heads",
-        "mean of streams", "weighted blocks",
+    of: Unknown | Literal[
+        "first token", "last position", "mean", "best position", "weighted mean",
+        "other tokens", "text", "block sums", "block means", "weighted blocks", "squares", "means of squares",
+        "means of heads", "mean of streams",
     ]  # fmt: skip
     size: Size | Unknown = 1  # tokens per block, or patches per square; of means: how many are left
     channels_first: bool = False  # in squares, all values of a channel stand together
@@ -276,6 +291,8 @@ class Pool(Operation):
 
     @property
     def label(self) -> str:
+        if isinstance(self.of, Unknown):
+            return "one position"
         return {"squares": "merge patches", "means of squares": "average patches"}.get(self.of, self.of)
 
     def describe(self) -> str:
@@ -283,10 +300,21 @@ class Pool(Operation):
             return f"blocks of {self.size} tokens" + (", overlapping" if self.overlapping else "")
         if self.of in ("squares", "means of squares"):
             return "each square of adjacent patches is merged into one"
+        if self.of == "text":
+            return "all but what was prepended"
         return f"all but the {'last' if self.last else 'first'}" if self.of == "other tokens" else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x = inputs[0]
+        if require(self.of) == "last position":
+            return x[-1:]
+        if self.of == "mean":
+            return x.mean(0, keepdims=True)
+        if self.of == "best position":
+            return np.broadcast_to(x[inputs[1].reshape(-1).argmax()], x.shape)
+        if self.of == "weighted mean":
+            shares = np.exp(inputs[1] - inputs[1].max())
+            return (x * shares.reshape(-1, 1) / shares.sum()).sum(0, keepdims=True)
         if self.of == "weighted blocks":
             return self.weigh_blocks(run, x, inputs[1], weights[0])
         if self.of == "first token":
@@ -299,6 +327,8 @@ class Pool(Operation):
             if len(inputs) > 1:
                 return x[: len(inputs[1])]
             return x[:-1] if self.last else x[1:]
+        if self.of == "text":
+            return x[run.positions >= 0]
         if self.of == "block means":
             size = int(require(self.size))
             return x[: len(x) // size * size].reshape(-1, size, *x.shape[1:]).mean(1)
@@ -352,6 +382,21 @@ def first_token(x: Data) -> Data:
     return Data(Pool("first token"), (x,), ("text", *x.shape[1:]))
 
 
+def pool_text(x: Data, of: Literal["last position", "mean"] | Unknown) -> Data:
+    """One vector for the text."""
+    return Data(Pool(of), (x,), ("text", *x.shape[1:]))
+
+
+def best_position(x: Data, scores: Data) -> Data:
+    """The vector of the token with the largest score, for every token of x."""
+    return Data(Pool("best position"), (x, scores), x.shape)
+
+
+def weighted_mean(x: Data, scores: Data) -> Data:
+    """The mean of all tokens, weighted by the softmax of their scores [n, 1]."""
+    return Data(Pool("weighted mean"), (x, scores), ("text", *x.shape[1:]))
+
+
 def other_tokens(x: Data, *, last: bool = False) -> Data:
     """x without its first row, or without its last."""
     return Data(Pool("other tokens", last=last), (x,), x.shape)
@@ -360,6 +405,11 @@ def other_tokens(x: Data, *, last: bool = False) -> Data:
 def drop_rows(x: Data, other: Data) -> Data:
     """The first rows of x: as many as the other has."""
     return Data(Pool("other tokens", last=True), (x, other), (*other.shape[:1], *x.shape[1:]))
+
+
+def text_alone(x: Data) -> Data:
+    """x without the rows in front of the first token."""
+    return Data(Pool("text"), (x,), x.shape)
 
 
 def merge_squares(x: Data, n: Size, *places: Data, channels_first: bool = False) -> Data:

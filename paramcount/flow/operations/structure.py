@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
-from paramcount.flow.graph import Body, Data, Repeat, Size, Width, as_axes, check_same_shape
+from paramcount.flow.graph import Body, Data, Repeat, Size, Weight, Width, as_axes, check_same_shape
 from paramcount.flow.operation import Form, Operation, Stage, Unknown, Value
 from paramcount.flow.operations.shapes import Input, bundle
 
@@ -198,8 +198,11 @@ class HiddenStates(Operation):
     only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "hidden states"
     of: tuple[int, ...] | Unknown  # 0: what goes into the first layer; negative: counted from what the last returns
+    weighted: bool = False  # not side by side, but their sum, weighted by the softmax of learned values
 
     def describe(self) -> str:
+        if self.weighted:
+            return "their sum, by the softmax of learned weights"
         if isinstance(self.of, Unknown):
             return "outputs of intermediate layers"
         return (
@@ -207,6 +210,11 @@ class HiddenStates(Operation):
             if len(self.of) > 1
             else "output of an intermediate layer"
         )
+
+
+def sum_of_layers(x: Data, name: str, n: Size) -> Data:
+    """The weighted sum of n states of a stack, [rows, d]."""
+    return Data(HiddenStates(Unknown("layers"), weighted=True), (x,), x.shape, (Weight(name, "other", (n,)),))
 
 
 def hidden_states(x: Data, of: tuple[int, ...] | Unknown, n: Size = 1) -> Data:
