@@ -20,7 +20,7 @@ from paramcount.costs.allocation import Option, Request
 from paramcount.costs.caches import CacheGroup, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.llama_cpp import DEFAULTS, count_cells
+from paramcount.costs.llama_cpp import DEFAULTS, count_cell_bytes, count_cells
 from paramcount.costs.memory import find_state_dtype
 from paramcount.costs.vllm import PACKED_LATENT, Pool, count_token_bytes, plan_pool
 
@@ -155,6 +155,9 @@ def reproduce_llama_cpp(row: Mapping[str, str]) -> str:
         return str(count_cells(groups[0], request, {**DEFAULTS, **request.options}))
     allocation = ENGINES["llama.cpp"].allocate(groups, request)
     size = allocation.state_bytes if row["quantity"] == "recurrent_mib" else allocation.kv_bytes
+    if row["id"] in PARTS:
+        options = {**DEFAULTS, **request.options}
+        size = sum(g.layers * count_cells(g, request, options) * count_cell_bytes(g, request, "latent") for g in groups)
     decimals = len(row["value"].partition(".")[2])
     return f"{size / MIB:.{decimals}f}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,13 @@ def test_a_quantised_config_is_measured_as_it_is_stored() -> None:
         (["--batch", "0"], "--batch 0 (expected an integer from 1 to 1,000,000,000)"),
         (["--kv-dtype", "q8_1"], "--kv-dtype 'q8_1' (expected bf16, fp8, int8, q8_0 or q4_0)"),
         (["--engine", "vlm"], "--engine 'vlm' (expected minimal"),
+        (["--engine", "vllm", "--engine-option", "blok_size=3"], "option of vllm = 'blok_size' (expected block_size"),
+        (["--engine", "vllm", "--engine-option", "block_size=0"], "block_size = 0 (expected an integer from 1 to"),
+        (["--engine", "vllm", "--engine-option", "block_size"], "--engine-option: 'block_size' (expected NAME=VALUE)"),
+        (["--engine-option", "block_size=16"], "engine_options: minimal has no option 'block_size'"),
+        (["--state-dtype", "q9"], "--state-dtype 'q9' (expected bf16, fp8"),
+        (["--memory", "24GB", "--utilization", "1.5"], "--utilization 1.5 (expected above 0, at most 1)"),
+        (["--utilization", "0.5"], "--utilization requires --gpu or --memory"),
     ],
 )
 def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) -> None:
@@ -139,3 +147,77 @@ def test_a_plot_with_an_unknown_extension_is_an_error_before_anything_is_written
     found = run("memory", "gpt2-small", "--plot", str(tmp_path / "memory.gif"))
     assert (found.code, found.out) == (2, "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_option_of_an_engine_changes_what_it_allocates() -> None:
+    # 100 tokens: 7 blocks of 16, or 2 of 64, and one more block; 131,072 bytes per token
+    sizes = [
+        pc.memory("llama-3.1-8b", context=100, engine="vllm", engine_options=options).kv_cache_bytes
+        for options in ({}, {"block_size": 64})
+    ]
+    assert sizes == [8 * 16 * 131_072, 3 * 64 * 131_072]
+
+
+def test_llama_cpp_keeps_all_tokens_of_a_model_whose_layers_all_have_a_window() -> None:
+    # Mistral 7B v0.1 has the architecture "llama" in llama.cpp, which sets no swa_type: 131,072 bytes per token
+    config = {"model_type": "mistral", "sliding_window": 4096}
+    assert pc.memory(config, context=32_768, engine="llama.cpp").kv_cache_bytes == 32_768 * 131_072
+    assert pc.memory(config, context=32_768).kv_cache_bytes == 4095 * 131_072
+
+
+def test_keys_and_values_may_have_a_dtype_each() -> None:
+    # Q8_0: 34 bytes per 32 values; 32 layers, 8 heads × 128
+    result = pc.memory("llama-3.1-8b", context=1000, kv_dtype="q8_0,f16")
+    assert result.kv_cache_bytes == 32 * 1000 * 8 * 128 * 34 // 32 + 32 * 1000 * 8 * 128 * 2
+    assert result.kv_dtype == "Q8_0 keys, FP16 values"
+
+
+def test_each_engine_keeps_states_in_its_own_dtype() -> None:
+    # Jamba: 28 × 8,192 channels × 16 states and 3 inputs; llama.cpp llama-memory-recurrent.cpp: F32
+    dtypes = {engine: pc.memory("jamba-v0.1", engine=engine).state_dtype for engine in ("minimal", "llama.cpp")}
+    assert dtypes == {"minimal": "BF16", "llama.cpp": "FP32"}
+    assert pc.memory("jamba-v0.1", engine="transformers").state_dtype == "FP32, convolutions BF16"
+    assert pc.memory("jamba-v0.1", engine="llama.cpp").state_bytes == 28 * 8192 * (16 + 3) * 4
+    assert pc.memory("jamba-v0.1", state_dtype="f32").state_bytes == 28 * 8192 * (16 + 3) * 4
+
+
+def test_source_is_the_length_of_an_image(run: Runner) -> None:
+    # Llama 3.2 11B: 8 layers attend to an image; keys and values of 8 heads × 128, in BF16
+    none = run("memory", "llama-3.2-11b-vision")
+    assert none.err == (
+        "warning: the cache of cross-attention is not included: its length is the number of patches, which --source "
+        "gives\n"
+    )
+    sizes = [pc.memory("llama-3.2-11b-vision", context=1000, source=n).kv_cache_bytes for n in (1601, 1602)]
+    assert sizes[1] - sizes[0] == 8 * 2 * 8 * 128 * 2
+    assert sizes[0] == 2 * 8 * 128 * 2 * (32 * 1000 + 8 * 1601)
+
+
+def test_compressed_blocks_grow_by_one_for_every_block_of_tokens() -> None:
+    # DeepSeek-V4 (transformers 5.23, modeling_deepseek_v4.py): a layer keeps one row for every 128 tokens
+    config = {
+        "model_type": "deepseek_v4", "num_hidden_layers": 1, "head_dim": 512, "sliding_window": 128,
+        "layer_types": ["heavily_compressed_attention"],
+        "compress_rates": {"heavily_compressed_attention": 128, "compressed_sparse_attention": 4},
+    }  # fmt: skip
+    sizes = [pc.memory(config, context=n).kv_cache_bytes for n in (1024, 1024 + 127, 1024 + 128)]
+    assert sizes == [512 * 2 * (127 + n) for n in (8, 8, 9)]
+
+
+def test_vllm_uses_a_share_of_the_memory_and_says_how_many_tokens_fit(run: Runner) -> None:
+    # 92% of 24 GB, less 1 GB and 16,060,522,496 bytes of weights; blocks of 16 tokens × 131,072 bytes
+    fit = pc.memory("llama-3.1-8b", engine="vllm", memory=24 * 10**9, context=8192).fit
+    assert fit is not None
+    assert fit.utilization == 0.92
+    assert fit.kv_tokens == (22_080_000_000 - 10**9 - 16_060_522_496) // (16 * 131_072) * 16
+    found = run("memory", "llama-3.1-8b", "--engine", "vllm", "--memory", "24GB")
+    assert f"KV cache size {fit.kv_tokens:,} tokens" in found.out
+
+
+def test_blocks_of_vllm_are_equally_large_in_all_layers() -> None:
+    # Gemma 4 31B: 10 layers with 4 KV heads × 512, 50 with a window of 1,024 and 16 × 256, so that 32 tokens of the
+    # former are as large as 16 of the latter, 262,144 bytes. A request takes 3,200 / 32 blocks in one group of 10
+    # layers and 3,200 / 16 + 1 in each of five; one more block is reserved. vLLM 0.33.0, v1/core/kv_cache_planning.py
+    configs = json.loads((Path(__file__).parent / "data" / "deployment_configs.json").read_text(encoding="utf-8"))
+    result = pc.memory(configs["gemma-4-31b"]["config"], context=3200, engine="vllm")
+    assert result.kv_cache_bytes == (100 + 5 * 201 + 1) * 10 * 262_144

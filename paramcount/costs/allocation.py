@@ -87,6 +87,8 @@ def check_options(engine: str, rules: Engine, options: Mapping[str, object]) -> 
     """
     found: dict[str, Option] = {}
     for name, value in options.items():
+        if not rules.options:
+            raise ParamcountError(f"{engine} has no option {describe_value(name)}", where="engine_options")
         if name not in rules.options:
             raise make_choice_error(name, rules.options, where=f"option of {engine}")
         default = rules.options[name]
@@ -96,8 +98,10 @@ def check_options(engine: str, rules: Engine, options: Mapping[str, object]) -> 
             least = 0 if default == 0 else 1
             is_valid = type(value) is int and least <= value <= 10**9
             expected = f"an integer from {least} to 1,000,000,000"
+        elif value not in rules.choices[name]:
+            raise make_choice_error(value, rules.choices[name], where=name)
         else:
-            is_valid, expected = value in rules.choices[name], " or ".join(rules.choices[name])
+            is_valid, expected = True, ""
         if not is_valid:
             raise ParamcountError(f"= {describe_value(value)}", where=name, expected=expected)
         found[name] = value  # type: ignore[assignment]

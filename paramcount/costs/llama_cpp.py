@@ -27,8 +27,14 @@ CHOICES = {"mla": ("latent", "latent-and-values", "expanded")}
 
 
 def allocate_llama_cpp(groups: Sequence[CacheGroup], request: Request) -> Allocation:
-    """Cells in multiples of 256 for each sequence; sliding windows also hold a micro-batch; states are in FP32."""
+    """Cells in multiples of 256 for each sequence; sliding windows also hold a micro-batch; states are in FP32.
+
+    Models all of whose layers have a window, such as Mistral 7B v0.1 and Phi-3, keep all tokens: llama.cpp knows
+    windows only of architectures that mix layers with and without one (models/*.cpp, swa_type).
+    """
     options = {**DEFAULTS, **request.options}
+    if all(group.longest is not None for group in groups if group.stream == "tokens"):
+        options["swa_full"] = True
     mla, rows = str(options["mla"]), request.batch * (1 + int(options["n_rs_seq"]))
     kv_bytes = sum(
         group.layers * count_cells(group, request, options) * count_cell_bytes(group, request, mla)
