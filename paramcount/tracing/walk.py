@@ -41,7 +41,7 @@ from paramcount.tracing.trace import (
 )
 
 # Steps that no operation declares: they follow from what a trace is asked for
-KV_CACHE = Stage("KV cache", "cached tokens, then the new ones", Form.KV_CACHE)
+KV_CACHE = Stage("KV cache", "appended", Form.KV_CACHE)
 PADDING = Stage("pad", "with zeros")
 LAST_POSITION = Stage("last position", "predicts the next token", Form.LAST_POSITION)
 
