@@ -373,6 +373,11 @@ def test_setting_a_size_by_two_names_is_an_error() -> None:
 def test_setting_a_size_inside_a_number_is_an_error() -> None:
     assert "has no size 'n_layers.x'" in load_error("llama-3.1-8b", n_layers={"x": 3})
     assert "has no size ''" in load_error("llama-3.1-8b", **{"": 3})
+
+
+def test_changes_that_are_no_mapping_are_an_error() -> None:
+    with pytest.raises(pc.ParamcountError, match=r"^set is of type int \(expected a mapping of sizes to values\)$"):
+        pc.count("gpt2-small", set=3)  # type: ignore[arg-type]
     assert "has no size 'model_config'" in load_error("llama-3.1-8b", model_config=3)
     assert "has no size 'vision.'" in load_error("llama-3.2-11b-vision", **{"vision.": 3})
 

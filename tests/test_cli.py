@@ -73,6 +73,12 @@ def test_a_mixture_of_experts_shows_active_parameters_and_those_outside_the_tota
         assert figure in out
 
 
+def test_the_modules_of_the_component_other_are_named(run: Runner) -> None:
+    assert "\nother: sinks\n" in run("gpt-oss-20b").out
+    assert "\nother: cross_attn_attn_gate and cross_attn_mlp_gate\n" in run("llama-3.2-11b-vision").out
+    assert "other" not in run("llama-3.1-8b").out
+
+
 def test_an_unverified_entry_is_marked(run: Runner) -> None:
     assert "unverified" in run("qwen-1.8b").out.splitlines()[0]
     assert run("verify", "qwen-1.8b").code == 0

@@ -241,6 +241,11 @@ def test_tokens_that_a_model_does_not_have_are_a_one_line_error(tokens: list[Any
     assert str(caught.value) == message
 
 
+def test_weights_of_another_type_are_an_error() -> None:
+    with pytest.raises(pc.ParamcountError, match=r"^weights is of type int \(expected the path of a checkpoint"):
+        pc.run(GPT2, 3, [0])  # type: ignore[arg-type]
+
+
 def test_further_tokens_may_not_exceed_the_positions() -> None:
     run = run_arrays(GPT2, [0] * 10)
     with pytest.raises(pc.ParamcountError, match="12 tokens exceed the 11 positions"):
