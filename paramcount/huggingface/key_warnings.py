@@ -11,6 +11,7 @@ from paramcount.errors import MOST_LISTED, join_words, make_printable
 from paramcount.huggingface.fields import Readers, get_value
 from paramcount.sizes import ABSENT, Key, Sizes, get_key, inner_configs
 from paramcount.sizes.key_names import describe_defaults, find_main_key
+from paramcount.sizes.setting_fields import list_settings
 
 SCALAR_TYPES = {str, int, float, bool, type(None), list}  # faster to check than isinstance(value, Mapping)
 MOST_CACHED = 400  # configs with more keys are not cached
@@ -114,10 +115,12 @@ def list_key_names(readers: Readers) -> frozenset[str]:
 
 @lru_cache(maxsize=500)
 def list_unused_keys(readers: Readers) -> set[str]:
-    """Paths of keys that the reference or releases have but that no parameter depends on."""
+    """Paths of keys that the reference or releases have but that no parameter depends on, settings included."""
     paths: set[str] = set()
     for section, architecture in readers.pairs:
         paths.update(join_path(section, name) for name in architecture.unused_keys)
+        for setting in list_settings(architecture).values():
+            paths.update(join_path("" if setting.is_outside else section, name) for name in setting.names)
         if "d_nope" in architecture.model_fields:  # the heads of MLA have qk_nope_head_dim + qk_rope_head_dim
             paths.add(join_path(section, "head_dim"))
     return paths

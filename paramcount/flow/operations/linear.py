@@ -106,7 +106,7 @@ class Linear(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x, matrix = inputs[0], weights[0]
         rows = x.reshape(len(x), -1)
-        if isinstance(matrix, np.ndarray):  # a narrow matrix has two axes; an expert may be one vector
+        if matrix.ndim != 2:  # an expert may be one vector
             matrix = matrix.reshape((rows.shape[1], -1) if self.transposed else (-1, rows.shape[1]))
         y = rows @ (matrix if self.transposed else matrix.T)
         if len(weights) > 1:
