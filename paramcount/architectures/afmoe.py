@@ -8,12 +8,11 @@ from paramcount.parts.attentions import attention, sigmoid_gate
 from paramcount.parts.decoder import AttentionDecoder, Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
+from paramcount.sizes import ABSENT, Flag, Indices, Natural, Positive, Words, derived, hf, rotary, setting
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
 from paramcount.sizes.derivations import SLIDING, equal_to
-from paramcount.sizes.fields import ABSENT, Flag, Indices, Natural, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import first_dense, full_every_key, needed
 from paramcount.sizes.rules import check_experts_exist, check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Afmoe(AttentionDecoder):

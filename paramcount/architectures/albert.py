@@ -8,11 +8,10 @@ from paramcount.flow import Data, Unreachable, block, given, layer_norm, layers,
 from paramcount.parts.classic import first_pooled, multi_head, second_bias
 from paramcount.parts.encoders import embed_tokens, masked_head
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.derivations import class_ends, d_model_per_head, per_layer
-from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 MATRICES = ("query", "key", "value", "dense")
 HEAD = ("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions.bias")

@@ -3,10 +3,8 @@
 from paramcount.flow import Activation, Data, Weight, activate, linear
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import equal_to
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, hf
-from paramcount.sizes.setting_fields import rotary, setting
 
 SCALED = {  # the reference's default of rope_parameters
     "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,

@@ -5,11 +5,10 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf, rotary, setting
 from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
 
 WS = ("w1", "w3", "w2")
 

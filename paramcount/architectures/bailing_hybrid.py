@@ -11,24 +11,12 @@ from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
 from paramcount.parts.mla import Latent, latent_attention, rotate_pairs
+from paramcount.sizes import Flag, Indices, Natural, Positive, Words, equal_to, per_layer, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.sizes.derivations import equal_to, per_layer
-from paramcount.sizes.fields import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-)
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense, needed
 from paramcount.sizes.mixers import unless
 from paramcount.sizes.rules import check_even, check_experts_exist, check_layer_types, check_rotated_in_pairs
-from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("linear_attention", "full_attention")
 

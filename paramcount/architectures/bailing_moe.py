@@ -12,11 +12,11 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
+from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to, rotary_part
-from paramcount.sizes.fields import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.rules import check_even
-from paramcount.sizes.setting_fields import make_rope, rotary, setting
+from paramcount.sizes.setting_fields import make_rope
 
 
 def head_size(js: ConfigJson, c: FieldValues) -> Any:

@@ -6,9 +6,9 @@ from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import mamba2
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
-from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf
 from paramcount.sizes.mixers import (
     check_mamba_heads,
     if_no_attention,
@@ -19,7 +19,6 @@ from paramcount.sizes.mixers import (
     rotated_share,
     time_step_limit,
 )
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:

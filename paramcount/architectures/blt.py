@@ -9,8 +9,8 @@ from typing import Any
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, attend, block, layers, linear, lookup, norm
 from paramcount.parts.decoders import usual_layer
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.derivations import d_model_per_head, equal_to
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
 
 
 def two_thirds_of_four(js: ConfigJson, c: FieldValues) -> int:

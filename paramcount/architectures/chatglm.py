@@ -11,10 +11,9 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import fused_gated_mlp, plain_mlp
+from paramcount.sizes import Buffers, ConfigJson, Derivation, FieldValues, Flag, Positive, derived, hf, setting
 from paramcount.sizes.derivations import d_model_per_head, flag
-from paramcount.sizes.fields import Buffers, ConfigJson, Derivation, FieldValues, Flag, Positive, derived, hf
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 def is_first(js: ConfigJson, c: FieldValues) -> bool:

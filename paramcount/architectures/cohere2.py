@@ -6,9 +6,8 @@ from paramcount.flow import Data, layer_norm, rope, scale_by
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, Flag, Positive, Words, equal_to, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import SLIDING, equal_to, full_every
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf
 from paramcount.sizes.rules import check_layer_types, check_rotated_in_pairs
 from paramcount.sizes.setting_fields import rotary, setting
 

@@ -11,24 +11,11 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import head, typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture, shared_experts
+from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, equal_to, hf, per_layer, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import SLIDING, equal_to, per_layer
-from paramcount.sizes.fields import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Word,
-    Words,
-    derived,
-    hf,
-)
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.types import Flag, Indices, Natural, Positive, Word, Words
 
 COMBINED = ("average", "sum")
 

@@ -4,23 +4,12 @@ All layers share one table of relative positions and segment pairs.
 """
 
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import (
-    Data,
-    bucket_distances_or_segments,
-    given,
-    layers,
-    learned_rows,
-    linear,
-    lookup,
-    put_in_front,
-    rms_norm,
-    text_alone,
-)  # fmt: skip
+from paramcount.flow import Data, given, layers, learned_rows, linear, lookup, put_in_front, rms_norm, text_alone
+from paramcount.flow.operations.attention import bucket_distances_or_segments
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Positive, Sizes, hf
+from paramcount.sizes import Positive, Sizes, hf, setting
 from paramcount.sizes.conditions import buckets_reach
-from paramcount.sizes.setting_fields import setting
 
 QKVO = ("project_q", "project_k", "project_v", "attention_out")
 PROMPT = 2  # the kind of prompt, and the segment of a text

@@ -7,11 +7,10 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import SLIDING, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf
 from paramcount.sizes.rules import check_divides, check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
 
 SCALED = {  # the reference's default of rope_parameters
     "rope_type": "llama3", "factor": 16.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,

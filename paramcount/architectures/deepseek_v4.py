@@ -7,34 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value, make_choice_error
-from paramcount.flow.graph import Data, Size, Weight
-from paramcount.flow.operation import Unknown
+from paramcount.flow import Data, Lookup, Size, Unknown, Weight, experts, layers, linear, linear_by_head, lookup, route
 from paramcount.flow.operations.attention import Pairing, Rope, attend, choose_blocks, rope
 from paramcount.flow.operations.elementwise import activate, clip, plain_norm, rms_norm
-from paramcount.flow.operations.linear import Lookup, linear, linear_by_head, lookup
-from paramcount.flow.operations.routing import route
 from paramcount.flow.operations.shapes import Reshape, join, split, to_every_stream, weigh_blocks
-from paramcount.flow.operations.structure import experts, layers
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import routing_bias
 from paramcount.parts.hyper_connections import collapse_streams, connect_all
+from paramcount.sizes import ConfigJson, Derivation, FieldValues, Sizes, derived, hf, per_layer, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.derivations import per_layer
-from paramcount.sizes.fields import (
-    ConfigJson,
-    Derivation,
-    FieldValues,
-    Flag,
-    Indices,
-    Positive,
-    Sizes,
-    Words,
-    derived,
-    hf,
-)
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_at_most, check_layer_types
-from paramcount.sizes.setting_fields import make_rope, setting
+from paramcount.sizes.setting_fields import make_rope
+from paramcount.sizes.types import Flag, Indices, Positive, Words
 
 KINDS = ("sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention")
 RATIOS = {0: KINDS[0], 4: KINDS[1], 128: KINDS[2]}

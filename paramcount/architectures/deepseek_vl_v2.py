@@ -7,15 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import elementwise
+from paramcount.flow import Unknown, activate, attend, block, elementwise, fused, given, layers, linear, norm, route
 from paramcount.flow.graph import Data, Unreachable
-from paramcount.flow.operation import Unknown
-from paramcount.flow.operations.attention import attend
-from paramcount.flow.operations.elementwise import activate, norm
-from paramcount.flow.operations.linear import fused, linear
-from paramcount.flow.operations.routing import route
-from paramcount.flow.operations.shapes import given
-from paramcount.flow.operations.structure import block, layers
 from paramcount.parts.attentions import attention, fused_qkv
 from paramcount.parts.composite import with_language
 from paramcount.parts.decoder import Decoder, Kinds
@@ -23,11 +16,11 @@ from paramcount.parts.decoders import dense_first, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, mixture, plain_mlp, routing_bias, shared_experts
 from paramcount.parts.mla import latent_attention
 from paramcount.parts.vision import cut_into_patches
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf, rotary, setting
 from paramcount.sizes.conditions import experts_in_every_layer, grouped_routing, one_of
 from paramcount.sizes.derivations import d_model_per_head, equal_to, part_of, unvisited
-from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import rotary, scale_with_yarn, setting
+from paramcount.sizes.setting_fields import scale_with_yarn
 
 RELEASED = {"projector_type": "downsample_mlp_gelu", "depth": 2, "mlp_ratio": 1, "token_pooling": False}
 METHODS = ("gready", "greedy", "group_limited_greedy", "noaux_tc")  # the first is the default, spelled so

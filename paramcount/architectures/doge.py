@@ -9,10 +9,8 @@ from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Linear, Scale, Weight, activate, attend, experts, linear, multiply_vector, rope, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import equal_to
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, hf
-from paramcount.sizes.setting_fields import setting
 
 
 def keys_of_a_half(js: ConfigJson, c: FieldValues) -> int:

@@ -5,23 +5,11 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, routing_bias, shared_mixture
+from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, equal_to, per_layer, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
-from paramcount.sizes.derivations import SLIDING, equal_to, per_layer
-from paramcount.sizes.fields import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-)
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import check_no_types, first_dense, needed
 from paramcount.sizes.rules import check_experts_exist, check_sliding_or_full
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def late_sliding(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:

@@ -14,25 +14,13 @@ from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import Latent, index_tokens, latent_attention, query_latent, rescale
+from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, derived, hf, per_layer, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.derivations import per_layer
-from paramcount.sizes.fields import (
-    ABSENT,
-    ConfigJson,
-    Derivation,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-)
 from paramcount.sizes.layer_types import check_no_types, dense_by_type
 from paramcount.sizes.rules import check_at_most, check_even, check_layer_types, check_rotated_in_pairs
-from paramcount.sizes.setting_fields import make_rope, setting
+from paramcount.sizes.setting_fields import make_rope
 from paramcount.sizes.single_layers import NOTHING, PER_LAYER, Own, of_single_layers
+from paramcount.sizes.types import Flag, Indices, Natural, Positive, Words
 
 KINDS = ("sliding_attention", "indexed_attention", "full_attention")
 

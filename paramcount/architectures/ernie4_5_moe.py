@@ -6,12 +6,11 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_or_moe, head
 from paramcount.parts.feed_forward import gated_mlp, mixture, shared_experts
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import per_layer
-from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf
 from paramcount.sizes.layer_types import needed
 from paramcount.sizes.rules import check_experts_exist, check_rotated_in_pairs
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def outside(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:

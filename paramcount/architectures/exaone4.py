@@ -7,11 +7,9 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, Flag, Positive, Words, hf, per_layer, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import SLIDING, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf
 from paramcount.sizes.rules import check_sliding_or_full
-from paramcount.sizes.setting_fields import setting
 
 
 def pattern(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:

@@ -5,11 +5,10 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, routing_bias, shared_mixture
+from paramcount.sizes import ABSENT, Flag, Indices, Natural, Positive, Words, derived, hf, rotary, setting
 from paramcount.sizes.conditions import even_where_rotated, grouped_routing, not_null, padding_in_table
-from paramcount.sizes.fields import ABSENT, Flag, Indices, Natural, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, first_dense, full_every_key
 from paramcount.sizes.rules import check_sliding_or_full
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class ExaoneMoe(AttentionDecoder):

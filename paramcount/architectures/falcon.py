@@ -6,11 +6,10 @@ from paramcount.errors import FieldName, ParamcountError, describe_value, make_c
 from paramcount.flow import Data, alibi, attend, fused, layer_norm, linear, rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ABSENT, Condition, ConfigJson, FieldValues, Flag, Positive, Word, derived, hf, setting
 from paramcount.sizes.conditions import not_null
 from paramcount.sizes.derivations import d_model_per_head, flag
-from paramcount.sizes.fields import ABSENT, Condition, ConfigJson, FieldValues, Flag, Positive, Word, derived, hf
 from paramcount.sizes.rules import check_even, check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 NORMS = ("sequential", "parallel", "parallel_two_norms")
 

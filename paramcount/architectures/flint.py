@@ -8,12 +8,11 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, hf, per_layer, rotary, setting
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
-from paramcount.sizes.derivations import SLIDING, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.types import Flag, Indices, Positive, Words
 
 
 def full_every_fourth(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:

@@ -7,10 +7,10 @@ from paramcount.architectures.persimmon import Persimmon
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, block, given, insert, linear
 from paramcount.parts.decoders import head
+from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import rotary_part
-from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf
-from paramcount.sizes.setting_fields import list_settings, setting
+from paramcount.sizes.setting_fields import list_settings
 
 
 def flat(key: str, absent: Any) -> Derivation:

@@ -9,35 +9,19 @@ from typing import Any, ClassVar, TypeAlias
 
 from paramcount.architectures.gemma import enlarge
 from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value
-from paramcount.flow.graph import Data, Size, Unreachable, Width
-from paramcount.flow.operation import Unknown
+from paramcount.flow import Data, Size, Unknown, Unreachable, Width, given, layers, select_part, to_later_streams
 from paramcount.flow.operations.elementwise import activate, scale_by_root, soft_cap
 from paramcount.flow.operations.linear import linear, multiply_vector
-from paramcount.flow.operations.shapes import given, select_part, to_later_streams
-from paramcount.flow.operations.structure import layers
 from paramcount.parts.altup import correct, make_streams, merge_streams, predict
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.per_layer_embeddings import embed_per_layer, read_own_embedding
 from paramcount.parts.shared_kv import OWN, SHARED, sharing_attention
+from paramcount.sizes import Flag, Indices, Natural, Positive, Widths, Words, full_every, per_layer, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import full_every, per_layer
-from paramcount.sizes.fields import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Widths,
-    Words,
-    derived,
-    hf,
-)
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import check_kv_sources, sharing_layers
 from paramcount.sizes.rules import check_divides, check_sliding_or_full
-from paramcount.sizes.setting_fields import rotary, setting
 
 LayerKind: TypeAlias = tuple[str, str, str, int | None]  # attention, whose KV, gates, MLP hidden size if layers differ
 

@@ -10,13 +10,22 @@ from typing import Any
 from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText
 from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import elementwise
-from paramcount.flow.graph import Data, Size, Weight, Width
-from paramcount.flow.operations.attention import attend, rope
-from paramcount.flow.operations.elementwise import activate, norm
-from paramcount.flow.operations.linear import linear
-from paramcount.flow.operations.shapes import given, split
-from paramcount.flow.operations.structure import block, layers
+from paramcount.flow import (
+    Data,
+    Size,
+    Weight,
+    Width,
+    activate,
+    attend,
+    block,
+    elementwise,
+    given,
+    layers,
+    linear,
+    norm,
+    rope,
+    split,
+)
 from paramcount.parts.decoders import sandwich
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import not_null

@@ -18,9 +18,8 @@ from paramcount.parts.per_layer_embeddings import embed_per_layer, read_own_embe
 from paramcount.parts.shared_kv import OWN, SHARED, sharing_attention
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Words, derived, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import full_every
-from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_kv_sources, sharing_layers
 from paramcount.sizes.rules import check_divides, check_even, check_sliding_or_full
 from paramcount.sizes.setting_fields import rotary, setting

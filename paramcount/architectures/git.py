@@ -11,22 +11,10 @@ from paramcount.parts.classic import biased_head
 from paramcount.parts.clip import ClipVision
 from paramcount.parts.encoders import embed_tokens, post_norm_layer
 from paramcount.parts.vision import States, insert
+from paramcount.sizes import MOST_NAMED, Flag, Indices, Natural, Positive, d_model_per_head, setting
 from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.derivations import d_model_per_head
-from paramcount.sizes.fields import (
-    MOST_NAMED,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Sizes,
-    derived,
-    hf,
-)
+from paramcount.sizes.fields import ConfigJson, FieldValues, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 def patches(js: ConfigJson, c: FieldValues) -> int:

@@ -6,20 +6,9 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes import (
-    Condition,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    derived,
-    hf,
-    rotary,
-    rotary_part,
-    setting,
-)
+from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import rotary_part
 from paramcount.sizes.rules import check_at_most
 
 

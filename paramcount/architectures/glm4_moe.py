@@ -8,12 +8,11 @@ from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, routing_bias, shared_mixture
 from paramcount.parts.mtp import next_token_layers
+from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.fields import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.layer_types import needed
 from paramcount.sizes.rotary_sizes import rotary_width
 from paramcount.sizes.rules import check_at_most, check_experts_exist
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def rotated(js: ConfigJson, c: FieldValues) -> int:

@@ -6,11 +6,10 @@ from paramcount.flow import Data, linear
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import shared_experts
 from paramcount.parts.stacked import stacked_experts
+from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.derivations import class_ends, d_model_per_head, equal_to
-from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.rotary_sizes import in_pairs, sections_fill
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def rotated(absent: float) -> Derivation:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, convolve_image, linear
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.sam import SamVision
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes import setting
 
 
 class GotOcr2(Multimodal):

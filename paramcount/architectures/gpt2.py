@@ -5,10 +5,9 @@ from paramcount.flow import Data, layer_norm, layers, lookup
 from paramcount.parts.attentions import causal_masks, gpt_attention, gpt_attention_scale
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gpt_mlp
+from paramcount.sizes import ABSENT, Buffers, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.derivations import d_model_per_head
-from paramcount.sizes.fields import ABSENT, Buffers, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 def self_attention_only(js: ConfigJson, c: FieldValues) -> None:

@@ -6,21 +6,9 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, attend, layer_norm, linear, lookup
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes.derivations import d_model_per_head
-from paramcount.sizes.fields import (
-    ABSENT,
-    MOST_NAMED,
-    Buffers,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Positive,
-    Words,
-    derived,
-    hf,
-)
+from paramcount.sizes import ABSENT, Buffers, ConfigJson, FieldValues, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes.types import MOST_NAMED, Flag, Positive, Words
 
 KINDS = ("global", "local")
 

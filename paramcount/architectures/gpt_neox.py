@@ -10,10 +10,9 @@ from paramcount.parts.attentions import fused_qkv, partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes.derivations import d_model_per_head
-from paramcount.sizes.fields import Buffers, ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf
+from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, rotary, setting
+from paramcount.sizes.fields import Buffers, ConfigJson, Derivation, FieldValues, derived, hf
 from paramcount.sizes.rules import check_at_most, check_even, check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def rotary_width(share: float, *, in_pairs: bool = False) -> Derivation:

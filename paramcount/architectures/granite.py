@@ -12,11 +12,9 @@ from paramcount.flow import Data, is_known, scale_by
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, SLIDING, Flag, Indices, Positive, Words, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import SLIDING, equal_to
-from paramcount.sizes.fields import ABSENT, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def over_logits_scaling(config: Mapping[str, Any], c: Any) -> float:

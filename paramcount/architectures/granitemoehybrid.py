@@ -9,9 +9,9 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.stacked import packed_mlp
 from paramcount.parts.state_space import mamba2
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Word, Words, derived, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Word, Words, derived, hf
 from paramcount.sizes.mixers import (
     check_mamba_heads,
     if_no_attention,

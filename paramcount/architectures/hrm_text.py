@@ -4,12 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow.graph import Data, last_size
-from paramcount.flow.operations.attention import attend, rope
+from paramcount.flow import Data, add_vector, attend, block, fused, last_size, layers, linear, rope, to_every_token
 from paramcount.flow.operations.elementwise import activate, plain_norm, scale_by
-from paramcount.flow.operations.linear import add_vector, fused, linear
-from paramcount.flow.operations.shapes import to_every_token
-from paramcount.flow.operations.structure import block, layers
 from paramcount.parts.decoder import Decoder
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, setting
 from paramcount.sizes.conditions import not_null, padding_in_table

@@ -11,11 +11,10 @@ from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Width, attend, linear, rope, route
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, setting
 from paramcount.sizes.derivations import d_model_per_head, equal_to, flag, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 
 def owners(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:

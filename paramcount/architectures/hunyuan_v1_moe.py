@@ -11,9 +11,8 @@ from paramcount.flow import Data, Rope, Size, rope, route
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import equal_to, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf
 from paramcount.sizes.setting_fields import make_rope, setting
 
 

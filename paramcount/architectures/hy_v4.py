@@ -11,12 +11,11 @@ from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.hyper_connections import collapse_streams, connect_apart
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import index_tokens, latent_attention, query_latent
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.derivations import per_layer
-from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rules import check_at_most, check_layer_indices
-from paramcount.sizes.setting_fields import rotary, setting
 
 # As the reference saves them, which is not quite as the release has them.
 ATTENTION = ("hc_pre.hc_attn_layer.hc_fn", "hc_pre.hc_attn_layer.hc_base", "hc_pre.hc_attn_layer.hc_scale")

@@ -9,32 +9,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.architectures.inkling_text import KINDS, InklingBody, convolved, heads_of, mix_profiles
-from paramcount.flow import (
-    Data,
-    Linear,
-    Weight,
-    activate,
-    attend,
-    experts,
-    fused,
-    layers,
-    linear,
-    lookup,
-    multiply_vector,
-    plain_norm,
-    rms_norm,
-    route,
-    soft_cap,
-    split,
-    to_heads,
-)  # fmt: skip
+from paramcount.flow import Data, Linear, Weight, attend, experts, fused, layers, linear, lookup, multiply_vector, route
+from paramcount.flow.operations.elementwise import activate, plain_norm, rms_norm, soft_cap
+from paramcount.flow.operations.shapes import split, to_heads
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import routing_bias
-from paramcount.sizes import Indices, Positive, derived, hf, per_layer
+from paramcount.sizes import Indices, Positive, derived, hf, per_layer, setting
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_indices
-from paramcount.sizes.setting_fields import setting
 
 
 def opening(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:

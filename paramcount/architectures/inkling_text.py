@@ -9,36 +9,18 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Weight,
-    activate,
-    attend,
-    convolve,
-    experts,
-    fused,
-    is_known,
-    layers,
-    linear,
-    linear_by_head,
-    lookup,
-    multiply_vector,
-    rms_norm,
-    route,
-    scale_by,
-    scale_by_position,
-    split,
-    to_heads,
-)  # fmt: skip
+from paramcount.flow import Data, Weight, attend, convolve, experts, is_known, layers, route, split, to_heads
+from paramcount.flow.operations.elementwise import activate, rms_norm, scale_by, scale_by_position
+from paramcount.flow.operations.linear import fused, linear, linear_by_head, lookup, multiply_vector
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoders import head, typed_layers
 from paramcount.parts.feed_forward import gated_mlp, routing_bias
 from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import ABSENT, Condition, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes import ABSENT, Condition, Indices, Natural, Positive, Sizes, Words, derived, hf, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.derivations import per_layer
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
 from paramcount.sizes.rules import check_divides, check_layer_types
-from paramcount.sizes.setting_fields import setting
 
 KINDS = ("hybrid", "hybrid_sliding")
 

@@ -6,11 +6,9 @@ Squares of patches become one vector.
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import add_positions, attend, class_token, linear, merge_squares, multiply_vector, other_tokens
 from paramcount.flow.graph import Data, Undescribed, Weight
-from paramcount.flow.operations.attention import attend
 from paramcount.flow.operations.elementwise import activate, layer_norm, rms_norm
-from paramcount.flow.operations.linear import add_positions, linear, multiply_vector
-from paramcount.flow.operations.shapes import class_token, merge_squares, other_tokens
 from paramcount.parts.composite import Multimodal
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, setting

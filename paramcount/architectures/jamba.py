@@ -10,9 +10,9 @@ from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.state_space import mamba
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Words, derived, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
-from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import dt_rank, expand_d_model, if_no_attention, list_unused_fields, no_key, null_counts
 

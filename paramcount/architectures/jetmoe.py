@@ -1,11 +1,6 @@
 """JetMoE: attention is a mixture too, of pairs of query and output matrices over shared keys and values."""
 
-from paramcount.flow.graph import Data
-from paramcount.flow.operations.attention import attend, rope
-from paramcount.flow.operations.elementwise import rms_norm
-from paramcount.flow.operations.linear import add_vector, fused, linear
-from paramcount.flow.operations.routing import route
-from paramcount.flow.operations.shapes import reshape, to_heads
+from paramcount.flow import Data, add_vector, attend, fused, linear, reshape, rms_norm, rope, route, to_heads
 from paramcount.flow.operations.structure import experts_apart, experts_on_parts
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.stacked import stacked_experts

@@ -11,24 +11,12 @@ from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
 from paramcount.parts.mla import latent_attention
+from paramcount.sizes import Flag, Indices, Natural, Positive, Words, per_layer, setting
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
-from paramcount.sizes.derivations import per_layer
-from paramcount.sizes.fields import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-)
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, first_dense, needed, unused
 from paramcount.sizes.mixers import if_no_attention
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import setting
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 LISTS = {"full_attn_layers": "full_attention", "kda_layers": "linear_attention"}

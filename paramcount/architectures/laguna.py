@@ -10,24 +10,12 @@ from paramcount.flow import Data, Unknown, activate, linear, route, scale, soft_
 from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
+from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, per_layer, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import SLIDING, per_layer
-from paramcount.sizes.fields import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-)
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import dense_by_type
 from paramcount.sizes.rotary_sizes import rotary_width_of
 from paramcount.sizes.rules import check_at_most, check_sliding_or_full
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def heads_by_layer(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:

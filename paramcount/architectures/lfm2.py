@@ -10,13 +10,12 @@ from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
 from paramcount.parts.state_space import short_convolution
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, d_model_per_head, derived, hf, per_layer, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import if_no_attention
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.types import Flag, Indices, Positive, Words
 
 KINDS = ("conv", "full_attention", "attention")  # the last is the older word for the second
 NAMES = ("w1", "w3", "w2")

@@ -7,24 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow.graph import Data, Weight
-from paramcount.flow.operation import Unknown
-from paramcount.flow.operations.attention import Axes, rope, rope_at
+from paramcount.flow import Axes, Data, Pool, Unknown, Weight, block, class_token, other_tokens, rope, rope_at, route
 from paramcount.flow.operations.elementwise import activate, plain_norm, scale_by_position
 from paramcount.flow.operations.images import cut, insert, patch_places
 from paramcount.flow.operations.linear import Linear, add_positions, linear
-from paramcount.flow.operations.routing import route
-from paramcount.flow.operations.shapes import Pool, class_token, other_tokens
-from paramcount.flow.operations.structure import block
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import VisionEncoder, encoder_mlp
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.rules import check_layer_indices, check_layer_types, check_rotated_in_pairs
 from paramcount.sizes.setting_fields import rotary, setting
 

@@ -6,13 +6,8 @@ Some of its experts are identities.
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow.graph import Data, Unreachable, Weight
-from paramcount.flow.operation import is_known
-from paramcount.flow.operations.elementwise import scale_by_root
+from paramcount.flow import Data, Unreachable, Weight, bundle, experts, given, is_known, layers, route, scale_by_root
 from paramcount.flow.operations.linear import add_vector, linear
-from paramcount.flow.operations.routing import route
-from paramcount.flow.operations.shapes import bundle, given
-from paramcount.flow.operations.structure import experts, layers
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention, queries

@@ -8,12 +8,11 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, hf, per_layer, rotary, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.derivations import SLIDING, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rules import check_sliding_or_full
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.types import Flag, Indices, Positive, Words
 
 
 def one_mtp_layer(js: ConfigJson, c: FieldValues) -> None:

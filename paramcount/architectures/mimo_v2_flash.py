@@ -12,24 +12,12 @@ from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, mixture, routing_bias
+from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, per_layer, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.derivations import SLIDING, per_layer
-from paramcount.sizes.fields import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-)
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
 from paramcount.sizes.rotary_sizes import rotary_width_of
 from paramcount.sizes.rules import check_at_most, check_sliding_or_full
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def looks_back(js: ConfigJson, c: FieldValues) -> int:

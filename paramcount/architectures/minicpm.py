@@ -12,8 +12,7 @@ from paramcount.flow import Data, experts, linear, route, scale_by
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes.derivations import d_model_per_head, equal_to
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, hf
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 

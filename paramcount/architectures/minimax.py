@@ -8,12 +8,11 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import mixture
 from paramcount.parts.linear_attention import lightning_attention
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf
 from paramcount.sizes.mixers import list_unused_fields
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("full_attention", "linear_attention", "attention", "mamba")  # the last two are the older words
 

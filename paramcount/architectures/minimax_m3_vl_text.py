@@ -7,34 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow.graph import Data, Size
+from paramcount.flow import Data, Size, activate, clip, experts, fused, join, linear, rms_norm, route, scale_by, split
 from paramcount.flow.operations.attention import attend, choose_blocks_of_keys, rope
-from paramcount.flow.operations.elementwise import activate, clip, rms_norm, scale_by
-from paramcount.flow.operations.linear import fused, linear
-from paramcount.flow.operations.routing import route
-from paramcount.flow.operations.shapes import join, split
-from paramcount.flow.operations.structure import experts
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import routing_bias
+from paramcount.sizes import Flag, Indices, Natural, Positive, Words, per_layer, rotary, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.derivations import per_layer
-from paramcount.sizes.fields import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-)
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rotary_sizes import rotary_width
 from paramcount.sizes.rules import check_at_most, check_divides, check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("full_attention", "minimax_m3_sparse", "attention")  # the last is the older word for the first
 OLDER = "sparse_attention_config."  # the block that released files have, whose keys stand before the others

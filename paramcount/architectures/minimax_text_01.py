@@ -6,10 +6,9 @@ from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import lightning_attention
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, rotary, setting
 from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf
 from paramcount.sizes.rules import check_at_most, check_even, check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("linear_attention", "full_attention")
 

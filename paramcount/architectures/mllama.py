@@ -9,11 +9,10 @@ from paramcount.parts.classic import multi_head
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Sizes, d_model_per_head, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.types import Flag, Indices, Positive
 
 
 def joined_width(js: ConfigJson, c: FieldValues) -> None:

@@ -11,11 +11,10 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import fused_gated_mlp
+from paramcount.sizes import SLIDING, Flag, Natural, Positive, Words, d_model_per_head, per_layer, rotary, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.derivations import SLIDING, d_model_per_head, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def full_first(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:

@@ -6,11 +6,10 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, attend, linear, lookup, rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import fused_gated_mlp
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, equal_to
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Positive, derived, hf
 from paramcount.sizes.rules import check_divides
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.types import Positive
 
 
 def half(js: ConfigJson, c: FieldValues) -> int:

@@ -9,8 +9,7 @@ from pydantic import SerializeAsAny
 from paramcount.flow import Data, activate, block, given, layer_norm, linear, merge_rows
 from paramcount.parts.composite import with_language
 from paramcount.parts.whisper_encoder import Ears
-from paramcount.sizes import Flag, Positive, Sizes, hf
-from paramcount.sizes.setting_fields import setting
+from paramcount.sizes import Flag, Positive, Sizes, hf, setting
 
 NAMES = ("model.", "model.language_model.")
 

@@ -5,12 +5,11 @@ from paramcount.flow import Data, layer_norm
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.rotary_sizes import rotary_width
 from paramcount.sizes.rules import check_at_most
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def rotated_width(js: ConfigJson, c: FieldValues) -> int:

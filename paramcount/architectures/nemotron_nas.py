@@ -11,8 +11,8 @@ from paramcount.flow import Data, linear
 from paramcount.parts.attentions import Heads, attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.derivations import d_model_per_head, flag, per_layer
-from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
 

@@ -6,12 +6,11 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import decay, delta_rule, gated_output, streams_apart
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf
 from paramcount.sizes.mixers import list_unused_fields
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 

@@ -10,19 +10,9 @@ from paramcount.flow import Data, attend, layer_norm, linear
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import (
-    Condition,
-    Flag,
-    Natural,
-    Positive,
-    d_model_per_head,
-    derived,
-    hf,
-    rotary,
-    rotary_part,
-    setting,
-)
+from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, rotary_part
 from paramcount.sizes.rules import check_at_most, check_heads_fill
 
 

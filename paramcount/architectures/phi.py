@@ -12,11 +12,9 @@ from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, derived, equal_to, hf, rotary_part, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import equal_to, rotary_part
-from paramcount.sizes.fields import ABSENT, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.rules import check_at_most
-from paramcount.sizes.setting_fields import setting
 
 
 class Phi(AttentionDecoder):

@@ -6,11 +6,10 @@ from paramcount.flow import Data, attend, fused, linear
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import fused_gated_mlp
+from paramcount.sizes import Flag, Natural, Positive, equal_to, rotary, rotary_part, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import equal_to, rotary_part
-from paramcount.sizes.fields import ABSENT, Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
+from paramcount.sizes.fields import ABSENT, Condition, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.rules import check_at_most
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def whole_pairs(js: ConfigJson, c: FieldValues) -> int:

@@ -19,10 +19,10 @@ from paramcount.parts.classic import (
     unread_table,
 )
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ConfigJson, FieldValues, Sizes, d_model_per, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.derivations import d_model_per, d_model_per_head, flag
-from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill, check_stack_heads
+from paramcount.sizes.types import Flag, Positive
 
 MATRICES = ("query_proj", "key_proj", "value_proj", "out_proj")
 ROOT = "prophetnet."

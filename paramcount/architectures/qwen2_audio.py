@@ -10,9 +10,8 @@ from pydantic import SerializeAsAny
 from paramcount.flow import Data, Reshape, activate, block, given, linear, mean_of_blocks
 from paramcount.parts.composite import with_language
 from paramcount.parts.whisper_encoder import Ears
-from paramcount.sizes import Condition, Positive, Sizes, hf
+from paramcount.sizes import Condition, Positive, Sizes, hf, setting
 from paramcount.sizes.conditions import one_of
-from paramcount.sizes.setting_fields import setting
 
 
 class Qwen2AudioEars(Ears):

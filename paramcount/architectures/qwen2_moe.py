@@ -9,10 +9,9 @@ from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.settings import get_setting
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import attention_words, padding_in_table
 from paramcount.sizes.derivations import scattered_dense_layers
-from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def window_is_given(js: ConfigJson, c: FieldValues) -> None:

@@ -7,10 +7,8 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.sizes import Flag, Indices, Positive, derived, hf, rotary, scattered_dense_layers, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import scattered_dense_layers
-from paramcount.sizes.fields import Flag, Indices, Positive, derived, hf
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 class Qwen3MoE(AttentionDecoder):

@@ -8,24 +8,12 @@ from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import gated_delta_net
+from paramcount.sizes import Flag, Indices, Natural, Positive, Words, per_layer, rotary, scattered_dense_layers, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import per_layer, scattered_dense_layers
-from paramcount.sizes.fields import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-)
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import list_unused_fields, rotated_share
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 

@@ -10,11 +10,7 @@ from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen3 import Qwen3
 from paramcount.architectures.qwen3_moe import Qwen3MoE
-from paramcount.flow.graph import Data, Size
-from paramcount.flow.operations.elementwise import layer_norm
-from paramcount.flow.operations.images import insert
-from paramcount.flow.operations.linear import linear, lookup
-from paramcount.flow.operations.shapes import join, reshape, select_part, split
+from paramcount.flow import Data, Size, insert, join, layer_norm, linear, lookup, reshape, select_part, split
 from paramcount.flow.operations.structure import block, hidden_states, layers
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import dense_or_moe

@@ -1,21 +1,17 @@
 """RecurrentGemma, Griffin's descendant: two layers of a gated linear recurrence to one of attention over a window."""
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow.graph import Data, Weight
-from paramcount.flow.operations.elementwise import activate, rms_norm, scale_by_root, soft_cap
-from paramcount.flow.operations.linear import linear, linear_by_head
+from paramcount.flow import Data, Weight, activate, linear, linear_by_head, rms_norm, scale_by_root, soft_cap, to_heads
 from paramcount.flow.operations.recurrence import GatedRecurrence, convolve, recur
-from paramcount.flow.operations.shapes import to_heads
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Flag, Natural, Positive, Words, d_model_per_head, equal_to, per_layer, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import if_no_attention, no_key, rotated_share
 from paramcount.sizes.rules import check_at_most, check_divides
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:

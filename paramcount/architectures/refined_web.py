@@ -3,8 +3,8 @@
 from paramcount.architectures.falcon import NORMS, Falcon, FalconLayers, switch
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Word, derived, hf
 from paramcount.sizes.derivations import d_model_per_head, equal_to
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Positive, Word, derived, hf
 from paramcount.sizes.rules import check_divides, check_heads_fill
 
 

@@ -6,11 +6,8 @@ Both also read the previous token.
 from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow.graph import Data, Weight
-from paramcount.flow.operation import is_known
-from paramcount.flow.operations.elementwise import activate, layer_norm, scale_by
+from paramcount.flow import Data, GatedRecurrence, Weight, activate, is_known, layer_norm, recur, scale_by, token_before
 from paramcount.flow.operations.linear import linear, multiply_vector
-from paramcount.flow.operations.recurrence import GatedRecurrence, recur, token_before
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import head
 from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting

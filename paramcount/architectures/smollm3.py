@@ -5,11 +5,10 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import SLIDING, equal_to, flag, per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.rules import check_sliding_or_full
-from paramcount.sizes.setting_fields import rotary
 
 
 def without_positions(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:

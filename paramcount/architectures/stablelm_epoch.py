@@ -4,11 +4,10 @@ from paramcount.flow import Data, layer_norm
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, part_of
-from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf
 from paramcount.sizes.rules import check_at_most, check_even, check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
 
 
 def rotary_part(js: ConfigJson, c: FieldValues) -> int:

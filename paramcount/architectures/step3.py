@@ -14,10 +14,9 @@ from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_or_moe, post_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.vision import cut_into_patches, insert
-from paramcount.sizes.derivations import d_model_per_head, per_layer
-from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Sizes, derived, hf
+from paramcount.sizes import ConfigJson, FieldValues, Sizes, d_model_per_head, derived, hf, per_layer, rotary, setting
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.types import Flag, Indices, Natural, Positive
 
 
 def one_kv_head(js: ConfigJson, c: FieldValues) -> None:

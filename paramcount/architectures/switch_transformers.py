@@ -6,8 +6,7 @@ from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layer
 from paramcount.flow import Data, Unreachable, experts, linear, route
 from paramcount.parts.classic import unread_table
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes.derivations import flag, per_layer
-from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues, Flag, Positive, Words, derived, hf
+from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Positive, Words, derived, flag, hf, per_layer
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_types
 from paramcount.sizes.setting_fields import setting

@@ -14,19 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Block, Body, Data, Repeat, bundle
 from paramcount.parts import task_heads as heads
-from paramcount.sizes.derivations import flag
-from paramcount.sizes.fields import (
-    Condition,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    Sizes,
-    before_lm_head,
-    derived,
-    hf,
-)
+from paramcount.sizes import Condition, ConfigJson, FieldValues, Sizes, before_lm_head, derived, flag, hf
+from paramcount.sizes.types import Flag, Natural, Positive
 
 if TYPE_CHECKING:
     Fields = dict[str, tuple[Any, Any]]

@@ -8,9 +8,8 @@ from paramcount.flow import Data, block, given, layer_norm, layers, lookup
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import d_model_per_head, flag
-from paramcount.sizes.fields import ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
 

@@ -4,32 +4,14 @@ The positions are sinusoids with a key matrix of their own.
 """
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import (
-    Data,
-    Linear,
-    Weight,
-    add_vector,
-    attend,
-    compare_segments,
-    distance_sinusoids,
-    given,
-    index_distances,
-    layer_norm,
-    layers,
-    lookup,
-    scale_by_root,
-    score_keys,
-    select,
-    select_by_pair,
-    to_every_token,
-    to_memory,
-)  # fmt: skip
+from paramcount.flow import Data, Linear, Weight, add_vector, layer_norm, layers, lookup, scale_by_root, score_keys
+from paramcount.flow.operations.attention import attend, compare_segments, distance_sinusoids, index_distances
+from paramcount.flow.operations.shapes import given, select, select_by_pair, to_every_token, to_memory
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.conditions import one_of
 from paramcount.sizes.rules import check_even, check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 TABLE = "transformer.word_embedding.weight"
 

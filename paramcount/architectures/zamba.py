@@ -7,22 +7,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow.graph import Data, Weight
+from paramcount.flow import Data, Weight, activate, block, fused, join, layers, linear, linear_by_head, split, to_heads
 from paramcount.flow.operations.attention import attend
-from paramcount.flow.operations.elementwise import activate
-from paramcount.flow.operations.linear import fused, linear, linear_by_head
 from paramcount.flow.operations.recurrence import SelectiveScan, convolve
-from paramcount.flow.operations.shapes import join, split, to_heads
-from paramcount.flow.operations.structure import block, layers
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import dt_rank, expand_d_model, null_counts
 from paramcount.sizes.rules import check_divides, check_layer_types
-from paramcount.sizes.setting_fields import setting
 
 KINDS = ("linear_attention", "hybrid", "mamba")  # the last is the older word for the first
 

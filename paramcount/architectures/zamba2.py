@@ -9,23 +9,11 @@ from paramcount.architectures.zamba import KINDS, SharedBlockDecoder, Use, doubl
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Size, Unreachable, activate, attend, block, fused, given, join, linear, rope, split
 from paramcount.parts.state_space import mamba2
+from paramcount.sizes import Flag, Indices, Natural, Positive, Words, equal_to, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import equal_to
-from paramcount.sizes.fields import (
-    ABSENT,
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Words,
-    derived,
-    hf,
-)
+from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
 from paramcount.sizes.mixers import check_mixer_fills, expand_d_model, least_time_step, null_counts
 from paramcount.sizes.rules import check_layer_types
-from paramcount.sizes.setting_fields import rotary, setting
 
 MAMBA, HYBRID = KINDS[0], KINDS[1]
 RELEASED = (

@@ -5,21 +5,15 @@ expert at all.
 """
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow.graph import Data, Weight
-from paramcount.flow.operations.attention import attend
-from paramcount.flow.operations.elementwise import activate, plain_norm, scale_by
+from paramcount.flow import Data, Weight, activate, attend, convolve, layers, plain_norm, route, scale_by, token_before
 from paramcount.flow.operations.linear import add_vector, linear, multiply_vector
-from paramcount.flow.operations.recurrence import convolve, token_before
-from paramcount.flow.operations.routing import route
 from paramcount.flow.operations.shapes import join, means_of_heads, reshape, split, to_every_head, to_heads
-from paramcount.flow.operations.structure import layers
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.stacked import stacked_experts
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.derivations import per_layer
-from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf
 from paramcount.sizes.rotary_sizes import rotary_width_of
 from paramcount.sizes.rules import check_at_most, check_layer_types
 from paramcount.sizes.setting_fields import rotary, setting

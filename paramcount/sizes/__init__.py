@@ -1,9 +1,9 @@
 """Sizes of an architecture: typed fields, their config.json keys, and the rules between them.
 
-`fields` declares them. `derivations`, `layer_types`, `rotary_sizes`, `mixers` and `single_layers` compute the sizes
-that have no key of their own. `rules` checks sizes against each other, `conditions` and `settings` check config.json
-keys that no size depends on, `key_names` names sizes in errors about a config.json, and `values` parses and formats
-values.
+`types` and `fields` declare them. `derivations`, `layer_types`, `rotary_sizes`, `mixers` and `single_layers` compute
+the sizes that have no key of their own. `rules` checks sizes against each other, `conditions` and `settings` check
+config.json keys that no size depends on, `key_names` names sizes in errors about a config.json, and `values` parses and
+formats values.
 """
 
 from paramcount.sizes.derivations import (
@@ -23,8 +23,6 @@ from paramcount.sizes.derivations import (
 from paramcount.sizes.fields import (
     ABSENT,
     DEFAULT,
-    LARGEST,
-    MOST_NAMED,
     NULL,
     REQUIRED,
     SET,
@@ -34,17 +32,10 @@ from paramcount.sizes.fields import (
     ConfigJson,
     Derivation,
     FieldValues,
-    Flag,
-    Indices,
     Key,
-    Natural,
     Origin,
-    Positive,
     Sizes,
     Tower,
-    Widths,
-    Word,
-    Words,
     before_lm_head,
     derived,
     find_default,
@@ -53,6 +44,7 @@ from paramcount.sizes.fields import (
     inner_configs,
 )  # fmt: skip
 from paramcount.sizes.setting_fields import rotary, setting
+from paramcount.sizes.types import LARGEST, MOST_NAMED, Flag, Indices, Natural, Positive, Widths, Word, Words
 
 __all__ = [
     "ABSENT",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.sizes.fields import MOST_NAMED, ConfigJson, Derivation, FieldValues
+from paramcount.sizes.fields import ConfigJson, Derivation, FieldValues
+from paramcount.sizes.types import MOST_NAMED
 
 SLIDING = ("sliding_attention", "full_attention")
 

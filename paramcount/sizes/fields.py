@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     from paramcount.flow import Data, Unreachable
 
 NO_SETTINGS: Mapping[str, Any] = {}
-LARGEST = 2**31
-MOST_NAMED = 10_000  # layers that can be listed one by one
-Positive = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
-Natural = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
-Flag = Annotated[bool, Field(strict=True)]
-Word = Annotated[str, Field(strict=True, min_length=1, max_length=40)]
-Indices = Annotated[tuple[Natural, ...], Field(max_length=MOST_NAMED)]
-Words = Annotated[tuple[Word, ...], Field(max_length=MOST_NAMED)]
-Widths = Annotated[tuple[Positive, ...], Field(min_length=1, max_length=MOST_NAMED)]
-
 REQUIRED: Any = object()  # value of `absent`: the reference has no default
 NULL: Any = object()  # value of `null`: null itself, which only optional fields accept
 ABSENT: Any = object()  # value of `null`: null means the same as a missing key
