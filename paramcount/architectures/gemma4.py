@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText
-from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
     Data,
     Size,
+    Unknown,
     Weight,
     Width,
     activate,
@@ -23,6 +23,7 @@ from paramcount.flow import (
     layers,
     linear,
     norm,
+    plain_norm,
     rope,
     split,
 )
@@ -118,7 +119,7 @@ class Gemma4(Gemma4Text):
 
 
 def project(c: Any, x: Data) -> Data:
-    return linear(bare_norm(x), "embedding_projection", "projector", c.d_model)
+    return linear(plain_norm(x, "rms", Unknown("norm_eps")), "embedding_projection", "projector", c.d_model)
 
 
 def clipped_linear(c: Any, x: Data, name: str, component: str, width: Width) -> Data:
@@ -158,7 +159,12 @@ def vision_attention(c: Any, x: Data, prefix: str) -> Data:
     q = clipped_linear(c, x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head))
     k = clipped_linear(c, x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head))
     v = clipped_linear(c, x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
-    a = attend(rope(norm(q, prefix + "q_norm")), rope(norm(k, prefix + "k_norm")), bare_norm(v), cached=())
+    a = attend(
+        rope(norm(q, prefix + "q_norm")),
+        rope(norm(k, prefix + "k_norm")),
+        plain_norm(v, "rms", Unknown("norm_eps")),
+        cached=(),
+    )
     return clipped_linear(c, a, prefix + "o_proj", "output_projection", c.d_model)
 
 

@@ -34,7 +34,3 @@ class Olmo(AttentionDecoder):
 
     def norm(c, x: Data, name: str) -> Data:
         return plain_norm(x, "layer", 1e-5)
-
-
-def bare_norm(x: Data) -> Data:
-    return Data("norm", (x,), x.shape)

@@ -7,7 +7,21 @@ from typing import Any
 
 from paramcount.architectures.zamba import KINDS, SharedBlockDecoder, Use, doubled_per_head, owned, use_of, widened
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Size, Unreachable, activate, attend, block, fused, given, join, linear, rope, split
+from paramcount.flow import (
+    Data,
+    Size,
+    Unreachable,
+    activate,
+    attend,
+    block,
+    bundle,
+    fused,
+    given,
+    join,
+    linear,
+    rope,
+    split,
+)
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import Flag, Indices, Natural, Positive, Words, equal_to, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -218,11 +232,5 @@ def unused_adapters(c: Any, use: Use, place: int) -> Data:
         for name in names
     ]
     x = given("hidden states", "tokens", c.d_model)
-    return Data(
-        "beside",
-        (
-            *attention,
-            adapter(c, x, f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{place}.", "mlp.adapter", 2 * c.d_ff),
-        ),
-        x.shape,
-    )
+    prefix = f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{place}."
+    return bundle(x, *attention, adapter(c, x, prefix, "mlp.adapter", 2 * c.d_ff))
