@@ -159,6 +159,7 @@ class Gemma4Text(Gemma4UnifiedText):
     """Source: Gemma4TextDecoderLayer of the reference, modeling_gemma4.py."""
 
     reference = "Gemma4ForCausalLM"
+    linear_routers = (".router.proj.weight",)
     base_model = "Gemma4TextModel"
     defaults = {"window": 512}
     conditions = (padding_fits, known_attention)

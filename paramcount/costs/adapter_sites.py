@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple, NoReturn
 
 from paramcount.counting import Count, Tensor
-from paramcount.counting.quantisation.storage import merge_facts
+from paramcount.counting.quantisation.storage import MatrixFacts, merge_facts
 from paramcount.counting.sum_weights import list_flows
-from paramcount.counting.tensors import list_unreachable
+from paramcount.counting.tensors import list_flow_tensors, list_unreachable
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 from paramcount.flow.operations import Linear, Lookup
 from paramcount.flow.walk import list_steps, locate_weight
 
 ALL_LINEAR = "all-linear"
+# Components whose matrices are usually no linear layers of the reference.
+NOT_LINEAR = ("embedding", "experts", "router")
+FORMER = ("gate_proj", "up_proj", "down_proj")  # the experts' matrices, if no layer of the architecture has any
 # {group: components}
 GROUPS = {
     "attention": ("qkv", "output_projection"),
@@ -53,7 +56,7 @@ class Site(NamedTuple):
 
 
 def list_sites(count: Count) -> list[Site]:
-    """The layers of a model that can take an adapter, in the order of the forward pass.
+    """The layers of a model that can take an adapter, in the order of the forward pass; experts come last.
 
     Raises: ParamcountError if the reference has other linear layers than its checkpoints show.
     """
@@ -61,31 +64,61 @@ def list_sites(count: Count) -> list[Site]:
     if facts.has_other_linear_layers:
         raise ParamcountError(f"the linear layers of {count.sizes.reference} differ from its checkpoint's matrices")
     linear, tables = find_weights(count)
-    sites: list[Site] = []
-    experts: dict[tuple[object, ...], list[Tensor]] = {}
-    unused = (tensor for tensor, _ in list_unreachable(count.sizes, count.head) if "{expert}" in tensor.name)
-    for tensor in (*count.tensors, *unused):
-        name, component = tensor.name, tensor.component.partition(".")[0]
-        is_weight = name.endswith(".weight") and len(tensor.shape) == 2
-        if tensor.part == "mtp" or tensor.role != "parameter" or tensor.tied_to == name:  # the last: a module's reuse
-            continue
-        is_linear = name in linear and (component not in ("experts", "router") or name.endswith(facts.linear_routers))
-        if (is_weight and is_linear) or name.endswith(facts.linear_subclasses):
-            sites.append(make_site(tensor, "linear", transposed=linear.get(name, False)))
-        elif is_weight and component == "router":
-            sites.append(make_site(tensor, "router"))
-        elif is_weight and name in tables and component == "embedding":
-            sites.append(make_site(tensor, "embedding", transposed=True))
-        elif component == "experts" and not name.endswith("bias") and len(tensor.shape) > 1:
-            layers = tuple(repeat for repeat in tensor.repeats if repeat.axis != "expert")
-            key = (name, layers) if tensor.stacked else (is_first(tensor), name.partition("{expert}")[0], layers)
-            experts.setdefault(key, []).append(tensor)
-    sites += [stack_experts(tensors) for tensors in experts.values()]
     copies: dict[Site, int] = {}  # layers of different kinds may have the same modules
-    for site in sites:
-        pattern = site._replace(copies=0)
-        copies[pattern] = copies.get(pattern, 0) + site.copies
+    experts: dict[tuple[object, ...], list[Tensor]] = {}
+    for tensor in list_all_tensors(count):
+        kind = find_kind(tensor, facts, linear, tables)
+        if kind == "experts":
+            experts.setdefault(find_stack(tensor), []).append(tensor)
+        elif kind:
+            transposed = kind == "embedding" or linear.get(tensor.name, False)
+            add_site(copies, make_site(tensor, kind, transposed=transposed))
+    for tensors in experts.values():
+        add_site(copies, stack_experts(tensors))
     return [site._replace(copies=n) for site, n in copies.items()]
+
+
+def add_site(copies: dict[Site, int], site: Site) -> None:
+    """Add the number of modules to that of modules which are alike."""
+    pattern = site._replace(copies=0)
+    copies[pattern] = copies.get(pattern, 0) + site.copies
+
+
+def list_all_tensors(count: Count) -> Iterator[Tensor]:
+    """The parameters of all modules that the reference allocates, those that are reused once.
+
+    Matrices without elements, such as those of a shared expert of size 0, and experts that no token reaches are
+    modules, too.
+    """
+    for out, part in list_flows(count.sizes, count.head):
+        for tensor in list_flow_tensors(out, part, empty=True):
+            is_reused = tensor.tied_to == tensor.name and tensor.component != "lm_head"
+            if tensor.part != "mtp" and tensor.role == "parameter" and tensor.copies and not is_reused:
+                yield tensor
+    yield from (tensor for tensor, _ in list_unreachable(count.sizes, count.head) if "{expert}" in tensor.name)
+
+
+def find_kind(tensor: Tensor, facts: MatrixFacts, linear: Container[str], tables: Container[str]) -> str:
+    """The kind of site that a tensor is, empty if it is none."""
+    name, component = tensor.name, tensor.component.partition(".")[0]
+    is_matrix = name.endswith(".weight") and len(tensor.shape) == 2
+    is_linear = name in linear and (component not in NOT_LINEAR or name.endswith(facts.linear_routers))
+    if (is_matrix and is_linear) or name.endswith(facts.linear_subclasses):
+        return "linear"
+    if is_matrix and component == "router":
+        return "router"
+    if is_matrix and component == "embedding" and name in tables and name not in linear:
+        return "embedding"
+    is_expert = component == "experts" and len(tensor.shape) > 1 and not name.endswith("bias")
+    return "experts" if is_expert else ""
+
+
+def find_stack(tensor: Tensor) -> tuple[object, ...]:
+    """Equal for the experts' matrices that the reference stores as one parameter: those that read the hidden state."""
+    layers = tuple(repeat for repeat in tensor.repeats if repeat.axis != "expert")
+    if tensor.stacked:
+        return (tensor.name, layers)
+    return (tensor.component.endswith(".down"), tensor.name.partition("{expert}")[0], layers)
 
 
 def find_weights(count: Count) -> tuple[dict[str, bool], set[str]]:
@@ -107,11 +140,6 @@ def make_site(tensor: Tensor, kind: str, *, transposed: bool = False) -> Site:
     outputs, inputs = reversed(tensor.shape) if transposed else tensor.shape
     name = tensor.name.removesuffix(".weight")
     return Site(name, tensor.component, kind, tensor.shape, inputs, outputs, tensor.copies)
-
-
-def is_first(tensor: Tensor) -> bool:
-    """Whether an expert's matrix reads the hidden state. The reference stores such matrices of all experts as one."""
-    return not tensor.component.endswith(".down")
 
 
 def stack_experts(tensors: Sequence[Tensor]) -> Site:
@@ -139,7 +167,7 @@ def choose_sites(
     names_experts = is_lora and count.sizes.adapts_experts
     chosen: dict[Site, int] = {}
     former: dict[str, None] = {}  # names of experts and router before transformers 5
-    old_names = {"gate", *(leaf for site in sites for leaf in site.former)} if names_experts else set()
+    old_names = {"gate", *(find_former(sites) or FORMER)} if names_experts else set()
     for target in targets:
         if target.lower() == ALL_LINEAR:
             linear = [site for site in sites if site.kind == "linear" and site.component != "lm_head"]
@@ -161,6 +189,11 @@ def choose_sites(
         return chosen, []
     chosen |= choose_former(sites, tuple(former))
     return chosen, [*describe_former(sites, chosen, tuple(former))]
+
+
+def find_former(sites: Sequence[Site]) -> tuple[str, ...]:
+    """The names of the experts' matrices in checkpoints."""
+    return tuple(dict.fromkeys(leaf for site in sites for leaf in site.former))
 
 
 def choose_former(sites: Sequence[Site], names: Sequence[str]) -> dict[Site, int]:
