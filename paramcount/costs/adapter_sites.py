@@ -16,7 +16,7 @@ from paramcount.flow.walk import list_steps, locate_weight
 
 ALL_LINEAR = "all-linear"
 # Components whose matrices are usually no linear layers of the reference.
-NOT_LINEAR = ("embedding", "experts", "router")
+NOT_LINEAR = ("experts", "router")
 FORMER = ("gate_proj", "up_proj", "down_proj")  # the experts' matrices, if no layer of the architecture has any
 # {group: components}
 GROUPS = {
@@ -102,12 +102,13 @@ def find_kind(tensor: Tensor, facts: MatrixFacts, linear: Container[str], tables
     """The kind of site that a tensor is, empty if it is none."""
     name, component = tensor.name, tensor.component.partition(".")[0]
     is_matrix = name.endswith(".weight") and len(tensor.shape) == 2
+    is_table = component == "embedding" and name in tables  # which may also be the LM head's
     is_linear = name in linear and (component not in NOT_LINEAR or name.endswith(facts.linear_routers))
-    if (is_matrix and is_linear) or name.endswith(facts.linear_subclasses):
+    if (is_matrix and is_linear and not is_table) or name.endswith(facts.linear_subclasses):
         return "linear"
     if is_matrix and component == "router":
         return "router"
-    if is_matrix and component == "embedding" and name in tables and name not in linear:
+    if is_matrix and is_table and name not in linear:
         return "embedding"
     is_expert = component == "experts" and len(tensor.shape) > 1 and not name.endswith("bias")
     return "experts" if is_expert else ""
