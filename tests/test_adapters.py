@@ -128,14 +128,6 @@ def test_the_names_of_experts_are_never_those_of_dense_mlps() -> None:
     assert {module.component.partition(".")[0] for module in pc.lora(dense).modules} == {"qkv", "output_projection"}
 
 
-def test_a_shared_expert_of_size_0_takes_adapters_as_its_modules_exist() -> None:
-    config = {"model_type": "kimi_linear", "num_shared_experts": 0, "num_hidden_layers": 2}
-    shared = [m for m in pc.lora(config, r=4).modules if m.component.startswith("shared_experts")]
-    assert [(module.shape, module.parameters) for module in shared] == [
-        ((0, 2304), 4 * 2304), ((0, 2304), 4 * 2304), ((2304, 0), 4 * 2304),
-    ]  # fmt: skip
-
-
 def test_a_module_that_several_layers_use_has_one_adapter() -> None:
     # ALBERT: one layer, used 12 times; query, key, value and dense of 4,096², ffn of 16,384 × 4,096 and back
     result = pc.lora({"model_type": "albert"}, r=1, targets="query")

@@ -9,7 +9,7 @@ from typing import NamedTuple, NoReturn
 from paramcount.counting import Count, Tensor
 from paramcount.counting.quantisation.storage import MatrixFacts, merge_facts
 from paramcount.counting.sum_weights import list_flows
-from paramcount.counting.tensors import list_flow_tensors, list_unreachable
+from paramcount.counting.tensors import list_unreachable
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 from paramcount.flow.operations import Linear, Lookup
 from paramcount.flow.walk import list_steps, locate_weight
@@ -85,16 +85,11 @@ def add_site(copies: dict[Site, int], site: Site) -> None:
 
 
 def list_all_tensors(count: Count) -> Iterator[Tensor]:
-    """The parameters of all modules that the reference allocates, those that are reused once.
-
-    Matrices without elements, such as those of a shared expert of size 0, and experts that no token reaches are
-    modules, too.
-    """
-    for out, part in list_flows(count.sizes, count.head):
-        for tensor in list_flow_tensors(out, part, empty=True):
-            is_reused = tensor.tied_to == tensor.name and tensor.component != "lm_head"
-            if tensor.part != "mtp" and tensor.role == "parameter" and tensor.copies and not is_reused:
-                yield tensor
+    """The parameters of all modules, those that are reused once, and experts that no token reaches."""
+    for tensor in count.tensors:
+        is_reused = tensor.tied_to == tensor.name and tensor.component != "lm_head"
+        if tensor.part != "mtp" and tensor.role == "parameter" and not is_reused:
+            yield tensor
     yield from (tensor for tensor, _ in list_unreachable(count.sizes, count.head) if "{expert}" in tensor.name)
 
 

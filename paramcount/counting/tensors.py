@@ -109,11 +109,11 @@ def sum_unreachable(sizes: Sizes, head: bool = True) -> dict[str, int]:
     return sums
 
 
-def list_flow_tensors(out: Data, part: str = "decoder", *, empty: bool = False) -> Iterator[Tensor]:
-    """Every tensor that `out` depends on. `empty`: with those that have no elements."""
+def list_flow_tensors(out: Data, part: str = "decoder") -> Iterator[Tensor]:
+    """Every tensor that `out` depends on."""
     for record in list_weights(out, part):
         weight = record.weight
-        if 0 in record.stored_shape and not empty:
+        if 0 in record.stored_shape:
             continue
         repeats = tuple(r for r in record.repeats if r.axis != "use" and not r.stacked)
         yield Tensor(
