@@ -4,10 +4,10 @@ Only layers with a sliding window use rotary positions.
 """
 
 from paramcount.flow import Data, route, scale_by_root
-from paramcount.parts.attentions import attention, sigmoid_gate
+from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoder import AttentionDecoder, Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
+from paramcount.parts.feed_forward import routing_bias, shared_mixture
 from paramcount.sizes import ABSENT, Flag, Indices, Natural, Positive, Words, derived, hf, rotary, setting
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
 from paramcount.sizes.derivations import SLIDING, equal_to
@@ -65,16 +65,12 @@ class Afmoe(AttentionDecoder):
         word, mlp = kind
         sliding = word == "sliding_attention"
         window, gate = c.window if sliding else None, sigmoid_gate("self_attn.gate_proj")
-        a = attention(
-            c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, qk_norm=True, rotate=sliding,
+        a = c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, qk_norm=True, rotate=sliding,
             window=window, gate=gate,
         )  # fmt: skip
         x = x + c.norm(a, "post_attention_layernorm")
         h = c.norm(x, "pre_mlp_layernorm")
-        if mlp == "moe":
-            h = shared_mixture(c, h, "mlp.", router="router.gate", choose=c.choose)
-        else:
-            h = gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        h = shared_mixture(c, h, "mlp.", router="router.gate", choose=c.choose) if mlp == "moe" else c.gated_mlp(h)
         return x + c.norm(h, "post_mlp_layernorm")
 
     def choose(c, logits: Data) -> Data:

@@ -1,7 +1,6 @@
 """Apertus: a norm on every query and key head, an MLP without a gate whose activation has two learned numbers."""
 
 from paramcount.flow import Activation, Data, Weight, activate, linear
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -37,7 +36,7 @@ class Apertus(AttentionDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "attention_layernorm")
-        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True)
+        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True)
         h = linear(c.norm(x, "feedforward_layernorm"), "mlp.up_proj", "mlp.up", c.d_ff)
         h = xielu(h, "mlp.act_fn.") if c.learned_activation else activate(h, c.activation)
         return x + linear(h, "mlp.down_proj", "mlp.down", c.d_model)

@@ -1,9 +1,7 @@
 """Aquila and Aquila2: Llama's layers."""
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_heads_fill
 
@@ -22,9 +20,8 @@ class Aquila(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def check(c) -> None:
         check_heads_fill(c)

@@ -2,7 +2,6 @@
 
 from paramcount.architectures.llama import Llama
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import rotary, setting
 
@@ -18,6 +17,6 @@ class Arcee(Llama):
     rope = rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         h, names = c.norm(x, "post_attention_layernorm"), ("mlp.up_proj", "mlp.down_proj")
         return x + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)

@@ -1,7 +1,6 @@
 """Arctic: 128 experts that read a layer's input, in parallel with attention followed by a small dense MLP."""
 
 from paramcount.flow import Data, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
@@ -45,7 +44,7 @@ class Arctic(Decoder):
         return dense_or_moe(c.dense_layers, c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:
-        attended = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=c.window)
+        attended = x + c.self_attention(c.norm(x, "input_layernorm"), window=c.window)
         if kind == "moe" and c.residual_mlp:
             h = c.norm(attended, "residual_layernorm")
             y = gated_mlp(h, "residual_mlp.", "mlp", c.d_model, names=WS, activation=c.activation)

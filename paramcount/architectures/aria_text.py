@@ -1,7 +1,6 @@
 """The language model of Aria: Llama's attention, a mixture of experts beside two shared ones in every layer."""
 
 from paramcount.flow import Data, activate, experts, fused, linear, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import shared_experts
 from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, equal_to, hf, rotary
@@ -30,7 +29,7 @@ class AriaText(AttentionDecoder):
     rope = rotary(positions=2048)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         h = c.norm(x, "post_attention_layernorm")
         return x + (c.moe(h) + shared_experts(c, h, "mlp.", bias=c.mlp_bias))
 

@@ -2,7 +2,7 @@
 
 from paramcount.architectures.glm4_moe_lite import Glm4MoeLite
 from paramcount.flow import Data
-from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes import Indices, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import angles_fit, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
@@ -43,4 +43,4 @@ class AXK1(Glm4MoeLite):
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + c.norm(shared_mixture(c, h, "mlp.", choose=c.choose), "post_mlp_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h)

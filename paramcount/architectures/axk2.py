@@ -3,7 +3,7 @@
 from paramcount.architectures.deepseek_v32 import DeepseekV32
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, join, linear, rms_norm, route, split
-from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
+from paramcount.parts.feed_forward import routing_bias, shared_mixture
 from paramcount.parts.mla import LATENT_EPS, index_tokens, latent_attention
 from paramcount.sizes import ConfigJson, FieldValues, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
@@ -66,8 +66,7 @@ class AXK2(DeepseekV32):
         if kind == "moe":
             h = c.gated_norm(x, "post_attention_layernorm.")
             return x + shared_mixture(c, h, "mlp.", choose=c.choose)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def gated_norm(c, x: Data, prefix: str) -> Data:
         y = c.norm(x, prefix + "norm")

@@ -6,7 +6,6 @@ The 13B models have ALiBi in place of rotary positions.
 from paramcount.flow import Data, alibi, attend, linear, rope
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Buffers, Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.rules import check_even, check_heads_fill
 
@@ -28,7 +27,7 @@ class Baichuan(Decoder):
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.")
-        return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def attention(c, x: Data, prefix: str) -> Data:
         q, k, v = fused_qkv(c, x, prefix + "W_pack", bias=False)

@@ -7,7 +7,7 @@ from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Size, Weight, activate, linear, scale
 from paramcount.parts.decoder import Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
 from paramcount.parts.mla import Latent, latent_attention, rotate_pairs
@@ -98,7 +98,7 @@ class BailingHybrid(LatentDecoder):
         h = c.norm(x, "post_attention_layernorm")
         if density == "moe":
             return x + shared_mixture(c, h, "mlp.", choose=c.choose)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h)
 
     def attention(c, x: Data, prefix: str) -> Data:
         """Latent attention with one gate for each head, queries without a latent."""

@@ -11,7 +11,7 @@ from paramcount.flow import Data, Rope, attend, fused, linear, route
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_first
-from paramcount.parts.feed_forward import gated_mlp, routing_bias, shared_mixture
+from paramcount.parts.feed_forward import routing_bias, shared_mixture
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, equal_to, rotary_part
@@ -58,7 +58,7 @@ class BailingMoe(AttentionDecoder):
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + shared_mixture(c, h, "mlp.", choose=c.choose)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h)
 
     def attention(c, x: Data) -> Data:
         heads, few = (c.n_heads, c.d_head), (c.n_kv_heads, c.d_head)

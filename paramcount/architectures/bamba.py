@@ -2,9 +2,8 @@
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -67,9 +66,8 @@ class Bamba(Decoder):
         if kind == "mamba":
             x = x + mamba2(c, h, "mamba.", groups=c.n_groups)
         else:
-            x = x + attention(c, h, "self_attn.", bias=c.attention_bias, rotate=c.rotate)
-        h = c.norm(x, "pre_ff_layernorm")
-        return x + gated_mlp(h, "feed_forward.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+            x = x + c.self_attention(h, bias=c.attention_bias, rotate=c.rotate)
+        return x + c.gated_mlp(c.norm(x, "pre_ff_layernorm"), "feed_forward.", bias=c.mlp_bias)
 
     def rotate(c, x: Data) -> Data:
         return partial_rope(x, c.d_rope, c.rope)

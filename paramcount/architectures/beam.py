@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, add_by_depth, add_vector, linear, rope, scale_by_position, soft_cap
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, mixture, routing_bias
+from paramcount.parts.feed_forward import choose_in_groups, mixture, routing_bias
 from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, hf, per_layer, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type
@@ -74,10 +73,7 @@ class Beam(AttentionDecoder):
         a = c.attention(c.norm(x, "input_layernorm"), word)
         x = add_by_depth(x, c.norm(a, "post_attention_layernorm"), 1)
         h = c.norm(x, "pre_feedforward_layernorm")
-        if mlp == "moe":
-            y = mixture(c, h, "mlp.", choose=c.choose)
-        else:
-            y = gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        y = mixture(c, h, "mlp.", choose=c.choose) if mlp == "moe" else c.gated_mlp(h)
         return add_by_depth(x, c.norm(y, "post_feedforward_layernorm"), 2)
 
     def attention(c, x: Data, word: str) -> Data:
@@ -90,7 +86,7 @@ class Beam(AttentionDecoder):
                 return rope(q, angles), rope(k, angles)
             return scale_by_position(q, "power", 2048, 0.1, first=1), k
 
-        return attention(c, x, "self_attn.", bias=c.attention_bias, prepare=prepare, gate=c.gate, window=window)
+        return c.self_attention(x, bias=c.attention_bias, prepare=prepare, gate=c.gate, window=window)
 
     def gate(c, x: Data, a: Data) -> Data:
         """A gate for each value, with one learned number for each head."""

@@ -1,7 +1,6 @@
 """BitNet b1.58: the Llama layout with one norm more before each layer's two last matrices; its MLP squares a ReLU."""
 
 from paramcount.flow import Data, activate, linear, rms_norm
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.sizes import Flag, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -27,7 +26,7 @@ class BitNet(AttentionDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, gate=c.normalise)
+        x = x + c.self_attention(h, bias=c.attention_bias, gate=c.normalise)
         h = c.norm(x, "post_attention_layernorm")
         gated = activate(linear(h, "mlp.gate_proj", "mlp.gate", c.d_ff), c.activation)
         h = c.norm(gated * linear(h, "mlp.up_proj", "mlp.up", c.d_ff), "mlp.ffn_sub_norm")

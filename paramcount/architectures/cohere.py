@@ -4,9 +4,7 @@ Command R+ normalizes q and k per head.
 """
 
 from paramcount.flow import Data, layer_norm, norm, rope, scale_by
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_rotated_in_pairs
@@ -32,8 +30,8 @@ class Cohere(AttentionDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        a = attention(c, h, "self_attn.", bias=c.attention_bias, prepare=c.prepare)
-        return x + a + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        a = c.self_attention(h, bias=c.attention_bias, prepare=c.prepare)
+        return x + a + c.gated_mlp(h)
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         """A norm with weights of its own for each head if there is any, then the rotation."""

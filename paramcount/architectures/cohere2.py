@@ -3,9 +3,7 @@
 from typing import Any
 
 from paramcount.flow import Data, layer_norm, rope, scale_by
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, Flag, Positive, Words, equal_to, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types, check_rotated_in_pairs
@@ -42,8 +40,8 @@ class Cohere2(AttentionDecoder):
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")
         local: Any = {"window": c.window, "rotate": c.rotate} if kind == "sliding_attention" else {"rotate": False}
-        a = attention(c, h, "self_attn.", bias=c.attention_bias, **local)
-        return x + a + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        a = c.self_attention(h, bias=c.attention_bias, **local)
+        return x + a + c.gated_mlp(h)
 
     def rotate(c, x: Data) -> Data:
         return rope(x, c.rope, "interleaved")

@@ -7,10 +7,9 @@ from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, make_choice_error
 from paramcount.flow import Data, norm, rope, route, scale_by
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import head, typed_layers
-from paramcount.parts.feed_forward import gated_mlp, mixture, shared_experts
+from paramcount.parts.feed_forward import mixture, shared_experts
 from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, equal_to, hf, per_layer, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
@@ -87,8 +86,8 @@ class Cohere2Moe(AttentionDecoder):
         h = c.norm(x, "input_layernorm")
         window = c.window if word == "sliding_attention" else None
         rotate = rotates(c, kind) and c.rotate
-        y = x + attention(c, h, "self_attn.", bias=c.attention_bias, rotate=rotate, window=window)
-        return y + (c.moe(h) if mlp == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation))
+        y = x + c.self_attention(h, bias=c.attention_bias, rotate=rotate, window=window)
+        return y + (c.moe(h) if mlp == "moe" else c.gated_mlp(h))
 
     def moe(c, x: Data) -> Data:
         y = mixture(c, x, "mlp.", choose=c.choose)

@@ -4,9 +4,7 @@ The first of each four layers attends to all tokens, the others to a sliding win
 """
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import SLIDING, per_layer
@@ -45,9 +43,8 @@ class CWM(AttentionDecoder):
 
     def layer(c, x: Data, kind: str) -> Data:
         window = c.window if kind == "sliding_attention" else None
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=window)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), window=window)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", SLIDING)

@@ -1,10 +1,9 @@
 """DeepSeek-MoE: Llama layers whose feed-forward, after the first, is fine-grained experts beside shared ones."""
 
 from paramcount.flow import Data, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_first
-from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.feed_forward import shared_mixture
 from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.rules import check_heads_fill
 
@@ -36,11 +35,11 @@ class DeepseekMoE(AttentionDecoder):
         return dense_first(c)
 
     def layer(c, x: Data, kind: str) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + shared_mixture(c, h, "mlp.", choose=c.choose)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h)
 
     def choose(c, logits: Data) -> Data:
         return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob, least_sum=1e-20)

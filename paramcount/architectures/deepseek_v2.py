@@ -7,7 +7,7 @@ from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Data, route
 from paramcount.parts.decoder import Kinds
 from paramcount.parts.decoders import dense_first
-from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, hf, setting, unvisited
@@ -78,7 +78,7 @@ class DeepseekV2(LatentDecoder):
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + shared_mixture(c, h, "mlp.", choose=c.choose, shared_bias=c.mlp_bias)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        return x + c.gated_mlp(h, bias=c.mlp_bias)
 
     def choose(c, logits: Data) -> Data:
         """Source: arXiv:2405.04434, section 2.2.2."""

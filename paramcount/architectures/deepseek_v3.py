@@ -3,7 +3,7 @@
 from paramcount.flow import Data
 from paramcount.parts.decoder import Kinds
 from paramcount.parts.decoders import dense_first
-from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
 from paramcount.parts.mtp import next_token_layers
@@ -64,7 +64,7 @@ class DeepseekV3(LatentDecoder):
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + shared_mixture(c, h, "mlp.", choose=c.choose)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h)
 
     def check(c) -> None:
         check_rotated_in_pairs(c, "d_rope")

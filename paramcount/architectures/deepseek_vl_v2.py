@@ -9,11 +9,11 @@ from typing import Any
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Unknown, activate, attend, block, elementwise, fused, given, layers, linear, norm, route
 from paramcount.flow.graph import Data, Unreachable
-from paramcount.parts.attentions import attention, fused_qkv
+from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.composite import with_language
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import dense_first, pre_norm
-from paramcount.parts.feed_forward import gated_mlp, mixture, plain_mlp, routing_bias, shared_experts
+from paramcount.parts.feed_forward import mixture, plain_mlp, routing_bias, shared_experts
 from paramcount.parts.mla import latent_attention
 from paramcount.parts.vision import cut_into_patches
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, derived, hf, rotary, setting
@@ -106,10 +106,10 @@ class VL2Language(Decoder):
         if c.latent:
             x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
         else:
-            x = x + attention(c, h, "self_attn.", bias=c.attention_bias)
+            x = x + c.self_attention(h, bias=c.attention_bias)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "dense":
-            return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+            return x + c.gated_mlp(h)
         routed = mixture(c, h, "mlp.", choose=c.choose)
         return x + (routed if c.n_shared_experts is None else routed + shared_experts(c, h, "mlp."))
 

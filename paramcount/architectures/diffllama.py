@@ -6,7 +6,6 @@ Every head attends twice and subtracts the second result from the first, scaled 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, attend, differential, linear, rope, to_pairs_of_heads
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, d_model_per_head, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 
@@ -34,7 +33,7 @@ class DiffLlama(AttentionDecoder):
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.")
-        return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def attention(c, x: Data, prefix: str) -> Data:
         """Every head reads two value heads, one of each half. The second half of the heads is subtracted from the

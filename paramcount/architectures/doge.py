@@ -64,7 +64,7 @@ class Doge(AttentionDecoder):
     def feed_forward(c, x: Data, prefix: str) -> Data:
         """A gated MLP; in a mixture also experts that are one row of each of two tables."""
         if not c.moe:
-            return gated_mlp(x, prefix, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+            return c.gated_mlp(x, prefix, bias=c.mlp_bias)
         logits = linear(x, prefix + "router_gate", "router", c.n_keys + c.n_keys)
         chosen = route(logits, c.n_active_experts, "softmax over chosen", grid=c.n_keys)
         y = experts(x, chosen, prefix, c.n_routed_experts, c.n_active_experts, c.expert, stacked=True)

@@ -1,10 +1,9 @@
 """dots.llm1: Qwen 3's attention and DeepSeek-V3's experts."""
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, routing_bias, shared_mixture
+from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
 from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, equal_to, per_layer, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
@@ -54,11 +53,11 @@ class Dots1(AttentionDecoder):
         word, mlp = kind
         window = c.window if word == "sliding_attention" else None
         h = c.norm(x, "input_layernorm")
-        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True, window=window)
+        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, window=window)
         h = c.norm(x, "post_attention_layernorm")
         if mlp == "moe":
             return x + shared_mixture(c, h, "mlp.", choose=c.choose)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h)
 
     def choose(c, logits: Data) -> Data:
         return choose_in_groups(c, logits, routing_bias(c, "mlp.gate.e_score_correction_bias"))

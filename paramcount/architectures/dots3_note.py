@@ -187,7 +187,7 @@ class Dots3Note(LatentDecoder):
         x = x + c.attention(c.norm(x, "input_layernorm"), "self_attn.", word)
         h = c.norm(x, "post_attention_layernorm")
         if density == "dense":
-            return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+            return x + c.gated_mlp(h)
         d_shared = c.n_shared_experts * c.d_shared_expert
         shared = gated_mlp(h, "mlp.shared_experts.", "shared_experts", d_shared, activation=c.activation)
         return x + (mixture(c, h, "mlp.", choose=c.choose) + shared)

@@ -1,9 +1,7 @@
 """Emu3's language model: the Llama layout over one token embedding of words and image tokens."""
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, hf, rotary, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
 
@@ -26,9 +24,8 @@ class Emu3Text(AttentionDecoder):
     rope = rotary(1_000_000, 9216)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)
 
 
 class Emu3TextOf(Emu3Text):

@@ -1,9 +1,7 @@
 """ERNIE 4.5, dense: the Llama layout, neighbours rotated together, one flag for all biases."""
 
 from paramcount.flow import Data, rope
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_rotated_in_pairs
@@ -27,9 +25,8 @@ class Ernie45(AttentionDecoder):
     rope = rotary(500_000, positions=131072)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.bias, rotate=c.rotate)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.bias)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.bias, rotate=c.rotate)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.bias)
 
     def rotate(c, x: Data) -> Data:
         return rope(x, c.rope, "interleaved")

@@ -2,10 +2,9 @@
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, rope, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_or_moe, head
-from paramcount.parts.feed_forward import gated_mlp, mixture, shared_experts
+from paramcount.parts.feed_forward import mixture, shared_experts
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import per_layer
@@ -54,12 +53,12 @@ class Ernie45Moe(AttentionDecoder):
         return dense_or_moe(c.dense_layers, c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.bias, rotate=c.rotate)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.bias, rotate=c.rotate)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             y = mixture(c, h, "mlp.", choose=c.choose)
             return x + (y + shared_experts(c, h, "mlp.", bias=c.bias) if c.shared else y)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.bias)
+        return x + c.gated_mlp(h, bias=c.bias)
 
     def rotate(c, x: Data) -> Data:
         return rope(x, c.rope, "interleaved")

@@ -2,9 +2,7 @@
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
@@ -43,9 +41,9 @@ class Exaone(AttentionDecoder):
     norm_eps = setting("layer_norm_epsilon", default=1e-5)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "ln_1"), "attn.attention.", o_name="out_proj")
+        x = x + c.self_attention(c.norm(x, "ln_1"), "attn.attention.", o_name="out_proj")
         h, names = c.norm(x, "ln_2"), ("c_fc_0", "c_fc_1", "c_proj")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, names=names)
+        return x + c.gated_mlp(h, names=names)
 
     def check(c) -> None:
         check_heads_fill(c)

@@ -4,9 +4,7 @@ Full-attention layers have no rotary positions.
 """
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, Flag, Positive, Words, hf, per_layer, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_sliding_or_full
@@ -42,9 +40,9 @@ class Exaone4(AttentionDecoder):
     def layer(c, x: Data, kind: str) -> Data:
         window = c.window if kind == "sliding_attention" else None
         rotate = kind == "sliding_attention" or c.window is None
-        a = attention(c, x, "self_attn.", qk_norm=True, window=window, rotate=rotate)
+        a = c.self_attention(x, qk_norm=True, window=window, rotate=rotate)
         x = x + c.norm(a, "post_attention_layernorm")
-        h = gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        h = c.gated_mlp(x)
         return x + c.norm(h, "post_feedforward_layernorm")
 
     def check(c) -> None:

@@ -1,10 +1,9 @@
 """K-EXAONE: sliding windows with rotary positions, every fourth layer global without them, DeepSeek-V3's experts."""
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, routing_bias, shared_mixture
+from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
 from paramcount.sizes import ABSENT, Flag, Indices, Natural, Positive, Words, derived, hf, rotary, setting
 from paramcount.sizes.conditions import even_where_rotated, grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, first_dense, full_every_key
@@ -48,11 +47,11 @@ class ExaoneMoe(AttentionDecoder):
         word, mlp = kind
         sliding = word == "sliding_attention"
         window = c.window if sliding else None
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", qk_norm=True, rotate=sliding, window=window)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), qk_norm=True, rotate=sliding, window=window)
         h = c.norm(x, "post_attention_layernorm")
         if mlp == "moe":
             return x + shared_mixture(c, h, "mlp.", choose=c.choose)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h)
 
     def choose(c, logits: Data) -> Data:
         return choose_in_groups(c, logits, routing_bias(c, "mlp.e_score_correction_bias"))

@@ -3,7 +3,6 @@
 from typing import Any
 
 from paramcount.flow import Data, Unknown, activate, join, linear, rms_norm, rope, scale_by, split
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Decoder
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import Flag, Positive, derived, equal_to, hf, rotary, setting
@@ -58,9 +57,7 @@ class FalconH1(AttentionDecoder):
         mixed = mamba2(
             c, scale_by(h, c.ssm_in_multiplier), "mamba.", out_bias=c.mixer_out_bias, gate=c.gate, multiply=c.multiply
         )
-        attended = attention(
-            c, scale_by(h, c.attention_in_multiplier), "self_attn.", bias=c.attention_bias, prepare=c.prepare
-        )
+        attended = c.self_attention(scale_by(h, c.attention_in_multiplier), bias=c.attention_bias, prepare=c.prepare)
         x = x + (scale_by(mixed, c.ssm_out_multiplier) + scale_by(attended, c.attention_out_multiplier))
         return x + c.feed_forward(c.norm(x, "pre_ff_layernorm"), "feed_forward.")
 

@@ -1,7 +1,6 @@
 """FlexOlmo: experts trained apart from each other in the layers of OLMo 2, with norms behind attention and experts."""
 
 from paramcount.flow import Data, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, rotary, setting
@@ -28,7 +27,7 @@ class FlexOlmo(AttentionDecoder):
     norm_topk_prob = setting("norm_topk_prob", default=False)
 
     def layer(c, x: Data) -> Data:
-        a = attention(c, x, "self_attn.", bias=c.attention_bias, qk_norm="wide")
+        a = c.self_attention(x, bias=c.attention_bias, qk_norm="wide")
         x = x + c.norm(a, "post_attention_layernorm")
         return x + c.norm(mixture(c, x, "mlp.", choose=c.choose), "post_feedforward_layernorm")
 

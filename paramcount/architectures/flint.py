@@ -4,7 +4,6 @@ Layers with a sliding window have positions; full-attention layers have none.
 """
 
 from paramcount.flow import Data, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
@@ -55,13 +54,12 @@ class Flint(AttentionDecoder):
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind
         sliding = word == "sliding_attention"
-        x = x + attention(
-            c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, qk_norm=True, rotate=sliding,
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, qk_norm=True, rotate=sliding,
             sinks="softmax_offset", window=c.window if sliding else None,
         )  # fmt: skip
         h = c.norm(x, "post_attention_layernorm")
         if mlp == "dense":
-            return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+            return x + c.gated_mlp(h)
         shared = gated_mlp(h, "mlp.shared_expert.", "shared_experts", c.d_shared_expert, activation=c.activation)
         return x + (mixture(c, h, "mlp.", choose=c.choose) + shared)
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.flow import Data, rms_norm, scale_by_root
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, hf, rotary, setting
@@ -36,7 +35,7 @@ class Gemma(AttentionDecoder):
         return enlarge(super().embed(tokens))
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         return x + gelu_mlp(c, c.norm(x, "post_attention_layernorm"))
 
     def norm(c, x: Data, name: str) -> Data:

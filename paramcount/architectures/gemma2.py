@@ -5,7 +5,6 @@ from typing import Any
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.flow import Data, rms_norm, soft_cap
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.sizes import ABSENT, Flag, Positive, Words, full_every, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -63,7 +62,7 @@ class Gemma2(Gemma2Layers):
 
     def attend(c, x: Data, kind: str) -> Data:
         caps: Any = {"scale": c.attention_scale, "soft_cap": c.score_cap}
-        return attention(c, x, "self_attn.", bias=c.attention_bias, window=window(c, kind), **caps)
+        return c.self_attention(x, bias=c.attention_bias, window=window(c, kind), **caps)
 
     def head(c, x: Data) -> Data:
         return c.cap(super().head(x))

@@ -7,7 +7,6 @@ from typing import Any
 
 from paramcount.architectures.gemma2 import Gemma2
 from paramcount.flow import Data, block, fused, insert, is_known, mean_of_squares, rms_norm, soft_cap
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
 from paramcount.parts.siglip import SiglipVision
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, full_every, hf, rotary, setting
@@ -33,7 +32,7 @@ class Gemma3Text(Gemma2):
 
     def attend(c, x: Data, kind: str) -> Data:
         local: Any = {"window": c.window, "angles": c.local_rope} if kind == "sliding_attention" else {}
-        return attention(c, x, "self_attn.", bias=c.attention_bias, qk_norm=True, scale=c.attention_scale, **local)
+        return c.self_attention(x, bias=c.attention_bias, qk_norm=True, scale=c.attention_scale, **local)
 
     def cap(c, logits: Data) -> Data:
         return soft_cap(logits, c.logit_cap) if is_known(c.logit_cap) else logits  # no released model has one

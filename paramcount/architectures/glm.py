@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
@@ -37,7 +37,7 @@ class Glm(AttentionDecoder):
         return x + c.feed_forward(c.norm(x, "post_attention_layernorm"))
 
     def attend(c, x: Data) -> Data:
-        return attention(c, x, "self_attn.", bias=c.qkv_bias, o_bias=False, rotate=c.rotate)
+        return c.self_attention(x, bias=c.qkv_bias, o_bias=False, rotate=c.rotate)
 
     def rotate(c, x: Data) -> Data:
         return partial_rope(x, c.d_rope, c.rope, "interleaved")

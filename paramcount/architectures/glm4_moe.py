@@ -3,10 +3,10 @@
 from typing import ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_first
-from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, routing_bias, shared_mixture
+from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
@@ -63,11 +63,11 @@ class Glm4Moe(AttentionDecoder):
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")
         bias, qk_norm = c.attention_bias, c.qk_norm
-        x = x + attention(c, h, "self_attn.", bias=bias, o_bias=False, qk_norm=qk_norm, rotate=c.rotate)
+        x = x + c.self_attention(h, bias=bias, o_bias=False, qk_norm=qk_norm, rotate=c.rotate)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + shared_mixture(c, h, "mlp.", choose=c.choose)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h)
 
     def rotate(c, x: Data) -> Data:
         return partial_rope(x, c.d_rope, c.rope)

@@ -3,7 +3,6 @@
 from paramcount.architectures.glm import Glm4
 from paramcount.architectures.glm4_moe import Glm4Moe
 from paramcount.flow import Data, linear
-from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import shared_experts
 from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
@@ -69,7 +68,7 @@ class Glm4vMoeText(Glm4Moe):
         if kind == "dense" or not c.stacked:
             return super().layer(x, kind)
         h = c.norm(x, "input_layernorm")
-        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, o_bias=False, rotate=c.rotate)
+        x = x + c.self_attention(h, bias=c.attention_bias, o_bias=False, rotate=c.rotate)
         h = c.norm(x, "post_attention_layernorm")
         chosen = c.choose(linear(h, "mlp.gate", "router", c.n_routed_experts))
         return x + stacked_experts(c, h, chosen, "mlp.experts.") + shared_experts(c, h, "mlp.")

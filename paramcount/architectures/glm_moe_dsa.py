@@ -7,7 +7,7 @@ from paramcount.architectures.deepseek_v32 import DeepseekV32
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Size, layers
 from paramcount.parts.decoders import dense_or_moe, typed_layers
-from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.mla import index_tokens, latent_attention, query_latent, rotate_pairs
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import ConfigJson, FieldValues, Indices, derived, per_layer, rotary, setting
@@ -86,7 +86,7 @@ class GlmMoeDsa(DeepseekV32):
         h = c.norm(x, "post_attention_layernorm")
         if mlp == "moe":
             return x + shared_mixture(c, h, "mlp.", choose=c.choose), chosen
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation), chosen
+        return x + c.gated_mlp(h), chosen
 
     def mtp(c, tokens: Data) -> Data | None:
         if c.reusing_layers:

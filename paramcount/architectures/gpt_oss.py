@@ -1,7 +1,6 @@
 """gpt-oss: every second layer looks back over a window, a sink for each head, biased router and experts."""
 
 from paramcount.flow import Data, activate, clip, experts, fused, linear, route, scale_by
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.sizes import ABSENT, Flag, Positive, Words, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -42,7 +41,7 @@ class GptOss(AttentionDecoder):
     def layer(c, x: Data, kind: str) -> Data:
         window = c.window if kind == "sliding_attention" else None
         h = c.norm(x, "input_layernorm")
-        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, sinks=True, window=window)
+        x = x + c.self_attention(h, bias=c.attention_bias, sinks=True, window=window)
         return x + c.moe(c.norm(x, "post_attention_layernorm"))
 
     def moe(c, x: Data) -> Data:

@@ -9,9 +9,7 @@ from typing import Any
 from paramcount.architectures.cwm import full_first
 from paramcount.architectures.granitemoe_swa import without_positions
 from paramcount.flow import Data, is_known, scale_by
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, SLIDING, Flag, Indices, Positive, Words, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
@@ -46,10 +44,10 @@ class Granite(AttentionDecoder):
     def layer(c, x: Data, kind: tuple[Any, ...] = ()) -> Data:
         x = x + c.shrink(c.attend(c.norm(x, "input_layernorm"), *kind))
         h = c.norm(x, "post_attention_layernorm")
-        return x + c.shrink(gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias))
+        return x + c.shrink(c.gated_mlp(h, bias=c.mlp_bias))
 
     def attend(c, x: Data, *kind: Any) -> Data:
-        return attention(c, x, "self_attn.", bias=c.attention_bias, scale=c.attention_multiplier)
+        return c.self_attention(x, bias=c.attention_bias, scale=c.attention_multiplier)
 
     def shrink(c, x: Data) -> Data:
         return scale_by(x, c.residual_multiplier, "times residual_multiplier")
@@ -92,7 +90,7 @@ class GraniteSWA(Granite):
         options: Any = {"window": c.window if word == "sliding_attention" else None, "rotate": rotates, "sinks": True}
         if base and is_known(c.rope):
             options["angles"] = c.rope._replace(base=base[0])
-        return attention(c, x, "self_attn.", bias=c.attention_bias, scale=c.attention_multiplier, **options)
+        return c.self_attention(x, bias=c.attention_bias, scale=c.attention_multiplier, **options)
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", SLIDING)

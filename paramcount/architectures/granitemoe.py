@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.flow import Data, linear, route, scale_by
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Decoder
 from paramcount.parts.settings import get_setting
 from paramcount.parts.stacked import packed_mlp, stacked_experts
@@ -48,9 +47,7 @@ class GraniteMoe(AttentionDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + scale_by(
-            attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale), c.residual_scale
-        )
+        x = x + scale_by(c.self_attention(h, bias=c.attention_bias, scale=c.attention_scale), c.residual_scale)
         return x + scale_by(c.feed_forward(c.norm(x, "post_attention_layernorm")), c.residual_scale)
 
     def feed_forward(c, x: Data) -> Data:

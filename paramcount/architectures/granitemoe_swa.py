@@ -6,7 +6,6 @@ Each head has an attention sink; some layers have no positions.
 from paramcount.architectures.granitemoe import GraniteMoeShared
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Rope, rope, scale_by
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Kinds
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Indices, Positive, Words, derived, hf, per_layer, setting
 from paramcount.sizes.rules import check_layer_indices, check_layer_types
@@ -54,8 +53,7 @@ class GraniteMoeSWA(GraniteMoeShared):
 
     def layer(c, x: Data, kind: tuple[str, float | bool]) -> Data:  # type: ignore[override]
         word, base = kind
-        a = attention(
-            c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, sinks=True, scale=c.attention_scale,
+        a = c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, sinks=True, scale=c.attention_scale,
             rotate=bool(base) and (lambda y: rope(y, c.rope if base is True else c.rope._replace(base=base))),
             window=c.window if word == "sliding_attention" else None,
         )  # fmt: skip

@@ -5,7 +5,6 @@ Each layer has a shared MLP, with or without routed experts.
 
 from paramcount.architectures.granitemoe import RELEASED, SHARED, inverse_scaling, moe
 from paramcount.flow import Data, scale_by
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.stacked import packed_mlp
 from paramcount.parts.state_space import mamba2
@@ -79,7 +78,7 @@ class GraniteMoeHybrid(Decoder):
             h = mamba2(c, h, "mamba.", groups=c.n_groups)
         else:
             rotate = c.positions == "rope"
-            h = attention(c, h, "self_attn.", bias=c.attention_bias, rotate=rotate, scale=c.attention_scale)
+            h = c.self_attention(h, bias=c.attention_bias, rotate=rotate, scale=c.attention_scale)
         x = x + scale_by(h, c.residual_scale)
         return x + scale_by(c.feed_forward(c.norm(x, "post_attention_layernorm")), c.residual_scale)
 

@@ -1,7 +1,6 @@
 """Grok-1: eight experts with GELU gates, pre-norm and post-norm, and a tied LM head."""
 
 from paramcount.flow import Data, Norm, Rope, Weight, route, scale_by
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, setting
@@ -36,7 +35,7 @@ class Grok1(AttentionDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "pre_attn_norm")
-        a = attention(c, h, "attn.", scale=c.attention_scale, soft_cap=c.soft_cap)
+        a = c.self_attention(h, "attn.", scale=c.attention_scale, soft_cap=c.soft_cap)
         x = x + c.norm(a, "post_attn_norm")
         names = ("linear", "linear_v", "linear_1")
         y = mixture(c, c.norm(x, "pre_moe_norm"), "moe_block.", names=names, choose=c.choose)

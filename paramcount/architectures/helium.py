@@ -1,9 +1,7 @@
 """Helium: the Llama layout, neighbours rotated together."""
 
 from paramcount.flow import Data, rope
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill, check_rotated_in_pairs
@@ -26,9 +24,8 @@ class Helium(AttentionDecoder):
     rope = rotary(100_000, positions=4096)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.qkv_bias, o_bias=False, rotate=c.rotate)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=False, rotate=c.rotate)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)
 
     def rotate(c, x: Data) -> Data:
         return rope(x, c.rope, "interleaved")

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.flow import Data, Rope, rope
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.setting_fields import make_rope
@@ -40,9 +38,8 @@ class HunYuanDenseV1(AttentionDecoder):
     rope = setting(default=rope_with_alpha)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, prepare=c.prepare)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, prepare=c.prepare)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         q = c.norm(rope(q, c.rope), "self_attn.query_layernorm")

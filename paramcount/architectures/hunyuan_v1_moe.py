@@ -8,7 +8,6 @@ from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Rope, Size, rope, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, derived, equal_to, hf, per_layer
@@ -69,7 +68,7 @@ class HunYuanMoEV1(AttentionDecoder):
     def layer(c, x: Data, n_active: Size | None = None) -> Data:
         """`n_active`: active experts of this layer, if layers differ in it."""
         n_active = c.n_active_experts if n_active is None else n_active
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, prepare=c.prepare)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, prepare=c.prepare)
         h = c.norm(x, "post_attention_layernorm")
 
         def choose(logits: Data) -> Data:

@@ -4,7 +4,6 @@ The routing bias is stored as a buffer.
 """
 
 from paramcount.flow import Data, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
@@ -46,7 +45,7 @@ class HYV3(AttentionDecoder):
         return dense_or_moe(c.dense_layers, c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, qk_norm=True)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, qk_norm=True)
         h = c.norm(x, "post_attention_layernorm")
         options = {"activation": c.activation, "bias": c.mlp_bias}
         if kind == "dense":

@@ -117,7 +117,7 @@ class HYV4(LatentDecoder):
             h = c.norm(x, "post_attention_layernorm")
             if mlp == "moe":
                 return c.moe(h)
-            return gated_mlp(h, "mlp.", "mlp", c.d_ff, names=GATED, activation=c.activation)
+            return c.gated_mlp(h, names=GATED)
 
         x = connect_apart(c, connect_apart(c, x, ATTENTION, attention), MLP, feed_forward)
         return x, tokens[0]

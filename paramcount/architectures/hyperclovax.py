@@ -5,8 +5,6 @@ from typing import Any
 
 from paramcount.architectures.llama import Llama
 from paramcount.flow import Data, scale_by
-from paramcount.parts.attentions import attention
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, hf, setting
 
 
@@ -31,10 +29,10 @@ class HyperClovaX(Llama):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        h = attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_multiplier)
+        h = c.self_attention(h, bias=c.attention_bias, scale=c.attention_multiplier)
         x = x + c.shrink(c.norm(h, "post_norm1") if c.post_norm else h)
         h = c.norm(x, "post_attention_layernorm")
-        h = gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        h = c.gated_mlp(h, bias=c.mlp_bias)
         return x + c.shrink(c.norm(h, "post_norm2") if c.post_norm else h)
 
     def shrink(c, x: Data) -> Data:

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.flow import Data, Rope
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
 
@@ -36,9 +34,8 @@ class InternLM(Decoder):
     rope = setting(default=dynamic_rope)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def check(c) -> None:
         check_heads_fill(c)

@@ -6,7 +6,6 @@ Tensor names follow the first Llama.
 from paramcount.flow import Data, attend, fused, linear, rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import check_heads_fill
 
@@ -28,7 +27,7 @@ class InternLM2(AttentionDecoder):
     def layer(c, x: Data) -> Data:
         x = x + c.attend(c.norm(x, "attention_norm"))
         h, names = c.norm(x, "ffn_norm"), ("w1", "w3", "w2")
-        return x + gated_mlp(h, "feed_forward.", "mlp", c.d_ff, activation=c.activation, names=names)
+        return x + c.gated_mlp(h, "feed_forward.", names=names)
 
     def attend(c, x: Data) -> Data:
         few = (c.n_kv_heads, c.d_head)

@@ -5,10 +5,9 @@ Every second layer has experts.
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.parts.feed_forward import mixture
 from paramcount.parts.state_space import mamba
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Words, derived, hf
 from paramcount.sizes.conditions import padding_in_table
@@ -92,10 +91,10 @@ class Jamba(Decoder):
         if word == "mamba":
             x = x + mamba(c, h, "mamba.", inner_norm=lambda y, name: c.norm(y, name + "_layernorm"))
         else:
-            x = x + attention(c, h, "self_attn.", rotate=False)
+            x = x + c.self_attention(h, rotate=False)
         h = c.norm(x, "pre_ff_layernorm")
         if density == "dense":
-            return x + gated_mlp(h, "feed_forward.", "mlp", c.d_ff, activation=c.activation)
+            return x + c.gated_mlp(h, "feed_forward.")
         return x + mixture(c, h, "feed_forward.", router="router", choose=c.choose)
 
     def choose(c, logits: Data) -> Data:

@@ -7,7 +7,7 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, activate, linear, to_heads
 from paramcount.parts.decoder import Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
 from paramcount.parts.mla import latent_attention
@@ -95,7 +95,7 @@ class KimiLinear(LatentDecoder):
         if density == "moe":
             return x + shared_mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
         # the reference saves the MLP under this name too
-        return x + gated_mlp(h, "block_sparse_moe.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h, "block_sparse_moe.")
 
     def delta_attention(c, x: Data, prefix: str) -> Data:
         """The delta rule with a decay for each channel of the keys, out of a narrow matrix; so is the gate.

@@ -4,7 +4,6 @@ Four of five layers attend to a sliding window; the others have no positions.
 """
 
 from paramcount.flow import Data, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
 from paramcount.sizes import ABSENT, SLIDING, Flag, Positive, Words, full_every, hf, rotary, setting
@@ -38,7 +37,7 @@ class Kolibri1(AttentionDecoder):
         sliding = kind == SLIDING[0]
         window = c.window if sliding else None
         h = c.norm(x, "input_layernorm")
-        x = x + c.norm(attention(c, h, "self_attn.", qk_norm=True, rotate=sliding, window=window), "post_attn_norm")
+        x = x + c.norm(c.self_attention(h, qk_norm=True, rotate=sliding, window=window), "post_attn_norm")
         h = c.norm(x, "post_attention_layernorm")
         shared = gated_mlp(h, "mlp.shared_experts.", "shared_experts", c.d_shared_expert, activation=c.activation)
         return x + c.norm(mixture(c, h, "mlp.", choose=c.choose) + shared, "post_ffn_norm")

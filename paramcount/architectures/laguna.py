@@ -89,7 +89,7 @@ class Laguna(Decoder):
         x = x + c.attention(heads, c.norm(x, "input_layernorm"), sliding=word == SLIDING[0])
         h = c.norm(x, "post_attention_layernorm")
         if mlp == "dense":
-            return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+            return x + c.gated_mlp(h)
         shared = gated_mlp(h, "mlp.shared_expert.", "shared_experts", c.d_shared_expert, activation=c.activation)
         return x + (mixture(c, h, "mlp.", choose=c.choose) + shared)
 

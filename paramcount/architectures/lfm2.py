@@ -5,10 +5,9 @@ from typing import ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, rope, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
+from paramcount.parts.feed_forward import mixture, routing_bias
 from paramcount.parts.state_space import short_convolution
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, d_model_per_head, derived, hf, per_layer, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -77,11 +76,11 @@ class Lfm2(Decoder):
         if word == "conv":
             x = x + short_convolution(h, "conv.", c.d_conv, bias=c.mixer_bias)
         else:
-            x = x + attention(c, h, "self_attn.", o_name="out_proj", prepare=c.prepare)
+            x = x + c.self_attention(h, o_name="out_proj", prepare=c.prepare)
         h = c.norm(x, "ffn_norm")
         if density == "moe":
             return x + mixture(c, h, "feed_forward.", names=NAMES, choose=c.choose)
-        return x + gated_mlp(h, "feed_forward.", "mlp", c.d_ff, names=NAMES, activation=c.activation)
+        return x + c.gated_mlp(h, "feed_forward.", names=NAMES)
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         q, k = c.norm(q, "self_attn.q_layernorm"), c.norm(k, "self_attn.k_layernorm")

@@ -6,7 +6,6 @@ from typing import Any
 from paramcount.architectures.lfm2 import NAMES
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Rope, activate, linear, rms_norm, rope, scale
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import short_convolution
@@ -87,7 +86,7 @@ class Lfm3(Decoder):
             return scale(a, activate(linear(x, prefix + "gate_proj", "qkv.gate", (c.n_heads, 1)), "sigmoid"))
 
         window, gated = c.window if is_sliding else None, gate if c.attention_gate else None
-        return attention(c, x, prefix, bias=c.attention_bias, prepare=prepare, window=window, gate=gated)
+        return c.self_attention(x, prefix, bias=c.attention_bias, prepare=prepare, window=window, gate=gated)
 
     def unused_fields(c) -> tuple[str, ...]:
         return () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")

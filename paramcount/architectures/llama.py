@@ -3,9 +3,7 @@
 from typing import ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Buffers, Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides
@@ -27,9 +25,8 @@ class Llama(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)
 
     def check(c) -> None:
         check_divides(c, "n_heads", "d_model")  # also where d_head is given: the reference asks it

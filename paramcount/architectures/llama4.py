@@ -87,9 +87,9 @@ class Llama4Text(AttentionDecoder):
         window = c.window if word == KINDS[0] else None
         prepare = c.rotate if rotated else c.heat
         h = c.norm(x, "input_layernorm")
-        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, prepare=prepare, window=window, chunk=window)
+        x = x + c.self_attention(h, bias=c.attention_bias, prepare=prepare, window=window, chunk=window)
         h = c.norm(x, "post_attention_layernorm")
-        return x + (c.moe(h) if mlp == "moe" else gated_mlp(h, "feed_forward.", "mlp", c.d_ff, activation=c.activation))
+        return x + (c.moe(h) if mlp == "moe" else c.gated_mlp(h, "feed_forward."))
 
     def rotate(c, q: Data, k: Data) -> tuple[Data, Data]:
         q, k = rope(q, c.rope, "interleaved"), rope(k, c.rope, "interleaved")

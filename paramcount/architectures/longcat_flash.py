@@ -93,10 +93,10 @@ class LongcatFlash(LatentDecoder):
         x = x + c.attention(c.norm(x, "input_layernorm.0"), "self_attn.0.")
         h = c.norm(x, "post_attention_layernorm.0")
         shortcut = c.moe(h)
-        x = x + gated_mlp(h, "mlps.0.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.gated_mlp(h, "mlps.0.")
         x = x + c.attention(c.norm(x, "input_layernorm.1"), "self_attn.1.")
         h = c.norm(x, "post_attention_layernorm.1")
-        return x + gated_mlp(h, "mlps.1.", "mlp", c.d_ff, activation=c.activation) + shortcut
+        return x + c.gated_mlp(h, "mlps.1.") + shortcut
 
     def attention(c, x: Data, prefix: str) -> Data:
         """Queries and the KV latent are rescaled by what their ranks lack to d_model."""

@@ -4,10 +4,9 @@ from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, hf, per_layer, rotary, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, unused
@@ -51,11 +50,11 @@ class Mellum(AttentionDecoder):
         sliding = kind[0] == SLIDING[0]
         local: Any = {"window": c.window, "angles": c.local_rope} if sliding else {}
         h = c.norm(x, "input_layernorm")
-        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True, **local)
+        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, **local)
         h = c.norm(x, "post_attention_layernorm")
         if kind[1] == "moe":
             return x + mixture(c, h, "mlp.", choose=c.choose)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h)
 
     def choose(c, logits: Data) -> Data:
         return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)

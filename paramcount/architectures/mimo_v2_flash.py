@@ -11,7 +11,7 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import typed_layers
-from paramcount.parts.feed_forward import choose_in_groups, gated_mlp, mixture, routing_bias
+from paramcount.parts.feed_forward import choose_in_groups, mixture, routing_bias
 from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, per_layer, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
@@ -73,7 +73,7 @@ class MiMoV2Flash(AttentionDecoder):
         h = c.norm(x, "post_attention_layernorm")
         if mlp == "moe":
             return x + mixture(c, h, "mlp.", choose=c.choose)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h)
 
     def attention(c, x: Data, *, sliding: bool) -> Data:
         heads = Heads(c.n_heads, 2 * c.n_kv_heads if sliding else c.n_kv_heads, c.d_head)

@@ -9,7 +9,6 @@ from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, experts, linear, route, scale_by
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, d_model_per_head, derived, equal_to, hf
@@ -58,7 +57,7 @@ class MiniCPM(AttentionDecoder):
         return scale_by(super().embed(tokens), c.embedding_scale, "times scale_emb")
 
     def layer(c, x: Data) -> Data:
-        h = attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
+        h = c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         x = x + scale_by(h, c.residual_scale, "times scale_depth / √n_layers")
         h = c.feed_forward(c.norm(x, "post_attention_layernorm"))
         return x + scale_by(h, c.residual_scale, "times scale_depth / √n_layers")
@@ -66,7 +65,7 @@ class MiniCPM(AttentionDecoder):
     def feed_forward(c, x: Data) -> Data:
         """A gated MLP, or experts of the same size."""
         if c.n_routed_experts is None:
-            return gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
+            return c.gated_mlp(x)
         names, activation = ("w1", "w3", "w2"), c.activation
         logits = linear(x, "mlp.gate", "router", c.n_routed_experts)
         scores = route(logits, c.n_active_experts, "softmax", normalise=True)

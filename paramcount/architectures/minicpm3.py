@@ -6,7 +6,6 @@ Embeddings, residual branches and the last hidden state are scaled.
 from math import sqrt
 
 from paramcount.flow import Data, scale_by
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary, setting
@@ -59,7 +58,7 @@ class MiniCPM3(LatentDecoder):
         h = latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
         x = x + scale_by(h, c.residual_scale, "times scale_depth / √n_layers")
         h = c.norm(x, "post_attention_layernorm")
-        h = gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        h = c.gated_mlp(h, bias=c.mlp_bias)
         return x + scale_by(h, c.residual_scale, "times scale_depth / √n_layers")
 
     def head(c, x: Data) -> Data:

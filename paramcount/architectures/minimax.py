@@ -4,7 +4,6 @@ The residual starts after the norm.
 """
 
 from paramcount.flow import Data, Weight, route, scale_by
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import mixture
 from paramcount.parts.linear_attention import lightning_attention
@@ -62,7 +61,7 @@ class MiniMax(Decoder):
             a = lightning_attention(c, h, "self_attn.", *c.decays("self_attn."))
             x = scale_by(h, c.linear_attention_alpha) + scale_by(a, c.linear_attention_beta)
         else:
-            a = attention(c, h, "self_attn.", window=c.window, keeps_all=True)
+            a = c.self_attention(h, window=c.window, keeps_all=True)
             x = scale_by(h, c.attention_alpha) + scale_by(a, c.attention_beta)
         h = c.norm(x, "post_attention_layernorm")
         y = mixture(c, h, "block_sparse_moe.", names=("w1", "w3", "w2"), choose=c.choose)

@@ -1,7 +1,7 @@
 """MiniMax-M2: 256 small experts, a norm over all queries and one over all keys, half of each head rotated."""
 
 from paramcount.flow import Data, route
-from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture, routing_bias
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary
@@ -38,7 +38,7 @@ class MiniMaxM2(AttentionDecoder):
     rope = rotary(5_000_000, positions=196608)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", qk_norm="wide", rotate=c.rotate)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), qk_norm="wide", rotate=c.rotate)
         h = c.norm(x, "post_attention_layernorm")
         return x + mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
 

@@ -2,7 +2,7 @@
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, activate, linear, route, scale, scale_by
-from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import lightning_attention
@@ -63,7 +63,7 @@ class MiniMaxText01(Decoder):
             a = lightning_attention(c, h, "self_attn.")
             x = scale_by(x, c.linear_attention_alpha) + scale_by(a, c.linear_attention_beta)
         else:
-            a = attention(c, h, "self_attn.", rotate=c.rotate)
+            a = c.self_attention(h, rotate=c.rotate)
             x = scale_by(x, c.attention_alpha) + scale_by(a, c.attention_beta)
         h = c.norm(x, "post_attention_layernorm")
         x = h if c.norm_in_residual else x

@@ -5,8 +5,6 @@ from typing import Any
 
 from paramcount.architectures.mistral import Mistral
 from paramcount.flow import Data, rope, scale_by_position
-from paramcount.parts.attentions import attention
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Positive, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 
@@ -38,9 +36,8 @@ class Ministral3(Mistral):
     original_length = read_rope_parameter("original_max_position_embeddings")
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=c.window, prepare=c.prepare)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), window=c.window, prepare=c.prepare)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         """Queries grow with the logarithm of the position, in steps."""

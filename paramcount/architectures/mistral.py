@@ -1,9 +1,7 @@
 """Mistral: the Llama layout without biases, every layer looking back over a window where one is set."""
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
 
@@ -24,5 +22,5 @@ class Mistral(AttentionDecoder):
     rope = rotary(positions=131072)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=c.window)
-        return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), window=c.window)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))

@@ -1,7 +1,6 @@
 """Mixtral: Mistral with a mixture of experts in every layer."""
 
 from paramcount.flow import Data, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary, setting
@@ -28,7 +27,7 @@ class Mixtral(AttentionDecoder):
     rope = rotary(1_000_000, positions=131072)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", window=c.window)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), window=c.window)
         h = c.norm(x, "post_attention_layernorm")
         return x + mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
 

@@ -8,7 +8,7 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import head, pre_norm
-from paramcount.parts.feed_forward import gated_mlp, plain_mlp
+from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Sizes, d_model_per_head, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
@@ -94,11 +94,8 @@ class MllamaText(AttentionDecoder):
 
     def layer(c, x: Data, image: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")
-        if kind == "self":
-            x = x + attention(c, h, "self_attn.")
-        else:
-            x = x + gate(c.cross_attention(h, image), "cross_attn_attn_gate")
-        h = gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(h) if kind == "self" else x + gate(c.cross_attention(h, image), "cross_attn_attn_gate")
+        h = c.gated_mlp(c.norm(x, "post_attention_layernorm"))
         return x + (h if kind == "self" else gate(h, "cross_attn_mlp_gate"))
 
     def cross_attention(c, x: Data, image: Data) -> Data:

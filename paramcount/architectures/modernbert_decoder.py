@@ -7,7 +7,6 @@ from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, layer_norm, linear
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import fused_gated_mlp
@@ -80,7 +79,7 @@ class ModernBertDecoder(Decoder):
         first, _, word = kind.rpartition(" ")
         h = x if first else c.norm(x, "attn_norm")
         local: Any = {"window": c.window, "angles": c.local_rope} if word == SLIDING[0] else {}
-        x = x + attention(c, h, "attn.", bias=c.attention_bias, o_name="Wo", **local)
+        x = x + c.self_attention(h, "attn.", bias=c.attention_bias, o_name="Wo", **local)
         h, names = c.norm(x, "mlp_norm"), ("Wi", "Wo")
         return x + fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias, names=names)
 

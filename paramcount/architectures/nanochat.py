@@ -1,7 +1,6 @@
 """nanochat: norms without parameters, also after the token embedding, and a squared-ReLU MLP."""
 
 from paramcount.flow import Data, plain_norm, rope, soft_cap
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
@@ -29,7 +28,7 @@ class NanoChat(AttentionDecoder):
         return c.norm(super().embed(tokens))
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x), "self_attn.", bias=c.attention_bias, prepare=c.prepare)
+        x = x + c.self_attention(c.norm(x), bias=c.attention_bias, prepare=c.prepare)
         return x + plain_mlp(c.norm(x), ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation)
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:

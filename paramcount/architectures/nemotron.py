@@ -2,7 +2,7 @@
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, layer_norm
-from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
@@ -43,7 +43,7 @@ class Nemotron(AttentionDecoder):
     rope = rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, rotate=c.rotate)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, rotate=c.rotate)
         h, names = c.norm(x, "post_attention_layernorm"), ("mlp.up_proj", "mlp.down_proj")
         return x + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
 

@@ -5,7 +5,6 @@ It is Mamba 2, attention without positions, an MLP or experts.
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, experts, linear, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
 from paramcount.parts.feed_forward import plain_mlp, routing_bias
 from paramcount.parts.state_space import mamba2
@@ -101,7 +100,7 @@ class NemotronH(Decoder):
         if kind in ("linear_attention", "mamba"):
             return x + mamba2(c, h, "mixer.", groups=c.n_groups, activation=c.mixer_activation)
         if kind in ("full_attention", "attention"):
-            return x + attention(c, h, "mixer.", rotate=False)
+            return x + c.self_attention(h, "mixer.", rotate=False)
         return x + (c.mlp(h, "mixer.", "mlp", c.d_ff) if kind == "mlp" else c.experts(h, "mixer."))
 
     def mlp(c, x: Data, prefix: str, component: str, d_ff: Size) -> Data:

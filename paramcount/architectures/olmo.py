@@ -4,9 +4,7 @@ Queries, keys and values are clipped if the config sets clip_qkv.
 """
 
 from paramcount.flow import Data, plain_norm
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 
@@ -29,8 +27,8 @@ class Olmo(AttentionDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, clip_qkv=c.clip_qkv)
-        return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(h, bias=c.attention_bias, clip_qkv=c.clip_qkv)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def norm(c, x: Data, name: str) -> Data:
         return plain_norm(x, "layer", 1e-5)

@@ -7,9 +7,7 @@ from typing import Any
 
 from paramcount.architectures.olmo import Olmo
 from paramcount.flow import Data, rms_norm
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Kinds
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Positive, Words, full_every, hf, rotary, setting
 from paramcount.sizes.rules import check_sliding_or_full
 
@@ -24,11 +22,11 @@ class Olmo2(Olmo):
 
     def layer(c, x: Data, kind: str = "full_attention") -> Data:
         x = x + c.norm(c.attend(x, kind), "post_attention_layernorm")
-        h = gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        h = c.gated_mlp(x)
         return x + c.norm(h, "post_feedforward_layernorm")
 
     def attend(c, x: Data, kind: str) -> Data:
-        return attention(c, x, "self_attn.", bias=c.attention_bias, qk_norm="wide")
+        return c.self_attention(x, bias=c.attention_bias, qk_norm="wide")
 
     def norm(c, x: Data, name: str) -> Data:
         return rms_norm(x, name, c.norm_eps)
@@ -50,7 +48,7 @@ class Olmo3(Olmo2):
 
     def attend(c, x: Data, kind: str) -> Data:
         local: Any = {"window": c.window, "angles": c.local_rope} if kind == "sliding_attention" else {}
-        return attention(c, x, "self_attn.", bias=c.attention_bias, qk_norm="wide", **local)
+        return c.self_attention(x, bias=c.attention_bias, qk_norm="wide", **local)
 
     def check(c) -> None:
         check_sliding_or_full(c)

@@ -2,9 +2,7 @@
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Unknown, activate, linear, rms_norm, rope, scale_by, to_heads
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import decay, delta_rule, gated_output, streams_apart
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -69,7 +67,7 @@ class OlmoHybrid(Decoder):
         if kind in ("linear_attention", "mamba"):
             x = x + c.delta_net(c.norm(x, "attention_layer_norm"), "linear_attn.")
             return x + c.mlp(c.norm(x, "feedforward_layer_norm"))
-        a = attention(c, x, "self_attn.", bias=c.attention_bias, prepare=c.prepare)
+        a = c.self_attention(x, bias=c.attention_bias, prepare=c.prepare)
         x = x + c.norm(a, "feedforward_layer_norm")
         return x + c.norm(c.mlp(x), "post_feedforward_layernorm")
 
@@ -79,7 +77,7 @@ class OlmoHybrid(Decoder):
         return (rope(q, c.rope), rope(k, c.rope)) if c.positions else (q, k)
 
     def mlp(c, x: Data) -> Data:
-        return gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return c.gated_mlp(x)
 
     def delta_net(c, x: Data, prefix: str) -> Data:
         n_v, d_v = c.n_linear_v_heads, c.d_linear_v

@@ -1,7 +1,6 @@
 """OLMoE: many small experts, a norm over all queries and one over all keys."""
 
 from paramcount.flow import Data, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import ABSENT, Flag, Positive, equal_to, hf, rotary, setting
@@ -32,7 +31,7 @@ class Olmoe(AttentionDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm="wide", clip_qkv=c.clip_qkv)
+        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm="wide", clip_qkv=c.clip_qkv)
         return x + mixture(c, c.norm(x, "post_attention_layernorm"), "mlp.", choose=c.choose)
 
     def choose(c, logits: Data) -> Data:

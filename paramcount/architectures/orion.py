@@ -1,9 +1,7 @@
 """Orion-14B: Llama's layers with LayerNorms that have a bias."""
 
 from paramcount.flow import Data, layer_norm
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import without_experts
 from paramcount.sizes.rules import check_heads_fill
@@ -27,9 +25,8 @@ class Orion(AttentionDecoder):
     rope = rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def norm(c, x: Data, name: str) -> Data:
         return layer_norm(x, name, c.norm_eps)

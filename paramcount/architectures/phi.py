@@ -8,7 +8,7 @@ from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, layer_norm
-from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
@@ -37,7 +37,7 @@ class Phi(AttentionDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        a = attention(c, h, "self_attn.", bias=True, o_name="dense", prepare=partial(prepare, c))
+        a = c.self_attention(h, bias=True, o_name="dense", prepare=partial(prepare, c))
         return x + a + plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
 
     def norm(c, x: Data, name: str) -> Data:

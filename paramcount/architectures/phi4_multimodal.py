@@ -27,13 +27,7 @@ class Phi4Vision(SiglipVision):
 
     unused_keys: ClassVar[tuple[str, ...]] = ("crop_size",)
     conditions: ClassVar[tuple[Condition, ...]] = ()
-    defaults = {
-        "d_model": 1152,
-        "n_layers": 27,
-        "n_heads": 16,
-        "d_ff": 4304,
-        "patch_size": 14,
-    }
+    defaults = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304, "patch_size": 14}
 
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
     pooling_head: Flag = derived(lambda js, c: True)

@@ -5,7 +5,6 @@ from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Rope, layer_norm, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import mixture
@@ -57,7 +56,7 @@ class Phimoe(AttentionDecoder):
     tolerance = setting("router_jitter_noise", default=0.01)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, window=c.window)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, window=c.window)
         h = c.norm(x, "post_attention_layernorm")
         return x + mixture(c, h, "block_sparse_moe.", choose=c.choose, names=("w1", "w3", "w2"))
 

@@ -153,9 +153,7 @@ def decoder(c: Any, stack: Stack, x: Data, tokens: Data, *memory: Data) -> Data:
         tokens, places + ".weight", "position", c.n_positions, c.d_model, tied_to=places + ".weight"
     )
     x = norm(
-        Data("concat", (x, streams), ("tokens and streams", c.d_model)),
-        prefix + "embeddings_layer_norm",
-        bias=True,
+        Data("concat", (x, streams), ("tokens and streams", c.d_model)), prefix + "embeddings_layer_norm", bias=True
     )
     kinds = [("layer", stack.n_layers)]
     x = layers(x, prefix + "layers.{layer}.", kinds, lambda kind, x, *m: decoder_layer(c, stack, x, *m), reads=memory)

@@ -6,7 +6,6 @@ from typing import Any
 from paramcount.flow import Data, Rope, attend, is_known, linear, rope, scale_by_position
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
 
@@ -49,7 +48,7 @@ class Qwen(Decoder):
     def layer(c, x: Data) -> Data:
         x = x + c.attend(c.norm(x, "ln_1"))
         h, names = c.norm(x, "ln_2"), ("w2", "w1", "c_proj")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, names=names)
+        return x + c.gated_mlp(h, names=names)
 
     def attend(c, x: Data) -> Data:
         q, k, v = fused_qkv(c, x, "attn.c_attn")

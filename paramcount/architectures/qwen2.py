@@ -3,9 +3,7 @@
 from typing import ClassVar
 
 from paramcount.flow import Data, is_known
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Condition, Flag, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
 from paramcount.sizes.layer_types import sliding_types
@@ -37,5 +35,5 @@ class Qwen2(AttentionDecoder):
     def layer(c, x: Data, kind: str = "full_attention") -> Data:
         window = c.window if kind == "sliding_attention" else None
         h = c.norm(x, "input_layernorm")
-        x = x + attention(c, h, "self_attn.", window=window, bias=True, o_bias=False)
-        return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(h, window=window, bias=True, o_bias=False)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))

@@ -4,7 +4,6 @@ from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, activate, linear, route, scale
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
@@ -47,9 +46,9 @@ class Qwen2MoE(AttentionDecoder):
         return dense_or_moe(c.dense_layers, c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.qkv_bias, o_bias=False)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=False)
         h = c.norm(x, "post_attention_layernorm")
-        return x + (moe(c, h) if kind == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation))
+        return x + (moe(c, h) if kind == "moe" else c.gated_mlp(h))
 
 
 def moe(c: Any, x: Data) -> Data:

@@ -11,7 +11,6 @@ from pydantic import SerializeAsAny
 from paramcount.architectures.qwen2 import Qwen2
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, block, insert, layer_norm, patch_windows, rms_norm
-from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.qwen_vision import (
     embed_image,
@@ -55,8 +54,8 @@ class Qwen2VLText(Qwen2):
         window = c.window if kind == "sliding_attention" else None
         h = c.norm(x, "input_layernorm")
         rotate = rotation(c, *places)
-        x = x + attention(c, h, "self_attn.", window=window, bias=True, o_bias=False, rotate=rotate)
-        return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(h, window=window, bias=True, o_bias=False, rotate=rotate)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def check(c) -> None:
         check_heads_fill(c)

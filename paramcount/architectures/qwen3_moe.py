@@ -3,10 +3,9 @@
 from typing import ClassVar
 
 from paramcount.flow import Data, route
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.decoders import dense_or_moe
-from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import Flag, Indices, Positive, derived, hf, rotary, scattered_dense_layers, setting
 from paramcount.sizes.conditions import padding_in_table
 
@@ -35,11 +34,11 @@ class Qwen3MoE(AttentionDecoder):
         return dense_or_moe(c.dense_layers, c.n_layers)
 
     def layer(c, x: Data, kind: str) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, qk_norm=True)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, qk_norm=True)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + c.mixture(h)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h)
 
     def mixture(c, x: Data) -> Data:
         return mixture(c, x, "mlp.", choose=c.choose)

@@ -86,8 +86,8 @@ class GatedDeltaHybrid(Decoder):
         turned, kept = split(x, c.d_rope, x.shape[-1] - c.d_rope)
         return join(rope_at(turned, places[0], c.rope, c.axes), kept)
 
-    def mlp(c: Any, x: Data, prefix: str) -> Data:
-        return gated_mlp(x, prefix, "mlp", c.d_ff, activation=c.activation)
+    def mlp(c, x: Data, prefix: str) -> Data:
+        return c.gated_mlp(x, prefix)
 
     def experts(c: Any, x: Data, prefix: str) -> Data:
         """Many small experts, and one behind a gate of its own."""

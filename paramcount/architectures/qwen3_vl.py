@@ -12,9 +12,7 @@ from paramcount.architectures.qwen3 import Qwen3
 from paramcount.architectures.qwen3_moe import Qwen3MoE
 from paramcount.flow import Data, Size, insert, join, layer_norm, linear, lookup, reshape, select_part, split
 from paramcount.flow.operations.structure import block, hidden_states, layers
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import dense_or_moe
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.qwen_vision import (
     embed_image,
     encode,
@@ -52,8 +50,8 @@ class Qwen3VLText(Qwen3):
 
     def layer(c, x: Data, *places: Any) -> Data:
         h = c.norm(x, "input_layernorm")
-        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True, rotate=rotation(c, *places))
-        return x + gated_mlp(c.norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, rotate=rotation(c, *places))
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
 
 class Qwen3VLMoEText(Qwen3MoE):
@@ -81,11 +79,11 @@ class Qwen3VLMoEText(Qwen3MoE):
         """`reads`: the places of the tokens, if there may be images, and the kind of layer."""
         *places, kind = reads
         h = c.norm(x, "input_layernorm")
-        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True, rotate=rotation(c, *places))
+        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, rotate=rotation(c, *places))
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + c.mixture(h)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h)
 
     def mixture(c, x: Data) -> Data:
         weights = c.choose(linear(x, "mlp.gate", "router", c.n_routed_experts))

@@ -3,9 +3,8 @@
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, linear, linear_by_head, rms_norm, scale_by_root, soft_cap, to_heads
 from paramcount.flow.operations.recurrence import GatedRecurrence, convolve, recur
-from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Natural, Positive, Words, d_model_per_head, equal_to, per_layer, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
@@ -66,11 +65,10 @@ class RecurrentGemma(Decoder):
         if kind == "recurrent":
             x = x + c.recurrence(h, "temporal_block.")
         else:
-            x = x + attention(
-                c, h, "temporal_block.", bias=c.attention_bias, o_bias=True, window=c.window, rotate=c.rotate
+            x = x + c.self_attention(
+                h, "temporal_block.", bias=c.attention_bias, o_bias=True, window=c.window, rotate=c.rotate
             )
-        h = c.norm(x, "channel_pre_norm")
-        return x + gated_mlp(h, "mlp_block.", "mlp", c.d_ff, bias=True, activation=c.activation)
+        return x + c.gated_mlp(c.norm(x, "channel_pre_norm"), "mlp_block.", bias=True)
 
     def norm(c, x: Data, name: str) -> Data:
         return rms_norm(x, name, c.norm_eps, offset=1.0)

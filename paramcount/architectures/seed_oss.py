@@ -1,9 +1,7 @@
 """Seed-OSS: the Llama layout with a bias on q, k and v and another flag for the last matrix of attention."""
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, equal_to, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
 
@@ -27,6 +25,5 @@ class SeedOss(AttentionDecoder):
     rope = rotary(positions=524288)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.qkv_bias, o_bias=c.o_bias)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=c.o_bias)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)

@@ -2,9 +2,7 @@
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf, rotary
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import SLIDING, equal_to, flag, per_layer
@@ -59,9 +57,8 @@ class SmolLM3(AttentionDecoder):
         word, rotates = kind
         window = c.window if word == "sliding_attention" else None
         h = c.norm(x, "input_layernorm")
-        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, window=window, rotate=rotates)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+        x = x + c.self_attention(h, bias=c.attention_bias, window=window, rotate=rotates)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)
 
     def check(c) -> None:
         check_sliding_or_full(c)

@@ -1,7 +1,6 @@
 """Solar Open: routed experts and a shared one in every layer, q, k and v biased if wanted but never o."""
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
 from paramcount.sizes import Flag, Natural, Positive, hf, rotary, setting
@@ -32,7 +31,7 @@ class SolarOpen(AttentionDecoder):
     n_active_groups = setting("topk_group", default=1)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.attention_bias, o_bias=False)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, o_bias=False)
         return x + shared_mixture(c, c.norm(x, "post_attention_layernorm"), "mlp.", choose=c.choose)
 
     def choose(c, logits: Data) -> Data:

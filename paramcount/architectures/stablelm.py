@@ -4,9 +4,8 @@ The 12B norms every head by itself and runs attention and MLP side by side.
 """
 
 from paramcount.flow import Data, for_each_head, layer_norm
-from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, rotary, rotary_part, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most, check_heads_fill
@@ -33,9 +32,8 @@ class StableLm(AttentionDecoder):
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
-        a = attention(c, h, "self_attn.", bias=c.qkv_bias, o_bias=False, prepare=c.prepare)
-        h = h if c.parallel_residual else c.norm(x + a, "post_attention_layernorm")
-        return x + a + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        a = c.self_attention(h, bias=c.qkv_bias, o_bias=False, prepare=c.prepare)
+        return x + a + c.gated_mlp(h if c.parallel_residual else c.norm(x + a, "post_attention_layernorm"))
 
     def prepare(c, q: Data, k: Data) -> tuple[Data, Data]:
         """A layer norm of its own for each head if there is any, then the rotation."""

@@ -1,9 +1,8 @@
 """StableLM 3B and Stable Code 3B as first released: StableLM's layers under other keys."""
 
 from paramcount.flow import Data, layer_norm
-from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, part_of
@@ -33,9 +32,8 @@ class StableLMEpoch(AttentionDecoder):
     rope = rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.qkv_bias, o_bias=False, rotate=c.rotate)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=False, rotate=c.rotate)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def rotate(c, x: Data) -> Data:
         return partial_rope(x, c.d_rope, c.rope)

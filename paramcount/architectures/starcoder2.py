@@ -1,7 +1,6 @@
 """StarCoder2: LayerNorms, a plain MLP and biases everywhere, grouped-query attention with an optional window."""
 
 from paramcount.flow import Data, layer_norm
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary, setting
@@ -27,7 +26,7 @@ class Starcoder2(AttentionDecoder):
     rope = rotary(positions=4096)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.", bias=c.bias, window=c.window)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.bias, window=c.window)
         h = c.norm(x, "post_attention_layernorm")
         return x + plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, activation=c.activation, bias=c.bias)
 

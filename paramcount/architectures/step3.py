@@ -73,7 +73,7 @@ class Step3Text(Decoder):
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + c.mixture(h)
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(h)
 
     def attention(c, x: Data) -> Data:
         latent = c.norm(linear(x, "self_attn.q_proj", "qkv.q_down", c.d_q_lora), "self_attn.inter_norm")

@@ -8,7 +8,6 @@ from typing import Any
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, GatedRecurrence, activate, linear, norm, recur, reshape, soft_cap, to_heads
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, ConfigJson, Derivation, FieldValues, Flag, Positive, derived, hf, setting
 from paramcount.sizes.conditions import not_null, one_of
 from paramcount.sizes.layer_types import check_no_types
@@ -76,7 +75,7 @@ class XLSTM(Decoder):
     def layer(c, x: Data) -> Data:
         x = x + mlstm(c, c.norm(x, "norm_mlstm", bias=c.bias), "mlstm_layer.")
         h, names = c.norm(x, "norm_ffn", bias=c.bias), ("proj_up_gate", "proj_up", "proj_down")
-        return x + gated_mlp(h, "ffn.", "mlp", c.d_ff, activation=c.activation, bias=c.bias, names=names)
+        return x + c.gated_mlp(h, "ffn.", bias=c.bias, names=names)
 
     def norm(c, x: Data, name: str, *, bias: bool = False) -> Data:
         return norm(x, name, kind="rms", eps=c.norm_eps, bias=bias)

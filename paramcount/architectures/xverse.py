@@ -1,9 +1,7 @@
 """XVERSE: the layers of the first Llama, without grouped queries and without any bias."""
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import without_experts
 from paramcount.sizes.rules import check_heads_fill
@@ -23,9 +21,8 @@ class Xverse(Decoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "input_layernorm"), "self_attn.")
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"))
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def check(c) -> None:
         check_heads_fill(c)

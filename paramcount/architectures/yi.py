@@ -1,9 +1,7 @@
 """Yi as first released: Llama's layers with its own names for the norms."""
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
@@ -26,9 +24,8 @@ class Yi(AttentionDecoder):
     rope = rotary(5_000_000, positions=4096)
 
     def layer(c, x: Data) -> Data:
-        x = x + attention(c, c.norm(x, "ln1"), "self_attn.")
-        h = c.norm(x, "ln2")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        x = x + c.self_attention(c.norm(x, "ln1"))
+        return x + c.gated_mlp(c.norm(x, "ln2"))
 
     def check(c) -> None:
         check_heads_fill(c)

@@ -1,7 +1,6 @@
 """Youtu-LLM: a dense decoder with latent attention in every layer and a tied head."""
 
 from paramcount.flow import Data
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes import Flag, Positive, hf, rotary
@@ -31,5 +30,4 @@ class Youtu(LatentDecoder):
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
         x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale)
-        h = c.norm(x, "post_attention_layernorm")
-        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))

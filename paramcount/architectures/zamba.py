@@ -11,7 +11,6 @@ from paramcount.flow import Data, Weight, activate, block, fused, join, layers, 
 from paramcount.flow.operations.attention import attend
 from paramcount.flow.operations.recurrence import SelectiveScan, convolve
 from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, Words, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import per_layer
@@ -121,7 +120,7 @@ class Zamba(SharedBlockDecoder):
         k = linear(h, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head))
         v = linear(h, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
         a = linear(attend(q, k, v, scale=c.attention_scale), "self_attn.o_proj", "output_projection", c.d_model)
-        return gated_mlp(c.norm(a, "pre_ff_layernorm"), "feed_forward.", "mlp", c.d_ff, activation=c.activation)
+        return c.gated_mlp(c.norm(a, "pre_ff_layernorm"), "feed_forward.")
 
     def mixer(c, x: Data, prefix: str) -> Data:
         """Mamba 1 reshaped to heads, each with matrices of its own for step, B and C.

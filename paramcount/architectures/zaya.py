@@ -32,10 +32,7 @@ class Zaya(AttentionDecoder):
     """Source: ZayaDecoderLayer of the reference; attention arXiv:2510.04476."""
 
     reference = "ZayaForCausalLM"
-    linear_routers = (
-        ".gate.down_proj.weight",
-        *(f".router_mlp.{name}.weight" for name in ("fc1", "fc2", "out_proj")),
-    )
+    linear_routers = (".gate.down_proj.weight", *(f".router_mlp.{name}.weight" for name in ("fc1", "fc2", "out_proj")))
     linear_by_component = False
     conditions = (padding_in_table(0),)
     defaults = {"vocab_size": 262272, "d_model": 2048, "n_layers": 40, "n_heads": 8, "n_kv_heads": 2, "d_head": 128}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from paramcount.flow import Data, Size, Width, layers, lookup, rms_norm
+from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
+from paramcount.parts.feed_forward import GATED, gated_mlp
 from paramcount.sizes import Positive, Sizes, d_model_per_head, hf, rotary, setting
 
 Kinds: TypeAlias = Iterable[tuple[Hashable, Size]]  # ((kind, number of layers), ...) in order
@@ -62,6 +64,16 @@ class Decoder(Sizes):
 
     def norm(c, x: Data, name: str) -> Data:
         return rms_norm(x, name, c.norm_eps)
+
+    def self_attention(c, x: Data, prefix: str = "self_attn.", **options: Any) -> Data:
+        """Attention with the usual projections. `options`: those of `attention`."""
+        return attention(c, x, prefix, **options)
+
+    def gated_mlp(
+        c: Any, x: Data, prefix: str = "mlp.", *, bias: bool = False, names: tuple[str, str, str] = GATED
+    ) -> Data:
+        """The dense MLP of a layer. `names`: of gate, up and down."""
+        return gated_mlp(x, prefix, "mlp", c.d_ff, activation=c.activation, bias=bias, names=names)
 
     def head(c, x: Data) -> Data:
         """Hidden states to logits, through the token embedding if it is tied."""
