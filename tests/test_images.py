@@ -13,7 +13,21 @@ import pytest
 
 import paramcount as pc
 from paramcount.errors import ParamcountError
-from paramcount.flow import Add, Attention, Axes, Convolve, Insert, Join, Lookup, Operation, Patches, Pool, Rope, Rotary
+from paramcount.flow import (
+    Add,
+    Attention,
+    Axes,
+    Clip,
+    Convolve,
+    Insert,
+    Join,
+    Lookup,
+    Operation,
+    Patches,
+    Pool,
+    Rope,
+    Rotary,
+)
 from paramcount.flow.operation import Array
 from tests.small_models import LLAMA, TOKENS, make_arrays
 
@@ -85,6 +99,8 @@ def test_squares_of_patches_become_one_row() -> None:
     assert compute(Pool("squares", 4), x, places)[1].tolist() == [4, 5, 6, 7, 12, 13, 14, 15]
     by_channel = compute(Pool("squares", 4, channels_first=True), x, places)
     assert by_channel[1].tolist() == [4, 6, 12, 14, 5, 7, 13, 15]
+    means = compute(Pool("means of squares", 4), np.arange(8.0).reshape(8, 1), places)
+    assert means.ravel().tolist() == [2.5, 4.5]
     means = compute(Pool("means of squares", 4), np.arange(16.0).reshape(16, 1))
     assert means.ravel().tolist() == [2.5, 4.5, 10.5, 12.5]
 
@@ -131,6 +147,31 @@ def test_a_grid_of_positions_is_interpolated() -> None:
     assert found.ravel().tolist() == [0, 0.5, 1, 1.5, 2, 6, 6.5, 7, 7.5, 8]
 
 
+def test_columns_and_rows_have_tables_of_their_own() -> None:
+    columns, rows = [[1.0], [2.0], [3.0]], [[10.0], [20.0], [30.0]]
+    places = [[0, 2], [1, 0]]
+    assert compute(Lookup("columns, rows"), places, weights=([columns, rows],)).ravel().tolist() == [13, 21]
+    in_turns = np.stack((columns, rows), axis=1)
+    found = compute(Lookup("columns and rows in turns"), places, weights=(in_turns,))
+    assert found.ravel().tolist() == [13, 21]
+
+
+def test_placeholders_are_looked_up_as_padding() -> None:
+    operation = Lookup(unknown_id=1, placeholders=(IMAGE_TOKEN, 2))
+    table = [[0.0], [10.0], [20.0]]
+    assert compute(operation, [0, IMAGE_TOKEN, 2], weights=(table,)).ravel().tolist() == [0, 10, 10]
+
+
+def test_pixels_with_channels_last() -> None:
+    image = np.arange(8.0).reshape(2, 2, 2)
+    assert compute(Patches("pixels", 2, 2, channels_last=True), image).ravel().tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
+
+
+def test_stored_bounds_and_a_vector_that_is_subtracted() -> None:
+    assert compute(Clip(None, None), [[-9.0, 0.5, 9.0]], weights=(-1, 2)).tolist() == [[-1, 0.5, 2]]
+    assert compute(Add("vector", is_negative=True), [[5.0, 6.0]], weights=([1.0, 2.0],)).tolist() == [[4, 4]]
+
+
 def test_positions_that_do_not_fit_the_image_are_an_error() -> None:
     with pytest.raises(ParamcountError, match="pixels: 1 positions"):
         compute(Add("positions"), [[1.0]], weights=([[1.0], [2.0]],))
@@ -149,6 +190,14 @@ def test_pairs_rotate_with_the_position_of_their_axis(axes: Axes, expected: list
     """Base 10,000 and a head of 8: frequencies 1, 1/10, 1/100 and 1/1000, or 1 and 1/100 if they begin again."""
     places = np.array([[1, 10, 100]])[:, : len(axes.sections)]
     assert axes.find_angles(places, Rope(10_000.0), 8, 1)[0] == pytest.approx(expected)
+
+
+def test_the_first_half_rotates_with_the_column_and_the_second_with_the_row() -> None:
+    operation = Rotary(Rope(100.0), "halves", Axes((1, 1), "apart"))
+    column, row = (compute(operation, np.ones((1, 1, 4)), [place]).ravel() for place in ([0, 1], [1, 0]))
+    turned = [np.cos(1) - np.sin(1), np.cos(1) + np.sin(1)]
+    assert column.tolist() == pytest.approx([*turned, 1, 1])
+    assert row.tolist() == pytest.approx([1, 1, *turned])
 
 
 def test_a_position_of_zero_rotates_nothing() -> None:

@@ -10,45 +10,111 @@ from typing import Any
 from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
+    Axes,
     Data,
+    Rope,
     Size,
     Unknown,
     Weight,
     Width,
     activate,
+    add_vector,
     attend,
     block,
+    clip_to_stored,
+    cut,
     elementwise,
     given,
+    layer_norm,
     layers,
     linear,
+    mean_of_squares,
+    multiply_vector,
     norm,
+    patch_places,
+    place_tables,
     plain_norm,
-    rope,
+    reshape,
+    rms_norm,
+    rope_at,
+    scale_by,
+    scale_by_root,
     split,
 )
-from paramcount.parts.decoders import sandwich
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.parts.vision import VisionEncoder
+from paramcount.sizes import (
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Sizes,
+    Tower,
+    d_model_per_head,
+    derived,
+    hf,
+)
 from paramcount.sizes.conditions import not_null
 from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
+
+COLUMNS_AND_ROWS = Axes((1, 1), "apart")
 
 
-class Gemma4Vision(Sizes):
-    """The vision tower: patches with a place across and a place down."""
+class Gemma4Vision(VisionEncoder):
+    """Patches with a place across and a place down, which rotate their own halves of every head. Squares of patches
+    become their mean.
+    """
 
     section = "vision_config"
     unused_keys = ("pooling_kernel_size",)
 
-    d_model: Positive = hf(absent=768)
     n_layers: Positive = hf(absent=16)
-    n_heads: Positive = hf(absent=12)
     n_kv_heads: Positive = hf(absent=12)
     d_head: Positive = hf(absent=64)
-    d_ff: Positive = hf(absent=3072)
     patch_size: Positive = hf("patch_size", absent=16)
     n_places: Positive = hf("position_embedding_size", absent=10240)
     clipped: Flag = hf("use_clipped_linears", absent=False)
     standardised: Flag = hf("standardize", absent=False)
+
+    activation = setting("hidden_activation", default="gelu_pytorch_tanh")
+    norm_eps = setting("rms_norm_eps", default=1e-6)
+    rope = setting(default=lambda js, c: Rope((js.get("rope_parameters") or {}).get("rope_theta", 100.0)))
+    n_merged = setting(default=lambda js, c: js.get("pooling_kernel_size", 3) ** 2)
+
+    def forward(c, pixels: Data) -> Data:
+        """One image, whose values are from 0 to 1, to vectors of its squares."""
+        places = patch_places(pixels, c.patch_size, c.patch_size)
+        x = scale_by(cut(pixels, c.patch_size, c.patch_size, channels_last=True), 2.0, "from -1 to 1", shift=-1.0)
+        x = linear(x, "patch_embedder.input_proj", "embedding", c.d_model)
+        x = x + place_tables(places, "patch_embedder.position_embedding_table", c.n_places, c.d_model)
+        x = mean_of_squares(c.encode(x, places), c.n_merged, places)
+        x = scale_by_root(x, c.d_model)
+        if c.standardised:
+            x = add_vector(x, "std_bias", "other", c.d_model, role="buffer", is_negative=True)
+            x = multiply_vector(x, "std_scale", "other", c.d_model, role="buffer")
+        return x
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        x = x + c.norm(c.attend(c.norm(x, "input_layernorm"), *reads), "post_attention_layernorm")
+        return x + c.norm(c.feed_forward(c.norm(x, "pre_feedforward_layernorm")), "post_feedforward_layernorm")
+
+    def attend(c, x: Data, places: Data) -> Data:
+        q = clipped_linear(c, x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))
+        k = clipped_linear(c, x, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head))
+        v = clipped_linear(c, x, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
+        q = rope_at(c.norm(q, "self_attn.q_norm"), places, c.rope, COLUMNS_AND_ROWS)
+        k = rope_at(c.norm(k, "self_attn.k_norm"), places, c.rope, COLUMNS_AND_ROWS)
+        a = attend(q, k, plain_norm(v, "rms", c.norm_eps), cached=(), scale=1.0)
+        return clipped_linear(c, a, "self_attn.o_proj", "output_projection", c.d_model)
+
+    def feed_forward(c, x: Data) -> Data:
+        gate = activate(clipped_linear(c, x, "mlp.gate_proj", "mlp.gate", c.d_ff), c.activation)
+        up = clipped_linear(c, x, "mlp.up_proj", "mlp.up", c.d_ff)
+        return clipped_linear(c, gate * up, "mlp.down_proj", "mlp.down", c.d_model)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps)
 
     def check(c) -> None:
         if c.d_head % 4:
@@ -105,78 +171,40 @@ class Gemma4(Gemma4Text):
     vision: Gemma4Vision | None
     audio: Gemma4Audio | None
 
+    image_token = setting("/image_token_id", default=258880)
+    audio_token = setting("/audio_token_id", default=258881)
+    video_token = setting("/video_token_id", default=258884)
+
     def forward(c, tokens: Data) -> Data:
         others = []
         if c.vision:
-            pixels = given("pixels", "patches", 3 * c.vision.patch_size * c.vision.patch_size)
-            image = block(pixels, "model.vision_tower.", lambda x: vision(c.vision, x), part="vision")
-            others.append(block(image, "model.embed_vision.", lambda x: project(c, x), part="projector"))
+            image = block(c.vision.image(), "model.vision_tower.", c.vision.forward, part="vision")
+            eps = c.vision.norm_eps
+            image = block(image, "model.embed_vision.", lambda x: project(x, c.d_model, eps), part="projector")
+            others.append((image, c.image_token))
         if c.audio:
             frames = given("mel bands", "frames", 1, c.audio.n_channels)
             sound = block(frames, "model.audio_tower.", lambda x: audio(c.audio, x), part="audio")
-            others.append(block(sound, "model.embed_audio.", lambda x: project(c, x), part="projector"))
+            sound = block(
+                sound, "model.embed_audio.", lambda x: project(x, c.d_model, Unknown("norm_eps")), part="projector"
+            )
+            others.append((sound, c.audio_token))
         return c.read(tokens, *others)
 
+    def placeholders(c) -> tuple[int | Unknown, ...]:
+        return c.image_token, c.audio_token, c.video_token
 
-def project(c: Any, x: Data) -> Data:
-    return linear(plain_norm(x, "rms", Unknown("norm_eps")), "embedding_projection", "projector", c.d_model)
+
+def project(x: Data, d_model: Size, eps: float | Unknown) -> Data:
+    return linear(plain_norm(x, "rms", eps), "embedding_projection", "projector", d_model)
 
 
 def clipped_linear(c: Any, x: Data, name: str, component: str, width: Width) -> Data:
     """A matrix between two clippings, whose bounds are stored where they are used."""
     if not c.clipped:
         return linear(x, name + ".linear", component, width)
-    x = linear(clip(x, name + ".input_"), name + ".linear", component, width)
-    return clip(x, name + ".output_")
-
-
-def clip(x: Data, name: str) -> Data:
-    return Data("clip", (x,), x.shape, tuple(Weight(name + end, "other", (), role="buffer") for end in ("min", "max")))
-
-
-def vision(c: Any, pixels: Data) -> Data:
-    x = linear(pixels, "patch_embedder.input_proj", "embedding", c.d_model)
-    x = elementwise(x, "positions", "patch_embedder.position_embedding_table", "position", 2, c.n_places, c.d_model)
-    x = layers(x, "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
-    x = activate(Data("pool", (x,), ("image tokens", c.d_model)), "times √d_model")
-    if c.standardised:
-        x = elementwise(
-            elementwise(x, "subtract", "std_bias", "other", c.d_model, role="buffer"),
-            "scale",
-            "std_scale",
-            "other",
-            c.d_model,
-            role="buffer",
-        )
-    return x
-
-
-def vision_layer(c: Any, x: Data) -> Data:
-    return sandwich(x, lambda h: vision_attention(c, h, "self_attn."), lambda h: vision_mlp(c, h, "mlp."))
-
-
-def vision_attention(c: Any, x: Data, prefix: str) -> Data:
-    q = clipped_linear(c, x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head))
-    k = clipped_linear(c, x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head))
-    v = clipped_linear(c, x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
-    a = attend(
-        rope(norm(q, prefix + "q_norm")),
-        rope(norm(k, prefix + "k_norm")),
-        plain_norm(v, "rms", Unknown("norm_eps")),
-        cached=(),
-    )
-    return clipped_linear(c, a, prefix + "o_proj", "output_projection", c.d_model)
-
-
-def vision_mlp(c: Any, x: Data, prefix: str) -> Data:
-    gate = activate(clipped_linear(c, x, prefix + "gate_proj", "mlp.gate", c.d_ff), "gelu")
-    return clipped_linear(
-        c,
-        gate * clipped_linear(c, x, prefix + "up_proj", "mlp.up", c.d_ff),
-        prefix + "down_proj",
-        "mlp.down",
-        c.d_model,
-    )
+    x = linear(clip_to_stored(x, name + ".input_"), name + ".linear", component, width)
+    return clip_to_stored(x, name + ".output_")
 
 
 def audio(c: Any, frames: Data) -> Data:
@@ -247,10 +275,9 @@ def whole_patches(js: ConfigJson, c: FieldValues) -> None:
         raise ParamcountError(f"= {describe_value(found)}", where="model_patch_size", expected=f"{size}")
 
 
-class Gemma4Patches(Sizes):
-    """How the 12B reads pixels."""
+class Gemma4Patches(Tower):
+    """How the 12B reads pixels: norms around one matrix, and a learned vector for each column and each row."""
 
-    section = "vision_config"
     conditions = (whole_patches,)
 
     patch_size: Positive = hf("patch_size", absent=16)
@@ -258,6 +285,19 @@ class Gemma4Patches(Sizes):
     d_model: Positive = hf("mm_embed_dim", absent=3840)
     n_places: Positive = hf("mm_posemb_size", absent=1120)
     d_out: Positive = hf("output_proj_dims", absent=3840)
+
+    norm_eps = setting("rms_norm_eps", default=1e-6)
+
+    def image(c) -> Data:
+        """The input: one image, whose values are from 0 to 1."""
+        return given("pixels", 3, "height", "width")
+
+    def forward(c, pixels: Data) -> Data:
+        side = c.patch_size * c.n_pooled
+        x = reshape(cut(pixels, side, side, channels_last=True), 3 * side * side)
+        x = linear(layer_norm(x, "patch_ln1", 1e-5), "patch_dense", "embedding", c.d_model, bias=True)
+        places = place_tables(patch_places(pixels, side, side), "pos_embedding", c.n_places, c.d_model, in_turns=True)
+        return layer_norm(layer_norm(x, "patch_ln2", 1e-5) + places, "pos_norm", 1e-5)
 
     def check(c) -> None:
         if c.d_out != c.d_model:
@@ -286,6 +326,8 @@ class Gemma4Samples(Sizes):
 
     n_samples: Positive = derived(samples)
 
+    norm_eps = setting("rms_norm_eps", default=1e-6)
+
 
 class Gemma4UnifiedTextOf(Gemma4UnifiedText):
     """The language model of a config that has other inputs too."""
@@ -305,24 +347,19 @@ class Gemma4Unified(Gemma4UnifiedText):
     vision: Gemma4Patches | None
     audio: Gemma4Samples | None
 
+    image_token = setting("/image_token_id", default=258880)
+    audio_token = setting("/audio_token_id", default=258881)
+
     def forward(c, tokens: Data) -> Data:
         others = []
         if c.vision:
-            side = c.vision.patch_size * c.vision.n_pooled
-            image = block(
-                given("pixels", "patches", 3 * side * side),
-                "model.vision_embedder.",
-                lambda x: read_patches(c.vision, x),
-                part="vision",
-            )
-            others.append(block(image, "model.embed_vision.", lambda x: project(c, x), part="projector"))
+            eps = c.vision.norm_eps
+            image = block(c.vision.image(), "model.vision_embedder.", c.vision.forward, part="vision")
+            image = block(image, "model.embed_vision.", lambda x: project(x, c.d_model, eps), part="projector")
+            others.append((image, c.image_token))
         if c.audio:
+            eps_of_audio = c.audio.norm_eps
             sound = given("samples", "frames", c.audio.n_samples)
-            others.append(block(sound, "model.embed_audio.", lambda x: project(c, x), part="projector"))
+            sound = block(sound, "model.embed_audio.", lambda x: project(x, c.d_model, eps_of_audio), part="projector")
+            others.append((sound, c.audio_token))
         return c.read(tokens, *others)
-
-
-def read_patches(c: Any, x: Data) -> Data:
-    x = linear(norm(x, "patch_ln1", bias=True), "patch_dense", "embedding", c.d_model, bias=True)
-    x = elementwise(norm(x, "patch_ln2", bias=True), "positions", "pos_embedding", "position", c.n_places, 2, c.d_model)
-    return norm(x, "pos_norm", bias=True)

@@ -10,14 +10,25 @@ from typing import Any
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.gemma3n import padding_in_both
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Width, linear, multiply_vector, plain_norm, route, scale_by_root, soft_cap
+from paramcount.flow import (
+    Data,
+    Unknown,
+    Width,
+    insert,
+    linear,
+    lookup,
+    multiply_vector,
+    plain_norm,
+    route,
+    scale_by_root,
+    soft_cap,
+)
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.per_layer_embeddings import embed_per_layer, read_own_embedding
 from paramcount.parts.shared_kv import OWN, SHARED, sharing_attention
 from paramcount.parts.stacked import stacked_experts
-from paramcount.parts.vision import insert
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Words, derived, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_kv_sources, sharing_layers
@@ -99,10 +110,11 @@ class Gemma4UnifiedText(AttentionDecoder):
     def forward(c, tokens: Data) -> Data:
         return c.read(tokens)
 
-    def read(c, tokens: Data, *others: Data) -> Data:
-        """Token ids to logits. `others`: vectors of images and sounds that replace those of their tokens."""
+    def read(c, tokens: Data, *others: tuple[Data, int | Unknown]) -> Data:
+        """Token ids to logits. `others`: vectors of images and sounds, and the id of the tokens that they replace."""
         x = enlarge(c.embed(tokens))
-        x = insert(x, *others) if others else x
+        for vectors, token in others:
+            x = insert(x, tokens, vectors, token)
         return c.head(c.transform(x, *c.own_embeddings(tokens, x)))
 
     def own_embeddings(c, tokens: Data, x: Data) -> tuple[Data, ...]:
@@ -172,8 +184,22 @@ class Gemma4Text(Gemma4UnifiedText):
     n_active_experts: Natural = hf("top_k_experts", absent=0, null=0)
     d_expert: Natural = hf("moe_intermediate_size", absent=0, null=0)
 
+    padding = setting("pad_token_id", default=0)
+
+    def embed(c, tokens: Data) -> Data:
+        table = c.prefix + "embed_tokens.weight"
+        return lookup(tokens, table, "embedding", c.vocab_size, c.d_model, **c.padded())
+
     def own_embeddings(c, tokens: Data, x: Data) -> tuple[Data, ...]:
-        return (embed_per_layer(c, tokens, x, c.prefix),) if c.own_vectors else ()
+        return (embed_per_layer(c, tokens, x, c.prefix, **c.padded()),) if c.own_vectors else ()
+
+    def padded(c) -> dict[str, Any]:
+        """How placeholders are looked up: as padding."""
+        return {"unknown_id": c.padding, "placeholders": c.placeholders()} if c.placeholders() else {}
+
+    def placeholders(c) -> tuple[int | Unknown, ...]:
+        """The ids of tokens that stand for images, audio and video."""
+        return ()
 
     def feed_forward(c, x: Data, whose: str) -> Data:
         y = super().feed_forward(x, whose)

@@ -94,9 +94,12 @@ class Add(Operation):
     saves_inputs: ClassVar[bool] = False
     form: ClassVar[Form] = Form.SUM
     learned: Literal["no", "vector", "heads", "positions"] = "no"  # added: a vector, a value per head, a vector per row
+    is_negative: bool = False  # the vector is subtracted
 
     @property
     def label(self) -> str:
+        if self.is_negative:
+            return "subtract"
         return {"no": "add", "vector": "add bias", "heads": "add bias", "positions": "position embedding"}[self.learned]
 
     def describe(self) -> str:
@@ -110,6 +113,7 @@ class Add(Operation):
             return x + weights[0][:, None]
         if self.learned == "vector":
             vector = weights[0]
+            vector = -vector if self.is_negative else vector
             return x + (vector.reshape(x.shape[1:]) if vector.size == x[:1].size else vector)
         table = weights[0].reshape(-1, *x.shape[1:])
         if len(table) != len(x):

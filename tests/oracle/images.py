@@ -51,6 +51,10 @@ DELTA = {
         "partial_rotary_factor": 0.5,
     },
 }  # fmt: skip
+GEMMA4 = {
+    **TEXT, "pad_token_id": 5, "sliding_window": 5, "global_head_dim": 12, "num_hidden_layers": 2,
+    "layer_types": ["sliding_attention", "full_attention"],
+}  # fmt: skip
 # Of Mllama, texts alone are compared.
 CONFIGS: dict[str, dict[str, Any]] = {
     "llava": {"text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER},
@@ -86,6 +90,25 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gemma3": {
         "text_config": {**TEXT, "model_type": "gemma3_text", "sliding_window": 5, "query_pre_attn_scalar": 20},
         "vision_config": {**SIGLIP, "image_size": 16}, **PLACEHOLDER, "mm_tokens_per_image": 4,
+    },
+    "gemma4": {
+        "text_config": {**GEMMA4, "hidden_size_per_layer_input": 6, "vocab_size_per_layer_input": 96},
+        **PLACEHOLDER, "audio_token_id": 93, "video_token_id": 94,
+        "vision_config": {
+            **VISION, "num_key_value_heads": 1, "head_dim": 8, "position_embedding_size": 10, "rms_norm_eps": 1e-3,
+            "pooling_kernel_size": 2, "use_clipped_linears": True, "standardize": True, "hidden_activation": "silu",
+        },
+        "audio_config": None,
+    },
+    "gemma4_unified": {
+        "text_config": GEMMA4, **PLACEHOLDER, "audio_token_id": 93, "video_token_id": 94,
+        "vision_config": {
+            "patch_size": 4, "pooling_kernel_size": 2, "model_patch_size": 8, "mm_embed_dim": 16,
+            "output_proj_dims": 16, "mm_posemb_size": 10, "rms_norm_eps": 1e-2,
+        },
+        "audio_config": {
+            "audio_samples_per_token": 12, "audio_embed_dim": 12, "output_proj_dims": 12, "rms_norm_eps": 1e-2,
+        },
     },
     "mllama": {
         "text_config": {**MLLAMA_TEXT, "cross_attention_layers": [1]},
@@ -197,6 +220,18 @@ def arrange_as_patches(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     }
 
 
+def arrange_as_gemma4(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Patches, each with its channels last, and the column and the row of each."""
+    import torch
+
+    side = sizes.vision.patch_size * getattr(sizes.vision, "n_pooled", 1)
+    channels, rows, columns = len(pixels), pixels.shape[1] // side, pixels.shape[2] // side
+    patches = pixels.reshape(channels, rows, side, columns, side).permute(1, 3, 2, 4, 0)
+    down, across = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
+    places = torch.stack((across, down), dim=-1).reshape(1, -1, 2)
+    return {"pixel_values": patches.reshape(1, rows * columns, -1), "image_position_ids": places}
+
+
 def arrange_as_rows(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """Fuyu: patches, each with its channels last."""
     return {"image_patches": pixels[None]}
@@ -222,6 +257,8 @@ IMAGES: Mapping[str, Image] = {
     "SmolVLMForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),
     "InternVLForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "Gemma3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
+    "Gemma4ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_gemma4),
+    "Gemma4UnifiedForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_gemma4),
     "Llama4ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "GotOcr2ForConditionalGeneration": Image((3, 32, 32), 4, arrange_one),
     "FuyuForCausalLM": Image((6, 48), 6, arrange_as_rows, "image_patches"),

@@ -80,18 +80,21 @@ Pairing: TypeAlias = Literal["halves", "interleaved", "reversed halves", "revers
 class Axes(NamedTuple):
     """Which pairs of values rotate with which position, if there are several: time, row and column.
 
-    "sections": the first pairs with the first position and so on; "interleaved": in turns, as long as there are pairs
-    of each section, the rest with the first; "restarted": sections, whose frequencies begin again; "alternating":
-    sections, whose frequencies are taken in turns.
+    "apart": each section has its own part of the values, whose pairs are inside it; the first rotates with the last
+    position. "sections": the first pairs with the first position and so on; "interleaved": in turns, as long as there
+    are pairs of each section, the rest with the first; "restarted": sections, whose frequencies begin again;
+    "alternating": sections, whose frequencies are taken in turns.
     """
 
     sections: tuple[int, ...]  # pairs of each; of the two last kinds, only their number matters
-    order: Literal["sections", "interleaved", "restarted", "alternating"]
+    order: Literal["sections", "interleaved", "restarted", "alternating", "apart"]
 
     def find_angles(self, places: Array, rope: Rope, d: int, n_tokens: int) -> Array:
         """Angles [n, d / 2] of places [n, axes]."""
         half, n = d // 2, len(self.sections)
-        if self.order == "restarted":
+        if self.order == "apart":
+            places = places[:, ::-1]
+        if self.order in ("restarted", "apart"):
             frequencies = np.tile(rope.frequencies(d // n, n_tokens), n)
         else:
             frequencies = rope.frequencies(d, n_tokens)
@@ -131,11 +134,14 @@ class Rotary(Operation):
         rope: Rope | None = require(self.rope)
         if rope is not None and self.cut_from is not None and int(self.cut_from) != x.shape[-1]:
             return self.rotate_cut(x, rope, run.positions)
+        axes = require(self.axes)
+        if axes is not None and axes.order == "apart" and rope is not None:
+            return self.rotate_apart(x, axes, rope, table[0])
         d, rows = x.shape[-1], (len(x), *(1,) * (x.ndim - 2), x.shape[-1] // 2)
         if rope is None:
             sin, cos = (half.reshape(rows) for half in np.split(table[0], 2, axis=-1))
         else:
-            positions, axes = run.positions * int(self.stride), require(self.axes)
+            positions = run.positions * int(self.stride)
             n_tokens = int(positions.max(initial=0)) + 1
             if axes is None:
                 angles = np.outer(positions, rope.frequencies(d, n_tokens)).reshape(rows)
@@ -153,6 +159,13 @@ class Rotary(Operation):
             return np.concatenate((a * cos + b * sin, b * cos - a * sin), axis=-1)
         a, b = x[..., ::2], x[..., 1::2]
         return np.stack((a * cos - b * sin, b * cos + a * sin), axis=-1).reshape(x.shape)
+
+    def rotate_apart(self, x: Array, axes: Axes, rope: Rope, places: Array) -> Array:
+        n = len(axes.sections)
+        angles = axes.find_angles(places, rope, x.shape[-1], 0).reshape(len(x), 1, n, -1).astype(np.float32)
+        a, b = np.split(x.reshape(*x.shape[:-1], n, -1), 2, axis=-1)
+        cos, sin = np.cos(angles), np.sin(angles)
+        return np.concatenate((a * cos - b * sin, b * cos + a * sin), axis=-1).reshape(x.shape)
 
     def rotate_cut(self, x: Array, rope: Rope, positions: Array) -> Array:
         d, n = x.shape[-1], int(positions[-1]) + 1

@@ -157,7 +157,7 @@ def scale_by_position(
 
 
 class Clip(Operation):
-    """x limited to an interval; None has no limit. If smooth: most · tanh(x / most)."""
+    """x limited to an interval; None has no limit. If smooth: most · tanh(x / most). Stored bounds are two weights."""
 
     least: float | Unknown | None
     most: float | Unknown | None
@@ -168,6 +168,8 @@ class Clip(Operation):
         return "soft cap" if self.smooth else "clip"
 
     def describe(self) -> str:
+        if self.least is self.most is None:
+            return "to stored bounds"
         if not is_known(self.least, self.most):
             return "smooth limit on the magnitude" if self.smooth else ""
         if self.smooth:
@@ -178,11 +180,19 @@ class Clip(Operation):
         if self.smooth:
             cap = np.float32(require(self.most))
             return np.tanh(inputs[0] / cap) * cap
+        if weights:
+            return np.clip(inputs[0], *weights)
         return np.clip(inputs[0], require(self.least), require(self.most))
 
 
 def clip(x: Data, least: Any, most: Any) -> Data:
     return Data(Clip(least, most), (x,), x.shape)
+
+
+def clip_to_stored(x: Data, name: str) -> Data:
+    """x between two stored values."""
+    bounds = tuple(Weight(name + end, "other", (), role="buffer") for end in ("min", "max"))
+    return Data(Clip(None, None), (x,), x.shape, bounds)
 
 
 def soft_cap(x: Data, cap: float | Unknown | None) -> Data:

@@ -28,6 +28,7 @@ class Patches(Operation):
     frames: Size | None = None
     window: int | Unknown | None = None
     is_padded: bool = False  # to whole windows
+    channels_last: bool = False  # of pixels, [patches, height, width, channels]
     from_one: bool = False  # columns before rows, both from 1 on; behind them, a class token is at 0
     token: int | Unknown | None = None  # id of the image token
     needs: ClassVar[int] = 1  # without an image, the tokens of a text have places
@@ -63,6 +64,8 @@ class Patches(Operation):
         whole = image[:, : rows * height, : columns * width].astype(np.float32)
         patches = whole.reshape(channels, rows, height, columns, width).transpose(1, 3, 0, 2, 4)
         patches = patches.reshape(-1, channels, height, width)[order]
+        if self.channels_last:
+            return patches.transpose(0, 2, 3, 1)
         return patches if self.frames is None else np.repeat(patches[:, :, None], int(self.frames), axis=2)
 
     def place_tokens(self, run: Pass, ids: Array, image: Array | None = None) -> Array:
@@ -149,12 +152,20 @@ class Insert(Operation):
         return y
 
 
-def cut(image: Data, height: Size, width: Size, *, square: Size = 1, frames: Size | None = None) -> Data:
+def cut(
+    image: Data,
+    height: Size,
+    width: Size,
+    *,
+    square: Size = 1,
+    frames: Size | None = None,
+    channels_last: bool = False,
+) -> Data:
     """An image cut into patches."""
     extra = () if frames is None else (frames,)
-    return Data(
-        Patches("pixels", height, width, square, frames), (image,), ("patches", image.shape[0], *extra, height, width)
-    )
+    shape = (height, width, image.shape[0]) if channels_last else (image.shape[0], *extra, height, width)
+    operation = Patches("pixels", height, width, square, frames, channels_last=channels_last)
+    return Data(operation, (image,), ("patches", *shape))
 
 
 def patch_places(image: Data, height: Size, width: Size, *, square: Size = 1, from_one: bool = False) -> Data:

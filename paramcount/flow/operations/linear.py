@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Add, Data, Size, Weight, Width, as_axes, last_size, multiply
 from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unknown, np, require
 from paramcount.flow.operations.elementwise import Scale
 from paramcount.flow.operations.shapes import Split
+
+Index: TypeAlias = Literal["ids", "positions", "places", "rows", "columns, rows", "columns and rows in turns"]
 
 
 class Lookup(Operation):
@@ -21,12 +23,17 @@ class Lookup(Operation):
     named_by_weights: ClassVar[bool] = True
     # The values of the input, the position of each token in the text, or the row and column of each patch. The table of
     # patches is a square grid, between whose rows values are interpolated. "rows": one after the other, without input.
-    index: Literal["ids", "positions", "places", "rows"] = "ids"
+    # Or there are two tables, of columns and of rows, whose sum is looked up: one after the other, [2, rows, size], or
+    # in turns, [rows, 2, size].
+    index: Index = "ids"
     offset: Size | Unknown = 0  # added to a position, or the first of the rows
     n_rows: Size = 0
-    unknown_id: int | None = None  # row of the ids that are beyond the table
+    unknown_id: int | Unknown | None = None  # row of the ids that are beyond the table, and of placeholders
+    placeholders: tuple[int | Unknown, ...] = ()
 
     def describe(self) -> str:
+        if "columns" in self.index:
+            return "a row for the column plus one for the row of each patch"
         names = {"ids": "row lookup", "positions": "position lookup", "places": "interpolated from a grid"}
         return names.get(self.index, "learned vectors")
 
@@ -34,12 +41,16 @@ class Lookup(Operation):
         if self.index == "places":
             return interpolate(weights[0], inputs[0])
         table, first = weights[0], require(self.offset)
+        if "columns" in self.index:
+            places, (columns, rows) = inputs[0], table if self.index == "columns, rows" else table.transpose(1, 0, 2)
+            return np.asarray(columns[places[:, 1]] + rows[places[:, 0]], dtype=np.float32)
         if self.index == "rows":
             rows = np.arange(int(first), int(first + self.n_rows))
         else:
             rows = run.positions + first if self.index == "positions" else inputs[0]
         if self.unknown_id is not None:
-            rows = np.where(rows < len(table), rows, self.unknown_id)
+            is_known_id = (rows < len(table)) & ~np.isin(rows, [require(id) for id in self.placeholders])
+            rows = np.where(is_known_id, rows, require(self.unknown_id))
         if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < len(table):
             worst = int(rows.max()) if int(rows.max()) >= len(table) else int(rows.min())
             what = "position" if self.index == "positions" else "token id"
@@ -70,14 +81,24 @@ def lookup(
     width: Size,
     *,
     tied_to: str | None = None,
-    index: Literal["ids", "positions", "places"] = "ids",
+    index: Index = "ids",
     offset: int | Unknown = 0,
-    unknown_id: int | None = None,
+    unknown_id: int | Unknown | None = None,
+    placeholders: tuple[int | Unknown, ...] = (),
 ) -> Data:
     """One row of a table per token: [n] to [n, width]."""
     weight = Weight(name, component, (rows, width), tied_to=tied_to)
     shape = x.shape[:1] if index == "places" else x.shape
-    return Data(Lookup(index, offset, unknown_id), (x,), (*shape, width), (weight,))
+    return Data(
+        Lookup(index, offset, unknown_id=unknown_id, placeholders=placeholders), (x,), (*shape, width), (weight,)
+    )
+
+
+def place_tables(places: Data, name: str, rows: Size, width: Size, *, in_turns: bool = False) -> Data:
+    """The sum of the rows of each patch's column and of its row, of two tables: [patches, width]."""
+    shape = (rows, 2, width) if in_turns else (2, rows, width)
+    index: Index = "columns and rows in turns" if in_turns else "columns, rows"
+    return Data(Lookup(index), (places,), (places.shape[0], width), (Weight(name, "position", shape),))
 
 
 def learned_rows(name: str, component: str, rows: Size, width: Size, *, n: Size | None = None, first: Size = 0) -> Data:
@@ -223,10 +244,17 @@ def score_keys(q: Data, keys: Data | Weight) -> Data:
 
 
 def add_vector(
-    x: Data, name: str, component: str, *shape: Size, role: str = "parameter", per_head: bool = False
+    x: Data,
+    name: str,
+    component: str,
+    *shape: Size,
+    role: str = "parameter",
+    per_head: bool = False,
+    is_negative: bool = False,
 ) -> Data:
-    """x plus a learned vector, or a learned value per head."""
-    return Data(Add("heads" if per_head else "vector"), (x,), x.shape, (Weight(name, component, shape, role=role),))
+    """x plus a learned vector, or minus one, or plus a learned value per head."""
+    operation = Add("heads" if per_head else "vector", is_negative)
+    return Data(operation, (x,), x.shape, (Weight(name, component, shape, role=role),))
 
 
 def add_positions(x: Data, name: str, *shape: Size) -> Data:

@@ -267,12 +267,13 @@ class Pool(Operation):
     token with the largest score, the second input, for all tokens; "weighted mean": by the softmax of these. "other
     tokens": all but the first, or all but the last; or the first ones, as many as a second input has. "text": all but
     those in front of the first token. "block sums"; the last block may be shorter. "block means": of complete blocks
-    alone. "squares": those of `size` patches side by side; "means of squares", of which `size` are left. The second
-    input of squares: the row and column of each patch; without it the image is a square. "means of heads": one vector
-    for each KV head, [n, heads, d] to [n, kv_heads, d]. "mean of streams": [n, d]. "weighted blocks": of all blocks of
-    tokens that are complete, the mean of the values, each channel weighted by the softmax over the block of a second
-    input plus a learned value per position in the block. If they overlap, the first half of the channels belongs to the
-    next block, which has twice as many tokens. Source: arXiv:2606.19348 §2.3.
+    alone. "squares": those of `size` patches side by side; "means of squares", of which `size` are left, or that have
+    `size` patches each if there is a second input. The second input of squares: the row and column of each patch;
+    without it the image is a square. "means of heads": one vector for each KV head, [n, heads, d] to [n, kv_heads, d].
+    "mean of streams": [n, d]. "weighted blocks": of all blocks of tokens that are complete, the mean of the values,
+    each channel weighted by the softmax over the block of a second input plus a learned value per position in the
+    block. If they overlap, the first half of the channels belongs to the next block, which has twice as many tokens.
+    Source: arXiv:2606.19348 §2.3.
     """
 
     of: Unknown | Literal[
@@ -344,7 +345,7 @@ class Pool(Operation):
             rows, columns = (int(n) + 1 for n in places[-1])
         side = round(require(self.size) ** 0.5)
         if self.of == "means of squares":
-            side = rows // side
+            side = rows // side if places is None else side
         if rows * columns != len(x) or rows % side or columns % side:
             found = f"an image of {rows} × {columns} patches"
             raise ParamcountError(found, where="pixels", expected=f"multiples of {side} patches")
@@ -417,9 +418,9 @@ def merge_squares(x: Data, n: Size, *places: Data, channels_first: bool = False)
     return Data(Pool("squares", n, channels_first), (x, *places), ("image", n * x.shape[-1]))
 
 
-def mean_of_squares(x: Data, n: Size) -> Data:
-    """Means of squares of patches: [patches, d] to [n, d]."""
-    return Data(Pool("means of squares", n), (x,), (n, x.shape[-1]))
+def mean_of_squares(x: Data, n: Size | Unknown, *places: Data) -> Data:
+    """Means of squares of patches: [patches, d] to [n, d]; with the places of patches, each square has n of them."""
+    return Data(Pool("means of squares", n), (x, *places), ("image" if places else n, x.shape[-1]))
 
 
 def merge_rows(x: Data, n: Size) -> Data:
