@@ -537,7 +537,8 @@ def training(
     """
     from paramcount.costs.fit import make_device
     from paramcount.costs.memory import default_context
-    from paramcount.costs.training import make_setup, measure_training
+    from paramcount.costs.training import measure_training
+    from paramcount.costs.training_setup import make_setup
 
     loaded = load(model, download=download, strict=strict, set=set)
     devices = device = None

@@ -10,7 +10,8 @@ import pytest
 import paramcount as pc
 from paramcount.costs.activations import Activations
 from paramcount.costs.sharding import Shape
-from paramcount.costs.training import Setup, share_training
+from paramcount.costs.training import share_training
+from paramcount.costs.training_setup import Setup
 from paramcount.counting import Tensor
 from paramcount.counting.quantisation.packing import Packing
 from paramcount.counting.quantisation.storage import StoredTensor
@@ -18,6 +19,7 @@ from tests.running import Runner
 
 # arXiv:2205.05198, table 3: heads, hidden size, layers; sequences of 2,048, vocabulary of 51,200
 KORTHIKANTI = {"22B": (64, 6144, 48), "175B": (96, 12288, 96), "530B": (128, 20480, 105), "1T": (160, 25600, 128)}
+SIZES = {"layers": 12, "attention_heads": 16, "ffn_dim": 4096}
 # arXiv:1910.02054, table 1: GB per GPU at 1, 4, 16, 64, 256 and 1,024 of them
 ZERO = {
     (7.5, 1): (120, 52.5, 35.6, 31.4, 30.4, 30.1),
@@ -119,6 +121,15 @@ def test_mixed_precision_takes_sixteen_bytes_per_parameter() -> None:
     result = pc.training("llama-3.1-8b")
     assert (result.weights_bytes, result.gradients_bytes) == (2 * 8_030_261_248, 2 * 8_030_261_248)
     assert result.optimizer_bytes == 12 * 8_030_261_248
+
+
+def test_one_gpu_holds_all_layers_of_encoders_and_decoders() -> None:
+    # BART Large: 406,291,456 parameters (facebook/bart-large: 12 layers each, 1,024, 4,096, vocabulary of 50,265)
+    config = {"architectures": ["BartForConditionalGeneration"], "model_type": "bart", "vocab_size": 50265}
+    config |= {f"{part}_{name}": n for part in ("encoder", "decoder") for name, n in SIZES.items()}
+    result = pc.training(config | {"d_model": 1024, "max_position_embeddings": 1024}, context=64)
+    assert result.weights_bytes == 2 * 406_291_456
+    assert [(len(layer.indices), layer.part) for layer in result.layers] == [(12, "encoder"), (12, "decoder")]
 
 
 @pytest.mark.parametrize(("precision", "size"), [("bf16", 2 + 2 + 2 * 2), ("fp32", 4 + 4 + 2 * 4)])

@@ -69,7 +69,8 @@ def command(
     from paramcount.costs.fit import make_device
     from paramcount.costs.memory import default_context
     from paramcount.costs.render_training import build_training_table
-    from paramcount.costs.training import make_setup, measure_training
+    from paramcount.costs.training import measure_training
+    from paramcount.costs.training_setup import make_setup
 
     if options["sp"] and options["tp"] == 1:
         raise ParamcountError("--sp requires --tp")

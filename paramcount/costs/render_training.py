@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from paramcount.costs.optimizers import OPTIMIZERS
-from paramcount.costs.training import PRECISIONS, Setup, Training
+from paramcount.costs.training import Training
+from paramcount.costs.training_setup import PRECISIONS, Setup
 from paramcount.output.numbers import format_bytes
 from paramcount.output.tables import Column, Table
 

@@ -66,8 +66,17 @@ def check_parallelism(shape: Shape, parallel: Parallelism) -> None:
 def find_shape(sizes: Sizes) -> Shape:
     """The sizes of a model that must divide."""
     language = getattr(sizes, "language", sizes)
-    numbers = (getattr(language, name, None) for name in ("n_layers", "n_heads", "n_kv_heads", "n_routed_experts"))
-    return Shape(*(n if type(n) is int else 0 for n in numbers))
+
+    def find_number(*names: str) -> int:
+        numbers = (getattr(language, name, None) for name in names)
+        return next((n for n in numbers if type(n) is int), 0)
+
+    return Shape(
+        n_layers=find_number("n_decoder_layers", "n_layers"),
+        n_heads=find_number("n_decoder_heads", "n_heads"),
+        n_kv_heads=find_number("n_kv_heads"),
+        n_experts=find_number("n_routed_experts"),
+    )
 
 
 def split_layers(n_layers: int, stages: int) -> tuple[range, ...]:

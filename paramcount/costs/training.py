@@ -12,68 +12,19 @@ from typing import Any, NamedTuple
 
 from paramcount.costs.activations import ActivationOptions, Activations, LayerActivations, measure_activations
 from paramcount.costs.dtypes import parse_weight_format
-from paramcount.costs.fit import LARGEST_BATCH, Device, check_size, find_largest
+from paramcount.costs.fit import Device
 from paramcount.costs.memory import find_longest_context
 from paramcount.costs.optimizers import OPTIMIZERS
 from paramcount.costs.sharding import Parallelism, Shape, check_parallelism, find_shape, share_weights, split_layers
+from paramcount.costs.training_fit import TrainingFit, fit_training
+from paramcount.costs.training_setup import DTYPE_LABELS, PRECISIONS, Setup
 from paramcount.costs.weights import store_weights
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.counting.sum_weights import list_flows
-from paramcount.errors import ParamcountError, make_choice_error
 from paramcount.output.numbers import format_bytes
 from paramcount.tracing.run import has_encoder_input
 from paramcount.zoo import Model, count_model
-
-CHECKPOINTING = ("none", "selective", "full")
-MOST_GPUS = 10**6
-
-
-class Precision(NamedTuple):
-    """The bytes of one value."""
-
-    label: str
-    weights: int
-    gradients: int
-    state: int  # of the optimiser
-    master: int  # of the copy of the weights that the optimiser updates; 0 if it updates the weights themselves
-    activations: int
-
-
-PRECISIONS: Mapping[str, Precision] = {
-    "bf16-mixed": Precision("BF16 mixed precision", 2, 2, 4, 4, 2),
-    "bf16": Precision("BF16", 2, 2, 2, 0, 2),
-    "fp32": Precision("FP32", 4, 4, 4, 0, 4),
-}
-DTYPE_LABELS = {2: "BF16", 4: "FP32"}
-
-
-class Setup(NamedTuple):
-    """How a model is trained."""
-
-    optimizer: str = "adamw"
-    precision: str = "bf16-mixed"
-    context: int = 1
-    batch: int = 1  # sequences per micro-batch and GPU
-    source: int | None = None
-    checkpointing: str = "none"
-    flash_attention: bool = True
-    dropout: bool = False
-    zero: int = 0  # 1: the optimiser state is divided among the data-parallel GPUs; 2: gradients, too; 3: weights, too
-    dp: int = 1
-    tp: int = 1
-    pp: int = 1
-    sp: bool = False
-    ep: int = 1
-
-    @property
-    def gpus(self) -> int:
-        return self.dp * self.tp * self.pp
-
-    def describe_parallelism(self) -> str:
-        """Such as "dp 8, ZeRO 3"; "" for one GPU."""
-        names = [f"{name} {getattr(self, name)}" for name in ("dp", "tp", "pp", "ep") if getattr(self, name) > 1]
-        return ", ".join([*names, *(["sp"] if self.sp else []), *([f"ZeRO {self.zero}"] if self.zero else [])])
 
 
 class TrainingShare(NamedTuple):
@@ -102,23 +53,6 @@ class TrainingShare(NamedTuple):
     @property
     def total_bytes(self) -> int:
         return self.weights_bytes + self.gradients_bytes + self.optimizer_bytes + self.activations_bytes
-
-
-class TrainingFit(NamedTuple):
-    """Whether a training fits the memory of each device."""
-
-    device: str
-    devices: int
-    memory_bytes: int
-    overhead_bytes: int  # assumed, on each device
-    needed_bytes: int  # on the fullest device, overhead included
-    free_bytes: int  # negative if it does not fit
-    largest_batch: int  # sequences per micro-batch that fit; 0 if none does
-    advice: str = ""  # what makes it fit
-
-    @property
-    def fits(self) -> bool:
-        return self.free_bytes >= 0
 
 
 @dataclass(frozen=True)
@@ -183,76 +117,6 @@ class Training:
         }
 
 
-def make_setup(
-    *,
-    optimizer: object = "adamw",
-    precision: object = "bf16-mixed",
-    context: object,
-    batch: object = 1,
-    source: object = None,
-    checkpointing: object = "none",
-    flash_attention: bool = True,
-    dropout: bool = False,
-    zero: object = None,
-    fsdp: object = None,
-    dp: object = None,
-    tp: object = 1,
-    pp: object = 1,
-    sp: bool = False,
-    ep: object = 1,
-    devices: int | None = None,
-) -> Setup:
-    """How a model is trained. `fsdp` GPUs hold a part of everything each: dp with ZeRO 3.
-
-    `devices`: if given, data parallelism uses those that nothing else does.
-
-    Raises: ParamcountError for an unknown name, and for sizes that are not positive integers or do not divide.
-    """
-    check_choice("optimizer", optimizer, tuple(OPTIMIZERS))
-    check_choice("precision", precision, tuple(PRECISIONS))
-    check_choice("checkpointing", checkpointing, CHECKPOINTING)
-    sizes = {"tp": tp, "pp": pp, "ep": ep} | {k: v for k, v in {"dp": dp, "fsdp": fsdp}.items() if v is not None}
-    checked = {name: check_size(name, value, limit=MOST_GPUS) for name, value in sizes.items()}
-    if fsdp is not None and (dp is not None or zero is not None):
-        raise ParamcountError("fsdp cannot be combined with dp or zero, because it sets both")
-    if zero not in (None, 0, 1, 2, 3) or isinstance(zero, bool):
-        raise ParamcountError(f"= {zero!r}", where="zero", expected="1, 2 or 3")
-    width = checked["tp"] * checked["pp"]
-    data_parallel = checked.get("dp", checked.get("fsdp"))
-    if data_parallel is None:
-        data_parallel = max(1, (devices or 1) // width)
-    setup = Setup(
-        optimizer=str(optimizer),
-        precision=str(precision),
-        context=check_size("context", context),
-        batch=check_size("batch", batch),
-        source=None if source is None else check_size("source", source),
-        checkpointing=str(checkpointing),
-        flash_attention=flash_attention,
-        dropout=dropout,
-        zero=3 if fsdp is not None else int(str(zero or 0)),
-        dp=data_parallel,
-        tp=checked["tp"],
-        pp=checked["pp"],
-        sp=sp,
-        ep=checked["ep"],
-    )
-    if setup.dp % setup.ep:
-        choices = [n for n in range(1, setup.dp + 1) if not setup.dp % n]
-        raise ParamcountError(f"= {setup.ep} does not divide dp = {setup.dp}", where="ep", choices=choices)
-    if sp and setup.tp == 1:
-        raise ParamcountError("sp requires tp")
-    if devices not in (None, 1, setup.gpus):
-        found = f"{setup.describe_parallelism() or 'dp 1'} uses {setup.gpus} devices, but there are {devices}"
-        raise ParamcountError(found)
-    return setup
-
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise make_choice_error(value, choices, where=name)
-
-
 def measure_training(model: Model, setup: Setup, device: Device | None = None) -> Training:
     """The memory of training a model.
 
@@ -271,11 +135,14 @@ def measure_training(model: Model, setup: Setup, device: Device | None = None) -
         activations = measure_activations(out, part, make_activation_options(setup))
         return share_training(rows, shape, setup, activations), activations
 
+    def find_size(setup: Setup) -> int:
+        return max(share.total_bytes for share in measure(setup)[0])
+
     stages, activations = measure(setup)
     fullest = max(stages, key=lambda share: share.total_bytes)
     limit = find_longest_context(model)
-    unknown = "part are not included, because they depend on the input"
-    warnings = [f"the activations of the {name} {unknown}" for name in activations.unknown]
+    unknown = "whose size depends on an input other than text are not included"
+    warnings = [f"activations of the {name} part {unknown}" for name in activations.unknown]
     if limit is not None and setup.context > limit:
         warnings.append(f"a context of {setup.context:,} exceeds the {limit:,} positions of {model.id}")
     training = Training(
@@ -289,7 +156,7 @@ def measure_training(model: Model, setup: Setup, device: Device | None = None) -
         formulas=describe_formulas(setup, fullest, len(stages)),
         warnings=tuple(warnings),
     )
-    return training if device is None else replace(training, fit=fit_training(setup, device, measure))
+    return training if device is None else replace(training, fit=fit_training(setup, device, find_size))
 
 
 def make_activation_options(setup: Setup) -> ActivationOptions:
@@ -414,51 +281,3 @@ def describe_activations(setup: Setup, share: TrainingShare) -> str:
         parts.append(f"logits in FP32, {format_bytes(share.logits_bytes)}")
     most = f"; {'the larger of ' if len(parts) > 1 else ''}{' and '.join(parts)}" if parts else ""
     return f"{what} of {share.layers} layers{without}{batches}, {format_bytes(share.saved_bytes)}{most}"
-
-
-# ---- fit
-
-
-def fit_training(
-    setup: Setup, device: Device, measure: Callable[[Setup], tuple[tuple[TrainingShare, ...], Activations]]
-) -> TrainingFit:
-    """Whether a training fits, the largest micro-batch, and what makes it fit."""
-
-    def find_size(setup: Setup) -> int:
-        return max(share.total_bytes for share in measure(setup)[0])
-
-    needed = find_size(setup)
-    fit = TrainingFit(
-        device=device.name,
-        devices=setup.gpus,
-        memory_bytes=device.memory_bytes,
-        overhead_bytes=device.overhead_bytes,
-        needed_bytes=needed + device.overhead_bytes,
-        free_bytes=device.usable_bytes - needed,
-        largest_batch=find_largest(lambda n: find_size(setup._replace(batch=n)) <= device.usable_bytes, LARGEST_BATCH),
-    )
-    if fit.fits:
-        return fit
-    for changed in list_savings(setup):
-        if find_size(changed) <= device.usable_bytes:
-            return fit._replace(advice=f"{describe_changes(setup, changed)} makes it fit")
-    return fit
-
-
-def list_savings(setup: Setup) -> list[Setup]:
-    """Setups that take less memory, from the cheapest change."""
-    sharded = setup._replace(zero=3) if setup.dp > 1 else setup
-    recomputed = setup._replace(checkpointing="full")
-    both = sharded._replace(checkpointing="full")
-    candidates = [setup._replace(flash_attention=True), sharded, recomputed, both, both._replace(batch=1)]
-    candidates.append(both._replace(batch=1, optimizer="adamw8bit"))
-    return [candidate for candidate in candidates if candidate != setup]
-
-
-def describe_changes(setup: Setup, changed: Setup) -> str:
-    """The options that differ: "--zero 3 --checkpointing full"."""
-    options = []
-    for name, value in changed._asdict().items():
-        if value != getattr(setup, name):
-            options.append("flash attention" if name == "flash_attention" else f"--{name} {value}")
-    return " ".join(options)

@@ -1,0 +1,130 @@
+"""How a model is trained: optimiser, precision, recomputation and parallelism."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from paramcount.costs.fit import check_size
+from paramcount.costs.optimizers import OPTIMIZERS
+from paramcount.errors import ParamcountError, make_choice_error
+
+CHECKPOINTING = ("none", "selective", "full")
+MOST_GPUS = 10**6
+
+
+class Precision(NamedTuple):
+    """The bytes of one value."""
+
+    label: str
+    weights: int
+    gradients: int
+    state: int  # of the optimiser
+    master: int  # of the copy of the weights that the optimiser updates; 0 if it updates the weights themselves
+    activations: int
+
+
+PRECISIONS: Mapping[str, Precision] = {
+    "bf16-mixed": Precision("BF16 mixed precision", 2, 2, 4, 4, 2),
+    "bf16": Precision("BF16", 2, 2, 2, 0, 2),
+    "fp32": Precision("FP32", 4, 4, 4, 0, 4),
+}
+DTYPE_LABELS = {2: "BF16", 4: "FP32"}
+
+
+class Setup(NamedTuple):
+    """How a model is trained."""
+
+    optimizer: str = "adamw"
+    precision: str = "bf16-mixed"
+    context: int = 1
+    batch: int = 1  # sequences per micro-batch and GPU
+    source: int | None = None
+    checkpointing: str = "none"
+    flash_attention: bool = True
+    dropout: bool = False
+    zero: int = 0  # 1: the optimiser state is divided among the data-parallel GPUs; 2: gradients, too; 3: weights, too
+    dp: int = 1
+    tp: int = 1
+    pp: int = 1
+    sp: bool = False
+    ep: int = 1
+
+    @property
+    def gpus(self) -> int:
+        return self.dp * self.tp * self.pp
+
+    def describe_parallelism(self) -> str:
+        """Such as "dp 8, ZeRO 3"; "" for one GPU."""
+        names = [f"{name} {getattr(self, name)}" for name in ("dp", "tp", "pp", "ep") if getattr(self, name) > 1]
+        return ", ".join([*names, *(["sp"] if self.sp else []), *([f"ZeRO {self.zero}"] if self.zero else [])])
+
+
+def make_setup(
+    *,
+    optimizer: object = "adamw",
+    precision: object = "bf16-mixed",
+    context: object,
+    batch: object = 1,
+    source: object = None,
+    checkpointing: object = "none",
+    flash_attention: bool = True,
+    dropout: bool = False,
+    zero: object = None,
+    fsdp: object = None,
+    dp: object = None,
+    tp: object = 1,
+    pp: object = 1,
+    sp: bool = False,
+    ep: object = 1,
+    devices: int | None = None,
+) -> Setup:
+    """How a model is trained. `fsdp` GPUs hold a part of everything each: dp with ZeRO 3.
+
+    `devices`: if given, data parallelism uses those that nothing else does.
+
+    Raises: ParamcountError for an unknown name, and for sizes that are not positive integers or do not divide.
+    """
+    check_choice("optimizer", optimizer, tuple(OPTIMIZERS))
+    check_choice("precision", precision, tuple(PRECISIONS))
+    check_choice("checkpointing", checkpointing, CHECKPOINTING)
+    sizes = {"tp": tp, "pp": pp, "ep": ep} | {k: v for k, v in {"dp": dp, "fsdp": fsdp}.items() if v is not None}
+    checked = {name: check_size(name, value, limit=MOST_GPUS) for name, value in sizes.items()}
+    if fsdp is not None and (dp is not None or zero is not None):
+        raise ParamcountError("fsdp cannot be combined with dp or zero, because it sets both")
+    if zero not in (None, 0, 1, 2, 3) or isinstance(zero, bool):
+        raise ParamcountError(f"= {zero!r}", where="zero", expected="1, 2 or 3")
+    width = checked["tp"] * checked["pp"]
+    data_parallel = checked.get("dp", checked.get("fsdp"))
+    if data_parallel is None:
+        data_parallel = max(1, (devices or 1) // width)
+    setup = Setup(
+        optimizer=str(optimizer),
+        precision=str(precision),
+        context=check_size("context", context),
+        batch=check_size("batch", batch),
+        source=None if source is None else check_size("source", source),
+        checkpointing=str(checkpointing),
+        flash_attention=flash_attention,
+        dropout=dropout,
+        zero=3 if fsdp is not None else int(str(zero or 0)),
+        dp=data_parallel,
+        tp=checked["tp"],
+        pp=checked["pp"],
+        sp=sp,
+        ep=checked["ep"],
+    )
+    if setup.dp % setup.ep:
+        choices = [n for n in range(1, setup.dp + 1) if not setup.dp % n]
+        raise ParamcountError(f"= {setup.ep} does not divide dp = {setup.dp}", where="ep", choices=choices)
+    if sp and setup.tp == 1:
+        raise ParamcountError("sp requires tp")
+    if devices not in (None, 1, setup.gpus):
+        found = f"{setup.describe_parallelism() or 'dp 1'} uses {setup.gpus} devices, but there are {devices}"
+        raise ParamcountError(found)
+    return setup
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise make_choice_error(value, choices, where=name)
