@@ -37,19 +37,18 @@ def choose_bf16(state: CacheGroup, request: Request) -> KVDtype:
 
 def allocate_transformers(groups: Sequence[CacheGroup], request: Request) -> Allocation:
     """DynamicCache: as little as the computation needs, but a convolution keeps as many inputs as it is wide."""
-    widened = [group._replace(shapes=tuple(map(widen, group.shapes))) if is_wide(group) else group for group in groups]
+    widened = [
+        group._replace(shapes=tuple(map(widen, group.shapes))) if group.is_convolution else group for group in groups
+    ]
     state_bytes = request.batch * count_state_bytes(choose_reference_dtype, widened, request)
-    notes = ("convolutions keep as many inputs as they are wide",) if any(map(is_wide, groups)) else ()
+    notes = (
+        ("convolutions keep as many inputs as they are wide",) if any(group.is_convolution for group in groups) else ()
+    )
     return Allocation(count_kv_bytes(groups, request), state_bytes, notes)
 
 
 def choose_reference_dtype(state: CacheGroup, request: Request) -> KVDtype:
     return F32 if state.in_float32 else BF16
-
-
-def is_wide(group: CacheGroup) -> bool:
-    """Whether it is the last inputs of a convolution; those of a token shift are one."""
-    return group.is_convolution and len(group.shapes[0]) == 2
 
 
 def widen(shape: tuple[int, ...]) -> tuple[int, ...]:

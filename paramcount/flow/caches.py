@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from paramcount.flow.graph import Data, Size, multiply
-from paramcount.flow.operations import Attention, Convolve, DeltaRule, Shift
+from paramcount.flow.operations import Attention, Convolve, DeltaRule
 from paramcount.flow.walk import list_steps
 
 KEYS_AND_VALUES, LATENT, STATE, LAST_INPUTS = "keys and values", "compressed KV latent", "state", "last inputs"
-CROSS_ATTENTION, SLIDING_WINDOW, CHUNK = "cross-attention", "sliding window", "chunk"
+CROSS_ATTENTION, SLIDING_WINDOW, CHUNK = "cross-attention", "sliding window", "chunked attention"
 
 
 class Cached(NamedTuple):
@@ -19,7 +19,7 @@ class Cached(NamedTuple):
     what: str  # keys and values | compressed KV latent | state | last inputs
     shapes: tuple[tuple[Size, ...], ...]  # the first axis may be a stream: "tokens", "source", …
     longest: Size | None = None  # tokens that are kept at most; None for all
-    kind: str = ""  # cross-attention | sliding window | chunk; "" for attention to all earlier tokens, and for states
+    kind: str = ""  # cross-attention | sliding window | chunked attention; "" for attention to all earlier tokens, and for states
     layers: Size = 1
     indices: tuple[Size, ...] = ()  # of the innermost layers that contain it
     expanded: tuple[tuple[Size, ...], ...] = ()  # of a compressed latent: keys and values per token
@@ -54,7 +54,7 @@ def find_cached(data: Data) -> Cached | None:
         return Cached(what, shapes, longest, kind, expanded=expanded, block=block)
     if shapes := operation.state_shapes:
         per_channel = isinstance(operation, DeltaRule) and len(data.inputs[3].shape) == 3
-        what = LAST_INPUTS if isinstance(operation, (Convolve, Shift)) else STATE
+        what = LAST_INPUTS if isinstance(operation, Convolve) else STATE
         return Cached(what, shapes, decays_per_channel=per_channel, in_float32=operation.state_in_float32)
     return None
 

@@ -111,7 +111,7 @@ class CacheEntry(NamedTuple):
     shapes: tuple[Shape, ...]  # per layer and sequence
     layers: int
     grows: bool  # with every token
-    kind: str = ""  # cross-attention | sliding window | chunk; "" for attention to all earlier tokens
+    kind: str = ""  # cross-attention | sliding window | chunked attention; "" for attention to all earlier tokens
 
     @property
     def is_state(self) -> bool:
