@@ -18,7 +18,7 @@ class CacheGroup(NamedTuple):
     """Layers that cache alike."""
 
     what: str  # keys and values | compressed KV latent | compressed blocks of tokens | state | last inputs
-    kind: str  # cross-attention | sliding window | chunked attention; "" for attention to all earlier tokens, and for states
+    kind: str  # cross-attention | sliding window | chunked attention; "" for all earlier tokens, and for states
     layers: int
     shapes: tuple[
         tuple[int, ...], ...

@@ -19,7 +19,7 @@ class Cached(NamedTuple):
     what: str  # keys and values | compressed KV latent | state | last inputs
     shapes: tuple[tuple[Size, ...], ...]  # the first axis may be a stream: "tokens", "source", …
     longest: Size | None = None  # tokens that are kept at most; None for all
-    kind: str = ""  # cross-attention | sliding window | chunked attention; "" for attention to all earlier tokens, and for states
+    kind: str = ""  # cross-attention | sliding window | chunked attention; "" for all earlier tokens, and for states
     layers: Size = 1
     indices: tuple[Size, ...] = ()  # of the innermost layers that contain it
     expanded: tuple[tuple[Size, ...], ...] = ()  # of a compressed latent: keys and values per token
