@@ -230,7 +230,7 @@ CONTRADICTIONS = [
     ),
     (
         make_entry("gpt_oss", n_layers=2, layer_types=["full_attention"]),
-        "config.layer_types has 1 item for n_layers = 2 (expected one per layer)",
+        "config.layer_types has 1 entry for n_layers = 2 (expected one per layer)",
     ),
     (make_entry("gpt_oss", layer_types=[""]), "config.layer_types.0 = '' (expected a non-empty string)"),
     (
@@ -276,7 +276,7 @@ KINDS = (
 )
 ARCHITECTURE_OR_ESTIMATE = "(expected architecture and config, or estimate: true and claims)"
 NEITHER = "model_type is missing (expected a config.json with model_type, or a zoo entry with architecture and config)"
-FIGURES = "(expected 7B, 124M, 7.61B, ~1.04T or an integer)"
+FIGURES = "(expected a number such as 7B, 7.61B or ~1.04T, or an integer)"
 
 
 def publish_figure(value: object, source: str = "paper") -> dict[str, Any]:

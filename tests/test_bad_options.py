@@ -58,7 +58,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (["show", "gpt2-small", "-x"], "unknown option -x; run `paramcount show --help`"),
         (["show"], "missing argument MODEL; run `paramcount show --help`"),
         (["--"], "missing argument MODEL; run `paramcount show --help`"),
-        (["compare"], "missing argument MODEL...; run `paramcount compare --help`"),
+        (["compare"], "missing argument MODEL; run `paramcount compare --help`"),
         (
             ["verify", "gpt2-small", "gpt2-xl"],
             "gpt2-xl: no such file or directory (expected the path of a checkpoint; `paramcount diff` compares two "

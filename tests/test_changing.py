@@ -294,7 +294,7 @@ def test_a_size_that_would_be_derived_differently_is_a_note() -> None:
          "deepseek-v3: n_dense_layers = 3 is more than n_layers = 2 (expected at most 2, for example n_layers=2 and "
          "n_dense_layers=2)"),
         ("gpt-oss-20b", {"n_layers": 30},
-         "gpt-oss-20b: layer_types has 24 items for n_layers = 30 (expected one per layer, for example n_layers=30 "
+         "gpt-oss-20b: layer_types has 24 entries for n_layers = 30 (expected one per layer, for example n_layers=30 "
          "and "
          "layer_types=[sliding_attention, full_attention, …])"),
         ("gpt-oss-20b", {"n_layers": 1, "layer_types": ["full"]},

@@ -316,7 +316,7 @@ def test_hostile_names_are_escaped_in_markup(run: Runner, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ([], "missing argument A [B]; run `paramcount diff --help`"),
+        ([], "missing argument A; run `paramcount diff --help`"),
         (["gpt2-small"], "diff compares two models, not 1 (expected two models, or one with --set SIZE=VALUE)"),
         (
             ["gpt2-small", "gpt2-xl", "gpt2-large"],
@@ -330,7 +330,7 @@ def test_hostile_names_are_escaped_in_markup(run: Runner, tmp_path: Path) -> Non
         (["gpt2-small", "llama-2-7b", "--set", "n_kv_heads=4"], "gpt2-small has no size 'n_kv_heads'"),
         (
             ["gpt-oss-20b", "--set", f"layer_types={LIST}"],
-            "gpt-oss-20b: layer_types has 1 item for n_layers = 24 (expected one per layer, "
+            "gpt-oss-20b: layer_types has 1 entry for n_layers = 24 (expected one per layer, "
             "for example layer_types=[sliding_attention] and n_layers=1)",
         ),
         (["gpt2-small", "gpt2-xl", "-o", "out.cvs"], "-o: unknown extension '.cvs'"),

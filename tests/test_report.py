@@ -415,7 +415,7 @@ def test_the_page_is_written_to_a_file_or_to_stdout(
             ["gpt-4", "-o", "out.html"],
             "gpt-4 is a third-party estimate; its sizes are unpublished; run `paramcount gpt-4 --estimates`",
         ),
-        ([], "missing argument MODEL...; run `paramcount report --help`"),
+        ([], "missing argument MODEL; run `paramcount report --help`"),
     ],
 )
 def test_an_invalid_request_is_an_error(

@@ -96,7 +96,7 @@ class Albert(Sizes):
         check_heads_fill(c)
         if len(c.layer_groups) != c.n_layers:
             found, sizes = (
-                f"has {len(c.layer_groups)} items for " + FieldName("n_layers") + f" = {c.n_layers}",
+                f"has {len(c.layer_groups)} entries for " + FieldName("n_layers") + f" = {c.n_layers}",
                 (len(c.layer_groups), c.n_layers),
             )
             raise ParamcountError(found, where=FieldName("layer_groups"), expected="one per layer", sizes=sizes)

@@ -160,7 +160,7 @@ class Gemma3nText(AttentionDecoder):
         check_kv_sources(c)
         if isinstance(c.d_ff, tuple) and len(c.d_ff) != c.n_layers:
             found, sizes = (
-                f"has {len(c.d_ff)} items for " + FieldName("n_layers") + f" = {c.n_layers}",
+                f"has {len(c.d_ff)} entries for " + FieldName("n_layers") + f" = {c.n_layers}",
                 (len(c.d_ff), c.n_layers),
             )
             raise ParamcountError(found, where=FieldName("d_ff"), expected="one size, or one per layer", sizes=sizes)

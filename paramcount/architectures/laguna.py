@@ -126,7 +126,7 @@ class Laguna(Decoder):
                 )
         if c.heads_by_layer and len(c.heads_by_layer) != c.n_layers:
             found, sizes = (
-                f"has {len(c.heads_by_layer)} items for " + FieldName("n_layers") + f" = {c.n_layers}",
+                f"has {len(c.heads_by_layer)} entries for " + FieldName("n_layers") + f" = {c.n_layers}",
                 (len(c.heads_by_layer), c.n_layers),
             )
             raise ParamcountError(

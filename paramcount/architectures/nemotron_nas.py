@@ -165,7 +165,7 @@ def listed(c: Any, field: str) -> tuple[int, ...]:
     found: tuple[int, ...] = getattr(c, field)
     if len(found) != c.n_layers:
         problem, sizes = (
-            f"has {len(found)} items for " + FieldName("n_layers") + f" = {c.n_layers}",
+            f"has {len(found)} entries for " + FieldName("n_layers") + f" = {c.n_layers}",
             (len(found), c.n_layers),
         )
         raise ParamcountError(problem, where=FieldName(field), expected="one number per layer", sizes=sizes)

@@ -165,7 +165,7 @@ def owned(c: Any) -> None:
     hybrid = [i for i, word in enumerate(c.layer_types) if word == "hybrid"]
     if len(c.owners) != len(hybrid):
         raise ParamcountError(
-            f"has {len(c.owners)} items for {len(hybrid)} hybrid layers",
+            f"has {len(c.owners)} entries for {len(hybrid)} hybrid layers",
             where=FieldName("owners"),
             expected="one per hybrid layer",
         )

@@ -202,7 +202,7 @@ class Zamba2(SharedBlockDecoder):
         owned(c)
         if len(c.adapters) != len(c.owners):
             found, sizes = (
-                f"has {len(c.adapters)} items for {len(c.owners)} hybrid layers",
+                f"has {len(c.adapters)} entries for {len(c.owners)} hybrid layers",
                 (len(c.adapters), len(c.owners)),
             )
             raise ParamcountError(found, where=FieldName("adapters"), expected="one per hybrid layer", sizes=sizes)

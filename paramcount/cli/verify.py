@@ -132,7 +132,7 @@ def build_table(title: str, results: list[Check], *, is_what_if: bool = False) -
         below.append("published figures are not checked with --set")
     elif not results:
         below.append("unverified: no reference count and no published figure; to check files, pass a CHECKPOINT")
-    return Table(columns, rows, data, above=[title], below=below, headings=bool(results), wraps=True)
+    return Table(columns, rows, data, above=[title], below=below, headings=bool(results), wraps=True, narrowest=7)
 
 
 def name_count(what: str) -> str:

@@ -18,7 +18,7 @@ from paramcount.zoo.entries import Published
 
 MOST_CAUSES = 3  # in one explanation; starting from `active` instead of `total` is one of them
 LARGEST = 10**30
-EXPECTED = "7B, 124M, 7.61B, ~1.04T or a positive integer"
+EXPECTED = "a number such as 7B, 7.61B or ~1.04T, or a positive integer"
 UNSTATED = (None, "unspecified")  # the source does not say what it counts
 COUNT_PHRASES = {  # {name of a count: how a sentence names it}
     "total": "all parameters",

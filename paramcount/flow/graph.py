@@ -103,7 +103,7 @@ class Add(Operation):
         return {"no": "add", "vector": "add bias", "heads": "add bias", "positions": "position embedding"}[self.learned]
 
     def describe(self) -> str:
-        return "one learned vector per position, added" if self.learned == "positions" else ""
+        return "adds one learned vector per position" if self.learned == "positions" else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         x = inputs[0]

@@ -11,7 +11,7 @@ from paramcount.errors import ParamcountError, describe_value
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 FIGURE = re.compile(r"[~≈]?\s*(\d{1,3}(?:,\d{3}){1,9}|\d{1,30})(?:\.(\d{1,12}))?\s*([KMBGT]?)", re.IGNORECASE)
 
-VALID = "7B, 124M, 7.61B, ~1.04T or an integer"
+VALID = "a number such as 7B, 7.61B or ~1.04T, or an integer"
 
 
 class Figure(NamedTuple):

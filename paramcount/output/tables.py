@@ -47,6 +47,7 @@ class Table(NamedTuple):
     below: Sequence[str] = ()
     headings: bool = True
     wraps: bool = False  # whether the last column may wrap to several lines
+    narrowest: int = 14  # columns; a last column with less space continues below its row
     drops: bool = False  # whether a narrow terminal omits the last column
     texts: Mapping[str, Callable[[int, bool], str]] = {}  # {format: render(width, colour)}, instead of rows
     bold: Collection[Any] = ()  # the first cells of rows that are bold on a terminal

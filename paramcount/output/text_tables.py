@@ -9,7 +9,6 @@ from paramcount.output.tables import Column, Table, format_cells
 from paramcount.output.terminal import measure_text, pad, paint, wrap
 
 SHAPE = re.compile(r"\[[^][]*\]")  # [1024, 768]
-NARROWEST = 14  # columns; a last column with less space continues below its row
 INDENT = "    "
 MISMATCH = "differs"  # the word in a line above a table from which the line is red
 
@@ -21,7 +20,7 @@ def render_text(table: Table, width: int, *, colour: bool = False) -> str:
         cells = [[column.label for column in columns], [], *cells]  # the empty row becomes the rule
     widths = [max((measure_text(row[i]) for row in cells if row), default=0) for i in range(len(columns))]
     available = width - sum(n + 2 for n in widths[:-1])
-    is_below = table.wraps and available < min(widths[-1], NARROWEST)  # the last column continues below its row
+    is_below = table.wraps and available < min(widths[-1], table.narrowest)  # the last column continues below its row
     if table.wraps and not is_below:
         widths[-1] = min(widths[-1], available)
     lines = list(format_lines_above(table, width, colour=colour))

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from paramcount.errors import FieldName, ParamcountError, describe_value, list_numbers, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, count_noun, describe_value, list_numbers, make_choice_error
 from paramcount.formats.schema_errors import convert_validation_error
 from paramcount.sizes import MOST_NAMED, SLIDING, Sizes, inner_configs
 
@@ -105,11 +105,10 @@ def check_layer_indices(c: Sizes, indices: str, limit: str) -> None:
 
 
 def check_one_per_layer(c: Sizes, words: str, limit: str) -> None:
-    """A list has one item per layer."""
+    """A list has one entry per layer."""
     items, n = getattr(c, words), getattr(c, limit)
     if items is not None and len(items) != n:
-        noun = "item" if len(items) == 1 else "items"
-        found = f"has {len(items)} {noun} for " + FieldName(limit) + f" = {n}"
+        found = f"has {count_noun(len(items), 'entry')} for " + FieldName(limit) + f" = {n}"
         raise ParamcountError(found, where=FieldName(words), expected="one per layer", sizes=(len(items), n))
 
 

@@ -179,6 +179,8 @@ def describe_input(trace: Trace) -> str:
     if trace.past is not None:
         cached = "cached " if any(entry.what not in STATE_LABELS for entry in trace.cache) else ""
         text += f" after {trace.past:,} {cached}token{'s' if trace.past != 1 else ''}"
+    if trace.source is not None:
+        text += f", encoder input of {trace.source:,} token{'s' if trace.source != 1 else ''}"
     if trace.pad is not None:
         text += f", padded to {trace.pad:,} tokens"
     if trace.batch is not None:

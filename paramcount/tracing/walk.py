@@ -176,7 +176,7 @@ class Walk:
         for source in data.inputs:
             self.visit(source, place)
             if not data.bodies and self.is_precomputed(source) and self.find_source(source) is None:
-                stage = KV_CACHE._replace(note="computed before the first token")
+                stage = KV_CACHE._replace(note="computed once, before decoding")
                 self.add_step(source, place, stage, inputs=(), reads=())
         if (isinstance(data.operation, Input) and not data.operation.what) or isinstance(data.operation, Alibi):
             return

@@ -206,7 +206,7 @@ class HeadLinear(Operation):
 
     def describe(self) -> str:
         if self.of == "keys":
-            return "products of each query with vectors that are no tokens"
+            return "product of each query with position or segment vectors"
         return "one matrix for all heads" if self.of == "all heads" else f"one matrix per {self.of}"
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:

@@ -302,7 +302,7 @@ class Pool(Operation):
         if self.of in ("squares", "means of squares"):
             return "each square of adjacent patches is merged into one"
         if self.of == "text":
-            return "all but what was prepended"
+            return "all but the prepended prompt"
         return f"all but the {'last' if self.last else 'first'}" if self.of == "other tokens" else ""
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
