@@ -287,7 +287,7 @@ def run(
 
     `weights` is the path of safetensors files (F32, F16, BF16, FP8 with scales, MXFP4; a file, an index or a directory
     of shards), whose tensors are read one at a time, or a mapping of their names to arrays. `watch` keeps every
-    intermediate value. `append` of the result continues with further tokens and its KV cache. `inputs` are what a model
+    intermediate value. `append` of the result reads more tokens with its KV cache. `inputs` are what a model
     reads besides its tokens: `source_tokens`, the ids that an encoder reads, or `encoder_output` [m, d_model]; for a
     multimodal model `pixels`, one image as its processor normalizes it, or `log_mel_frames`. The tokens hold one
     placeholder per vector that the encoder returns. Without an image, the model reads the text alone.
@@ -410,7 +410,7 @@ def flops(
 
     `context` is the number of tokens: by default 8,192, or fewer if the model takes fewer. `flops_per_token` decodes
     the last of them, with the others in the KV cache; `prefill_flops` reads all of them at once. `source` is the
-    encoder input length. Element-wise work is counted beside the FLOPs: `elementwise_operations`.
+    encoder input length. Element-wise work is separate: `elementwise_operations`.
 
     With `train_tokens`, `training_flops` and the usual estimate `six_nd` are those of the whole training. With `gpu`
     ("8xH100"), `roofline` has lower bounds for the time of a decoding step of `batch` sequences and of a prompt, from
@@ -517,7 +517,7 @@ def training(
     `optimizer`: "adamw", "adamw8bit" (bitsandbytes), "adafactor", "muon" or "sgd" (with momentum). `precision`:
     "bf16-mixed" (weights and gradients in BF16, state and a copy of the weights in FP32), "bf16" or "fp32". `batch` is
     the number of sequences per micro-batch and GPU, each of `context` tokens (default: 8,192, or fewer if the model
-    takes fewer). `checkpointing`: "none", "selective" (attention weights are computed again) or "full" (layers are).
+    takes fewer). `checkpointing`: "none", "selective" (recomputes attention weights) or "full" (recomputes layers).
     `dropout` adds the masks of residual branches and attention weights.
 
     `zero` divides the optimiser state (1), gradients (2) and weights (3) among `dp` GPUs; `fsdp=8` is `dp=8, zero=3`.

@@ -318,7 +318,7 @@ def test_published_figures_have_a_verdict_a_source_and_an_explanation(deepseek_p
         "card-2",
     ] in rows
     (without,) = [row for row in rows if row[0] == "active without input embedding"]
-    assert without[1:4] == ["36.6B", "36,625,603,584", "rounded"]
+    assert without[1:4] == ["36.6B", "36,625,603,584", "matches when rounded"]
     assert re.fullmatch("active 37,552,282,624 − .* 926,679,040 .* = 36,625,603,584", without[4])
     sources = find_table(deepseek_page, "Sources")
     assert {row[0] for row in sources[1:]} >= {row[5] for row in rows[2:]}

@@ -54,7 +54,7 @@ class ContextCost(NamedTuple):
 class Memory:
     """The memory that inference takes. All sizes are exact for what they count, in bytes.
 
-    `total_bytes` is weights, buffers, KV cache and state; what a runtime takes besides is not included.
+    `total_bytes` is weights, buffers, KV cache and state; the overhead of a runtime is not included.
     """
 
     id: str

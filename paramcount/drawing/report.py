@@ -18,7 +18,7 @@ from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.render_text import describe_experts, format_active_sum, list_expert_sums, list_labels
 from paramcount.explaining.why import Why, describe_difference, explain_figures, render_equation
 from paramcount.output.files import choose_by_extension
-from paramcount.output.numbers import format_count
+from paramcount.output.numbers import describe_verdict, format_count
 from paramcount.output.tables import Table, format_cells
 from paramcount.tracing.render import describe_scope, describe_step, list_footnotes
 from paramcount.tracing.run import trace_model
@@ -98,6 +98,7 @@ def render_page(models: Sequence[Model]) -> str:
         finalize=lambda value: _finalize(value, Markup),
     )
     environment.filters |= {
+        "words": describe_verdict,
         "cells": format_cells,
         "inner": lambda text: _mark_inner(text, Markup),
         "stretches": split_trace,

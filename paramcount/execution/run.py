@@ -39,7 +39,7 @@ class Recorder(Observer):
 
 
 class Run:
-    """A forward pass over some tokens, which can go on with further ones.
+    """A forward pass over some tokens; `append` continues it with more.
 
     logits: float32 [n, vocab_size], for each of the n tokens the logits of the token after it
     steps: with `watch`, every intermediate value in order: (name, operation, layer, array)

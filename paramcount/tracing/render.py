@@ -177,7 +177,7 @@ def describe_input(trace: Trace) -> str:
     """The model and its input."""
     text = f"{trace.tokens:,} token{'s' if trace.tokens != 1 else ''}"
     if trace.past is not None:
-        cached = "cached " if any(entry.what not in STATE_LABELS for entry in trace.cache) else ""
+        cached = "cached " if any(entry.what not in STATE_LABELS for entry in trace.cache) else "earlier "
         text += f" after {trace.past:,} {cached}token{'s' if trace.past != 1 else ''}"
     if trace.source is not None:
         text += f", encoder input of {trace.source:,} token{'s' if trace.source != 1 else ''}"
