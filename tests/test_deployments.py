@@ -1,6 +1,9 @@
 """What engines print about real deployments: their policies give the same figures, to the last printed digit.
 
 The rows are tests/data/deployments.csv, each with the issue or document that quotes the log.
+
+For models outside the zoo the sizes are those of tests/data/deployment_configs.json. Where its source says that the sizes
+are those of the derivation in the CSV, a row tests the rules of the engine, and not the sizes.
 """
 
 from __future__ import annotations
