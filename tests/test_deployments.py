@@ -2,7 +2,7 @@
 
 The rows are tests/data/deployments.csv, each with the issue or document that quotes the log.
 
-For models outside the zoo the sizes are those of tests/data/deployment_configs.json. Where its source says that the sizes
+For models outside the zoo the sizes are those of tests/data/deployment_configs.json. Where its source says that they
 are those of the derivation in the CSV, a row tests the rules of the engine, and not the sizes.
 """
 
