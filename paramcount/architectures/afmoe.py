@@ -5,8 +5,8 @@ Only layers with a sliding window use rotary positions.
 
 from paramcount.flow import Data, route, scale_by_root
 from paramcount.parts.attentions import sigmoid_gate
-from paramcount.parts.decoder import AttentionDecoder, Decoder, Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoder import AttentionDecoder, Decoder
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import routing_bias, shared_mixture
 from paramcount.sizes import ABSENT, Flag, Indices, Natural, Positive, Words, derived, hf, rotary, setting
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
@@ -53,13 +53,11 @@ class Afmoe(AttentionDecoder):
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=16384)
     routed_scale = setting("route_scale", default=1.0)
+    kinds = layers_by_type_and_mlp
 
     def embed(c, tokens: Data) -> Data:
         x = Decoder.embed(c, tokens)
         return scale_by_root(x, c.d_model) if c.scaled_embedding else x
-
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind

@@ -4,8 +4,9 @@ from itertools import groupby
 from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import Data, Unreachable, block, given, layer_norm, layers, linear
+from paramcount.flow import Data, Unreachable, block, given, layers, linear
 from paramcount.parts.classic import first_pooled, multi_head, second_bias
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.encoders import embed_tokens, masked_head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Positive, Sizes, derived, hf, setting
@@ -62,6 +63,7 @@ class Albert(Sizes):
     activation = setting("hidden_act", default="gelu_new")
     norm_eps = setting("layer_norm_eps", default=1e-12)
     first_position: ClassVar = 0
+    norm = use_layer_norm
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         def build(tokens: Data, segments: Data) -> Data:
@@ -74,9 +76,6 @@ class Albert(Sizes):
             return masked_head(c, x, HEAD, c.d_embedding, c.activation) if head else x
 
         return block(tokens, "", build, reads=(given("segments", "tokens", default=0),), part="encoder")
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def layer(c, x: Data) -> Data:
         x = c.norm(x + multi_head(c, x, "attention.", MATRICES, cached=False), "attention.LayerNorm")

@@ -19,9 +19,8 @@ class Aquila(AttentionDecoder):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
+    check = check_heads_fill
+
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
-
-    def check(c) -> None:
-        check_heads_fill(c)

@@ -1,8 +1,8 @@
 """Arctic: 128 experts that read a layer's input, in parallel with attention followed by a small dense MLP."""
 
 from paramcount.flow import Data, route
-from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.decoders import dense_or_moe
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf, rotary, setting
 from paramcount.sizes.derivations import d_model_per_head, equal_to, per_layer
@@ -39,9 +39,8 @@ class Arctic(Decoder):
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(1_000_000, positions=4096)
-
-    def kinds(c) -> Kinds:
-        return dense_or_moe(c.dense_layers, c.n_layers)
+    kinds = layers_by_mlp
+    check = check_heads_fill
 
     def layer(c, x: Data, kind: str) -> Data:
         attended = x + c.self_attention(c.norm(x, "input_layernorm"), window=c.window)
@@ -59,6 +58,3 @@ class Arctic(Decoder):
 
     def choose(c, logits: Data) -> Data:
         return route(logits, c.n_active_experts, "softmax", normalise=True)
-
-    def check(c) -> None:
-        check_heads_fill(c)

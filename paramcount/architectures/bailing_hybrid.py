@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Size, Weight, activate, linear, scale
-from paramcount.parts.decoder import Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
@@ -87,9 +86,7 @@ class BailingHybrid(LatentDecoder):
     n_groups = setting("num_expert_group", "n_group", default=8)
     n_active_groups = setting("topk_group", default=4)
     decay_floor = setting(default=read_decay_floor)
-
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, density = kind

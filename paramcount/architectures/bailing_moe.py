@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Rope, attend, fused, linear, route
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import AttentionDecoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import routing_bias, shared_mixture
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
@@ -49,9 +49,7 @@ class BailingMoe(AttentionDecoder):
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=16384)
     norm_topk_prob = setting("norm_topk_prob", default=True)
-
-    def kinds(c) -> Kinds:
-        return dense_first(c)
+    kinds = dense_first
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"))

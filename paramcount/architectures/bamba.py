@@ -3,7 +3,8 @@
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -57,9 +58,7 @@ class Bamba(Decoder):
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=262144)
     time_step_limit = setting(default=time_step_limit)
-
-    def kinds(c) -> Kinds:
-        return [(word, 1) for word in c.layer_types]
+    kinds = layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, add_by_depth, add_vector, linear, rope, scale_by_position, soft_cap
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import choose_in_groups, mixture, routing_bias
 from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, hf, per_layer, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
@@ -64,9 +64,7 @@ class Beam(AttentionDecoder):
     routed_scale = setting("routed_scaling_factor", default=2.5)
     n_groups = setting("n_group", default=8)
     n_active_groups = setting("topk_group", default=4)
-
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind

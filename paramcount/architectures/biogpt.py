@@ -2,10 +2,10 @@
 
 from math import sqrt
 
-from paramcount.flow import Data, layer_norm, lookup, scale_by
+from paramcount.flow import Data, lookup, scale_by
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.decoders import head
+from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -31,6 +31,8 @@ class BioGPT(Decoder):
     norm_eps = 1e-5
     rope = None
     embedding_scale = setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0)
+    norm = use_layer_norm
+    check = check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         """Positions are counted from 2: fairseq counts them from behind its padding token."""
@@ -41,9 +43,6 @@ class BioGPT(Decoder):
         )
         return x + lookup(tokens, name, "position", rows, c.d_model, index="positions", offset=2)
 
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
-
     def layer(c, x: Data) -> Data:
         x = x + multi_head(c, c.norm(x, "self_attn_layer_norm"), "self_attn.")
         h = c.norm(x, "final_layer_norm")
@@ -51,6 +50,3 @@ class BioGPT(Decoder):
 
     def head(c, x: Data) -> Data:
         return head(c, x, "biogpt.embed_tokens.weight", "output_projection")
-
-    def check(c) -> None:
-        check_heads_fill(c)

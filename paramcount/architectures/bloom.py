@@ -1,8 +1,9 @@
 """BLOOM: ALiBi instead of positions, a norm right after the token embedding, biases everywhere, tied head."""
 
-from paramcount.flow import Data, alibi, attend, layer_norm, linear
+from paramcount.flow import Data, alibi, attend, linear
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import not_null
@@ -29,12 +30,11 @@ class Bloom(Decoder):
     norm_eps = setting("layer_norm_epsilon", default=1e-5)
     activation = "gelu_new"
     rope = None
+    norm = use_layer_norm
+    check = check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         return c.norm(super().embed(tokens), "transformer.word_embeddings_layernorm")
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
@@ -48,6 +48,3 @@ class Bloom(Decoder):
         q, k, v = fused_qkv(c, x, prefix + "query_key_value", groups=c.n_heads)
         a = attend(q, k, v, alibi(q, c.n_heads))
         return linear(a, prefix + "dense", "output_projection", c.d_model, bias=True)
-
-    def check(c) -> None:
-        check_heads_fill(c)

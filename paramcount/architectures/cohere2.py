@@ -3,7 +3,8 @@
 from typing import Any
 
 from paramcount.flow import Data, layer_norm, rope, scale_by
-from paramcount.parts.decoder import AttentionDecoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_type
 from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, Flag, Positive, Words, equal_to, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types, check_rotated_in_pairs
@@ -33,9 +34,7 @@ class Cohere2(AttentionDecoder):
     norm_eps = setting("layer_norm_eps", default=1e-5)
     rope = rotary(positions=8192)
     logit_scale = setting("logit_scale", default=0.0625)
-
-    def kinds(c) -> Kinds:
-        return [(kind, 1) for kind in c.layer_types]
+    kinds = layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")

@@ -7,8 +7,8 @@ from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, make_choice_error
 from paramcount.flow import Data, norm, rope, route, scale_by
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import head, typed_layers
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import head, layers_by_type_and_mlp, typed_layers
 from paramcount.parts.feed_forward import mixture, shared_experts
 from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, equal_to, hf, per_layer, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -77,9 +77,7 @@ class Cohere2Moe(AttentionDecoder):
     scoring = setting("expert_selection_fn", default="softmax")
     norm_topk_prob = setting("norm_topk_prob", default=True)
     logit_scale = setting("logit_scale", default=0.0625)
-
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind

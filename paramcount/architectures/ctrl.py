@@ -3,7 +3,7 @@
 from paramcount.flow import Data, layer_norm, scale_by_root, sinusoids
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.decoders import head
+from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill
@@ -27,13 +27,12 @@ class CTRL(Decoder):
     activation = "relu"
     norm_eps = setting("layer_norm_epsilon", default=1e-6)  # of the last norm
     rope = None
+    norm = use_layer_norm
+    check = check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         x = scale_by_root(super().embed(tokens), c.d_model)
         return x + sinusoids(x)
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def layer(c, x: Data) -> Data:
         """Its norms have an epsilon of their own."""
@@ -44,6 +43,3 @@ class CTRL(Decoder):
 
     def head(c, x: Data) -> Data:
         return head(c, x, "transformer.w.weight", bias=True)
-
-    def check(c) -> None:
-        check_heads_fill(c)

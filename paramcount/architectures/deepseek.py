@@ -1,7 +1,7 @@
 """DeepSeek-MoE: Llama layers whose feed-forward, after the first, is fine-grained experts beside shared ones."""
 
 from paramcount.flow import Data, route
-from paramcount.parts.decoder import AttentionDecoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.sizes import ABSENT, Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
@@ -30,9 +30,8 @@ class DeepseekMoE(AttentionDecoder):
 
     rope = rotary(positions=2048)
     norm_topk_prob = setting("norm_topk_prob", default=False)
-
-    def kinds(c) -> Kinds:
-        return dense_first(c)
+    kinds = dense_first
+    check = check_heads_fill
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
@@ -43,6 +42,3 @@ class DeepseekMoE(AttentionDecoder):
 
     def choose(c, logits: Data) -> Data:
         return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob, least_sum=1e-20)
-
-    def check(c) -> None:
-        check_heads_fill(c)

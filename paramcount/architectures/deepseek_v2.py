@@ -5,7 +5,6 @@ from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Data, route
-from paramcount.parts.decoder import Kinds
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
@@ -68,9 +67,7 @@ class DeepseekV2(LatentDecoder):
     routed_scale = setting("routed_scaling_factor", default=1.0)
     n_groups = setting(default=in_groups("n_group"))
     n_active_groups = setting(default=in_groups("topk_group"))
-
-    def kinds(c) -> Kinds:
-        return dense_first(c)
+    kinds = dense_first
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")

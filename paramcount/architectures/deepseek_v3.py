@@ -1,7 +1,6 @@
 """DeepSeek-V3 and R1: DeepSeek-V2 with a learned routing bias, stored as a buffer, and MTP layers."""
 
 from paramcount.flow import Data
-from paramcount.parts.decoder import Kinds
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
@@ -54,9 +53,7 @@ class DeepseekV3(LatentDecoder):
     rope = rotary(positions=4096)
     n_groups = setting("n_group", default=8)
     n_active_groups = setting("topk_group", default=4)
-
-    def kinds(c) -> Kinds:
-        return dense_first(c)
+    kinds = dense_first
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")

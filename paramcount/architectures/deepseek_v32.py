@@ -1,8 +1,7 @@
 """DeepSeek-V3.2: DeepSeek-V3 whose attention looks only at the tokens that a small indexer chooses."""
 
 from paramcount.flow import Data
-from paramcount.parts.decoder import Kinds
-from paramcount.parts.decoders import dense_or_moe
+from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import sparse_attention
@@ -58,9 +57,7 @@ class DeepseekV32(LatentDecoder):
     pairing = setting(default="interleaved")
     n_groups = setting("n_group", default=8)
     n_active_groups = setting("topk_group", default=4)
-
-    def kinds(c) -> Kinds:
-        return dense_or_moe(c.dense_layers, c.n_layers)
+    kinds = layers_by_mlp
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")

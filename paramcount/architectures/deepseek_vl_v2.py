@@ -11,7 +11,7 @@ from paramcount.flow import Unknown, activate, attend, block, elementwise, fused
 from paramcount.flow.graph import Data, Unreachable
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.composite import with_language
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import dense_first, pre_norm
 from paramcount.parts.feed_forward import mixture, plain_mlp, routing_bias, shared_experts
 from paramcount.parts.mla import latent_attention
@@ -97,9 +97,7 @@ class VL2Language(Decoder):
     routed_scale = setting("routed_scaling_factor", default=1.0)
     n_groups = setting(default=in_groups("n_group"))
     n_active_groups = setting(default=in_groups("topk_group"))
-
-    def kinds(c) -> Kinds:
-        return dense_first(c)
+    kinds = dense_first
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")
@@ -149,8 +147,7 @@ class VL2Vision(Sizes):
     patch_size: Positive = hf("patch_size", absent=16)
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 384) // c["patch_size"]) ** 2)
 
-    def check(c) -> None:
-        check_heads_fill(c)
+    check = check_heads_fill
 
 
 class DeepseekVL2(Sizes):

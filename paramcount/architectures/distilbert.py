@@ -2,8 +2,9 @@
 
 from typing import ClassVar
 
-from paramcount.flow import Data, block, layer_norm, layers
+from paramcount.flow import Data, block, layers
 from paramcount.parts.classic import multi_head
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.encoders import embed_tokens, masked_head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf, setting
@@ -33,6 +34,8 @@ class DistilBert(Sizes):
     activation = setting("activation", default="gelu")
     norm_eps: ClassVar = 1e-12
     first_position: ClassVar = 0
+    norm = use_layer_norm
+    check = check_heads_fill
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         def build(tokens: Data) -> Data:
@@ -43,9 +46,6 @@ class DistilBert(Sizes):
 
         return block(tokens, "", build, part="encoder")
 
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
-
     def layer(c, x: Data) -> Data:
         x = c.norm(x + multi_head(c, x, "attention.", MATRICES, cached=False), "sa_layer_norm")
         mlp = plain_mlp(x, ("ffn.lin1", "ffn.lin2"), "mlp", c.d_ff, activation=c.activation, bias=True)
@@ -53,6 +53,3 @@ class DistilBert(Sizes):
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
-
-    def check(c) -> None:
-        check_heads_fill(c)

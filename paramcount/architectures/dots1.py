@@ -1,8 +1,8 @@
 """dots.llm1: Qwen 3's attention and DeepSeek-V3's experts."""
 
 from paramcount.flow import Data
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
 from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, equal_to, per_layer, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
@@ -45,9 +45,7 @@ class Dots1(AttentionDecoder):
     routed_scale = setting("routed_scaling_factor", default=1.0)
     n_groups = setting("n_group", default=1)
     n_active_groups = setting("topk_group", default=1)
-
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind

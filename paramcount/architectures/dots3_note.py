@@ -9,8 +9,7 @@ from typing import Any
 from paramcount.architectures.bailing_hybrid import head_gate
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Rope, Unknown, is_known, rope
-from paramcount.parts.decoder import Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import Latent, index_tokens, latent_attention, query_latent, rescale
@@ -178,9 +177,7 @@ class Dots3Note(LatentDecoder):
     norm_eps = setting("rms_norm_eps", default=1e-5)
     ropes = setting(default=read_ropes)
     routed_scale = setting("routed_scaling_factor", default=1.0)
-
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, density = kind

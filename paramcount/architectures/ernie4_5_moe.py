@@ -2,8 +2,8 @@
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, rope, route
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import dense_or_moe, head
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import head, layers_by_mlp
 from paramcount.parts.feed_forward import mixture, shared_experts
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -48,9 +48,7 @@ class Ernie45Moe(AttentionDecoder):
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(500_000, positions=131072)
-
-    def kinds(c) -> Kinds:
-        return dense_or_moe(c.dense_layers, c.n_layers)
+    kinds = layers_by_mlp
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.bias, rotate=c.rotate)

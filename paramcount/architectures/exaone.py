@@ -39,11 +39,9 @@ class Exaone(AttentionDecoder):
 
     activation = setting("activation_function", default="silu")
     norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    check = check_heads_fill
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "ln_1"), "attn.attention.", o_name="out_proj")
         h, names = c.norm(x, "ln_2"), ("c_fc_0", "c_fc_1", "c_proj")
         return x + c.gated_mlp(h, names=names)
-
-    def check(c) -> None:
-        check_heads_fill(c)

@@ -4,7 +4,8 @@ Full-attention layers have no rotary positions.
 """
 
 from paramcount.flow import Data
-from paramcount.parts.decoder import AttentionDecoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_type
 from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, Flag, Positive, Words, hf, per_layer, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_sliding_or_full
@@ -33,9 +34,8 @@ class Exaone4(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
-
-    def kinds(c) -> Kinds:
-        return [(kind, 1) for kind in c.layer_types]
+    kinds = layers_by_type
+    check = check_sliding_or_full
 
     def layer(c, x: Data, kind: str) -> Data:
         window = c.window if kind == "sliding_attention" else None
@@ -44,6 +44,3 @@ class Exaone4(AttentionDecoder):
         x = x + c.norm(a, "post_attention_layernorm")
         h = c.gated_mlp(x)
         return x + c.norm(h, "post_feedforward_layernorm")
-
-    def check(c) -> None:
-        check_sliding_or_full(c)

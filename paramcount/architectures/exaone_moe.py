@@ -1,8 +1,8 @@
 """K-EXAONE: sliding windows with rotary positions, every fourth layer global without them, DeepSeek-V3's experts."""
 
 from paramcount.flow import Data
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
 from paramcount.sizes import ABSENT, Flag, Indices, Natural, Positive, Words, derived, hf, rotary, setting
 from paramcount.sizes.conditions import even_where_rotated, grouped_routing, not_null, padding_in_table
@@ -39,9 +39,8 @@ class ExaoneMoe(AttentionDecoder):
     routed_scale = setting("routed_scaling_factor", default=2.5)
     n_groups = setting("n_group", default=1)
     n_active_groups = setting("topk_group", default=1)
-
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
+    check = check_sliding_or_full
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind
@@ -55,6 +54,3 @@ class ExaoneMoe(AttentionDecoder):
 
     def choose(c, logits: Data) -> Data:
         return choose_in_groups(c, logits, routing_bias(c, "mlp.e_score_correction_bias"))
-
-    def check(c) -> None:
-        check_sliding_or_full(c)

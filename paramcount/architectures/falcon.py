@@ -3,8 +3,9 @@
 from typing import Any, ClassVar
 
 from paramcount.errors import FieldName, ParamcountError, describe_value, make_choice_error
-from paramcount.flow import Data, alibi, attend, fused, layer_norm, linear, rope
+from paramcount.flow import Data, alibi, attend, fused, linear, rope
 from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Condition, ConfigJson, FieldValues, Flag, Positive, Word, derived, hf, setting
 from paramcount.sizes.conditions import not_null
@@ -70,6 +71,7 @@ class FalconLayers(Decoder):
 
     activation = setting("activation", default="gelu")
     norm_eps = setting("layer_norm_epsilon", default=1e-5)
+    norm = use_layer_norm
 
     def attend(c: Any, x: Data) -> Data:
         shared = (c.n_kv_heads, c.d_head)
@@ -84,9 +86,6 @@ class FalconLayers(Decoder):
     def feed_forward(c: Any, x: Data) -> Data:
         names = ("mlp.dense_h_to_4h", "mlp.dense_4h_to_h")
         return plain_mlp(x, names, "mlp", c.d_ff, activation=c.activation, bias=c.bias)
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def two_norms(c, x: Data) -> Data:
         """Attention and MLP side by side, each with its own norm."""

@@ -4,8 +4,8 @@ Layers with a sliding window have positions; full-attention layers have none.
 """
 
 from paramcount.flow import Data, route
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, hf, per_layer, rotary, setting
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
@@ -47,9 +47,7 @@ class Flint(AttentionDecoder):
 
     rope = rotary(positions=262144)
     norm_topk_prob = setting("norm_topk_prob", default=True)
-
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind

@@ -5,7 +5,8 @@ from typing import Any
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.flow import Data, rms_norm, soft_cap
-from paramcount.parts.decoder import AttentionDecoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_type
 from paramcount.sizes import ABSENT, Flag, Positive, Words, full_every, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_divides, check_sliding_or_full
@@ -51,8 +52,7 @@ class Gemma2(Gemma2Layers):
 
     tie_word_embeddings: Flag = hf(absent=True)
 
-    def kinds(c) -> Kinds:
-        return [(kind, 1) for kind in c.layer_types]
+    kinds = layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.attend(c.norm(x, "input_layernorm"), kind)

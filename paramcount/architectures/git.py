@@ -6,9 +6,10 @@ For a video, a learned vector per frame is added.
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, block, elementwise, layer_norm, layers, linear, norm
+from paramcount.flow import Data, block, elementwise, layers, linear, norm
 from paramcount.parts.classic import biased_head
 from paramcount.parts.clip import ClipVision
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.encoders import embed_tokens, post_norm_layer
 from paramcount.parts.vision import States, insert
 from paramcount.sizes import MOST_NAMED, Flag, Indices, Natural, Positive, d_model_per_head, setting
@@ -69,6 +70,8 @@ class Git(Sizes):
     activation = setting("hidden_act", default="gelu")
     norm_eps = setting("layer_norm_eps", default=1e-12)
     first_position: ClassVar = 0
+    norm = use_layer_norm
+    check = check_heads_fill
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         image = block(c.vision.image(), "git.image_encoder.vision_model.", c.vision.forward, part="vision")
@@ -83,14 +86,8 @@ class Git(Sizes):
         table = "git.embeddings.word_embeddings.weight" if c.tie_word_embeddings else None
         return biased_head(x, c.vocab_size, "output", "output.bias", table) if head else x
 
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
-
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
-
-    def check(c) -> None:
-        check_heads_fill(c)
 
 
 def told_apart(c: Any, image: Data) -> Data:

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import AttentionDecoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import dense_first
 from paramcount.parts.feed_forward import choose_in_groups, routing_bias, shared_mixture
 from paramcount.parts.mtp import next_token_layers
@@ -56,9 +56,7 @@ class Glm4Moe(AttentionDecoder):
     routed_scale = setting("routed_scaling_factor", default=1.0)
     n_groups = setting("n_group", default=1)
     n_active_groups = setting("topk_group", default=1)
-
-    def kinds(c) -> Kinds:
-        return dense_first(c)
+    kinds = dense_first
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")

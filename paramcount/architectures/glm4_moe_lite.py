@@ -3,8 +3,7 @@
 from typing import ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.decoder import Kinds
-from paramcount.parts.decoders import dense_or_moe
+from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.mla import latent_attention
@@ -46,9 +45,7 @@ class Glm4MoeLite(LatentDecoder):
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=202752)
     routed_scale = setting("routed_scaling_factor", default=1.8)
-
-    def kinds(c) -> Kinds:
-        return dense_or_moe(c.dense_layers, c.n_layers)
+    kinds = layers_by_mlp
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")

@@ -35,6 +35,7 @@ class GPT2(Sizes):
     activation = setting("activation_function", default="gelu_new")
     norm_eps = setting("layer_norm_epsilon", default=1e-5)
     attention_scale = setting(default=gpt_attention_scale)
+    check = check_heads_fill
 
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "wte.weight", "embedding", c.vocab_size, c.d_model)
@@ -48,6 +49,3 @@ class GPT2(Sizes):
 
     def legacy_buffers(c) -> Buffers:
         return causal_masks(c)
-
-    def check(c) -> None:
-        check_heads_fill(c)

@@ -1,8 +1,9 @@
 """GPTBigCode (StarCoder 1, SantaCoder): GPT-2 with matrices stored [out, in], usually with multi-query attention."""
 
 from paramcount.architectures.gpt2 import self_attention_only
-from paramcount.flow import Data, attend, fused, layer_norm, linear, lookup
+from paramcount.flow import Data, attend, fused, linear, lookup
 from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, flag, hf, setting
 from paramcount.sizes.rules import check_heads_fill
@@ -30,13 +31,12 @@ class GPTBigCode(Decoder):
     norm_eps = setting("layer_norm_epsilon", default=1e-5)
     attention_scale = setting(default=lambda js, c: None if js.get("scale_attn_weights", True) else 1.0)
     rope = None
+    norm = use_layer_norm
+    check = check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         x = super().embed(tokens)
         return x + lookup(tokens, "transformer.wpe.weight", "position", c.n_positions, c.d_model, index="positions")
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def layer(c, x: Data) -> Data:
         x = x + c.attention(c.norm(x, "ln_1"))
@@ -49,6 +49,3 @@ class GPTBigCode(Decoder):
         q, k, v = fused(x, "attn.c_attn", parts, bias=True, groups=c.n_kv_heads)
         a = attend(q, k, v, scale=c.attention_scale)
         return linear(a, "attn.c_proj", "output_projection", c.d_model, bias=True)
-
-    def check(c) -> None:
-        check_heads_fill(c)

@@ -3,8 +3,9 @@
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, Size, attend, layer_norm, linear, lookup
+from paramcount.flow import Data, Size, attend, linear, lookup
 from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Buffers, ConfigJson, FieldValues, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
@@ -48,6 +49,7 @@ class GPTNeo(Decoder):
     activation = setting("activation_function", default="gelu_new")
     norm_eps = setting("layer_norm_epsilon", default=1e-5)
     rope = None
+    norm = use_layer_norm
 
     def embed(c, tokens: Data) -> Data:
         x = super().embed(tokens)
@@ -55,9 +57,6 @@ class GPTNeo(Decoder):
 
     def kinds(c) -> Kinds:
         return [(kind, 1) for kind in c.attention_layers]
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attention(c.norm(x, "ln_1"), "attn.attention.", c.window if kind == "local" else None)

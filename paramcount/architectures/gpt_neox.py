@@ -5,10 +5,10 @@ A quarter of each head has rotary positions.
 
 from typing import Any
 
-from paramcount.flow import Data, attend, layer_norm, linear
+from paramcount.flow import Data, attend, linear
 from paramcount.parts.attentions import fused_qkv, partial_rope
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.decoders import head
+from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, rotary, setting
 from paramcount.sizes.fields import Buffers, ConfigJson, Derivation, FieldValues, derived, hf
@@ -52,9 +52,7 @@ class GPTNeoX(Decoder):
     activation = setting("hidden_act", default="gelu")
     norm_eps = setting("layer_norm_eps", default=1e-5)
     rope = rotary()
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
+    norm = use_layer_norm
 
     def layer(c, x: Data) -> Data:
         attended = x + c.attention(c.norm(x, "input_layernorm"))

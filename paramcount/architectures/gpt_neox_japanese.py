@@ -1,10 +1,10 @@
 """GPT-NeoX Japanese: GPT-NeoX one after the other and without biases, but for one behind the last layer's attention."""
 
 from paramcount.architectures.gpt_neox import rotary_width, rotation_fits
-from paramcount.flow import Data, add_vector, attend, layer_norm, linear
+from paramcount.flow import Data, add_vector, attend, linear
 from paramcount.parts.attentions import fused_qkv, partial_rope
 from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.decoders import head
+from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, rotary, setting
 from paramcount.sizes.layer_types import check_no_types
@@ -28,12 +28,10 @@ class GPTNeoXJapanese(Decoder):
     activation = setting("hidden_act", default="gelu")
     norm_eps = setting("layer_norm_eps", default=1e-5)
     rope = rotary()
+    norm = use_layer_norm
 
     def kinds(c) -> Kinds:
         return [("layer", c.n_layers - 1), ("last", 1)]
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"), bias=kind == "last")

@@ -1,7 +1,8 @@
 """gpt-oss: every second layer looks back over a window, a sink for each head, biased router and experts."""
 
 from paramcount.flow import Data, activate, clip, experts, fused, linear, route, scale_by
-from paramcount.parts.decoder import AttentionDecoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_type
 from paramcount.sizes import ABSENT, Flag, Positive, Words, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_layer_types
@@ -34,9 +35,7 @@ class GptOss(AttentionDecoder):
     rope = rotary(150_000, positions=131072, absent=YARN)
     alpha = setting("swiglu_alpha", default=1.702)
     limit = setting("swiglu_limit", default=7.0)
-
-    def kinds(c) -> Kinds:
-        return [(kind, 1) for kind in c.layer_types]
+    kinds = layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:
         window = c.window if kind == "sliding_attention" else None

@@ -1,9 +1,9 @@
 """GPT-J: parallel attention and MLP after one norm, rotary positions on part of each head, an LM head with a bias."""
 
-from paramcount.flow import Data, Rope, attend, layer_norm, linear
+from paramcount.flow import Data, Rope, attend, linear
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
-from paramcount.parts.decoders import head
+from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_at_most, check_heads_fill
@@ -29,9 +29,7 @@ class GPTJ(Decoder):
     activation = setting("activation_function", default="gelu_new")
     norm_eps = setting("layer_norm_epsilon", default=1e-5)
     rope = Rope(10_000.0)
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
+    norm = use_layer_norm
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "ln_1")

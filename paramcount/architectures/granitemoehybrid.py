@@ -5,7 +5,8 @@ Each layer has a shared MLP, with or without routed experts.
 
 from paramcount.architectures.granitemoe import RELEASED, SHARED, inverse_scaling, moe
 from paramcount.flow import Data, scale_by
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.stacked import packed_mlp
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Word, Words, derived, hf
@@ -65,12 +66,10 @@ class GraniteMoeHybrid(Decoder):
     residual_scale = setting("residual_multiplier", default=1.0)
     attention_scale = setting("attention_multiplier", default=1.0)
     logits_scale = setting(default=inverse_scaling)
+    kinds = layers_by_type
 
     def embed(c, tokens: Data) -> Data:
         return scale_by(Decoder.embed(c, tokens), c.embedding_scale)
-
-    def kinds(c) -> Kinds:
-        return [(word, 1) for word in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")

@@ -29,6 +29,7 @@ class Grok1(AttentionDecoder):
     soft_cap = setting("max_attn_value", default=1.0)
     embedding_scale = setting("embedding_multiplier_scale", default=1.0)
     logits_scale = setting("output_multiplier_scale", default=1.0)
+    check = check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         return scale_by(super().embed(tokens), c.embedding_scale)
@@ -50,6 +51,3 @@ class Grok1(AttentionDecoder):
 
     def head(c, x: Data) -> Data:
         return scale_by(super().head(x), c.logits_scale)
-
-    def check(c) -> None:
-        check_heads_fill(c)

@@ -4,8 +4,8 @@ The routing bias is stored as a buffer.
 """
 
 from paramcount.flow import Data, route
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import dense_or_moe
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -40,9 +40,7 @@ class HYV3(AttentionDecoder):
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(11_158_840, positions=131072)
     routed_scale = setting("router_scaling_factor", default=2.826)
-
-    def kinds(c) -> Kinds:
-        return dense_or_moe(c.dense_layers, c.n_layers)
+    kinds = layers_by_mlp
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, qk_norm=True)

@@ -32,10 +32,8 @@ class InternLM(Decoder):
     tie_word_embeddings: Flag = hf(absent=False)
 
     rope = setting(default=dynamic_rope)
+    check = check_heads_fill
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
-
-    def check(c) -> None:
-        check_heads_fill(c)

@@ -24,6 +24,8 @@ class InternLM2(AttentionDecoder):
     attention_bias: Flag = hf("bias", absent=True)
     tie_word_embeddings: Flag = hf(absent=False)
 
+    check = check_heads_fill
+
     def layer(c, x: Data) -> Data:
         x = x + c.attend(c.norm(x, "attention_norm"))
         h, names = c.norm(x, "ffn_norm"), ("w1", "w3", "w2")
@@ -38,6 +40,3 @@ class InternLM2(AttentionDecoder):
 
     def head(c, x: Data) -> Data:
         return head(c, x, "model.tok_embeddings.weight", "output")
-
-    def check(c) -> None:
-        check_heads_fill(c)

@@ -1,7 +1,7 @@
 """Jais 2: the layout of AFM with LayerNorms and biases."""
 
 from paramcount.architectures.arcee import Arcee
-from paramcount.flow import Data, layer_norm
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.sizes import rotary, setting
 
 
@@ -20,6 +20,4 @@ class Jais2(Arcee):
 
     norm_eps = setting("layer_norm_eps", default=1e-5)
     rope = rotary(positions=8192)
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
+    norm = use_layer_norm

@@ -5,8 +5,8 @@ Every second layer has experts.
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, route
-from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import mixture
 from paramcount.parts.state_space import mamba
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Words, derived, hf
@@ -82,8 +82,7 @@ class Jamba(Decoder):
     mixer_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, density = kind

@@ -5,8 +5,7 @@ Experts as in DeepSeek-V3.
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, activate, linear, to_heads
-from paramcount.parts.decoder import Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent_decoder import LatentDecoder
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
@@ -80,9 +79,7 @@ class KimiLinear(LatentDecoder):
     norm_topk_prob = setting("moe_renormalize", "norm_topk_prob", default=True)
     routed_scale = setting("routed_scaling_factor", default=2.446)
     n_groups = setting("num_expert_group", "n_group", default=1)
-
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, density = kind

@@ -4,7 +4,8 @@ Four of five layers attend to a sliding window; the others have no positions.
 """
 
 from paramcount.flow import Data, route
-from paramcount.parts.decoder import AttentionDecoder, Kinds
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.feed_forward import gated_mlp, mixture, routing_bias
 from paramcount.sizes import ABSENT, SLIDING, Flag, Positive, Words, full_every, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -29,9 +30,8 @@ class Kolibri1(AttentionDecoder):
 
     rope = rotary(positions=262144)
     norm_topk_prob = setting("norm_topk_prob", default=False)
-
-    def kinds(c) -> Kinds:
-        return [(word, 1) for word in c.layer_types]
+    kinds = layers_by_type
+    check = check_sliding_or_full
 
     def layer(c, x: Data, kind: str) -> Data:
         sliding = kind == SLIDING[0]
@@ -45,6 +45,3 @@ class Kolibri1(AttentionDecoder):
     def choose(c, logits: Data) -> Data:
         bias = routing_bias(c, "moe.router.expert_bias")
         return route(logits, c.n_active_experts, "sigmoid", bias=bias, biased="logits", normalise=c.norm_topk_prob)
-
-    def check(c) -> None:
-        check_sliding_or_full(c)

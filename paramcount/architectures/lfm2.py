@@ -6,7 +6,7 @@ from typing import ClassVar
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, rope, route
 from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import mixture, routing_bias
 from paramcount.parts.state_space import short_convolution
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, d_model_per_head, derived, hf, per_layer, rotary, setting
@@ -111,9 +111,7 @@ class Lfm2MoE(Lfm2):
 
     norm_topk_prob = setting("norm_topk_prob", default=True)
     routed_scale = setting("routed_scaling_factor", default=1.0)
-
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
 
     def choose(c, logits: Data) -> Data:
         bias = routing_bias(c, "feed_forward.expert_bias") if c.expert_bias else None

@@ -6,7 +6,8 @@ from typing import Any
 from paramcount.architectures.lfm2 import NAMES
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Rope, activate, linear, rms_norm, rope, scale
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import short_convolution
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf, per_layer, setting
@@ -59,9 +60,7 @@ class Lfm3(Decoder):
 
     rope = setting(default=lambda config, c: read_rope(config, "full_attention"))
     sliding_rope = setting(default=lambda config, c: read_rope(config, "sliding_attention"))
-
-    def kinds(c) -> Kinds:
-        return [(word, 1) for word in c.layer_types]
+    kinds = layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "operator_norm")

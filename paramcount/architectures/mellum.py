@@ -4,8 +4,8 @@ from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, route
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import ABSENT, SLIDING, ConfigJson, FieldValues, derived, hf, per_layer, rotary, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
@@ -42,9 +42,8 @@ class Mellum(AttentionDecoder):
     norm_topk_prob = setting("norm_topk_prob", default=True)
     rope = rotary(500_000, 131072, block="full_attention")
     local_rope = rotary(10_000, 131072, block="sliding_attention", key="")
-
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
+    check = check_sliding_or_full
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         sliding = kind[0] == SLIDING[0]
@@ -58,6 +57,3 @@ class Mellum(AttentionDecoder):
 
     def choose(c, logits: Data) -> Data:
         return route(logits, c.n_active_experts, "softmax", normalise=c.norm_topk_prob)
-
-    def check(c) -> None:
-        check_sliding_or_full(c)

@@ -9,8 +9,8 @@ from typing import Any
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data
 from paramcount.parts.attentions import Heads, attention, partial_rope
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import choose_in_groups, mixture, routing_bias
 from paramcount.sizes import SLIDING, Flag, Indices, Natural, Positive, Words, per_layer, rotary, setting
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
@@ -63,9 +63,7 @@ class MiMoV2Flash(AttentionDecoder):
     routed_scale = setting("routed_scaling_factor", default=1.0)
     n_groups = setting("n_group", default=1)
     n_active_groups = setting("topk_group", default=1)
-
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind

@@ -52,6 +52,7 @@ class MiniCPM(AttentionDecoder):
     embedding_scale = setting("scale_emb", default=1)
     residual_scale = setting(default=residual_scale)
     output_scale = setting(default=output_scale)
+    check = check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         return scale_by(super().embed(tokens), c.embedding_scale, "times scale_emb")
@@ -83,6 +84,3 @@ class MiniCPM(AttentionDecoder):
 
     def unused_fields(c) -> tuple[str, ...]:
         return ("n_active_experts",) if c.n_routed_experts is None else ()
-
-    def check(c) -> None:
-        check_heads_fill(c)

@@ -4,7 +4,8 @@ The residual starts after the norm.
 """
 
 from paramcount.flow import Data, Weight, route, scale_by
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.feed_forward import mixture
 from paramcount.parts.linear_attention import lightning_attention
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, hf, rotary, setting
@@ -50,9 +51,7 @@ class MiniMax(Decoder):
     linear_attention_beta = setting("linear_attn_beta_factor", default=1)
     mlp_alpha = setting("mlp_alpha_factor", default=1)
     mlp_beta = setting("mlp_beta_factor", default=1)
-
-    def kinds(c) -> Kinds:
-        return [(word, 1) for word in c.layer_types]
+    kinds = layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:
         """The residual starts after the norm."""

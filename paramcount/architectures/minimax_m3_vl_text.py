@@ -9,8 +9,8 @@ from typing import Any
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, activate, clip, experts, fused, join, linear, rms_norm, route, scale_by, split
 from paramcount.flow.operations.attention import attend, choose_blocks_of_keys, rope
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import routing_bias
 from paramcount.sizes import Flag, Indices, Natural, Positive, Words, per_layer, rotary, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
@@ -77,9 +77,7 @@ class MiniMaxM3Text(AttentionDecoder):
     limit = setting("swiglu_limit", default=7.0)
     routed_scale = setting("routed_scaling_factor", default=2.0)
     n_local_blocks = setting(default=read_n_local_blocks)
-
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
 
     def layer(c, x: Data, kind: tuple[str, str]) -> Data:
         word, mlp = kind

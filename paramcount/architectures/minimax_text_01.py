@@ -3,7 +3,8 @@
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, activate, linear, route, scale, scale_by
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import lightning_attention
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, rotary, setting
@@ -52,9 +53,7 @@ class MiniMaxText01(Decoder):
     linear_attention_beta = setting("layernorm_linear_attention_beta", default=1)
     mlp_alpha = setting("layernorm_mlp_alpha", default=1)
     mlp_beta = setting("layernorm_mlp_beta", default=1)
-
-    def kinds(c) -> Kinds:
-        return [(word, 1) for word in c.layer_types]
+    kinds = layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "input_layernorm")

@@ -55,8 +55,7 @@ class MllamaVision(Sizes):
     n_aspect_ratios: Positive = derived(lambda js, c: len(js.get("supported_aspect_ratios") or [0] * 8))
     intermediate_layers: Indices = hf("intermediate_layers_indices", absent=(3, 7, 15, 23, 30), null=ABSENT)
 
-    def check(c) -> None:
-        check_heads_fill(c)
+    check = check_heads_fill
 
 
 class MllamaText(AttentionDecoder):

@@ -38,6 +38,7 @@ class MPT(Decoder):
     rope = None
     attention_scale = setting(default=lambda js, c: (js.get("attn_config") or {}).get("softmax_scale"))
     qkv_limit = setting(default=lambda js, c: (js.get("attn_config") or {}).get("clip_qkv"))
+    check = check_heads_fill
 
     def norm(c, x: Data, name: str) -> Data:
         return layer_norm(x, name, c.norm_eps, bias=False)
@@ -53,6 +54,3 @@ class MPT(Decoder):
             q, k, v = (clip(y, -c.qkv_limit, c.qkv_limit) for y in (q, k, v))
         a = attend(q, k, v, alibi(q, c.n_heads), scale=c.attention_scale)
         return linear(a, "attn.out_proj", "output_projection", c.d_model)
-
-    def check(c) -> None:
-        check_heads_fill(c)

@@ -5,7 +5,8 @@ It is Mamba 2, attention without positions, an MLP or experts.
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, experts, linear, route
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.feed_forward import plain_mlp, routing_bias
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Natural, Positive, Words, derived, hf, setting
@@ -91,9 +92,7 @@ class NemotronH(Decoder):
     routed_scale = setting("routed_scaling_factor", default=1.0)
     n_expert_groups = setting("n_group", default=1)
     n_active_groups = setting("topk_group", default=1)
-
-    def kinds(c) -> Kinds:
-        return [(word, 1) for word in c.layer_types]
+    kinds = layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "norm")

@@ -7,7 +7,7 @@ from typing import Any
 
 from paramcount.architectures.olmo import Olmo
 from paramcount.flow import Data, rms_norm
-from paramcount.parts.decoder import Kinds
+from paramcount.parts.decoders import layers_by_type
 from paramcount.sizes import ABSENT, Positive, Words, full_every, hf, rotary, setting
 from paramcount.sizes.rules import check_sliding_or_full
 
@@ -42,13 +42,9 @@ class Olmo3(Olmo2):
 
     rope = rotary(500_000, block="full_attention")
     local_rope = rotary(500_000, block="sliding_attention", key="", scaled=False)
-
-    def kinds(c) -> Kinds:
-        return [(kind, 1) for kind in c.layer_types]
+    kinds = layers_by_type
+    check = check_sliding_or_full
 
     def attend(c, x: Data, kind: str) -> Data:
         local: Any = {"window": c.window, "angles": c.local_rope} if kind == "sliding_attention" else {}
         return c.self_attention(x, bias=c.attention_bias, qk_norm="wide", **local)
-
-    def check(c) -> None:
-        check_sliding_or_full(c)

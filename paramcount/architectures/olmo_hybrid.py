@@ -2,7 +2,8 @@
 
 from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, Unknown, activate, linear, rms_norm, rope, scale_by, to_heads
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import layers_by_type
 from paramcount.parts.linear_attention import decay, delta_rule, gated_output, streams_apart
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Words, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -54,9 +55,7 @@ class OlmoHybrid(Decoder):
 
     rope = rotary(positions=65536)
     allow_negative = setting("linear_allow_neg_eigval", default=True)  # eigenvalues of the state's update
-
-    def kinds(c) -> Kinds:
-        return [(word, 1) for word in c.layer_types]
+    kinds = layers_by_type
 
     def layer(c, x: Data, kind: str) -> Data:
         """One layer.

@@ -41,6 +41,7 @@ class OPT(Decoder):
     activation = setting("activation_function", default="relu")
     norm_eps = 1e-5
     rope = None
+    check = check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         """Positions are counted from 2: fairseq counts them from behind its padding token."""
@@ -70,6 +71,3 @@ class OPT(Decoder):
     def last(c, x: Data) -> Data:
         x = super().last(x) if c.last_norm else x
         return x if c.d_token is None else linear(x, c.prefix + "project_out", "other", c.d_token)
-
-    def check(c) -> None:
-        check_heads_fill(c)

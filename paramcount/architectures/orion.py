@@ -1,7 +1,8 @@
 """Orion-14B: Llama's layers with LayerNorms that have a bias."""
 
-from paramcount.flow import Data, layer_norm
+from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.sizes import Flag, Positive, d_model_per_head, derived, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import without_experts
 from paramcount.sizes.rules import check_heads_fill
@@ -23,13 +24,9 @@ class Orion(AttentionDecoder):
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=4096)
+    norm = use_layer_norm
+    check = check_heads_fill
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
-
-    def check(c) -> None:
-        check_heads_fill(c)

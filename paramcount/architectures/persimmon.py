@@ -6,9 +6,10 @@ Half of each head is rotated.
 from typing import ClassVar
 
 from paramcount.architectures.phi import prepare
-from paramcount.flow import Data, attend, layer_norm, linear
+from paramcount.flow import Data, attend, linear
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -35,6 +36,7 @@ class Persimmon(Decoder):
     activation = setting("hidden_act", default="relu2")
     norm_eps = setting("layer_norm_eps", default=1e-5)
     rope = rotary(positions=16384)
+    norm = use_layer_norm
 
     def layer(c, x: Data) -> Data:
         x = x + c.attend(c.norm(x, "input_layernorm"))
@@ -45,9 +47,6 @@ class Persimmon(Decoder):
         q, k, v = fused_qkv(c, x, "self_attn.query_key_value", groups=c.n_heads)
         q, k = prepare(c, q, k)
         return linear(attend(q, k, v), "self_attn.dense", "output_projection", c.d_model, bias=True)
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def check(c) -> None:
         check_heads_fill(c)

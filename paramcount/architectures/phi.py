@@ -10,7 +10,7 @@ from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, layer_norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import head
+from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Flag, Natural, Positive, derived, equal_to, hf, rotary_part, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -34,14 +34,12 @@ class Phi(AttentionDecoder):
 
     activation = setting("hidden_act", default="gelu_new")
     norm_eps = setting("layer_norm_eps", default=1e-5)
+    norm = use_layer_norm
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
         a = c.self_attention(h, bias=True, o_name="dense", prepare=partial(prepare, c))
         return x + a + plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def head(c, x: Data) -> Data:
         return head(c, x, "model.embed_tokens.weight", bias=True)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Rope, layer_norm, route
+from paramcount.flow import Data, Rope, route
 from paramcount.parts.decoder import AttentionDecoder
-from paramcount.parts.decoders import head
+from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -54,6 +54,7 @@ class Phimoe(AttentionDecoder):
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = setting(default=scaled_rope)
     tolerance = setting("router_jitter_noise", default=0.01)
+    norm = use_layer_norm
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, window=c.window)
@@ -62,9 +63,6 @@ class Phimoe(AttentionDecoder):
 
     def choose(c, logits: Data) -> Data:
         return route(logits, c.n_active_experts, "sparse mixer", tolerance=c.tolerance)
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def head(c, x: Data) -> Data:
         return head(c, x, "model.embed_tokens.weight", bias=c.lm_head_bias)

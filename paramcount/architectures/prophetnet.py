@@ -67,6 +67,8 @@ class ProphetNet(Sizes):
     n_buckets: Positive = hf("num_buckets", absent=32)
     tie_word_embeddings: Flag = hf(absent=True)
 
+    check = check_stack_heads
+
     def forward(c, tokens: Data, head: bool = True) -> Data:
         table = ROOT + "word_embeddings.weight" if c.tie_word_embeddings else None
 
@@ -88,9 +90,6 @@ class ProphetNet(Sizes):
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         return () if c.tie_word_embeddings else unread_table(c, tokens, ROOT + "word_embeddings.weight", c.vocab_size)
 
-    def check(c) -> None:
-        check_stack_heads(c)
-
 
 class ProphetNetDecoder(Sizes):
     """Source: arXiv:2001.04063, section 3."""
@@ -111,6 +110,8 @@ class ProphetNetDecoder(Sizes):
     cross_attention: Flag = hf(absent=True)
     tie_word_embeddings: Flag = hf(absent=True)
 
+    check = check_heads_fill
+
     def forward(c, tokens: Data) -> Data:
         name = ROOT + ("word_embeddings.weight" if c.tie_word_embeddings else "decoder.word_embeddings.weight")
         x = lookup(tokens, name, "embedding", c.vocab_size, c.d_model)
@@ -120,9 +121,6 @@ class ProphetNetDecoder(Sizes):
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         return () if c.tie_word_embeddings else unread_table(c, tokens, ROOT + "word_embeddings.weight", c.vocab_size)
-
-    def check(c) -> None:
-        check_heads_fill(c)
 
 
 def logits(c: Any, x: Data, tied_to: str | None) -> Data:

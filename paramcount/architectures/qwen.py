@@ -44,6 +44,7 @@ class Qwen(Decoder):
     activation = setting(default="silu")
     rope = setting(default=ntk_rope)
     logn_length = setting(default=logn_length)
+    check = check_heads_fill
 
     def layer(c, x: Data) -> Data:
         x = x + c.attend(c.norm(x, "ln_1"))
@@ -55,6 +56,3 @@ class Qwen(Decoder):
         length = c.logn_length if is_known(c.logn_length) else None
         q = scale_by_position(rope(q, c.rope), "logarithm", length)
         return linear(attend(q, rope(k, c.rope), v), "attn.c_proj", "output_projection", c.d_model)
-
-    def check(c) -> None:
-        check_heads_fill(c)

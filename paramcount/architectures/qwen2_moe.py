@@ -4,8 +4,8 @@ from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, activate, linear, route, scale
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import dense_or_moe
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.settings import get_setting
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Positive, derived, hf, rotary, setting
@@ -41,9 +41,7 @@ class Qwen2MoE(AttentionDecoder):
 
     norm_topk_prob = setting("norm_topk_prob", default=False)
     rope = rotary(positions=32768)
-
-    def kinds(c) -> Kinds:
-        return dense_or_moe(c.dense_layers, c.n_layers)
+    kinds = layers_by_mlp
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=False)

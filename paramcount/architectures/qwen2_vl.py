@@ -93,6 +93,7 @@ class Qwen2VLVision(Sizes):
 
     activation = setting("hidden_act", default="quick_gelu")
     rope = rotary()
+    check = check_heads_fill
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches."""
@@ -108,9 +109,6 @@ class Qwen2VLVision(Sizes):
     def merge(c, x: Data) -> Data:
         """Squares of patches to vectors of the language model's size."""
         return widen(c, merge(c, c.norm(x, "ln_q")), ("mlp.0", "mlp.2"))
-
-    def check(c) -> None:
-        check_heads_fill(c)
 
 
 class Qwen2_5VLVision(Qwen2VLVision):

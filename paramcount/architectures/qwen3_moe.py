@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 from paramcount.flow import Data, route
-from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.parts.decoders import dense_or_moe
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import Flag, Indices, Positive, derived, hf, rotary, scattered_dense_layers, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -29,9 +29,7 @@ class Qwen3MoE(AttentionDecoder):
 
     norm_topk_prob: ClassVar = setting("norm_topk_prob", default=False)
     rope = rotary(positions=32768)
-
-    def kinds(c) -> Kinds:
-        return dense_or_moe(c.dense_layers, c.n_layers)
+    kinds = layers_by_mlp
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, qk_norm=True)

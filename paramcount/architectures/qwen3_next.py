@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, activate, attend, fused, join, linear, rms_norm, rope_at, route, scale, split
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.decoders import typed_layers
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import layers_by_type_and_mlp
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import gated_delta_net
 from paramcount.sizes import Flag, Indices, Natural, Positive, Words, per_layer, rotary, scattered_dense_layers, setting
@@ -120,8 +120,7 @@ class Qwen3Next(GatedDeltaHybrid):
     d_expert: Positive = hf(absent=512)
     d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
 
-    def kinds(c) -> Kinds:
-        return typed_layers(c.layer_types, c.dense_layers)
+    kinds = layers_by_type_and_mlp
 
     def unused_fields(c) -> tuple[str, ...]:
         experts = ("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()

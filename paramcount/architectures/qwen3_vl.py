@@ -109,6 +109,7 @@ class QwenVision(Sizes):
 
     activation = setting("hidden_act", default="gelu_pytorch_tanh")
     rope = rotary()
+    check = check_heads_fill
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches."""
@@ -122,9 +123,6 @@ class QwenVision(Sizes):
 
     def norm(c, x: Data, name: str) -> Data:
         return layer_norm(x, name, 1e-6)
-
-    def check(c) -> None:
-        check_heads_fill(c)
 
 
 class Qwen3VLVision(QwenVision):

@@ -4,7 +4,8 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, linear, linear_by_head, rms_norm, scale_by_root, soft_cap, to_heads
 from paramcount.flow.operations.recurrence import GatedRecurrence, convolve, recur
 from paramcount.parts.attentions import partial_rope
-from paramcount.parts.decoder import Decoder, Kinds
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import layers_by_type
 from paramcount.sizes import Flag, Natural, Positive, Words, d_model_per_head, equal_to, per_layer, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, ConfigJson, FieldValues, derived, hf
@@ -53,12 +54,10 @@ class RecurrentGemma(Decoder):
     activation = setting("hidden_activation", default="gelu_pytorch_tanh")
     rope = rotary()
     logits_cap = setting("logits_soft_cap", default=30.0)
+    kinds = layers_by_type
 
     def embed(c, tokens: Data) -> Data:
         return scale_by_root(Decoder.embed(c, tokens), c.d_model, rounded=True)
-
-    def kinds(c) -> Kinds:
-        return [(word, 1) for word in c.layer_types]
 
     def layer(c, x: Data, kind: str) -> Data:
         h = c.norm(x, "temporal_pre_norm")

@@ -18,9 +18,8 @@ class Skywork(AttentionDecoder):
     d_ff: Positive = hf(absent=11008)
     tie_word_embeddings: Flag = hf(absent=False)
 
+    check = check_heads_fill
+
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"))
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
-
-    def check(c) -> None:
-        check_heads_fill(c)

@@ -47,6 +47,7 @@ class SmolLM3(AttentionDecoder):
     tie_word_embeddings: Flag = hf(absent=True)
 
     rope = rotary(2_000_000, positions=32768)
+    check = check_sliding_or_full
 
     def kinds(c) -> Kinds:
         """(attention, whether it rotates)"""
@@ -59,6 +60,3 @@ class SmolLM3(AttentionDecoder):
         h = c.norm(x, "input_layernorm")
         x = x + c.self_attention(h, bias=c.attention_bias, window=window, rotate=rotates)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.mlp_bias)
-
-    def check(c) -> None:
-        check_sliding_or_full(c)

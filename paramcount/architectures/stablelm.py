@@ -6,6 +6,7 @@ The 12B norms every head by itself and runs attention and MLP side by side.
 from paramcount.flow import Data, for_each_head, layer_norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.sizes import Flag, Natural, Positive, d_model_per_head, derived, hf, rotary, rotary_part, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_at_most, check_heads_fill
@@ -29,6 +30,7 @@ class StableLm(AttentionDecoder):
 
     norm_eps = setting("layer_norm_eps", default=1e-5)
     rope = rotary(positions=4096)
+    norm = use_layer_norm
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "input_layernorm")
@@ -44,9 +46,6 @@ class StableLm(AttentionDecoder):
 
     def normalise_head(c, x: Data) -> Data:
         return layer_norm(x, "", c.norm_eps, bias=False)
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def check(c) -> None:
         check_heads_fill(c)

@@ -1,8 +1,9 @@
 """StableLM 3B and Stable Code 3B as first released: StableLM's layers under other keys."""
 
-from paramcount.flow import Data, layer_norm
+from paramcount.flow import Data
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head, part_of
@@ -30,6 +31,7 @@ class StableLMEpoch(AttentionDecoder):
 
     norm_eps = setting("norm_eps", default=1e-5)
     rope = rotary(positions=4096)
+    norm = use_layer_norm
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.qkv_bias, o_bias=False, rotate=c.rotate)
@@ -37,9 +39,6 @@ class StableLMEpoch(AttentionDecoder):
 
     def rotate(c, x: Data) -> Data:
         return partial_rope(x, c.d_rope, c.rope)
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def check(c) -> None:
         check_heads_fill(c)

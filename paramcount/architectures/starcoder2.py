@@ -1,7 +1,8 @@
 """StarCoder2: LayerNorms, a plain MLP and biases everywhere, grouped-query attention with an optional window."""
 
-from paramcount.flow import Data, layer_norm
+from paramcount.flow import Data
 from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -24,11 +25,9 @@ class Starcoder2(AttentionDecoder):
     activation = setting("hidden_act", default="gelu_pytorch_tanh")
     norm_eps = setting("norm_epsilon", default=1e-5)
     rope = rotary(positions=4096)
+    norm = use_layer_norm
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.bias, window=c.window)
         h = c.norm(x, "post_attention_layernorm")
         return x + plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, activation=c.activation, bias=c.bias)
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)

@@ -10,8 +10,8 @@ from pydantic import SerializeAsAny
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, Weight, attend, block, elementwise, experts, given, layers, linear, rope, route
 from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.decoder import Decoder, Kinds
-from paramcount.parts.decoders import dense_or_moe, post_norm
+from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import layers_by_mlp, post_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.vision import cut_into_patches, insert
 from paramcount.sizes import ConfigJson, FieldValues, Sizes, d_model_per_head, derived, hf, per_layer, rotary, setting
@@ -64,9 +64,7 @@ class Step3Text(Decoder):
     norm_eps = setting("rms_norm_eps", default=1e-5)
     norm_topk_prob = setting("norm_expert_weight", default=False)
     rope = rotary(500_000, 65536)
-
-    def kinds(c) -> Kinds:
-        return dense_or_moe(c.dense_layers, c.n_layers)
+    kinds = layers_by_mlp
 
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.attention(c.norm(x, "input_layernorm"))
@@ -109,8 +107,7 @@ class Step3Vision(Sizes):
     patch_size: Positive = hf("patch_size", absent=14)
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 728) // c["patch_size"]) ** 2)
 
-    def check(c) -> None:
-        check_heads_fill(c)
+    check = check_heads_fill
 
 
 class Step3VL(Sizes):

@@ -44,6 +44,7 @@ class TeleChat(Decoder):
 
     norm_eps = setting("layer_norm_epsilon", default=1e-5)
     rope = setting(default=read_rope)
+    check = check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
         x = super().embed(tokens)
@@ -65,6 +66,3 @@ class TeleChat(Decoder):
         gate, up, down = (f"mlp.{name}" for name in GATED)
         h = activate(linear(x, gate, "mlp.gate", c.d_ff), "silu") * linear(x, up, "mlp.up", c.d_ff)
         return linear(h, down, "mlp.down", c.d_model, bias=True)
-
-    def check(c) -> None:
-        check_heads_fill(c)

@@ -44,15 +44,14 @@ class Whisper(WhisperStacks):
     n_positions: Positive = hf("max_target_positions", absent=448)
     tie_word_embeddings: Flag = hf(absent=True)
 
+    check = check_stack_heads
+
     def forward(c, tokens: Data) -> Data:
         memory = listen(c, "model.encoder.")
         table = DECODER + "embed_tokens.weight"
         x = c.embed(lookup(tokens, table, "embedding", c.vocab_size, c.d_model), tokens, DECODER)
         x = c.stack(decoder_stack(c), x, DECODER, memory)
         return linear(x, "proj_out", "lm_head", c.vocab_size, tied_to=table if c.tie_word_embeddings else None)
-
-    def check(c) -> None:
-        check_stack_heads(c)
 
 
 class WhisperDecoder(WhisperStacks, TiedDecoder):

@@ -3,9 +3,10 @@
 from math import sqrt
 
 from paramcount.errors import FieldName, ParamcountError
-from paramcount.flow import Data, layer_norm, scale_by, sinusoids
+from paramcount.flow import Data, scale_by, sinusoids
 from paramcount.parts.classic import crossing, multi_head, source_states
 from paramcount.parts.decoder import Decoder
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
@@ -32,6 +33,7 @@ class XGLM(Decoder):
     norm_eps = 1e-5
     rope = None
     embedding_scale = setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", True) else 1.0)
+    norm = use_layer_norm
 
     def embed(c, tokens: Data) -> Data:
         x = scale_by(super().embed(tokens), c.embedding_scale)
@@ -40,9 +42,6 @@ class XGLM(Decoder):
     def forward(c, tokens: Data) -> Data:
         memory = (source_states(c.d_model),) if c.cross_attention else ()
         return c.head(c.transform(c.embed(tokens), *memory))
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def layer(c, x: Data, *memory: Data) -> Data:
         x = x + multi_head(c, c.norm(x, "self_attn_layer_norm"), "self_attn.")

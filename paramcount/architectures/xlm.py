@@ -4,9 +4,9 @@ The LM head has a bias, reads the last layer directly and is tied to the token e
 """
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, block, given, layer_norm, layers, lookup
+from paramcount.flow import Data, block, given, layers, lookup
 from paramcount.parts.classic import multi_head
-from paramcount.parts.decoders import head
+from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_in_table
@@ -43,6 +43,8 @@ class XLM(Sizes):
 
     activation = setting(default=lambda js, c: "gelu" if js.get("gelu_activation", True) else "relu")
     norm_eps = setting("layer_norm_eps", default=1e-12)
+    norm = use_layer_norm
+    check = check_heads_fill
 
     def forward(c, tokens: Data, to_logits: bool = True) -> Data:
         def build(tokens: Data, *languages: Data) -> Data:
@@ -61,9 +63,6 @@ class XLM(Sizes):
             x = x + lookup(ids, "transformer.lang_embeddings.weight", "other_embedding", c.n_langs, c.d_model)
         return c.norm(x, "transformer.layer_norm_emb")
 
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
-
     def layer(c, x: Data) -> Data:
         """What belongs to a layer is stored in four lists side by side."""
         names = ("q_lin", "k_lin", "v_lin", "out_lin")
@@ -74,6 +73,3 @@ class XLM(Sizes):
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, to_logits=False)
-
-    def check(c) -> None:
-        check_heads_fill(c)

@@ -4,10 +4,10 @@ The positions are sinusoids with a key matrix of their own.
 """
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Linear, Weight, add_vector, layer_norm, layers, lookup, scale_by_root, score_keys
+from paramcount.flow import Data, Linear, Weight, add_vector, layers, lookup, scale_by_root, score_keys
 from paramcount.flow.operations.attention import attend, compare_segments, distance_sinusoids, index_distances
 from paramcount.flow.operations.shapes import given, select, select_by_pair, to_every_token, to_memory
-from paramcount.parts.decoders import head
+from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf, setting
 from paramcount.sizes.conditions import one_of
@@ -42,6 +42,7 @@ class XLNet(Sizes):
     activation = setting("ff_activation", default="gelu")
     norm_eps = setting("layer_norm_eps", default=1e-12)
     clamp = setting("clamp_len", default=-1)
+    norm = use_layer_norm
 
     def forward(c, tokens: Data) -> Data:
         """What is known of the text, or, in place of tokens that are to be predicted, one learned vector. In training,
@@ -82,9 +83,6 @@ class XLNet(Sizes):
         """A query for one of the terms, divided by √d_head, which the scores are."""
         biased = add_vector(q, f"rel_attn.r_{name}_bias", "qkv.q", c.n_heads, c.d_head)
         return scale_by_root(biased, c.d_head, "divided by √d_head", inverse=True)
-
-    def norm(c, x: Data, name: str) -> Data:
-        return layer_norm(x, name, c.norm_eps)
 
     def check(c) -> None:
         check_heads_fill(c)

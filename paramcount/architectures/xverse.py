@@ -20,9 +20,8 @@ class Xverse(Decoder):
     d_ff: Positive = hf(absent=13824)
     tie_word_embeddings: Flag = hf(absent=False)
 
+    check = check_heads_fill
+
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"))
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
-
-    def check(c) -> None:
-        check_heads_fill(c)

@@ -22,10 +22,8 @@ class Yi(AttentionDecoder):
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(5_000_000, positions=4096)
+    check = check_heads_fill
 
     def layer(c, x: Data) -> Data:
         x = x + c.self_attention(c.norm(x, "ln1"))
         return x + c.gated_mlp(c.norm(x, "ln2"))
-
-    def check(c) -> None:
-        check_heads_fill(c)

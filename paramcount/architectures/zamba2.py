@@ -7,21 +7,8 @@ from typing import Any
 
 from paramcount.architectures.zamba import KINDS, SharedBlockDecoder, Use, doubled_per_head, owned, use_of, widened
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Size,
-    Unreachable,
-    activate,
-    attend,
-    block,
-    bundle,
-    fused,
-    given,
-    join,
-    linear,
-    rope,
-    split,
-)
+from paramcount.flow import Data, Size, Unreachable, attend, block, bundle, fused, given, join, linear, rope, split
+from paramcount.flow.operations.elementwise import activate
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import Flag, Indices, Natural, Positive, Words, equal_to, rotary, setting
 from paramcount.sizes.conditions import padding_in_table

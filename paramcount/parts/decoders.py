@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from paramcount.flow import Data, Size, linear, norm
+from paramcount.flow import Data, Size, layer_norm, linear, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 
@@ -100,6 +100,26 @@ def typed_layers(words: Sequence[str], dense_layers: Sequence[int]) -> list[tupl
     """Kinds of a decoder whose layers differ in two ways: ((word of its attention, "dense" or "moe"), 1), ..."""
     dense = set(dense_layers)
     return [((word, "dense" if i in dense else "moe"), 1) for i, word in enumerate(words)]
+
+
+def layers_by_type(c: Any) -> list[tuple[Hashable, Size]]:
+    """`kinds` of a decoder with layer_types."""
+    return [(word, 1) for word in c.layer_types]
+
+
+def layers_by_mlp(c: Any) -> list[tuple[str, Size]]:
+    """`kinds` of a decoder with dense_layers: "dense" or "moe"."""
+    return dense_or_moe(c.dense_layers, c.n_layers)
+
+
+def layers_by_type_and_mlp(c: Any) -> list[tuple[Hashable, Size]]:
+    """`kinds` of a decoder with layer_types and dense_layers: (word, "dense" or "moe")."""
+    return typed_layers(c.layer_types, c.dense_layers)
+
+
+def use_layer_norm(c: Any, x: Data, name: str) -> Data:
+    """`norm` of a decoder with LayerNorms."""
+    return layer_norm(x, name, c.norm_eps)
 
 
 def dense_first(c: Any) -> list[tuple[str, Size]]:
