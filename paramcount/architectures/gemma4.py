@@ -10,53 +10,28 @@ from typing import Any
 from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import (
-    Axes,
-    Data,
-    Rope,
-    Size,
-    Unknown,
-    Weight,
-    Width,
     activate,
-    add_vector,
-    attend,
-    block,
     clip_to_stored,
-    cut,
     elementwise,
-    given,
     layer_norm,
-    layers,
-    linear,
-    mean_of_squares,
-    multiply_vector,
     norm,
-    patch_places,
-    place_tables,
     plain_norm,
-    reshape,
     rms_norm,
-    rope_at,
     scale_by,
     scale_by_root,
-    split,
 )
+from paramcount.flow.graph import Data, Size, Weight, Width
+from paramcount.flow.operation import Unknown
+from paramcount.flow.operations.attention import Axes, Rope, attend, rope_at
+from paramcount.flow.operations.images import cut, patch_places
+from paramcount.flow.operations.linear import add_vector, linear, multiply_vector, place_tables
+from paramcount.flow.operations.shapes import given, mean_of_squares, reshape, split
+from paramcount.flow.operations.structure import block, layers
 from paramcount.parts.vision import VisionEncoder
-from paramcount.sizes import (
-    ConfigJson,
-    FieldValues,
-    Flag,
-    Natural,
-    Positive,
-    Sizes,
-    Tower,
-    d_model_per_head,
-    derived,
-    hf,
-)
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, Sizes, Tower, derived, hf, setting
 from paramcount.sizes.conditions import not_null
+from paramcount.sizes.derivations import d_model_per_head
 from paramcount.sizes.rules import check_heads_fill
-from paramcount.sizes.setting_fields import setting
 
 COLUMNS_AND_ROWS = Axes((1, 1), "apart")
 
@@ -149,8 +124,7 @@ class Gemma4Audio(Sizes):
     d_out: Positive = hf("output_proj_dims", absent=1536)
     clipped: Flag = hf("use_clipped_linears", absent=True)
 
-    def check(c) -> None:
-        check_heads_fill(c)
+    check = check_heads_fill
 
 
 class Gemma4TextOf(Gemma4Text):
