@@ -256,7 +256,7 @@ def select_part(x: Data, part: int | Unknown | Literal["layer"]) -> Data:
 
 
 def second_value(x: Data, width: Size) -> Data:
-    """What stands beside x in a tuple: the pooled vector of a text."""
+    """The second value of the tuple x, such as the pooled vector of a text."""
     return Data(Select("second"), (x,), ("text", width))
 
 
@@ -464,5 +464,5 @@ class Tuple(Operation):
 
 
 def bundle(x: Data, *more: Data) -> Data:
-    """x with further values beside it; its shape is that of x."""
+    """A tuple of x and more values; its shape is that of x."""
     return Data(Tuple(), (x, *more), x.shape)
