@@ -169,6 +169,14 @@ def test_eight_bit_states_have_a_scale_for_256_values_and_spare_small_tensors() 
     assert result.share.state_bytes == 8 * small + 2 * large + 2 * 4 * scales
 
 
+def test_the_last_pipeline_stage_has_a_copy_of_a_tied_embedding() -> None:
+    # GPT-2 Small: 50,257 · 768 in the embedding, 1,024 · 768 positions, the last norm; 6 layers on each stage
+    layers = (124_439_808 - (50257 + 1024) * 768 - 2 * 768) // 2
+    first, last = pc.training("gpt2-small", pp=2).stages
+    assert first.parameters == layers + (50257 + 1024) * 768
+    assert last.parameters == layers + 50257 * 768 + 2 * 768
+
+
 def test_a_fit_names_the_largest_micro_batch_and_what_helps() -> None:
     result = pc.training("llama-3.1-8b", gpu="8xH100", context=8192)
     assert result.fit is not None

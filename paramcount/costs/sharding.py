@@ -46,6 +46,7 @@ class Shape(NamedTuple):
     n_heads: int
     n_kv_heads: int  # 0 for MLA, whose latent is not divided
     n_experts: int
+    tied: bool = False  # whether the LM head is the token embedding; the last pipeline stage then has a copy
 
 
 def check_parallelism(shape: Shape, parallel: Parallelism) -> None:
@@ -76,6 +77,7 @@ def find_shape(sizes: Sizes) -> Shape:
         n_heads=find_number("n_decoder_heads", "n_heads"),
         n_kv_heads=find_number("n_kv_heads"),
         n_experts=find_number("n_routed_experts"),
+        tied=getattr(language, "tie_word_embeddings", False) is True,
     )
 
 
@@ -100,7 +102,7 @@ def share_weights(rows: Iterable[StoredTensor], shape: Shape, parallel: Parallel
         size = divide(row, shape, parallel)
         layer = next((repeat for repeat in row.tensor.repeats if repeat.axis == "layer"), None)
         if layer is None or row.tensor.part in ("encoder", "vision", "audio"):
-            for stage in find_stages(row, parallel.pp):
+            for stage in find_stages(row, shape, parallel.pp):
                 sums[stage] += size
             continue
         indices = layer.indices
@@ -110,8 +112,10 @@ def share_weights(rows: Iterable[StoredTensor], shape: Shape, parallel: Parallel
     return tuple(sums)
 
 
-def find_stages(row: StoredTensor, pp: int) -> set[int]:
+def find_stages(row: StoredTensor, shape: Shape, pp: int) -> set[int]:
     """The stages that hold a tensor outside of the decoder's layers."""
+    if shape.tied and row.tensor.component == "embedding":
+        return {0, pp - 1}
     if row.tensor.component.startswith("lm_head"):
         return {pp - 1}
     if row.tensor.component.startswith("norm"):
