@@ -2,6 +2,7 @@
 
 from paramcount.architectures.llama import Llama
 from paramcount.flow import Data
+from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import rotary, setting
 
@@ -20,3 +21,21 @@ class Arcee(Llama):
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         h, names = c.norm(x, "post_attention_layernorm"), ("mlp.up_proj", "mlp.down_proj")
         return x + plain_mlp(h, names, "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+
+
+class Jais2(Arcee):
+    """Jais 2: the layout of AFM with LayerNorms and biases. Source: modeling_jais2.py of the reference."""
+
+    reference = "Jais2ForCausalLM"
+    defaults = {
+        "vocab_size": 150272,
+        "d_model": 3328,
+        "n_heads": 26,
+        "d_ff": 26624,
+        "attention_bias": True,
+        "mlp_bias": True,
+    }
+
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = rotary(positions=8192)
+    norm = use_layer_norm

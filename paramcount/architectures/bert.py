@@ -5,9 +5,9 @@ Its LM head is tied to the token embedding.
 
 from typing import ClassVar
 
-from paramcount.flow import Data, Unreachable
+from paramcount.flow import Data, Unknown, Unreachable, lookup
 from paramcount.parts.classic import second_bias
-from paramcount.parts.encoders import Encoder, post_norm_layer
+from paramcount.parts.encoders import Encoder, embed_tokens, post_norm_layer, pre_norm_layer
 from paramcount.sizes import Flag, Positive, class_ends, derived, hf
 
 # What the pooler stands under; a class named first in `architectures` decides whether it is there.
@@ -29,3 +29,45 @@ class Bert(Encoder):
 
     def layer(c, x: Data, *memory: Data) -> Data:
         return post_norm_layer(c, x, *memory)
+
+
+class MegatronBert(Bert):
+    """Megatron-BERT: BERT with its norms before attention and MLP and behind the last layer, none behind the tables.
+
+    Source: arXiv:1909.08053, section 5.3; MegatronBertLayer of the reference.
+    """
+
+    reference = "MegatronBertForMaskedLM"
+    equivalent_classes = ("MegatronBertForCausalLM",)
+    last_norm = "encoder.ln"
+    defaults = {"vocab_size": 29056, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
+
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        return embed_tokens(c, tokens, reads[0], c.d_model)
+
+    def layer(c, x: Data, *memory: Data) -> Data:
+        return pre_norm_layer(c, x, memory, ("ln", "ln"))
+
+
+class Ernie(Bert):
+    """ERNIE 1 to 3: BERT, in some releases with a table of tasks beside the other three.
+
+    Source: modeling_ernie.py of the reference, ErnieEmbeddings.
+    """
+
+    reference = "ErnieForMaskedLM"
+    equivalent_classes = ("ErnieForCausalLM",)
+    prefix = "ernie."
+
+    n_task_types: Positive = hf("task_type_vocab_size", absent=3)
+    task_ids: Flag = hf("use_task_id", absent=False)
+
+    def inputs(c) -> dict[str, int | Unknown | None]:
+        return {"segments": 0, "tasks": 0} if c.task_ids else {"segments": 0}
+
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        x = embed_tokens(c, tokens, reads[0], c.d_model)
+        for tasks in reads[1:]:
+            name = "ernie.embeddings.task_type_embeddings.weight"
+            x = x + lookup(tasks, name, "other_embedding", c.n_task_types, c.d_model)
+        return c.norm(x, "ernie.embeddings.LayerNorm")

@@ -73,3 +73,16 @@ class Gemma2(Gemma2Layers):
 
 def window(c: Any, kind: str) -> Any:
     return c.window if kind == "sliding_attention" else None
+
+
+class VaultGemma(Gemma2):
+    """VaultGemma: Gemma 2 without the norms behind attention and MLP, trained with differential privacy.
+
+    Source: modeling_vaultgemma.py of the reference.
+    """
+
+    reference = "VaultGemmaForCausalLM"
+
+    def layer(c, x: Data, kind: str) -> Data:
+        x = x + c.attend(c.norm(x, "input_layernorm"), kind)
+        return x + gelu_mlp(c, c.norm(x, "pre_feedforward_layernorm"))

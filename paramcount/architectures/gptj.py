@@ -1,11 +1,12 @@
 """GPT-J: parallel attention and MLP after one norm, rotary positions on part of each head, an LM head with a bias."""
 
-from paramcount.flow import Data, Rope, attend, linear
+from paramcount.errors import FieldName, ParamcountError
+from paramcount.flow import Data, Rope, attend, fused, linear
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoder import Decoder
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, d_model_per_head, derived, hf, setting
+from paramcount.sizes import ABSENT, Buffers, Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.rules import check_at_most, check_heads_fill
 
 
@@ -50,3 +51,31 @@ class GPTJ(Decoder):
     def check(c) -> None:
         check_heads_fill(c)
         check_at_most(c, "d_rope", "d_head")
+
+
+class CodeGen(GPTJ):
+    """CodeGen: GPT-J with q, k and v in one matrix, stored in the order q, v, k.
+
+    Source: arXiv:2203.13474, section 2.2; CodeGenBlock of the reference.
+    """
+
+    reference = "CodeGenForCausalLM"
+
+    n_positions: Positive = hf(
+        "max_position_embeddings", "n_positions", absent=2048
+    )  # no table: only the masks of older files are as large
+
+    def attention(c, x: Data) -> Data:
+        """The matrix is laid out for four devices: each has the q, then the v, then the k of its heads."""
+        heads = (c.n_heads, c.d_head)
+        q, v, k = fused(x, "attn.qkv_proj", {"qkv.q": heads, "qkv.v": heads, "qkv.k": heads}, groups=4)
+        a = attend(c.rotate(q), c.rotate(k), v)
+        return linear(a, "attn.out_proj", "output_projection", c.d_model)
+
+    def legacy_buffers(c) -> Buffers:
+        return (("transformer.h.{layer}.attn.causal_mask", (1, 1, c.n_positions, c.n_positions), c.n_layers),)
+
+    def check(c) -> None:
+        super().check()
+        if c.n_heads % 4:
+            raise ParamcountError(f"= {c.n_heads}", where=FieldName("n_heads"), expected="a multiple of 4")

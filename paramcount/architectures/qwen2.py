@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from paramcount.flow import Data, is_known
+from paramcount.flow import Data, given, is_known, join, layers, linear
 from paramcount.parts.decoder import AttentionDecoder, Kinds
-from paramcount.sizes import Condition, Flag, Positive, equal_to, hf, rotary, setting
+from paramcount.sizes import Condition, Flag, Natural, Positive, equal_to, hf, rotary, setting
 from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
 from paramcount.sizes.layer_types import sliding_types
 
@@ -37,3 +37,30 @@ class Qwen2(AttentionDecoder):
         h = c.norm(x, "input_layernorm")
         x = x + c.self_attention(h, window=window, bias=True, o_bias=False)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
+
+
+class MiMo(Qwen2):
+    """MiMo: Qwen 2's layers, and layers that predict one token more from the last hidden state and the next token.
+
+    Source: arXiv:2505.07608, section 2.
+    """
+
+    reference = "MiMoForCausalLM of XiaomiMiMo/MiMo-7B-Base"
+
+    n_mtp_layers: Natural = hf("num_nextn_predict_layers", absent=0)
+
+    def mtp(c, tokens: Data) -> Data:
+        hidden, token = given("hidden", "tokens", c.d_model), given("next token", "tokens", c.d_model)
+        return layers(
+            hidden,
+            "model.mtp_layers.{layer}.",
+            [("mtp", c.n_mtp_layers)],
+            lambda kind, x, t: predict(c, x, t),
+            reads=(token,),
+        )
+
+
+def predict(c: MiMo, x: Data, token: Data) -> Data:
+    """The model's own table and head stand before and behind it."""
+    x = linear(join(c.norm(x, "hidden_layernorm"), c.norm(token, "token_layernorm")), "input_proj", "other", c.d_model)
+    return c.norm(c.layer(x), "final_layernorm")

@@ -3,7 +3,7 @@
 from paramcount.architectures.bert import Bert
 from paramcount.flow import Data, Unreachable
 from paramcount.parts.classic import second_bias
-from paramcount.parts.encoders import ROBERTA_HEAD, masked_head
+from paramcount.parts.encoders import ROBERTA_HEAD, embed_tokens, masked_head, pre_norm_layer
 from paramcount.sizes import Flag, class_ends, derived, setting
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
 
@@ -50,3 +50,47 @@ class Data2VecText(Roberta):
     equivalent_classes = ("Data2VecTextForCausalLM",)
     prefix = "data2vec_text."
     defaults = {"vocab_size": 30522}
+
+
+class RobertaPreLayerNorm(Roberta):
+    """RoBERTa with its norms before attention and MLP, and one more behind the last layer.
+
+    Source: modeling_roberta_prelayernorm.py of the reference, RobertaPreLayerNormLayer.
+    """
+
+    reference = "RobertaPreLayerNormForMaskedLM"
+    equivalent_classes = ("RobertaPreLayerNormForCausalLM",)
+
+    prefix = "roberta_prelayernorm."
+    last_norm = "LayerNorm"
+
+    def layer(c, x: Data, *memory: Data) -> Data:
+        return pre_norm_layer(c, x, memory, ("LayerNorm", "intermediate.LayerNorm"))
+
+
+class XLMRobertaXL(Roberta):
+    """XLM-RoBERTa XL and XXL: norms before attention and MLP and behind the last layer, none behind the tables.
+
+    Source: arXiv:2105.00572, section 2; XLMRobertaXLLayer of the reference.
+    """
+
+    reference = "XLMRobertaXLForMaskedLM"
+    equivalent_classes = ("XLMRobertaXLForCausalLM",)
+    last_norm = "encoder.LayerNorm"
+    defaults = {
+        "vocab_size": 250880,
+        "d_model": 2560,
+        "n_layers": 36,
+        "n_heads": 32,
+        "d_ff": 10240,
+        "n_positions": 514,
+        "n_token_types": 1,
+    }
+
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        return embed_tokens(c, tokens, reads[0], c.d_model)
+
+    def layer(c, x: Data, *memory: Data) -> Data:
+        return pre_norm_layer(c, x, memory, ("self_attn_layer_norm", "LayerNorm"))
