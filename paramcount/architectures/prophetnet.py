@@ -3,18 +3,35 @@
 Each prediction has its own stream through the same layers.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Unreachable, block, given, layers, linear, lookup, norm
+from paramcount.flow import (
+    Data,
+    Reshape,
+    Unknown,
+    Unreachable,
+    Weight,
+    attend,
+    block,
+    bucket_distances,
+    given,
+    layer_norm,
+    layers,
+    linear,
+    lookup,
+    select_by_pair,
+    select_part,
+    split_rows,
+    stack_rows,
+)  # fmt: skip
 from paramcount.parts.classic import (
     Stack,
     crossing,
     decoder_stack,
     encoder_stack,
     multi_head,
-    norm_behind,
-    positions,
     source_states,
     unread_table,
 )
@@ -22,10 +39,12 @@ from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ConfigJson, FieldValues, Sizes, d_model_per, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill, check_stack_heads
+from paramcount.sizes.setting_fields import setting
 from paramcount.sizes.types import Flag, Positive
 
 MATRICES = ("query_proj", "key_proj", "value_proj", "out_proj")
-ROOT = "prophetnet."
+ROOT, BOTH = "prophetnet.", "tokens and stream"
+NORM_EPS = 1e-5  # of LayerNorm
 
 
 def looks_at_the_encoder(js: ConfigJson, c: FieldValues) -> None:
@@ -67,6 +86,10 @@ class ProphetNet(Sizes):
     n_buckets: Positive = hf("num_buckets", absent=32)
     tie_word_embeddings: Flag = hf(absent=True)
 
+    activation = setting("activation_function", default="gelu")
+    farthest = setting("relative_max_distance", default=128)
+    padding = setting("pad_token_id", default=0)
+
     check = check_stack_heads
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
@@ -74,9 +97,10 @@ class ProphetNet(Sizes):
 
         def encoder(tokens: Data) -> Data:
             x = lookup(tokens, f"/{table}" if table else "word_embeddings.weight", "embedding", c.vocab_size, c.d_model)
-            x = norm(positions(x, tokens, "position_embeddings", c.n_positions), "embeddings_layer_norm", bias=True)
+            x = x + look_up_positions(c, tokens, "position_embeddings.weight")
+            x = layer_norm(x, "embeddings_layer_norm", NORM_EPS)
             kinds = [("layer", c.n_encoder_layers)]
-            return layers(x, "layers.{layer}.", kinds, lambda kind, x: encoder_layer(encoder_stack(c), x))
+            return layers(x, "layers.{layer}.", kinds, lambda kind, x: encoder_layer(c, encoder_stack(c), x))
 
         memory = block(given("source tokens", "source"), ROOT + "encoder.", encoder, part="encoder")
         name, component = ROOT + "decoder.word_embeddings.weight", "embedding" if table else "other_embedding"
@@ -110,6 +134,10 @@ class ProphetNetDecoder(Sizes):
     cross_attention: Flag = hf(absent=True)
     tie_word_embeddings: Flag = hf(absent=True)
 
+    activation = setting("activation_function", default="gelu")
+    farthest = setting("relative_max_distance", default=128)
+    padding = setting("pad_token_id", default=0)
+
     check = check_heads_fill
 
     def forward(c, tokens: Data) -> Data:
@@ -127,56 +155,75 @@ def logits(c: Any, x: Data, tied_to: str | None) -> Data:
     return linear(x, "lm_head", "lm_head", c.vocab_size, tied_to=tied_to)
 
 
-def encoder_layer(c: Stack, x: Data) -> Data:
-    x = norm_behind(x, lambda h: multi_head(c, h, "self_attn.", MATRICES, cached=False), "self_attn_layer_norm")
-    return norm_behind(x, lambda h: feed_forward(c, h), "feed_forward_layer_norm")
+def residual(x: Data, sublayer: Callable[[Data], Data], name: str) -> Data:
+    return layer_norm(x + sublayer(x), name, NORM_EPS)
 
 
-def feed_forward(c: Stack, x: Data) -> Data:
-    return plain_mlp(x, ("feed_forward.intermediate", "feed_forward.output"), "mlp", c.d_ff, bias=True)
+def encoder_layer(c: Any, s: Stack, x: Data) -> Data:
+    x = residual(x, lambda h: multi_head(s, h, "self_attn.", MATRICES, cached=False), "self_attn_layer_norm")
+    return residual(x, lambda h: feed_forward(c, s, h), "feed_forward_layer_norm")
 
 
-def decoder(c: Any, stack: Stack, x: Data, tokens: Data, *memory: Data) -> Data:
-    """The prediction streams after all layers.
+def feed_forward(c: Any, s: Stack, x: Data) -> Data:
+    names = ("feed_forward.intermediate", "feed_forward.output")
+    return plain_mlp(x, names, "mlp", s.d_ff, activation=c.activation, bias=True)
 
-    The inputs are the token vectors and one stream per token ahead, which starts from its number and position only; all
-    go through the same layers.
+
+def look_up_positions(c: Any, tokens: Data, name: str, *, ahead: int = 0, tied_to: str | None = None) -> Data:
+    """Vectors of the positions behind that of the padding token. `ahead`: of those so much later."""
+    offset = c.padding if isinstance(c.padding, Unknown) else c.padding + 1 + ahead
+    rows, width = c.n_positions, c.d_model
+    return lookup(tokens, name, "position", rows, width, index="positions", offset=offset, tied_to=tied_to)
+
+
+def decoder(c: Any, s: Stack, x: Data, tokens: Data, *memory: Data) -> Data:
+    """The stream that predicts the next token, after all layers.
+
+    It starts from a learned vector and the position of the next token, and goes through the layers beside the tokens.
+    Streams for tokens further ahead, which training has, start from other vectors; they do not see one another.
     """
-    prefix, places = ROOT + "decoder.", ROOT + "decoder.position_embeddings"
-    x = positions(x, tokens, places, c.n_positions)
-    streams = lookup(
-        given("streams", "tokens"), prefix + "ngram_embeddings.weight", "other_embedding", c.n_streams, c.d_model
-    )
-    streams = streams + lookup(
-        tokens, places + ".weight", "position", c.n_positions, c.d_model, tied_to=places + ".weight"
-    )
-    x = norm(
-        Data("concat", (x, streams), ("tokens and streams", c.d_model)), prefix + "embeddings_layer_norm", bias=True
-    )
-    kinds = [("layer", stack.n_layers)]
-    x = layers(x, prefix + "layers.{layer}.", kinds, lambda kind, x, *m: decoder_layer(c, stack, x, *m), reads=memory)
-    return Data("predict streams", (x,), ("tokens", c.d_model))
+    prefix, places = ROOT + "decoder.", ROOT + "decoder.position_embeddings.weight"
+    x = x + look_up_positions(c, tokens, places)
+    vectors = Weight(prefix + "ngram_embeddings.weight", "other_embedding", (c.n_streams, c.d_model))
+    stream = Data(Reshape("all tokens"), (x,), x.shape, (vectors,))
+    stream = stream + look_up_positions(c, tokens, places, ahead=1, tied_to=places)
+    both = layer_norm(stack_rows(x, stream, length=BOTH), prefix + "embeddings_layer_norm", NORM_EPS)
+
+    def layer(kind: str, x: Data, *memory: Data) -> Data:
+        return decoder_layer(c, s, x, *memory)
+
+    both = layers(both, prefix + "layers.{layer}.", [("layer", s.n_layers)], layer, reads=memory)
+    return split_rows(both, 2, "tokens")[1]
 
 
-def decoder_layer(c: Any, stack: Stack, x: Data, *memory: Data) -> Data:
-    def look(h: Data) -> Data:
-        relative = linear(h, "self_attn.relative_pos_embeddings", "position", (c.n_buckets, stack.n_heads), bias=True)
-        return multi_head(
-            stack,
-            h,
-            "self_attn.",
-            MATRICES,
-            turn=lambda q, k, v: (Data("relative positions", (q, relative), q.shape), k, v),
-        )
-
-    x = norm_behind(x, look, "self_attn_layer_norm")
+def decoder_layer(c: Any, s: Stack, x: Data, *memory: Data) -> Data:
+    x = residual(x, lambda h: two_stream_attention(c, s, h), "self_attn_layer_norm")
     for source in memory:
-        x = crossing(
-            x,
-            "",
-            lambda x, m: norm_behind(
-                x, lambda h: multi_head(stack, h, "cross_attn.", MATRICES, memory=m), "cross_attn_layer_norm"
-            ),
-            source,
-        )
-    return norm_behind(x, lambda h: feed_forward(stack, h), "feed_forward_layer_norm")
+
+        def cross(x: Data, m: Data) -> Data:
+            return residual(x, lambda h: multi_head(s, h, "cross_attn.", MATRICES, memory=m), "cross_attn_layer_norm")
+
+        x = crossing(x, "", cross, source)
+    return residual(x, lambda h: feed_forward(c, s, h), "feed_forward_layer_norm")
+
+
+def two_stream_attention(c: Any, s: Stack, x: Data) -> Data:
+    """Tokens see earlier tokens and themselves; in the stream, each row sees these and its own key. A bias on the
+    scores depends on the query and on the bucket of the distance.
+
+    Of several heads, the reference gives the stream's biases to other tokens and heads (the order of axes in
+    get_predict_relative_pos_embeddings); this follows the paper.
+    """
+    heads = (s.n_heads, s.d_head)
+    q, k, v = (linear(x, f"self_attn.{name}", f"qkv.{name[0]}", heads, bias=True) for name in MATRICES[:3])
+    relative = linear(x, "self_attn.relative_pos_embeddings", "position", (c.n_buckets, s.n_heads), bias=True)
+    (q, of_stream), (k, own_k), (v, own_v), (by_bucket, of_stream_by_bucket) = (
+        split_rows(y, 2, "tokens") for y in (q, k, v, relative)
+    )
+    near, ahead = (bucket_distances(q, c.n_buckets, c.farthest, causal=True, ahead=n) for n in (0, 1))
+    a = attend(q, k, v, select_by_pair(near, by_bucket, axis=1))
+    own = (own_k, own_v, select_part(of_stream_by_bucket, 0))
+    biases = select_by_pair(ahead, of_stream_by_bucket, axis=1)
+    b = attend(of_stream, k, v, biases, own=own, cached=(), causal=True)
+    y = stack_rows(a, b, length=BOTH)
+    return linear(y, "self_attn.out_proj", "output_projection", x.shape[-1], bias=True)

@@ -831,6 +831,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "n_layer": 2, "d_model": 32, "n_head": 2, "d_inner": 24, "n_token": 96, "clamp_len": 4,
         "ff_activation": "relu", "layer_norm_eps": 1e-3,
     },
+    "prophetnet, one head": {
+        "vocab_size": 96, "hidden_size": 32, "num_encoder_layers": 3, "num_decoder_layers": 3, "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 20, "num_encoder_attention_heads": 2, "num_decoder_attention_heads": 1, "ngram": 1,
+        "max_position_embeddings": 32, "num_buckets": 8, "relative_max_distance": 12, "activation_function": "relu",
+        "pad_token_id": 1,
+    },
+    "prophetnet.ProphetNetForCausalLM, one head": {
+        "vocab_size": 96, "hidden_size": 32, "num_encoder_layers": 3, "num_decoder_layers": 3, "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 20, "num_encoder_attention_heads": 2, "num_decoder_attention_heads": 1, "ngram": 1,
+        "max_position_embeddings": 32, "num_buckets": 8, "relative_max_distance": 12, "activation_function": "relu",
+        "pad_token_id": 1,
+    },
     "mvp, prompted": {**BART, "use_prompt": True, "prompt_length": 5, "prompt_mid_dim": 12},
     "cpmant, other settings": {
         "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "dim_head": 12,

@@ -304,6 +304,7 @@ class Relations(Operation):
     causal: bool = False  # keys after the query are in the bucket of distance 0; else buckets for either side
     block: int | Unknown | None = None  # keys are blocks of so many tokens, counted from the block of the query
     n_segments: Size = 1
+    ahead: int = 0  # how many positions the query stands behind its row
 
     @property
     def label(self) -> str:
@@ -337,7 +338,7 @@ class Relations(Operation):
         if self.block is not None:
             n_keys = n_keys // require(self.block)
             queries = np.minimum(queries // require(self.block), n_keys - 1)  # the last one takes what is left
-        distances = queries[:, None] - np.arange(n_keys)
+        distances = queries[:, None] + self.ahead - np.arange(n_keys)
         return n_keys - distances if self.of == "distances" else self.find_sides(distances)
 
     def find_sides(self, distances: Array) -> Array:
@@ -354,11 +355,18 @@ class Relations(Operation):
 
 
 def bucket_distances(
-    x: Data, n_buckets: Size, farthest: int | Unknown, *, causal: bool, block: int | Unknown | None = None
+    x: Data,
+    n_buckets: Size,
+    farthest: int | Unknown,
+    *,
+    causal: bool,
+    block: int | Unknown | None = None,
+    ahead: int = 0,
 ) -> Data:
     """[n, …] to the buckets of all pairs of tokens, [n, m], or of tokens and blocks."""
     keys = x.shape[0] if block is None else "blocks"
-    return Data(Relations("distance buckets", n_buckets, farthest, causal, block), (x,), (x.shape[0], keys))
+    operation = Relations("distance buckets", n_buckets, farthest, causal, block, ahead=ahead)
+    return Data(operation, (x,), (x.shape[0], keys))
 
 
 def index_distances(x: Data) -> Data:
@@ -380,9 +388,11 @@ def bucket_distances_or_segments(segments: Data, n_buckets: Size, farthest: int 
 class Attention(Operation):
     """softmax(scale · QKᵀ + biases) · V over heads; a trace shows its matrix products one by one.
 
-    Inputs: q [n, heads, d], k [m, kv_heads, d], v [m, kv_heads, d_v], biases [n, m, heads] or [n, m], or [m, kv_heads]
-    if `by_key`; if there is a `compressed_block`, keys and values in one [blocks, d], each for a block of tokens; and,
-    if `has_choice`, the tokens or blocks that each query attends to, [n, chosen] or [n, groups of heads, chosen].
+    Inputs: q [n, heads, d], k [m, kv_heads, d], v [m, kv_heads, d_v]; if `has_own`, a key and a value that only the
+    query of the same row sees, [n, heads, d], and the bias on its score, [n, heads]; biases [n, m, heads] or [n, m], or
+    [m, kv_heads] if `by_key`; if there is a `compressed_block`, keys and values in one [blocks, d], each for a block of
+    tokens; and, if `has_choice`, the tokens or blocks that each query attends to, [n, chosen] or [n, groups of heads,
+    chosen].
     """
 
     name: ClassVar[str] = "attention"
@@ -411,6 +421,7 @@ class Attention(Operation):
     chosen_block: Size = 1  # tokens of what is chosen
     grouped: bool = False  # the last input: the group of each token, which attends to its own group alone
     except_in: tuple[int, ...] | Unknown = ()  # layers in which groups do not matter
+    has_own: bool = False
 
     def describe(self) -> str:
         text = f"× {self.scale:g}" if isinstance(self.scale, (int, float)) else ""
@@ -433,7 +444,7 @@ class Attention(Operation):
         q, k, v = inputs[:3]
         heads = q[1] if len(q) == 3 else 1
         keys = k[0] if self.compressed_block is None else k[0] + inputs[-2 if self.has_choice else -1][0]
-        return heads * q[0] * keys * (q[-1] + v[-1])
+        return heads * q[0] * (keys + self.has_own) * (q[-1] + v[-1])
 
     def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         q, k, v = inputs[:3]
@@ -443,7 +454,7 @@ class Attention(Operation):
 
     def list_saved(self, inputs: Sequence[Value]) -> Sequence[Value]:
         blocks = () if self.compressed_block is None else inputs[-2 if self.has_choice else -1 :][:1]
-        return (*inputs[:3], *blocks)  # biases are added, and a choice is not differentiated
+        return (*inputs[: 5 if self.has_own else 3], *blocks)  # biases are added, and a choice is not differentiated
 
     def count_visible(self, n: int, m: int, n_chosen: int | None = None) -> int:
         """The pairs of one of the last n tokens and one of m keys that it attends to."""
@@ -459,6 +470,7 @@ class Attention(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v, *biases = inputs
+        own, biases = (biases[:3], biases[3:]) if self.has_own else ([], biases)
         groups = biases.pop() if self.grouped else None
         chosen = biases.pop() if self.has_choice else None
         q, k, v = (x[:, None] if x.ndim == 2 else x for x in (q, k, v))
@@ -503,15 +515,22 @@ class Attention(Operation):
             scores = np.where(largest, scores, np.float32(-np.inf))
         if chosen is not None:
             scores = np.where(self.find_chosen(chosen, n_blocks, heads, m), scores, np.float32(-np.inf))
+        if own:
+            of_own = (q * np.float32(factor) * own[0]).sum(-1) + own[2]
+            scores = np.concatenate((scores, of_own.T[..., None]), axis=-1)
         if self.has_sinks:
             sinks = np.broadcast_to(weights[0].reshape(heads, 1, 1), (heads, n, 1))
             scores = np.concatenate((scores, sinks), axis=-1)
         scores = np.exp(scores - scores.max(-1, keepdims=True))
-        probabilities = (scores / scores.sum(-1, keepdims=True))[..., :m].astype(np.float32)
+        every = (scores / scores.sum(-1, keepdims=True)).astype(np.float32)
+        probabilities = every[..., :m]
         if run.watch is not None:
             run.watch["attention weights"] = probabilities
         y = probabilities.reshape(k.shape[1], shared * n, m) @ v.transpose(1, 0, 2)
-        return y.reshape(heads, n, -1).transpose(1, 0, 2).reshape(n, *shape[1:])
+        y = y.reshape(heads, n, -1).transpose(1, 0, 2)
+        if own:
+            y = y + every[..., m].T[..., None] * own[1]
+        return y.reshape(n, *shape[1:])
 
     def find_biases(self, bias: Array, positions: Array, m: int) -> Array:
         """[n, heads, distances] to [n, m, heads]."""
@@ -588,6 +607,7 @@ def attend(
     chosen_block: Size = 1,
     within: Data | None = None,
     except_in: tuple[int, ...] | Unknown = (),
+    own: tuple[Data, Data, Data] | None = None,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
@@ -598,6 +618,7 @@ def attend(
     `Attention`. `n_kept`: only as many keys are seen, those with the largest biases. `blocks`: keys and values in one,
     [blocks, d], and how many tokens each stands for. `chosen_block`: tokens of each of the blocks that are chosen.
     `within`: the group of each token; it attends to its own, but in the layers of `except_in`.
+    `own`: key, value and bias that each query has for itself.
     """
     contents = (k, v) if cached is None else cached
     if causal is None:
@@ -605,11 +626,11 @@ def attend(
     operation = Attention(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
         by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
-        within is not None, except_in,
+        within is not None, except_in, own is not None,
     )  # fmt: skip
     more = (places, blocks[0] if blocks else None, chosen, within)
     added = (*biases, *(extra for extra in more if extra is not None))
-    return Data(operation, (q, k, v, *added), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())
+    return Data(operation, (q, k, v, *(own or ()), *added), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())
 
 
 class Differential(Operation):

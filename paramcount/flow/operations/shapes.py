@@ -30,7 +30,8 @@ def given(name: str, *shape: Size, default: int | Unknown | None = None) -> Data
 
 
 class Split(Operation):
-    """One part of the last axis. The sequence of parts recurs `groups` times along it."""
+    """One part of the last axis. The sequence of parts recurs `groups` times along it. Or one of equal parts of the
+    rows."""
 
     only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "split"
@@ -40,8 +41,11 @@ class Split(Operation):
     part: int  # which of them
     groups: Size = 1
     component: str | None = None  # of its weights, if a fused matrix is split
+    of_rows: bool = False
 
     def describe(self) -> str:
+        if self.of_rows:
+            return f"rows, part {self.part + 1} of {len(self.widths)}"
         if type(self.groups) is int and self.groups == 1:
             return ""
         same = type(self.groups) is int and self.groups == self.widths[self.part]
@@ -49,6 +53,8 @@ class Split(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
+        if self.of_rows:
+            return np.split(x, len(self.widths))[self.part]
         groups = int(self.groups)
         start = sum(self.widths[: self.part]) // groups
         y = x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)[
@@ -60,6 +66,16 @@ class Split(Operation):
 def split(x: Data, *widths: Size) -> tuple[Data, ...]:
     """The last axis cut into parts of these sizes."""
     return tuple(Data(Split(widths, i), (x,), (*x.shape[:-1], width)) for i, width in enumerate(widths))
+
+
+def split_rows(x: Data, n: int, length: str) -> tuple[Data, ...]:
+    """The rows cut into n parts, each of this length."""
+    return tuple(Data(Split((1,) * n, i, of_rows=True), (x,), (length, *x.shape[1:])) for i in range(n))
+
+
+def stack_rows(x: Data, *others: Data, length: str) -> Data:
+    """The rows of all, one after the other. `length`: the name of their number."""
+    return Data(Join(0), (x, *others), (length, *x.shape[1:]))
 
 
 class Join(Operation):
@@ -154,7 +170,8 @@ class Reshape(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,) = inputs
         if self.to == "all tokens":
-            return np.broadcast_to(weights[0].reshape(shape[1:]), (len(x), *shape[1:]))
+            rows = weights[0].reshape(-1, *shape[1:])
+            return np.broadcast_to(rows[-1], (len(x), *shape[1:]))
         if self.to == "pairs of heads":
             pairs = np.concatenate(np.split(x, 2, axis=1), axis=-1)
             return np.concatenate((pairs, pairs), axis=1)
