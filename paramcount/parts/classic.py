@@ -22,12 +22,10 @@ from paramcount.flow import (
     given,
     linear,
     lookup,
-    norm,
     put_in_front,
 )
 
 QKVO = ("q_proj", "k_proj", "v_proj", "out_proj")
-Sublayer = Callable[[Data], Data]
 
 
 class Stack(NamedTuple):
@@ -87,10 +85,6 @@ def multi_head(
     return linear(a, prefix + names[3], "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)
 
 
-def norm_behind(x: Data, sublayer: Sublayer, name: str) -> Data:
-    return norm(x + sublayer(x), name, bias=True)
-
-
 def crossing(x: Data, prefix: str, body: Callable[..., Data], *reads: Data) -> Data:
     """A decoder's look at an encoder's output, with its residual and its norm. `reads`: what `body` takes beside x."""
     return block(x, prefix, body, reads=reads, part="cross_attention")
@@ -99,11 +93,6 @@ def crossing(x: Data, prefix: str, body: Callable[..., Data], *reads: Data) -> D
 def source_states(d_model: Size) -> Data:
     """The output of an encoder that is another model."""
     return given("encoder output", "source", d_model)
-
-
-def positions(x: Data, tokens: Data, name: str, rows: Size) -> Data:
-    """A row for each place in the text, learned or fixed, added to x."""
-    return x + lookup(tokens, name + ".weight", "position", rows, x.shape[-1])
 
 
 def biased_head(h: Data, vocab_size: Size, name: str, bias: str, tied_to: str | None) -> Data:
