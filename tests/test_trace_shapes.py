@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -346,3 +347,10 @@ def test_contradictory_options_are_an_error(asked: dict[str, Any], message: str)
 def test_an_estimate_cannot_be_traced() -> None:
     with pytest.raises(ParamcountError, match="is a third-party estimate"):
         trace("gpt-4")
+
+
+def test_the_cost_of_a_prompt_that_the_model_puts_in_front_is_unknown() -> None:
+    config = {"model_type": "cpmant", "num_hidden_layers": 2, "hidden_size": 32}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert trace(config, tokens=7).flops is None

@@ -12,6 +12,7 @@ from paramcount.flow import (
     Data,
     Experts,
     Input,
+    Join,
     Layers,
     Linear,
     Lookup,
@@ -98,6 +99,7 @@ class Walk:
         self.step_of: dict[int, int] = {}  # {id of data: index of the step that computes it}
         self.pad_step_of: dict[int, int] = {}  # {index of a step: index of the step that pads it}
         flow = [data for data, *_ in list_steps(out)]
+        self.has_prompt = any(isinstance(data.operation, Join) and data.operation.once for data in flow)
         self.has_encoder_input = any("source" in data.shape for data in flow)
         attentions = [data.operation for data in flow if isinstance(data.operation, Attention)]
         is_recurrent = any(data.operation.state_shapes for data in flow)
@@ -299,7 +301,7 @@ class Walk:
         """Multiply-adds of an operation's matrix products in one layer, or the elements that it computes without them;
         None if they are unknown."""
         operation = data.operation
-        if isinstance(operation, Undescribed):
+        if isinstance(operation, Undescribed) or self.has_prompt:  # whose rows are not among those of the tokens
             return {"multiply_adds": None, "visible_multiply_adds": None}
         if type(operation).multiply_adds is Operation.multiply_adds:
             return {"elementwise_operations": 0 if operation.only_moves else self.count_elements(data, place)}
