@@ -497,3 +497,34 @@ def test_a_part_of_each_token_is_that_of_the_layer_or_a_given_one() -> None:
 def test_a_table_may_have_a_row_for_ids_beyond_it() -> None:
     table = ([[5.0], [6.0]],)
     assert compute(Lookup(unknown_id=0), [1, 7], weights=table).tolist() == [[6], [5]]
+
+
+def test_pairs_of_tokens_are_related_by_segment_or_by_distance() -> None:
+    assert compute(Relations("segments"), [0, 1, 1]).tolist() == [[0, 1, 1], [1, 0, 0], [1, 0, 0]]
+    mixed = compute(Relations("distance buckets or segments", 4, 2, n_segments=3), [0, 2])
+    assert mixed.tolist() == [[0, 4 + 0 * 3 + 2], [4 + 2 * 3 + 0, 0]]
+    assert compute(Relations("distances"), [[0.0]] * 2, past=1).tolist() == [[2, 3, 4], [1, 2, 3]]  # 3 + key - query
+    found = compute(Select(axis=1), [[1, 0]], [[[5.0, 6], [7, 8]]])
+    assert found.tolist() == [[[7, 8], [5, 6]]]
+    assert (compute(Select(axis=2), [[1, 0]], [[[5.0, 6], [7, 8]]])[0, 0] == [6, 8]).all()
+
+
+def test_a_key_of_its_own_takes_part_in_the_softmax_of_its_query_alone() -> None:
+    q, k, v = [[[0.0]], [[0.0]]], [[[0.0]], [[0.0]]], [[[1.0]], [[2.0]]]
+    own = ([[[0.0]], [[0.0]]], [[[10.0]], [[20.0]]], [[log(2)], [log(3)]])
+    found = compute(Attention(has_own=True), q, k, v, *own)
+    assert found.ravel() == pytest.approx([(1 + 2 * 10) / 3, (1 + 2 + 3 * 20) / 5])
+
+
+def test_texts_are_pooled() -> None:
+    x, scores = [[1.0], [2.0], [6.0]], [[0.0], [log(3)], [0.0]]
+    assert compute(Pool("last position"), x).tolist() == [[6]]
+    assert compute(Pool("mean"), x).tolist() == [[3]]
+    assert compute(Pool("best position"), x, scores).tolist() == [[2], [2], [2]]
+    assert compute(Pool("weighted mean"), x, scores).ravel() == pytest.approx([(1 + 3 * 2 + 6) / 5])
+    assert compute(Pool("text"), x, past=-1).tolist() == [[2], [6]]
+
+
+def test_what_stands_in_front_of_a_text_stands_there_once() -> None:
+    assert compute(Join(0, once=True), [[9.0]], [[1.0], [2.0]], past=1).tolist() == [[9], [1], [2]]
+    assert compute(Join(0, once=True), [[9.0]], [[1.0], [2.0]], past=4).tolist() == [[1], [2]]
