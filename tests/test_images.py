@@ -118,6 +118,13 @@ def test_patches_outside_the_image_fill_the_last_windows() -> None:
     assert compute(Pool("other tokens", last=True), [[5.0], [6.0], [7.0]], [1, 1]).ravel().tolist() == [5, 6]
 
 
+def test_rows_in_front_of_the_text_see_each_other_and_no_text() -> None:
+    """Two rows in front of two tokens, whose positions are 0 and 1."""
+    found = Attention().visible(np.array([0, 1]), 4, 4)
+    assert found is not None
+    assert found.astype(int).tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
+
+
 def test_a_score_per_distance_in_rows_and_in_columns() -> None:
     """Two patches in a row: of the second one, the first is one column to the left, which has the largest score."""
     q, v, columns = np.zeros((2, 1, 1)), [[[1.0]], [[9.0]]], np.array([[[0.0, 0.0, 50.0]]] * 2)

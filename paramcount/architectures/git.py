@@ -3,15 +3,25 @@
 For a video, a learned vector per frame is added.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, block, elementwise, layers, linear, norm
+from paramcount.flow import (
+    Data,
+    Join,
+    add_vector,
+    block,
+    layer_norm,
+    layers,
+    linear,
+    put_in_front,
+    text_alone,
+)
 from paramcount.parts.classic import biased_head
 from paramcount.parts.clip import ClipVision
 from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.encoders import embed_tokens, post_norm_layer
-from paramcount.parts.vision import States, insert
+from paramcount.parts.vision import States
 from paramcount.sizes import MOST_NAMED, Flag, Indices, Natural, Positive, d_model_per_head, setting
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.fields import ConfigJson, FieldValues, Sizes, derived, hf
@@ -74,29 +84,26 @@ class Git(Sizes):
     check = check_heads_fill
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
+        """Patches stand in front of the text and see each other. A model of videos sees the image in every frame."""
         image = block(c.vision.image(), "git.image_encoder.vision_model.", c.vision.forward, part="vision")
         if c.frames:
-            image = block(image, "git.", lambda image: told_apart(c, image), part="vision")
-        image = block(
-            image, "git.visual_projection.visual_projection.", lambda image: projected(c, image), part="projector"
-        )
+            image = block(image, "git.", c.show_in_frames, part="vision")
+        image = block(image, "git.visual_projection.visual_projection.", c.project, part="projector")
         x = c.norm(embed_tokens(c, tokens, None, c.d_model), "git.embeddings.LayerNorm")
         name, kinds = "git.encoder.layer.{layer}.", [("layer", c.n_layers)]
-        x = layers(insert(x, image), name, kinds, lambda kind, x: post_norm_layer(c, x))
+        x = layers(put_in_front(image, x, once=True), name, kinds, lambda kind, x: post_norm_layer(c, x))
+        x = text_alone(x)
         table = "git.embeddings.word_embeddings.weight" if c.tie_word_embeddings else None
         return biased_head(x, c.vocab_size, "output", "output.bias", table) if head else x
 
+    def show_in_frames(c, image: Data) -> Data:
+        """The image with the vector of each frame."""
+        names = [f"img_temporal_embedding.{i}" for i in c.frames]
+        frames = tuple(add_vector(image, name, "position", 1, 1, c.vision.d_model) for name in names)
+        return Data(Join(0), frames, image.shape)
+
+    def project(c, image: Data) -> Data:
+        return layer_norm(linear(image, "0", "projector", c.d_model, bias=True), "1", c.vision.norm_eps)
+
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
-
-
-def told_apart(c: Any, image: Data) -> Data:
-    """Each frame with the vector of its number."""
-    frames = tuple(
-        elementwise(image, "add", f"img_temporal_embedding.{i}", "position", 1, 1, c.vision.d_model) for i in c.frames
-    )
-    return Data("frames", frames, image.shape)
-
-
-def projected(c: Any, image: Data) -> Data:
-    return norm(linear(image, "0", "projector", c.d_model, bias=True), "1", bias=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from copy import copy
 
 from paramcount.errors import ParamcountError, find_nearest, list_names, quote
-from paramcount.flow import Attention, Body, Data, Input, Insert, Layers, Tuple, list_steps
+from paramcount.flow import Attention, Body, Data, Input, Insert, Join, Layers, Tuple, list_steps
 
 
 def omit_missing(out: Data, given: Collection[str]) -> Data:
@@ -53,6 +53,8 @@ class Omission:
         needed = len(inputs) if operation.needs is None else operation.needs
         if data.bodies or isinstance(operation, Tuple):
             needed = 1
+        if isinstance(operation, Join) and operation.once and inputs[0] is None:
+            return inputs[1]
         if any(value is None for value in inputs[:needed]):
             return None
         if isinstance(operation, Insert) and None in inputs:

@@ -51,6 +51,11 @@ DELTA = {
         "partial_rotary_factor": 0.5,
     },
 }  # fmt: skip
+GIT = {
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 44,
+    "max_position_embeddings": 64, "layer_norm_eps": 1e-3, "hidden_act": "silu",
+    "vision_config": {**VISION, "layer_norm_eps": 1e-2},
+}  # fmt: skip
 GEMMA4 = {
     **TEXT, "pad_token_id": 5, "sliding_window": 5, "global_head_dim": 12, "num_hidden_layers": 2,
     "layer_types": ["sliding_attention", "full_attention"],
@@ -110,6 +115,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "audio_samples_per_token": 12, "audio_embed_dim": 12, "output_proj_dims": 12, "rms_norm_eps": 1e-2,
         },
     },
+    "git": GIT,
+    "git, frames": {**GIT, "num_image_with_embedding": 3, "tie_word_embeddings": True},
     "mllama": {
         "text_config": {**MLLAMA_TEXT, "cross_attention_layers": [1]},
         "vision_config": {
@@ -193,6 +200,11 @@ def arrange_one(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     return {"pixel_values": pixels[None]}
 
 
+def arrange_in_frames(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """GIT: an image, or a video of equal frames."""
+    return {"pixel_values": pixels.expand(1, len(sizes.frames), -1, -1, -1) if sizes.frames else pixels[None]}
+
+
 def arrange_with_size(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     import torch
 
@@ -261,6 +273,7 @@ IMAGES: Mapping[str, Image] = {
     "Gemma4UnifiedForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_gemma4),
     "Llama4ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "GotOcr2ForConditionalGeneration": Image((3, 32, 32), 4, arrange_one),
+    "GitForCausalLM": Image((3, 12, 12), 0, arrange_in_frames),
     "FuyuForCausalLM": Image((6, 48), 6, arrange_as_rows, "image_patches"),
     "Qwen2AudioForConditionalGeneration": Image((16, 10), 4, arrange_as_masked_audio, "log_mel_frames"),
     "VoxtralForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),

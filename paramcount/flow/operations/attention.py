@@ -562,7 +562,7 @@ class Attention(Operation):
         """[n, m]: which keys each query sees; None for all. The last keys are those of the new tokens."""
         if not self.causal and self.window is None:
             return None
-        queries = positions[:, None]
+        queries = np.arange(int(positions[-1]) + 1 - n, int(positions[-1]) + 1)[:, None]  # less than 0: before the text
         keys = np.arange(int(positions[-1]) + 1 - m, int(positions[-1]) + 1)[None, :]
         seen = keys <= queries if self.causal else np.ones((n, m), dtype=bool)
         if self.window is not None:
