@@ -289,11 +289,15 @@ def run(
     of shards), whose tensors are read one at a time, or a mapping of their names to arrays. `watch` keeps every
     intermediate value. `append` of the result reads more tokens with its KV cache. `inputs` are what a model
     reads besides its tokens: `source_tokens`, the ids that an encoder reads, or `encoder_output` [m, d_model]; for a
-    multimodal model `pixels`, one image as its processor normalizes it, or `log_mel_frames`. The tokens hold one
-    placeholder per vector that the encoder returns. Without an image, the model reads the text alone.
+    multimodal model `pixels`, one image as its processor normalizes it (GIT's shows it in every frame), `image_patches`
+    (Fuyu), `log_mel_frames`, or `samples` of a sound (Gemma 4 12B). The tokens hold one placeholder per vector that the
+    encoder returns; GIT needs none. Without an image, the model reads the text alone. Tokens of an image see earlier
+    tokens alone, as in the reference without token_type_ids.
 
-    Shapes: `pixels` [channels, height, width]; `logits` float32 [n, vocab_size] for n tokens; `steps`: with `watch`,
-    (name, operation, layer, array) of every intermediate value in order, without a batch axis.
+    Shapes: `pixels` [channels, height, width]; `image_patches` [patches, height · width · channels] of a patch;
+    `log_mel_frames` [frames, mel bands]; `samples` [frames, samples per frame]; `logits` float32 [n, vocab_size] for n
+    tokens; `steps`: with `watch`, (name, operation, layer, array) of every intermediate value in order, without a batch
+    axis.
     Units: logits before the softmax; the memory that a pass needs is checked before it starts.
     Raises: ParamcountError as `load` does; if a tensor is missing, has another shape or is not finite; for an unknown
     token id and for more tokens than positions; if the config does not state a setting, or an operation is not
