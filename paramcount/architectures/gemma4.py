@@ -43,8 +43,8 @@ class Gemma4Vision(VisionEncoder):
 
     section = "vision_config"
     unused_keys = ("pooling_kernel_size",)
+    defaults = {"n_layers": 16}
 
-    n_layers: Positive = hf(absent=16)
     n_kv_heads: Positive = hf(absent=12)
     d_head: Positive = hf(absent=64)
     patch_size: Positive = hf("patch_size", absent=16)

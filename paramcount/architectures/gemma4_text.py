@@ -10,19 +10,8 @@ from typing import Any
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.gemma3n import padding_in_both
 from paramcount.errors import FieldName, ParamcountError, describe_value
-from paramcount.flow import (
-    Data,
-    Unknown,
-    Width,
-    insert,
-    linear,
-    lookup,
-    multiply_vector,
-    plain_norm,
-    route,
-    scale_by_root,
-    soft_cap,
-)
+from paramcount.flow import Unknown, insert, linear, lookup, multiply_vector, plain_norm, route, scale_by_root, soft_cap
+from paramcount.flow.graph import Data, Width
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoder import AttentionDecoder, Kinds
 from paramcount.parts.feed_forward import gated_mlp

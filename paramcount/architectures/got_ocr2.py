@@ -1,8 +1,6 @@
 """GOT-OCR 2: a SAM tower whose image is narrowed to a sixteenth by two convolutions, before Qwen 2."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.flow import Data, convolve_image, linear
 from paramcount.parts.composite import Multimodal
@@ -13,11 +11,11 @@ from paramcount.sizes import setting
 class GotOcr2(Multimodal):
     """Source: arXiv:2409.01704, section 3.2; GotOcr2MultiModalProjector of the reference."""
 
-    reference: ClassVar[str] = "GotOcr2ForConditionalGeneration"
+    reference = "GotOcr2ForConditionalGeneration"
 
     vision: SamVision
 
-    image_token: ClassVar = setting("image_token_index", "image_token_id", default=151859)
+    image_token = setting("image_token_index", "image_token_id", default=151859)
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         x = convolve_image(x, "conv_upsampler1", "projector", 2 * c.vision.d_out, 3, stride=2)

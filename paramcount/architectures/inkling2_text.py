@@ -3,10 +3,7 @@
 It has gated attention with sinks that depend on the token, short convolutions, a learned bias by distance and experts.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from paramcount.architectures.inkling_text import KINDS, InklingBody, convolved, heads_of, mix_profiles
 from paramcount.flow import Data, Linear, Weight, attend, experts, fused, layers, linear, lookup, multiply_vector, route
@@ -15,12 +12,12 @@ from paramcount.flow.operations.shapes import split, to_heads
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import routing_bias
-from paramcount.sizes import Indices, Positive, derived, hf, per_layer, setting
+from paramcount.sizes import ConfigJson, FieldValues, Indices, Positive, derived, hf, per_layer, setting
 from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rules import check_layer_indices
 
 
-def opening(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+def opening(js: ConfigJson, c: FieldValues) -> tuple[int, ...]:
     """The layers whose input becomes one of the blocks that later layers attend to."""
     n = check_no_types(js, "n_layers_per_attn_res_block", 6)
     return tuple(per_layer(c))[::n]
@@ -40,11 +37,11 @@ class Inkling2Text(InklingBody):
     saves them.
     """
 
-    reference: ClassVar[str] = "Inkling2ForCausalLM"
-    base_model: ClassVar[str | None] = "Inkling2TextModel"
-    linear_by_component: ClassVar[bool] = False
+    reference = "Inkling2ForCausalLM"
+    base_model = "Inkling2TextModel"
+    linear_by_component = False
     linear_subclasses = (".weight_proj",)
-    float32: ClassVar[tuple[str, ...]] = (
+    float32 = (
         "e_score_correction_bias",
         "mlp.gate.weight",
         "post_attention_convolution",
@@ -55,8 +52,8 @@ class Inkling2Text(InklingBody):
         "mlp_input",
         "final_input",
     )
-    unused_keys: ClassVar[tuple[str, ...]] = ("log_scaling_n_floor",)
-    defaults: ClassVar[Mapping[str, Any]] = {
+    unused_keys = ("log_scaling_n_floor",)
+    defaults = {
         "d_model": 4608, "n_layers": 48, "n_heads": 48, "n_sliding_heads": 48, "n_sliding_kv_heads": 8, "window": 1024,
     }  # fmt: skip
 
@@ -65,13 +62,13 @@ class Inkling2Text(InklingBody):
     n_active_experts: Positive = hf(absent=8)
     d_expert: Positive = hf("intermediate_size", "moe_intermediate_size", absent=2304)
 
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
-    scoring: ClassVar = setting("scoring_func", default="sigmoid")
-    route_scale: ClassVar = setting("routed_scaling_factor", "route_scale", default=8.0)
-    gate_cap: ClassVar = setting("mlp_gate_softcap", default=4.0)
-    up_cap: ClassVar = setting("mlp_up_softcap", default=25.0)
-    soft_cap: ClassVar = setting("final_logit_softcapping", default=30.0)
-    unpadded_vocab_size: ClassVar = setting("unpadded_vocab_size", default=200058)
+    norm_eps = setting("rms_norm_eps", default=1e-6)
+    scoring = setting("scoring_func", default="sigmoid")
+    route_scale = setting("routed_scaling_factor", "route_scale", default=8.0)
+    gate_cap = setting("mlp_gate_softcap", default=4.0)
+    up_cap = setting("mlp_up_softcap", default=25.0)
+    soft_cap = setting("final_logit_softcapping", default=30.0)
+    unpadded_vocab_size = setting("unpadded_vocab_size", default=200058)
 
     def forward(c, tokens: Data) -> Data:
         opening, following = set(c.opening_layers), (*c.layer_types[1:], None)

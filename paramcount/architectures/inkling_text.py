@@ -3,10 +3,7 @@
 They follow keys, values and every sublayer. Shared experts take part in the softmax of the router.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data, Weight, attend, convolve, experts, is_known, layers, route, split, to_heads
@@ -16,23 +13,23 @@ from paramcount.parts.attentions import Heads
 from paramcount.parts.decoders import head, typed_layers
 from paramcount.parts.feed_forward import gated_mlp, routing_bias
 from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import ABSENT, Condition, Indices, Natural, Positive, Sizes, Words, derived, hf, setting
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Sizes, derived, hf, per_layer, setting
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.derivations import per_layer
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
 from paramcount.sizes.rules import check_divides, check_layer_types
+from paramcount.sizes.types import Indices, Natural, Positive, Words
 
 KINDS = ("hybrid", "hybrid_sliding")
 
 
-def words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+def words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
     local = js.get("local_layer_ids")
     if local is not None and not (isinstance(local, (list, tuple)) and all(type(i) is int for i in local)):
         raise ParamcountError(f"= {describe_value(local)}", where="local_layer_ids", expected="layer indices")
     return tuple(KINDS[i in local if local is not None else (i + 1) % 6 > 0] for i in per_layer(c))
 
 
-def widths(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, int]:
+def widths(js: ConfigJson, c: FieldValues) -> tuple[int, int]:
     """Of a dense layer and of an expert.
 
     Released files call the second one intermediate_size where they name the first another way.
@@ -45,7 +42,7 @@ def widths(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, int]:
 class InklingBody(Sizes):
     """What Inkling and Inkling 2 have in common: layers with a window have heads of their own number and width."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = (not_null("n_routed_experts"), padding_in_table(None))
+    conditions = (not_null("n_routed_experts"), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=201024)
     d_model: Positive = hf(absent=6144)
@@ -74,16 +71,9 @@ class InklingBody(Sizes):
 class InklingText(InklingBody):
     """Source: InklingDecoderLayer and InklingTopkRouter of the reference."""
 
-    reference: ClassVar[str] = "InklingForCausalLM"
-    base_model: ClassVar[str | None] = "InklingTextModel"
-    float32: ClassVar[tuple[str, ...]] = (
-        "attn_sconv",
-        "mlp_sconv",
-        "k_sconv",
-        "v_sconv",
-        "e_score_correction_bias",
-        "gate.global_scale",
-    )
+    reference = "InklingForCausalLM"
+    base_model = "InklingTextModel"
+    float32 = ("attn_sconv", "mlp_sconv", "k_sconv", "v_sconv", "e_score_correction_bias", "gate.global_scale")
 
     d_ff: Positive = derived(lambda js, c: widths(js, c)[0])
     dense_layers: Indices = derived(
@@ -94,13 +84,13 @@ class InklingText(InklingBody):
     n_active_experts: Positive = hf(absent=6)
     n_shared_experts: Natural = hf(absent=2)
 
-    activation: ClassVar = setting("hidden_act", default="silu")
-    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-6)
-    scaling_floor: ClassVar = setting("log_scaling_n_floor", default=None)
-    scaling_alpha: ClassVar = setting("log_scaling_alpha", default=0.1)
-    route_scale: ClassVar = setting("route_scale", default=8.0)
-    width_multiplier: ClassVar = setting("logits_mup_width_multiplier", "embedding_multiplier", default=24.0)
-    unpadded_vocab_size: ClassVar = setting("unpadded_vocab_size", default=None)
+    activation = setting("hidden_act", default="silu")
+    norm_eps = setting("rms_norm_eps", default=1e-6)
+    scaling_floor = setting("log_scaling_n_floor", default=None)
+    scaling_alpha = setting("log_scaling_alpha", default=0.1)
+    route_scale = setting("route_scale", default=8.0)
+    width_multiplier = setting("logits_mup_width_multiplier", "embedding_multiplier", default=24.0)
+    unpadded_vocab_size = setting("unpadded_vocab_size", default=None)
 
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)

@@ -1,8 +1,6 @@
 """MOSS Transcribe-Diarize: Whisper's encoder, four of whose frames become one vector of Qwen 3."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import SerializeAsAny
 
@@ -17,7 +15,7 @@ NAMES = ("model.", "model.language_model.")
 class MossAudio(Ears):
     """The sizes of the encoder."""
 
-    defaults: ClassVar = {"d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096, "n_mels": 80}
+    defaults = {"d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096, "n_mels": 80}
 
     d_model: Positive = hf("d_model", "hidden_size", absent=1024)
     n_layers: Positive = hf("encoder_layers", "num_hidden_layers", absent=24)
@@ -28,15 +26,15 @@ class MossAudio(Ears):
 class MossTranscribeDiarize(Sizes):
     """Source: modeling_moss_transcribe_diarize.py of the reference."""
 
-    reference: ClassVar[str] = "MossTranscribeDiarizeForConditionalGeneration"
+    reference = "MossTranscribeDiarizeForConditionalGeneration"
 
     language: SerializeAsAny[Sizes]
     audio: MossAudio
     n_merged: Positive = hf("audio_merge_size", absent=4)
     projector_bias: Flag = hf("projector_bias", absent=True)
 
-    audio_token: ClassVar = setting("audio_token_id", default=151671)
-    activation: ClassVar = setting("projector_hidden_act", default="silu")
+    audio_token = setting("audio_token_id", default=151671)
+    activation = setting("projector_hidden_act", default="silu")
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         frames = given("log-mel frames", "frames", c.audio.n_mels)

@@ -3,11 +3,8 @@
 The Conformer has a second projector for speech that accompanies an image.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from math import log2
-from typing import Any, ClassVar
+from typing import Any
 
 from paramcount.architectures.phi3 import Phi3
 from paramcount.errors import ParamcountError, describe_value
@@ -17,23 +14,24 @@ from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.parts.siglip import SiglipVision
 from paramcount.parts.vision import insert
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Indices, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, equal_to
 from paramcount.sizes.layer_types import check_no_types
 
 
 class Phi4Vision(SiglipVision):
     """The vision tower: SigLIP's, always with its pooling head, whose vector nothing reads."""
 
-    unused_keys: ClassVar[tuple[str, ...]] = ("crop_size",)
-    conditions: ClassVar[tuple[Condition, ...]] = ()
+    unused_keys = ("crop_size",)
+    conditions = ()
     defaults = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304, "patch_size": 14}
 
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
     pooling_head: Flag = derived(lambda js, c: True)
 
 
-def halvings(js: Mapping[str, Any]) -> int:
+def halvings(js: ConfigJson) -> int:
     """How often the convolutions halve time and frequency."""
     reduction = js.get("time_reduction", 8)
     if type(reduction) is not int or reduction < 1 or reduction % 2:
@@ -43,14 +41,14 @@ def halvings(js: Mapping[str, Any]) -> int:
     return int(log2(reduction))
 
 
-def bands_left(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+def bands_left(js: ConfigJson, c: FieldValues) -> int:
     n: int = c["n_bands"]
     for _ in range(halvings(js)):
         n = (n - 1) // 2 + 1
     return n
 
 
-def one_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+def one_width(js: ConfigJson, c: FieldValues) -> None:
     """Widths that the reference lets a config set, though its tower runs only where they are equal."""
     for key, fits in (
         ("ext_pw_out_channel", c["d_model"]),
@@ -64,9 +62,9 @@ def one_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 class Phi4Audio(Sizes):
     """The speech tower: a Conformer, arXiv:2005.08100, behind convolutions that halve time and frequency."""
 
-    section: ClassVar[str | None] = "audio_config"
-    unused_keys: ClassVar[tuple[str, ...]] = ("nemo_final_size",)
-    conditions: ClassVar[tuple[Condition, ...]] = (one_width,)
+    section = "audio_config"
+    unused_keys = ("nemo_final_size",)
+    conditions = (one_width,)
 
     d_model: Positive = hf(absent=1024)
     n_layers: Positive = hf("num_blocks", absent=24)
@@ -89,8 +87,8 @@ class Phi4Audio(Sizes):
 class Phi4Multimodal(Phi3):
     """Source: arXiv:2503.01743, section 2."""
 
-    reference: ClassVar[str] = "Phi4MultimodalForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(199999),)
+    reference = "Phi4MultimodalForCausalLM"
+    conditions = (padding_in_table(199999),)
     defaults = {"vocab_size": 200064}
 
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))

@@ -7,25 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import (
-    Data,
-    Reshape,
-    Unknown,
-    Unreachable,
-    Weight,
-    attend,
-    block,
-    bucket_distances,
-    given,
-    layer_norm,
-    layers,
-    linear,
-    lookup,
-    select_by_pair,
-    select_part,
-    split_rows,
-    stack_rows,
-)  # fmt: skip
+from paramcount.flow import Data, Unknown, Unreachable, Weight, attend, block, bucket_distances, layers, linear, lookup
+from paramcount.flow.operations.elementwise import layer_norm
+from paramcount.flow.operations.shapes import Reshape, given, select_by_pair, select_part, split_rows, stack_rows
 from paramcount.parts.classic import (
     Stack,
     crossing,
@@ -36,10 +20,9 @@ from paramcount.parts.classic import (
     unread_table,
 )
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Sizes, d_model_per, d_model_per_head, derived, flag, hf
+from paramcount.sizes import ConfigJson, FieldValues, Sizes, d_model_per, d_model_per_head, derived, flag, hf, setting
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import check_heads_fill, check_stack_heads
-from paramcount.sizes.setting_fields import setting
 from paramcount.sizes.types import Flag, Positive
 
 MATRICES = ("query_proj", "key_proj", "value_proj", "out_proj")

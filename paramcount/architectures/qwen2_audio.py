@@ -1,32 +1,28 @@
 """Qwen 2 Audio and Voxtral: Whisper's encoder and a projector before a language model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import SerializeAsAny
 
 from paramcount.flow import Data, Reshape, activate, block, given, linear, mean_of_blocks
 from paramcount.parts.composite import with_language
 from paramcount.parts.whisper_encoder import Ears
-from paramcount.sizes import Condition, Positive, Sizes, hf, setting
+from paramcount.sizes import Positive, Sizes, hf, setting
 from paramcount.sizes.conditions import one_of
 
 
 class Qwen2AudioEars(Ears):
     """The mean of every two states is normed. Source: Qwen2AudioEncoder of the reference."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = (
-        one_of("model_type", ("qwen2_audio_encoder",), "qwen2_audio_encoder"),
-    )
+    conditions = (one_of("model_type", ("qwen2_audio_encoder",), "qwen2_audio_encoder"),)
 
     d_model: Positive = hf("hidden_size", "d_model", absent=1280)
     n_layers: Positive = hf("num_hidden_layers", "encoder_layers", absent=32)
     n_heads: Positive = hf("num_attention_heads", "encoder_attention_heads", absent=20)
     d_ff: Positive = hf("intermediate_size", "encoder_ffn_dim", absent=5120)
 
-    last_norm: ClassVar[str] = ""
+    last_norm = ""
 
     def forward(c, frames: Data) -> Data:
         return c.norm(mean_of_blocks(super().forward(frames), 2), "layer_norm")
@@ -35,7 +31,7 @@ class Qwen2AudioEars(Ears):
 class VoxtralEars(Ears):
     """The sizes of the encoder."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = (one_of("model_type", ("voxtral_encoder",), "voxtral_encoder"),)
+    conditions = (one_of("model_type", ("voxtral_encoder",), "voxtral_encoder"),)
 
     d_model: Positive = hf("d_model", "hidden_size", absent=1280)
     n_layers: Positive = hf("encoder_layers", "num_hidden_layers", absent=32)
@@ -46,12 +42,12 @@ class VoxtralEars(Ears):
 class Qwen2Audio(Sizes):
     """Source: arXiv:2407.10759, section 2."""
 
-    reference: ClassVar[str] = "Qwen2AudioForConditionalGeneration"
+    reference = "Qwen2AudioForConditionalGeneration"
 
     language: SerializeAsAny[Sizes]
     audio: Qwen2AudioEars
 
-    audio_token: ClassVar = setting("audio_token_index", "audio_token_id", default=151646)
+    audio_token = setting("audio_token_index", "audio_token_id", default=151646)
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         return with_language(c, tokens, heard(c, widen), head=head, token=c.audio_token)
@@ -63,14 +59,14 @@ class Qwen2Audio(Sizes):
 class Voxtral(Sizes):
     """Source: arXiv:2507.13264, section 2."""
 
-    reference: ClassVar[str] = "VoxtralForConditionalGeneration"
-    float32: ClassVar[tuple[str, ...]] = ("embed_positions",)
+    reference = "VoxtralForConditionalGeneration"
+    float32 = ("embed_positions",)
 
     language: SerializeAsAny[Sizes]
     audio: VoxtralEars
 
-    audio_token: ClassVar = setting("audio_token_id", default=None)
-    activation: ClassVar = setting("projector_hidden_act", default="gelu")
+    audio_token = setting("audio_token_id", default=None)
+    activation = setting("projector_hidden_act", default="gelu")
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         return with_language(c, tokens, heard(c, merge), head=head, token=c.audio_token)
