@@ -23,6 +23,8 @@ from paramcount.cli.quantities import parse_bytes, parse_tokens
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.output.files import write_atomically
 
+DEFAULT_OVERHEAD = "1GB"
+
 if TYPE_CHECKING:
     from paramcount.costs.fit import Device
     from paramcount.costs.sharding import Parallelism
@@ -61,16 +63,17 @@ if TYPE_CHECKING:
 @click.option("--memory", metavar="SIZE", help="Check whether the model fits a device with SIZE of memory: 24GB.")
 @click.option(
     "--overhead",
-    default="1GB",
     metavar="SIZE",
     help="Assume that a runtime takes SIZE on each device (default: 1GB).",
 )
 @click.option(
     "--utilization", type=float, metavar="X", help="Use this share of a device's memory (default: vllm 0.92, others 1)."
 )
-@click.option("--tp", type=int, metavar="N", help="Tensor parallel: N GPUs share every matrix (default: all).")
-@click.option("--pp", type=int, metavar="N", help="Pipeline parallel: divide the layers into N stages.")
-@click.option("--ep", type=int, metavar="N", help="Expert parallel: N GPUs share the experts.")
+@click.option(
+    "--tp", type=int, metavar="N", help="Tensor parallelism: split every matrix across N GPUs (default: all)."
+)
+@click.option("--pp", type=int, metavar="N", help="Pipeline parallelism: split the layers into N stages.")
+@click.option("--ep", type=int, metavar="N", help="Expert parallelism: split the experts across N GPUs.")
 @click.option("--plot", metavar="FILE", type=FilePath(), help="Plot the memory by context to FILE.svg, .png or .pdf.")
 @set_option
 @download_option
@@ -87,7 +90,7 @@ def command(
     source: str | None,
     gpu: str | None,
     memory: str | None,
-    overhead: str,
+    overhead: str | None,
     utilization: float | None,
     tp: int | None,
     pp: int | None,
@@ -158,7 +161,7 @@ def parse_options(texts: tuple[str, ...]) -> dict[str, object]:
 def choose_device(
     gpu: str | None,
     memory: str | None,
-    overhead: str,
+    overhead: str | None,
     utilization: float | None,
     tp: int | None,
     pp: int | None,
@@ -169,13 +172,19 @@ def choose_device(
     from paramcount.costs.gpus import parse_devices
 
     if gpu is None and memory is None:
-        options: dict[str, float | None] = {"--utilization": utilization, "--tp": tp, "--pp": pp, "--ep": ep}
+        options: dict[str, object] = {
+            "--overhead": overhead,
+            "--utilization": utilization,
+            "--tp": tp,
+            "--pp": pp,
+            "--ep": ep,
+        }
         for option, value in options.items():
             if value is not None:
                 raise ParamcountError(f"{option} requires --gpu or --memory")
         return None, None
     number, size = parse_devices(memory, where="--memory") if memory else (1, "")
-    assumed = 0 if overhead == "0" else parse_bytes(overhead, where="--overhead")
+    assumed = 0 if overhead == "0" else parse_bytes(overhead or DEFAULT_OVERHEAD, where="--overhead")
     parsed = parse_bytes(size, where="--memory") if size else None
     number_of_gpus, device = make_device(gpu, parsed, assumed, utilization)
     return device, make_parallelism(max(number, number_of_gpus), tp, pp, ep)

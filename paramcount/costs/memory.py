@@ -65,6 +65,7 @@ class Memory:
     engine_options: Mapping[str, Option]  # the defaults included
     state_dtype: str  # of recurrent states: "FP32, convolutions BF16"; "" without states
     context: int  # tokens per sequence
+    context_limit: int | None  # tokens that the model takes at most; None if unknown
     batch: int  # sequences
     source: int | None  # encoder input length
     parameters: int
@@ -116,7 +117,8 @@ class Memory:
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         names = (
-            "id", "name", "dtype", "kv_dtype", "engine", "state_dtype", "context", "batch", "source", "parameters",
+            "id", "name", "dtype", "kv_dtype", "engine", "state_dtype", "context", "context_limit", "batch", "source",
+            "parameters",
             "weights_bytes", "buffers_bytes", "kv_cache_bytes", "state_bytes", "total_bytes", "kv_bytes_per_token",
             "window_bytes",
         )  # fmt: skip
@@ -176,6 +178,8 @@ def measure_memory(
         config_state_dtype=find_state_dtype(model),
         options=check_options(str(engine), rules, engine_options or {}),
     )
+    if source is not None and not any(group.stream not in ("tokens", "") for group in groups):
+        raise ParamcountError(f"= {source}, but {model.id} has no encoder whose output it caches", where="source")
     if request.source is None and any(group.stream == "source" for group in groups):
         request = request._replace(source=length)
     weights_bytes, buffers_bytes = sum(group.bytes for group in weights), sum_buffers(stored)
@@ -206,6 +210,7 @@ def measure_memory(
         engine_options={**rules.options, **request.options},
         state_dtype=rules.describe_state_dtype(groups, request),
         context=length,
+        context_limit=limit,
         batch=request.batch,
         source=request.source,
         parameters=count.total,

@@ -86,8 +86,8 @@ def describe_fit(memory: Memory) -> list[str]:
     if fit is None:
         return []
     devices = f"{fit.devices} × {fit.device}" + (f" ({fit.parallelism})" if fit.parallelism else "")
-    left = f"{format_bytes(fit.free_bytes)} free" if fit.fits else f"{format_bytes(-fit.free_bytes)} too little"
-    each = " on each device" if fit.devices > 1 else ""
+    left = f"{format_bytes(fit.free_bytes)} free" if fit.fits else f"{format_bytes(-fit.free_bytes)} short"
+    each = " per device" if fit.devices > 1 else ""
     fullest = max(fit.shares, key=lambda share: share.total_bytes)
     terms = [f"{format_bytes(fullest.weights_bytes)} weights ({memory.dtype})"]
     if fullest.kv_cache_bytes:
@@ -100,17 +100,19 @@ def describe_fit(memory: Memory) -> list[str]:
         capacity = f"{fit.utilization:.0%} of {capacity}"
     lines = [
         f"{'fits' if fit.fits else 'does not fit'} {devices}: {left}{each}",
-        f"{' + '.join(terms)} = {format_bytes(fit.needed_bytes)} of {capacity}{each}",
+        f"{' + '.join(terms)} = {format_bytes(fit.needed_bytes)}; available: {capacity}{each}",
     ]
-    lines.append(describe_limits(fit, memory.engine))
+    lines.append(describe_limits(fit, memory))
     return [*lines, fit.advice] if fit.advice else lines
 
 
-def describe_limits(fit: Fit, engine: str) -> str:
+def describe_limits(fit: Fit, memory: Memory) -> str:
     """Longest context, largest batch and fewest devices."""
     longest = "unlimited" if fit.longest_context >= LONGEST_CONTEXT else f"{fit.longest_context:,} tokens"
+    if memory.context_limit is not None and memory.context_limit <= fit.longest_context:
+        longest = f"{memory.context_limit:,} tokens (the model's limit)"
     parts = [f"longest context {longest}", f"largest batch {fit.largest_batch:,}"]
-    if engine == "vllm":
+    if memory.engine == "vllm":
         parts.insert(0, f"KV cache size {fit.kv_tokens:,} tokens")
     if fit.longest_context == 0:
         parts = []
