@@ -6,14 +6,16 @@ import json
 import re
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures.llama import Llama
 from paramcount.cli import main
 from paramcount.huggingface.fields import list_fields
+from paramcount.sizes import Positive, find_default, get_key, hf, setting
 from tests.batches import in_batches
 from tests.refusing import error_of, model_error
 from tests.test_config_files import QWEN, TOTAL
@@ -914,3 +916,17 @@ def test_no_error_about_a_config_names_a_size_that_is_not_a_key() -> None:
                 messages.append(str(error))
     assert len(messages) > 300
     assert [message for message in messages if fields & set(re.findall(r"\w+", message))] == []
+
+
+def test_defaults_are_inherited_until_a_nearer_class_states_another() -> None:
+    class Middle(Llama):
+        defaults: ClassVar = {"d_ff": 5, "n_heads": 6, "norm_eps": 0.5}
+
+    class Last(Middle):
+        n_heads: Positive = hf("heads", absent=7)
+
+        norm_eps: ClassVar = setting("eps", default=0.25)
+
+    assert [get_key(Last, name).absent for name in ("d_model", "d_ff", "n_heads")] == [4096, 5, 7]
+    assert find_default(Middle, "norm_eps", 1.0) == 0.5
+    assert find_default(Last, "norm_eps", 0.25) == 0.25
