@@ -138,10 +138,10 @@ def test_a_batch_has_the_same_steps_with_a_batch_axis(model: zoo.Model) -> None:
     for step, alone in zip(three.steps, one.steps):
         shared.append(step.out == alone.out)
         in_expert = any(scope.axis == "expert" for scope in step.scopes)  # the tokens of all texts that chose it
-        one_row = step.out[:1] == (1,)  # a learned query beside the patches
+        is_of_tokens = step.out[:1] == (5,)  # not a learned query among patches, and not a learned prompt
         if not shared[-1]:
             assert step.out == (3, *alone.out)
-        elif not in_expert and not one_row and step.op not in SAME_FOR_ALL:
+        elif not in_expert and is_of_tokens and step.op not in SAME_FOR_ALL:
             assert [shared[i] for i in step.reads] == [True] * max(1, len(step.reads))
         assert (step.product and step.product.right) == (alone.product and alone.product.right)
     assert (three.cache, three.attention_scores) == (one.cache, one.attention_scores)  # of one text

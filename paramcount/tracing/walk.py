@@ -158,7 +158,7 @@ class Walk:
         if place and place.is_expert:
             return (ROUTED, *inner)
         shape = (self.count_rows(data), *inner)
-        return shape if is_equal_for_all_texts(data) else self.add_batch_axis(shape)
+        return shape if self.is_equal_for_all_texts(data) else self.add_batch_axis(shape)
 
     def add_batch_axis(self, shape: Shape) -> Shape:
         return shape if self.options.batch is None else (self.options.batch, *shape)
@@ -320,8 +320,22 @@ class Walk:
         shape = self.new_shape(data, place)
         if not all(isinstance(n, int) for n in shape):
             return None
-        has_batch = data.shape[:1] and isinstance(data.shape[0], str) and not is_equal_for_all_texts(data)
+        has_batch = data.shape[:1] and isinstance(data.shape[0], str) and not self.is_equal_for_all_texts(data)
         return int(product_of(shape)) * ((self.options.batch or 1) if has_batch else 1)
+
+    def is_equal_for_all_texts(self, data: Data, visited: tuple[Data, ...] = ()) -> bool:
+        """Whether the data depend on positions alone: one value per pair of tokens, or per token and block."""
+        if data in visited:  # what layers pass on leads back here
+            return True
+        visited = (*visited, data)
+        if isinstance(data.operation, Lookup) and data.inputs:
+            return self.is_equal_for_all_texts(data.inputs[0], visited)
+        if data.operation.reads_only_lengths:
+            return True
+        if data.shape[:1] == () or data.shape[0] not in data.shape[1:]:
+            return False
+        sources = data.inputs or self.outer.get(id(data), ())
+        return all(self.is_equal_for_all_texts(source, visited) for source in sources)
 
     def new_shape(self, data: Data, place: Place) -> tuple[Any, ...]:
         """The same as `full_shape`, without the rows that a cache holds."""
@@ -481,13 +495,6 @@ class Walk:
         if self.n_rows != self.options.tokens:
             note = f"position {self.options.tokens:,} of {self.n_rows:,}"
         self.add_step(data, place, LAST_POSITION, inputs=inputs, reads=self.find_sources((data,)), note=note)
-
-
-def is_equal_for_all_texts(data: Data) -> bool:
-    """Whether the data depend on positions alone: one value per pair of tokens, or per token and block."""
-    is_lookup = isinstance(data.operation, Lookup) and bool(data.inputs)
-    source = data.inputs[0] if is_lookup else data
-    return data.shape[0] in data.shape[1:] or source.operation.reads_only_lengths
 
 
 def make_stage(data: Data) -> Stage:
