@@ -20,6 +20,7 @@ CELLS = (
     'pc.compare(["gpt2-small"])',
     'pc.memory("llama-3.1-8b", context=4096)',
     'pc.flops("gpt2-small")',
+    'pc.training("gpt2-small", context=1024)',
 )
 
 
@@ -89,7 +90,8 @@ def test_equal_counts_have_equal_hashes() -> None:
     assert len({one, other, pc.count("gpt2-small")}) == 2
 
 
-def test_a_notebook_shows_memory_and_flops_as_tables(cell_outputs: list[dict[str, str]]) -> None:
-    memory, flops = (re.sub(r"\s+<", "<", output["text/html"]) for output in cell_outputs[5:])
+def test_a_notebook_shows_memory_flops_and_training_as_tables(cell_outputs: list[dict[str, str]]) -> None:
+    memory, flops, training = (re.sub(r"\s+<", "<", output["text/html"]) for output in cell_outputs[5:])
     assert re.findall(r">\s*([^<>]+)</td>", memory)[:3] == ["4,096", "537 MB", "16.6 GB"]  # 131,072 bytes per token
     assert re.findall(r">\s*([^<>]+)</td>", flops)[-3:] == ["total", "285 MFLOPs", "213 GFLOPs"]
+    assert "weights" in re.findall(r">\s*([^<>]+)</td>", training)

@@ -97,6 +97,13 @@ class Training:
         """GPUs that the parallelism uses."""
         return self.setup.gpus
 
+    def _repr_html_(self) -> str:
+        """The table of the command, for notebooks."""
+        from paramcount.costs.render_training import build_training_table
+        from paramcount.output.markup_tables import render_html_fragment
+
+        return render_html_fragment(build_training_table(self))
+
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         names = ("weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "total_bytes")
