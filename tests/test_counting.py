@@ -255,3 +255,10 @@ def test_a_public_formula_documents_its_shapes_units_errors_and_source_with_an_e
     text = inspect.getdoc(getattr(formulas, name)) or ""
     for part in ("Shapes: ", "Units: ", "Raises: ", "Source: ", ">>> "):
         assert part in text
+
+
+def test_a_tensor_that_is_used_twice_is_listed_once() -> None:
+    # CPM-Ant looks up its prompt and its text in one table
+    names = [tensor.name for tensor in pc.count({"model_type": "cpmant"}).tensors]
+    assert names.count("cpmant.input_embedding.weight") == 1
+    assert len(set(names)) == len(names)
