@@ -13,6 +13,7 @@ from paramcount.costs.sharding import (
     Parallelism,
     Shape,
     check_parallelism,
+    list_uneven,
     select_layers,
     share_weights,
     split_layers,
@@ -116,6 +117,7 @@ class Fit(NamedTuple):
     fewest_devices: int | None  # that hold the model at this context and batch; None if more than 1,024
     fewest_parallelism: str
     shares: tuple[Share, ...]
+    uneven: tuple[str, ...] = ()  # what does not divide evenly among the devices
     advice: str = ""  # what helps most
 
     @property
@@ -124,7 +126,11 @@ class Fit(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
-        return self._asdict() | {"fits": self.fits, "shares": [share._asdict() for share in self.shares]}
+        return self._asdict() | {
+            "fits": self.fits,
+            "shares": [share._asdict() for share in self.shares],
+            "uneven": list(self.uneven),
+        }
 
 
 def make_device(
@@ -197,6 +203,7 @@ def measure_fit(deployment: Deployment, parallel: Parallelism, smaller: Formats)
         fewest_devices=fewest.devices if fewest else None,
         fewest_parallelism=fewest.describe() if fewest else "",
         shares=shares,
+        uneven=tuple(list_uneven(deployment.shape, parallel)),
     )
     return fit._replace(advice=advise(fit, deployment, parallel, smaller))
 

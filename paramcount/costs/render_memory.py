@@ -103,6 +103,7 @@ def describe_fit(memory: Memory) -> list[str]:
         f"{' + '.join(terms)} = {format_bytes(fit.needed_bytes)}; available: {capacity}{each}",
     ]
     lines.append(describe_limits(fit, memory))
+    lines += fit.uneven
     return [*lines, fit.advice] if fit.advice else lines
 
 

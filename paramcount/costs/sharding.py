@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from paramcount.costs.caches import CacheGroup
 from paramcount.counting.quantisation.storage import StoredTensor
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, join_words
 from paramcount.sizes import Sizes
 
 REPLICATED = ("norm", "router", "position", "other_embedding", "other", "vision", "audio", "projector")
@@ -79,6 +79,25 @@ def find_shape(sizes: Sizes) -> Shape:
         n_experts=find_number("n_routed_experts"),
         tied=getattr(language, "tie_word_embeddings", False) is True,
     )
+
+
+def list_uneven(shape: Shape, parallel: Parallelism) -> list[str]:
+    """What does not divide evenly: repeated KV heads, stages with different numbers of layers, spare experts.
+
+    >>> list_uneven(Shape(n_layers=61, n_heads=64, n_kv_heads=8, n_experts=0), Parallelism(tp=16, pp=4))
+    ['8 KV heads on 16 GPUs: each is on 2 of them', '61 layers in 4 stages: 15, 15, 16 and 15']
+    """
+    notes = []
+    if 0 < shape.n_kv_heads < parallel.tp:
+        copies = parallel.tp // shape.n_kv_heads
+        notes.append(f"{shape.n_kv_heads} KV heads on {parallel.tp} GPUs: each is on {copies} of them")
+    if parallel.pp > 1 and shape.n_layers % parallel.pp:
+        sizes = join_words([len(stage) for stage in split_layers(shape.n_layers, parallel.pp)], "and")
+        notes.append(f"{shape.n_layers} layers in {parallel.pp} stages: {sizes}")
+    if parallel.ep > 1 and shape.n_experts % parallel.ep:
+        most = -(-shape.n_experts // parallel.ep)
+        notes.append(f"{shape.n_experts} experts on {parallel.ep} GPUs: up to {most} on each")
+    return notes
 
 
 def split_layers(n_layers: int, stages: int) -> tuple[range, ...]:
