@@ -113,7 +113,7 @@ def list_flow_tensors(out: Data, part: str = "decoder") -> Iterator[Tensor]:
     """Every tensor that `out` depends on."""
     for record in list_weights(out, part):
         weight = record.weight
-        if 0 in record.stored_shape or record.name == record.tied_to:  # empty, or a second use of one tensor
+        if 0 in record.stored_shape:
             continue
         repeats = tuple(r for r in record.repeats if r.axis != "use" and not r.stacked)
         yield Tensor(

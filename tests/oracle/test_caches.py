@@ -28,6 +28,7 @@ SHORT, LONG, LARGEST = 3, 12, 60  # tokens; windows beyond the last are not cros
 DIFFERENT = {
     "deepseek_v4": "one head is key and value, and kept twice; unfinished blocks of tokens are kept, too",
     "dots3_note_text": "the keys of its indexer are in float32",
+    "git": "patches stand in front of the text, and the trace of a text has none",
     "inkling_text": "the inputs of its convolutions are kept in float32",
     "openai-gpt": "the reference keeps nothing: every token sends the whole text through again",
     "recurrent_gemma": "its convolutions keep one input less than those of the other types",

@@ -48,6 +48,8 @@ REPEATED = {
 }
 # {config: why a module gives another shape}
 OTHER_SHAPES = {
+    "cpmant": "the prompt, which the module gets as ids in front of the text, is looked up on its own",
+    "cpmant, other settings": "likewise",
     "hrm_text": "one matrix gives gate, queries, keys and values, the module each of them",
     "hrm_text, biases": "likewise",
     "inkling_text, varied": "the module gives the scores of routed experts alone, without those of shared ones",
@@ -58,6 +60,7 @@ OTHER_SHAPES = {
     "zaya": "a convolution gets the last inputs in front",
     "zaya, sliding": "likewise",
 }
+STREAMS = "tokens and stream"  # the length of a relation in ProphetNet that no input names
 RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encoding="utf-8").splitlines()
 Times = dict[tuple[int, ...], int]  # {layer indices: when a module first ran}
 
@@ -132,7 +135,7 @@ def test_modules_give_the_shapes_of_their_steps(name: str) -> None:
     wrong = [
         (module, step.out, call.gives)
         for step in run.trace.steps
-        if step.name and not any(scope.axis == "expert" for scope in step.scopes)
+        if step.name and not any(scope.axis == "expert" for scope in step.scopes) and STREAMS not in step.out
         for _, module in list_copies(step)
         if (call := run.calls.get(module.removeprefix(prefix))) and not shape_fits(step.out, call.gives, options, step)
     ]
