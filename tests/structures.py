@@ -73,3 +73,10 @@ def list_fields(sizes: Sizes, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from list_fields(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
+
+
+def keep_every(n: int, names: Iterable[str]) -> list[Any]:
+    """Names as parameters of a slow test: each n-th, the others marked exhaustive."""
+    return [
+        name if i % n == 0 else pytest.param(name, marks=pytest.mark.exhaustive) for i, name in enumerate(sorted(names))
+    ]

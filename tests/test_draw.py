@@ -41,7 +41,7 @@ from tests.golden import assert_golden
 from tests.model_types import MODEL_TYPES
 from tests.refusing import command_error
 from tests.running import Runner
-from tests.structures import ZOO, pick_structures
+from tests.structures import ZOO, keep_every, pick_structures
 from tests.test_package import command_code, list_loaded_packages
 
 GOLDEN = ("gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1")
@@ -288,7 +288,7 @@ def step_shapes(step: Step) -> tuple[str, tuple[Shape, ...]]:
     return step.op, tuple(weight.shape for weight in step.weights)
 
 
-@in_batches("name", [*pick_structures(), *sorted(MODEL_TYPES)], size=8, grouped=True)
+@in_batches("name", [*pick_structures(), *keep_every(3, MODEL_TYPES)], size=8, grouped=True)
 def test_every_model_is_drawn_to_scale_without_overlaps(name: str) -> None:
     drawing = draw_layer(name)
     trace = trace_drawing(load_model(name), drawing)
@@ -332,7 +332,7 @@ def test_the_weights_in_a_drawing_sum_to_the_parameters(name: str) -> None:
     assert total == count.total
 
 
-@in_batches("name", [*pick_structures(), *sorted(MODEL_TYPES)], size=8, grouped=True)
+@in_batches("name", [*pick_structures(), *keep_every(3, MODEL_TYPES)], size=8, grouped=True)
 def test_the_drawing_of_a_layer_is_a_small_file(name: str) -> None:
     """The drawing of one layer is smaller than that of the model; people look at layers if the model is large."""
     if len(draw_layer(name).svg().encode()) >= LARGEST:

@@ -131,7 +131,7 @@ def find_error(stderr: str, address: str) -> str:
         ("forbidden", "forbidden/x on the Hub", ""),
         ("broken", "broken/x on the Hub", ""),
         ("html", "html/x on the Hub", ""),
-        ("slow", "slow/x on the Hub", ""),
+        pytest.param("slow", "slow/x on the Hub", "", marks=pytest.mark.exhaustive),  # waits for a timeout
         ("page", "/config.json", "invalid JSON"),
     ],
 )
