@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
+from paramcount.costs.columns import find_resource
 from tests.running import Runner
 
 
@@ -221,3 +222,12 @@ def test_blocks_of_vllm_are_equally_large_in_all_layers() -> None:
     configs = json.loads((Path(__file__).parent / "data" / "deployment_configs.json").read_text(encoding="utf-8"))
     result = pc.memory(configs["gemma-4-31b"]["config"], context=3200, engine="vllm")
     assert result.kv_cache_bytes == (100 + 5 * 201 + 1) * 10 * 262_144
+
+
+def test_a_comparison_counts_compressed_blocks_as_memory_does() -> None:
+    # DeepSeek-V4 keeps one row for several tokens, so a further token adds a part of a row
+    path = Path(__file__).parent / "data" / "config_truth" / "DeepSeek-V4-Flash.json"
+    config = json.loads(path.read_text(encoding="utf-8"))["config"]
+    column = find_resource("kv_per_token")
+    assert column is not None
+    assert column.compute(pc.load(config)) == pc.memory(config).kv_bytes_per_token

@@ -66,6 +66,21 @@ class CacheGroup(NamedTuple):
         return dtype.keys.count_bytes(keys) + dtype.values.count_bytes(values)
 
 
+def count_growth(groups: Iterable[CacheGroup], dtype: KVDtype) -> int:
+    """Bytes that every further token adds to the cache of one sequence, beyond all windows."""
+    return sum(group.layers * group.count_bytes(dtype) // group.block for group in groups if group.grows)
+
+
+def count_windows(groups: Iterable[CacheGroup], dtype: KVDtype) -> int:
+    """The most bytes that layers with a window cache per sequence."""
+    return sum(group.layers * (group.longest or 0) * group.count_bytes(dtype) for group in groups)
+
+
+def count_states(groups: Iterable[CacheGroup], dtype: KVDtype) -> int:
+    """Bytes of the recurrent states of one sequence, all in one dtype."""
+    return sum(group.layers * group.count_bytes(dtype) for group in groups if group.is_state)
+
+
 def split_heads(shape: tuple[int, ...], tp: int, is_state: bool) -> tuple[int, ...]:
     """The shape on one of `tp` GPUs: heads, or the channels of a state, are divided; latents are not."""
     if tp == 1 or (len(shape) < 2 and not is_state):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from paramcount.costs.caches import list_cache_groups
+from paramcount.costs.caches import count_growth, count_states, list_cache_groups
 from paramcount.costs.dtypes import find_weight_format, parse_kv_dtype
 from paramcount.costs.flops import measure_flops
 from paramcount.costs.memory import DEFAULT_CONTEXT
@@ -23,21 +23,12 @@ class Resource(NamedTuple):
     compute: Callable[[Model], int]
 
 
-def count_kv_bytes(model: Model) -> int:
-    """Bytes that every further token adds to the KV cache in BF16, beyond all windows."""
-    dtype = parse_kv_dtype("bf16")
-    return sum(group.layers * group.count_bytes(dtype) for group in list_cache_groups(model) if group.grows)
-
-
-def count_state_bytes(model: Model) -> int:
-    """Bytes of the recurrent state of one sequence in BF16."""
-    dtype = parse_kv_dtype("bf16")
-    return sum(group.layers * group.count_bytes(dtype) for group in list_cache_groups(model) if group.is_state)
-
-
+BF16 = parse_kv_dtype("bf16")
 RESOURCES = {
-    "kv_per_token": Resource("KV cache/token", format_bytes, count_kv_bytes),
-    "state": Resource("state", format_bytes, count_state_bytes),
+    "kv_per_token": Resource(
+        "KV cache/token", format_bytes, lambda model: count_growth(list_cache_groups(model), BF16)
+    ),
+    "state": Resource("state", format_bytes, lambda model: count_states(list_cache_groups(model), BF16)),
     "flops_per_token": Resource(
         f"FLOPs/token at {DEFAULT_CONTEXT:,}", format_flops, lambda model: measure_flops(model).flops_per_token
     ),

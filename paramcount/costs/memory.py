@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from paramcount.costs.allocation import Option, Request, check_options
-from paramcount.costs.caches import CacheGroup, list_cache_groups, list_layer_caches
+from paramcount.costs.caches import CacheGroup, count_growth, count_windows, list_cache_groups, list_layer_caches
 from paramcount.costs.dtypes import KVDtype, WeightFormat, parse_kv_dtype, parse_weight_format
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.fit import Deployment, Device, Fit, check_size, measure_fit
@@ -219,7 +219,7 @@ def measure_memory(
         kv_cache_bytes=allocation.kv_bytes,
         state_bytes=allocation.state_bytes,
         kv_bytes_per_token=count_growth(groups, request.kv_dtype),
-        window_bytes=sum(g.layers * (g.longest or 0) * g.count_bytes(request.kv_dtype) for g in groups),
+        window_bytes=count_windows(groups, request.kv_dtype),
         weights=weights,
         caches=groups,
         contexts=(),
@@ -278,11 +278,6 @@ def list_formats(count: Count, chosen: WeightFormat, weights: tuple[WeightGroup,
 
 def make_weight_cost(format: WeightFormat, groups: tuple[WeightGroup, ...]) -> WeightCost:
     return WeightCost(format.label, sum(group.bytes for group in groups), describe_weights(groups, format))
-
-
-def count_growth(groups: tuple[CacheGroup, ...], dtype: KVDtype) -> int:
-    """Bytes that every further token adds to the cache of one sequence, beyond all windows."""
-    return sum(group.layers * group.count_bytes(dtype) // group.block for group in groups if group.grows)
 
 
 def find_state_dtype(model: Model) -> KVDtype | None:

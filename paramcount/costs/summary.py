@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paramcount.costs.caches import CacheGroup, list_cache_groups
+from paramcount.costs.caches import CacheGroup, count_growth, count_states, count_windows, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype, parse_weight_format
 from paramcount.costs.weights import group_weights, store_weights
 from paramcount.counting import Count
@@ -25,9 +25,7 @@ def summarize_resources(model: Model, count: Count) -> str:
 def describe_caches(groups: tuple[CacheGroup, ...]) -> list[str]:
     """The KV cache per token and the state, in BF16; empty if there are none."""
     dtype = parse_kv_dtype("bf16")
-    growing = sum(group.layers * group.count_bytes(dtype) // group.block for group in groups if group.grows)
-    windows = sum(group.layers * (group.longest or 0) * group.count_bytes(dtype) for group in groups)
-    state = sum(group.layers * group.count_bytes(dtype) for group in groups if group.is_state)
+    growing, windows, state = (count(groups, dtype) for count in (count_growth, count_windows, count_states))
     parts = []
     if growing or windows:
         terms = [f"{format_bytes(growing)} per token"] if growing else []
