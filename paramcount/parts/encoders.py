@@ -5,8 +5,8 @@ Source: arXiv:1810.04805, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paramcount.flow import Data, Size, Unknown, activate, block, given, layer_norm, layers, linear, lookup
 from paramcount.parts.classic import biased_head, crossing, first_pooled, multi_head, source_states
@@ -28,30 +28,26 @@ ROBERTA_HEAD = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_he
 Turn = Callable[[Data, Data, Data], tuple[Data, Data, Data]]
 
 
-class Encoder(Sizes):
-    """An encoder with the head of a masked language model. With is_decoder its tokens see no later ones, and it may
-    attend to another encoder's output. A subclass adds its prefix, fields and `layer`.
-    """
+class EncoderFlow(Sizes):
+    """The forward pass of an encoder with the head of a masked language model, without fields."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(0))
     prefix: ClassVar[str] = "bert."
     pooler: ClassVar[str] = "pooler.dense"
     last_norm: ClassVar[str] = ""  # after the last layer, if norms come first
     layer: ClassVar[Callable[..., Data]]  # (x, *share, *memory) to x, [n, d_model]: one layer
 
-    vocab_size: Positive = hf(absent=30522)
-    d_model: Positive = hf(absent=768)
-    n_layers: Positive = hf(absent=12)
-    n_heads: Positive = hf(absent=12)
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=3072)
-    n_positions: Positive = hf("max_position_embeddings", absent=512)
-    is_decoder: Flag = hf(absent=False)
-    cross_attention: Flag = hf(absent=False)
-
     activation: ClassVar = setting("hidden_act", default="gelu")
     norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
     first_position: ClassVar = 0
+    if TYPE_CHECKING:  # fields of the subclasses
+        vocab_size: Positive
+        d_model: Positive
+        n_layers: Positive
+
+    @property
+    def causal(c) -> bool:
+        """Whether tokens see no later ones."""
+        return False
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         """Token ids to logits, or without `head` to hidden states."""
@@ -63,13 +59,15 @@ class Encoder(Sizes):
             return c.head(x) if head else x
 
         reads = [given(name, "tokens", default=default) for name, default in inputs.items()]
-        if c.cross_attention:
-            reads.append(source_states(c.d_model))
-        return block(tokens, "", build, reads=reads, part="decoder" if c.is_decoder else "encoder")
+        return block(tokens, "", build, reads=(*reads, *c.memory()), part="decoder" if c.causal else "encoder")
 
     def inputs(c) -> dict[str, int | Unknown | None]:
         """{what is looked up besides the tokens: its value if it is not given}."""
         return {"segments": 0}
+
+    def memory(c) -> tuple[Data, ...]:
+        """The output of another encoder, if layers attend to it."""
+        return ()
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         """Token ids and further inputs to vectors [n, d_model]."""
@@ -82,10 +80,18 @@ class Encoder(Sizes):
     def encode(c, x: Data, *memory: Data) -> Data:
         """Embedded tokens to hidden states, pooled ones beside them if a class needs them."""
         name = c.prefix + "encoder.layer.{layer}."
-        x = layers(x, name, [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=memory)
+        x = layers(x, name, c.kinds(), c.layer_of, reads=memory)
         if c.last_norm:
             x = c.norm(x, c.prefix + c.last_norm)
         return first_pooled(x, c.prefix + c.pooler) if getattr(c, "pooled", False) else x
+
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        """(kind, number) of the layers, in order."""
+        return [("layer", c.n_layers)]
+
+    def layer_of(c, kind: Any, x: Data, *memory: Data) -> Data:
+        """A layer of a kind."""
+        return c.layer(x, *memory)
 
     def norm(c, x: Data, name: str) -> Data:
         return layer_norm(x, name, c.norm_eps)
@@ -96,8 +102,38 @@ class Encoder(Sizes):
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
 
+
+class MaskedEncoder(EncoderFlow):
+    """An encoder whose tokens see all others. A subclass adds its prefix, fields and `layer`."""
+
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
+
+    vocab_size: Positive = hf(absent=30522)
+    d_model: Positive = hf(absent=768)
+    n_layers: Positive = hf(absent=12)
+    n_heads: Positive = hf(absent=12)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=3072)
+    n_positions: Positive = hf("max_position_embeddings", absent=512)
+
     def check(c) -> None:
         check_heads_fill(c)
+
+
+class Encoder(MaskedEncoder):
+    """With is_decoder its tokens see no later ones, and it may attend to another encoder's output."""
+
+    conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(0))
+
+    is_decoder: Flag = hf(absent=False)
+    cross_attention: Flag = hf(absent=False)
+
+    @property
+    def causal(c) -> bool:
+        return c.is_decoder
+
+    def memory(c) -> tuple[Data, ...]:
+        return (source_states(c.d_model),) if c.cross_attention else ()
 
 
 def embed_tokens(c: Any, tokens: Data, segments: Data | None, width: Size, *, has_positions: bool = True) -> Data:
@@ -125,7 +161,7 @@ def bert_attention(
 
     `bias`: of q, k and v. `turn`: what they go through before they meet.
     """
-    cached = getattr(c, "is_decoder", True) or memory is not None
+    cached = getattr(c, "causal", True) or memory is not None
     return multi_head(c, x, prefix, BERT, memory=memory, cached=cached, bias=bias, o_bias=True, turn=turn)
 
 
