@@ -27,6 +27,7 @@ ARCHITECTURES = {
     "arcee": ("arcee", "Arcee"),
     "arctic": ("arctic", "Arctic"),
     "aria_text": ("aria_text", "AriaText"),
+    "audioflamingo3": ("qwen2_audio", "AudioFlamingo3"),
     "axk1": ("axk1", "AXK1"),
     "axk2": ("axk2", "AXK2"),
     "baichuan": ("baichuan", "Baichuan"),

@@ -2,14 +2,10 @@
 
 from typing import Any
 
-from pydantic import SerializeAsAny
-
-from paramcount.flow import Data, activate, block, given, layer_norm, linear, merge_rows
-from paramcount.parts.composite import with_language
+from paramcount.flow import Data, activate, layer_norm, linear, merge_rows
+from paramcount.parts.composite import AudioLanguageModel
 from paramcount.parts.whisper_encoder import Ears
-from paramcount.sizes import Flag, Positive, Sizes, hf, setting
-
-NAMES = ("model.", "model.language_model.")
+from paramcount.sizes import Flag, Positive, hf, setting
 
 
 class MossAudio(Ears):
@@ -23,27 +19,21 @@ class MossAudio(Ears):
     d_ff: Positive = hf("encoder_ffn_dim", "intermediate_size", absent=4096)
 
 
-class MossTranscribeDiarize(Sizes):
+class MossTranscribeDiarize(AudioLanguageModel):
     """Source: modeling_moss_transcribe_diarize.py of the reference."""
 
     reference = "MossTranscribeDiarizeForConditionalGeneration"
 
-    language: SerializeAsAny[Sizes]
+    encoder_prefix = "model.audio_tower."
+    projector_prefix = "model.multi_modal_projector."
+    moved = ("model.", "model.language_model.")
+
     audio: MossAudio
     n_merged: Positive = hf("audio_merge_size", absent=4)
     projector_bias: Flag = hf("projector_bias", absent=True)
 
     audio_token = setting("audio_token_id", default=151671)
     activation = setting("projector_hidden_act", default="silu")
-
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        frames = given("log-mel frames", "frames", c.audio.n_mels)
-        sound = block(frames, "model.audio_tower.", c.audio.forward, part="audio")
-        sound = block(sound, "model.multi_modal_projector.", c.project, part="projector")
-        return with_language(c, tokens, sound, head=head, token=c.audio_token, moved=NAMES)
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
     def project(c: Any, x: Data) -> Data:
         d_model = c.language.d_model

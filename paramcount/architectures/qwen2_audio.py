@@ -1,14 +1,11 @@
-"""Qwen 2 Audio and Voxtral: Whisper's encoder and a projector before a language model."""
+"""Qwen 2 Audio, Voxtral and Audio Flamingo 3: Whisper's encoder and a projector before a language model."""
 
-from collections.abc import Callable
 from typing import Any
 
-from pydantic import SerializeAsAny
-
-from paramcount.flow import Data, Reshape, activate, block, given, linear, mean_of_blocks
-from paramcount.parts.composite import with_language
+from paramcount.flow import Data, Reshape, activate, linear, mean_of_blocks
+from paramcount.parts.composite import AudioLanguageModel
 from paramcount.parts.whisper_encoder import Ears
-from paramcount.sizes import Positive, Sizes, hf, setting
+from paramcount.sizes import Flag, Positive, hf, setting
 from paramcount.sizes.conditions import one_of
 
 
@@ -25,7 +22,12 @@ class Qwen2AudioEars(Ears):
     last_norm = ""
 
     def forward(c, frames: Data) -> Data:
-        return c.norm(mean_of_blocks(super().forward(frames), 2), "layer_norm")
+        return norm_means(c, super().forward(frames))
+
+
+def norm_means(c: Ears, states: Data) -> Data:
+    """The normed mean of every two states."""
+    return c.norm(mean_of_blocks(states, 2), "layer_norm")
 
 
 class VoxtralEars(Ears):
@@ -39,55 +41,61 @@ class VoxtralEars(Ears):
     d_ff: Positive = hf("encoder_ffn_dim", "intermediate_size", absent=5120)
 
 
-class Qwen2Audio(Sizes):
+class AudioFlamingo3Ears(VoxtralEars):
+    """Qwen 2 Audio's encoder, with its keys under Voxtral's names. Source: AudioFlamingo3Encoder of the reference."""
+
+    conditions = (one_of("model_type", ("audioflamingo3_encoder",), "audioflamingo3_encoder"),)
+
+    last_norm = ""
+
+    def forward(c, frames: Data) -> Data:
+        return norm_means(c, super().forward(frames))
+
+
+class Qwen2Audio(AudioLanguageModel):
     """Source: arXiv:2407.10759, section 2."""
 
     reference = "Qwen2AudioForConditionalGeneration"
 
-    language: SerializeAsAny[Sizes]
     audio: Qwen2AudioEars
 
     audio_token = setting("audio_token_index", "audio_token_id", default=151646)
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return with_language(c, tokens, heard(c, widen), head=head, token=c.audio_token)
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
+    def project(c, x: Data) -> Data:
+        return linear(x, "linear", "projector", c.language.d_model, bias=True)
 
 
-class Voxtral(Sizes):
-    """Source: arXiv:2507.13264, section 2."""
+class Voxtral(AudioLanguageModel):
+    """As many states side by side as are as wide as the encoder's MLP, four of them, go through two matrices.
+
+    Source: arXiv:2507.13264, section 2.
+    """
 
     reference = "VoxtralForConditionalGeneration"
     float32 = ("embed_positions",)
 
-    language: SerializeAsAny[Sizes]
     audio: VoxtralEars
 
     audio_token = setting("audio_token_id", default=None)
     activation = setting("projector_hidden_act", default="gelu")
 
-    def forward(c, tokens: Data, head: bool = True) -> Data:
-        return with_language(c, tokens, heard(c, merge), head=head, token=c.audio_token)
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
-
-
-def heard(c: Any, projector: Callable[[Any, Data], Data]) -> Data:
-    """Log-mel frames to vectors of the language model's width."""
-    frames = given("log-mel frames", "frames", c.audio.n_mels)
-    sound = block(frames, "audio_tower.", c.audio.forward, part="audio")
-    return block(sound, "multi_modal_projector.", lambda x: projector(c, x), part="projector")
+    def project(c: Any, x: Data) -> Data:
+        x = Data(Reshape("merged rows"), (x,), ("audio tokens", c.audio.d_ff))
+        h = activate(linear(x, "linear_1", "projector", c.language.d_model), c.activation)
+        return linear(h, "linear_2", "projector", c.language.d_model)
 
 
-def widen(c: Any, x: Data) -> Data:
-    return linear(x, "linear", "projector", c.language.d_model, bias=True)
+class AudioFlamingo3(AudioLanguageModel):
+    """Source: arXiv:2507.08128, section 3.1."""
 
+    reference = "AudioFlamingo3ForConditionalGeneration"
 
-def merge(c: Any, x: Data) -> Data:
-    """As many vectors side by side as are as wide as the encoder's MLP, four of them, through two matrices."""
-    x = Data(Reshape("merged rows"), (x,), ("audio tokens", c.audio.d_ff))
-    h = activate(linear(x, "linear_1", "projector", c.language.d_model), c.activation)
-    return linear(h, "linear_2", "projector", c.language.d_model)
+    audio: AudioFlamingo3Ears
+    projector_bias: Flag = hf("projector_bias", absent=True)
+
+    audio_token = setting("audio_token_id", default=151669)
+    activation = setting("projector_hidden_act", default="gelu")
+
+    def project(c: Any, x: Data) -> Data:
+        h = activate(linear(x, "linear_1", "projector", c.language.d_model, bias=c.projector_bias), c.activation)
+        return linear(h, "linear_2", "projector", c.language.d_model, bias=c.projector_bias)

@@ -135,6 +135,7 @@ LANGUAGE_MODEL_TYPES = frozenset((
 # {model type: how the reference reads it}. All parts are counted if the type is also in ARCHITECTURES.
 COMPOSITES = {
     "aria": Composite("aria_text", ignores_model_type=True),
+    "audioflamingo3": Composite("qwen2", tie_rule="never", other_sections=AUDIO),
     "cohere2_vision": Composite("cohere2", default_tie=True),
     "deepseek_vl": Composite("llama", default_tie=True),
     "deepseek_vl_hybrid": Composite(

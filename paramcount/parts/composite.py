@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow import Data, Unknown, block, insert
+from paramcount.flow import Data, Unknown, block, given, insert
 from paramcount.parts.decoder import Decoder
 from paramcount.sizes import Sizes
 from paramcount.sizes.fields import before_lm_head
@@ -72,4 +72,30 @@ class Multimodal(Sizes):
         return encoded
 
     def project(c, x: Data, *places: Data) -> Data:
+        raise NotImplementedError
+
+
+class AudioLanguageModel(Sizes):
+    """An audio encoder, a projector and a language model. A subclass adds `audio` and `project`."""
+
+    encoder_prefix: ClassVar[str] = "audio_tower."
+    projector_prefix: ClassVar[str] = "multi_modal_projector."
+    moved: ClassVar[tuple[str, str] | None] = None  # see `with_language`
+    audio_token: ClassVar[Any]  # a setting: the id of the tokens that stand for sound
+
+    language: SerializeAsAny[Sizes]
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        return with_language(c, tokens, c.hear(), head=head, token=c.audio_token, moved=c.moved)
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def hear(c: Any) -> Data:
+        """Log-mel frames to vectors of the language model's size."""
+        frames = given("log-mel frames", "frames", c.audio.n_mels)
+        sound = block(frames, c.encoder_prefix, c.audio.forward, part="audio")
+        return block(sound, c.projector_prefix, c.project, part="projector")
+
+    def project(c, x: Data) -> Data:
         raise NotImplementedError

@@ -141,6 +141,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "voxtral": {
         "text_config": LLAMA, "audio_config": {**EARS, "model_type": "voxtral_encoder"}, "audio_token_id": IMAGE_TOKEN,
     },
+    "audioflamingo3": {
+        "text_config": QWEN2, "audio_config": {**EARS, "model_type": "audioflamingo3_encoder"},
+        "audio_token_id": IMAGE_TOKEN, "projector_hidden_act": "silu", "projector_bias": False,
+    },
     "moss_transcribe_diarize": {
         "text_config": {**TEXT, "model_type": "qwen3"}, "audio_config": {**EARS, "model_type": "whisper"},
         "audio_token_id": IMAGE_TOKEN, "audio_merge_size": 4,
@@ -277,6 +281,7 @@ IMAGES: Mapping[str, Image] = {
     "FuyuForCausalLM": Image((6, 48), 6, arrange_as_rows, "image_patches"),
     "Qwen2AudioForConditionalGeneration": Image((16, 10), 4, arrange_as_masked_audio, "log_mel_frames"),
     "VoxtralForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),
+    "AudioFlamingo3ForConditionalGeneration": Image((16, 10), 4, arrange_as_audio, "log_mel_frames"),
     "MossTranscribeDiarizeForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),
     "Qwen2VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Qwen2_5_VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),

@@ -46,7 +46,11 @@ SAVED_OTHERWISE = {"minimax_m3_vl"}  # the reference splits fused matrices that 
 def find_class(model_type: str) -> str:
     from transformers.models.auto import modeling_auto as auto
 
-    names = {**auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES, **auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES}
+    names = {
+        **auto.MODEL_FOR_PRETRAINING_MAPPING_NAMES,
+        **auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES,
+        **auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+    }
     return str(names[model_type])
 
 
