@@ -15,6 +15,7 @@ from paramcount import zoo
 from paramcount.counting.count import Count, count_sizes
 
 REFERENCE = Path(__file__).parent / "data" / "reference.json"
+CONFIGS = Path(__file__).parent / "data" / "zoo_configs.jsonl"
 TOTALS = ("total", "embedding", "lm_head", "buffers")
 
 
@@ -23,6 +24,13 @@ def load_reference() -> dict[str, dict[str, Any]]:
     """{zoo id: what the reference implementation has}"""
     frozen: dict[str, dict[str, Any]] = json.loads(REFERENCE.read_text(encoding="utf-8"))
     return frozen
+
+
+@lru_cache(maxsize=1)
+def load_configs() -> dict[str, dict[str, Any]]:
+    """{zoo id: its published config.json, as the source of the entry has it}. One line per model."""
+    lines = (json.loads(line) for line in CONFIGS.read_text(encoding="utf-8").splitlines())
+    return {line["id"]: line["config"] for line in lines}
 
 
 def count_shapes(count: Count) -> Counter[str]:

@@ -16,35 +16,20 @@ from paramcount.cli.commands import COMMANDS
 from paramcount.counting.count import count_sizes
 from paramcount.errors import join_place
 from paramcount.formats.strict_yaml import read_yaml
+from paramcount.huggingface.config import read_config
 from paramcount.huggingface.fields import read_values
 from paramcount.sizes.rules import validate_sizes
 from paramcount.zoo import catalog, names
 from paramcount.zoo.checks import run_checks
+from paramcount.zoo.entries import read_entry
+from paramcount.zoo.writing import format_entry
 from tests.batches import in_batches
-from tests.comparison import count_shapes, find_differences
+from tests.comparison import count_shapes, find_differences, load_configs
 from tests.refusing import command_error
 
 DATA = Path(__file__).parent / "data"
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 TRUTH = sorted(path.stem for path in (DATA / "truth").glob("*.json"))
-
-FIELDS = (
-    "id", "name", "family", "publisher", "released", "hf", "aliases", "architecture", "context_length", "config",
-    "settings", "checked", "release", "sources", "published", "notes",
-)  # fmt: skip
-ESTIMATE_FIELDS = (
-    "id",
-    "name",
-    "family",
-    "publisher",
-    "released",
-    "hf",
-    "aliases",
-    "estimate",
-    "claims",
-    "sources",
-    "notes",
-)
 
 # No independent count confirms these; the tables mark them as unverified.
 UNVERIFIED = {"qwen-1.8b"}
@@ -116,15 +101,25 @@ def test_the_zoo_has_more_than_a_hundred_models_and_every_architecture() -> None
 
 
 @in_batches("path", sorted(zoo.CONFIGS.glob("*/*.yaml")), ids=lambda path: path.stem, size=80)
-def test_every_field_is_written_out_in_schema_order(path: Path) -> None:
+def test_every_entry_is_written_as_paramcount_writes_it(path: Path) -> None:
     document = read_yaml(path)
-    fields = ESTIMATE_FIELDS if document.get("estimate") else FIELDS
-    assert tuple(document) == tuple(field for field in fields if field in document or field != "settings")
     assert (document["id"], document["family"]) == (path.stem, path.parent.name)
+    assert format_entry(read_entry(path)) == path.read_text(encoding="utf-8")
     if "config" in document:
-        model = zoo.load_entry(path.stem)
-        assert list(document["config"]) == list(type(model.sizes).model_fields)
+        assert document["config"].keys() == type(zoo.load_entry(path.stem).sizes).model_fields.keys()
         assert "config" in [source["id"] for source in document["sources"]]
+
+
+def test_every_entry_has_the_published_config_that_it_cites() -> None:
+    assert list(load_configs()) == sorted(IDS)
+
+
+@in_batches("id", IDS, size=80)
+def test_the_sizes_and_settings_of_an_entry_are_those_of_its_published_config(id: str) -> None:
+    model, config = zoo.load_entry(id), read_config(load_configs()[id])
+    assert (config.architecture, config.sizes) == (model.architecture, model.sizes)
+    settings = (model.entry and model.entry.settings) or {}
+    assert {key: load_configs()[id].get(key) for key in settings} == settings
 
 
 @in_batches("id", list(zoo.list_ids()), size=80)

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from paramcount import zoo
+from tests.batches import in_batches
+from tests.comparison import load_configs, load_reference
 from tests.oracle import reference
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
-IDS = [
-    id
-    for id in zoo.list_ids()
-    if (zoo.load_entry(id).architecture or reference.HAND_WRITTEN[0]) not in reference.HAND_WRITTEN
-]
-FROZEN = json.loads(reference.FROZEN.read_text(encoding="utf-8"))
+IDS = [id for id in load_configs() if reference.is_built(id)]
 
 
-@pytest.mark.parametrize("id", IDS)
+@in_batches("id", IDS, size=20)
 def test_the_frozen_reference_is_what_the_implementation_builds(id: str) -> None:
-    model = zoo.load_entry(id)
-    assert reference.count_reference(str(model.architecture), model.sizes) == FROZEN[id]
+    assert reference.count_reference(reference.build_model(id)) == load_reference()[id]
