@@ -2,7 +2,6 @@
 
 from math import sqrt
 
-from paramcount.errors import FieldName, ParamcountError
 from paramcount.flow import Data, scale_by, sinusoids
 from paramcount.parts.classic import crossing, multi_head, source_states
 from paramcount.parts.decoder import Decoder
@@ -10,7 +9,7 @@ from paramcount.parts.decoders import use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Positive, d_model_per_head, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.rules import check_heads_fill, check_sinusoids
 
 
 class XGLM(Decoder):
@@ -55,9 +54,4 @@ class XGLM(Decoder):
 
     def check(c) -> None:
         check_heads_fill(c)
-        if c.d_model < 4:
-            raise ParamcountError(
-                f"= {c.d_model} is too small for sinusoidal positions",
-                where=FieldName("d_model"),
-                expected="at least 4",
-            )
+        check_sinusoids(c)

@@ -21,6 +21,7 @@ from paramcount.flow import (
     linear,
     lookup,
     scale_by,
+    sinusoids,
 )
 from paramcount.parts.classic import (
     Stack,
@@ -33,8 +34,8 @@ from paramcount.parts.classic import (
 )
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per, d_model_per_head, derived, hf
-from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.rules import check_heads_fill, check_stack_heads
+from paramcount.sizes.conditions import padding_inside, positions_after_padding
+from paramcount.sizes.rules import check_heads_fill, check_sinusoids, check_stack_heads
 from paramcount.sizes.setting_fields import setting
 
 DECODER = "model.decoder."
@@ -43,6 +44,11 @@ DECODER = "model.decoder."
 def scale_embedding(default: bool) -> Any:
     """The setting of what token embeddings are multiplied by: √d_model, or 1. `default`: of scale_embedding."""
     return setting(default=lambda js, c: sqrt(c.d_model) if js.get("scale_embedding", default) else 1.0)
+
+
+def first_after_padding(absent: int) -> Any:
+    """The setting of the first token's position. `absent`: the default of pad_token_id."""
+    return setting(default=lambda js, c: js.get("pad_token_id", absent) + 1)
 
 
 class Tables(NamedTuple):
@@ -127,6 +133,7 @@ class Seq2Seq(Stacks):
     """An encoder and a decoder."""
 
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
+    has_logits_bias: ClassVar[bool] = True  # kept but not learned
 
     vocab_size: Positive = hf(absent=50265)
     d_model: Positive = hf("hidden_size", "d_model", absent=1024)
@@ -169,10 +176,9 @@ class Seq2Seq(Stacks):
         return c.embed(x, tokens, DECODER)
 
     def logits(c, x: Data) -> Data:
-        """With a bias that is kept but not learned."""
         t = c.tables()
         x = linear(x, "lm_head", "lm_head", t.head, tied_to=t.head_tied_to)
-        return add_vector(x, "final_logits_bias", "lm_head", 1, t.head, role="buffer")
+        return add_vector(x, "final_logits_bias", "lm_head", 1, t.head, role="buffer") if c.has_logits_bias else x
 
     def tables(c) -> Tables:
         shared = "model.shared.weight" if c.tie_word_embeddings else None
@@ -183,6 +189,26 @@ class Seq2Seq(Stacks):
 
     def check(c) -> None:
         check_stack_heads(c)
+
+
+class SinusoidalSeq2Seq(Seq2Seq):
+    """An encoder and a decoder with sines and cosines that no file stores, numbered from behind the padding token."""
+
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1), positions_after_padding(1))
+    has_logits_bias = False
+    last_norm = "layer_norm"
+
+    activation: ClassVar = setting("activation_function", default="relu")
+    embedding_scale: ClassVar = scale_embedding(default=True)
+    first_position: ClassVar = first_after_padding(1)
+
+    def embed(c, x: Data, tokens: Data, prefix: str) -> Data:
+        x = scale_by(x, c.embedding_scale, "times √d_model")
+        return x + sinusoids(x, slowest="base", offset=c.first_position)
+
+    def check(c) -> None:
+        super().check()
+        check_sinusoids(c)
 
 
 class UntiedDecoder(Stacks):

@@ -233,6 +233,24 @@ def padding_inside(absent: int, *tables: str, places: int = 0) -> Condition:
     return condition
 
 
+def positions_after_padding(absent: int) -> Condition:
+    """Positions are numbered from behind the padding token on, whose own row the reference clears.
+
+    The reference computes two rows more than n_positions. `absent`: the default of pad_token_id.
+    """
+
+    def condition(js: ConfigJson, c: FieldValues) -> None:
+        token, n_rows = js.get("pad_token_id", absent), c["n_positions"] + 2
+        if not isinstance(token, int) or not -1 <= token < n_rows:
+            raise ParamcountError(
+                f"= {describe_value(token)}, but positions are numbered from behind it",
+                where="pad_token_id",
+                expected=f"0 to {n_rows - 1}",
+            )
+
+    return condition
+
+
 def one_of(key: str, choices: tuple[str, ...], absent: str) -> Condition:
     """A string from a fixed set that no weight depends on. `absent`: the reference's default."""
 

@@ -128,6 +128,13 @@ def check_sliding_or_full(c: Any) -> None:
         raise ParamcountError(found, where=FieldName("window"), expected="an integer")
 
 
+def check_sinusoids(c: Any) -> None:
+    """Sinusoidal positions whose last angle is position / base need two angles at least."""
+    if c.d_model < 4:
+        found, where = f"= {c.d_model} is too small for sinusoidal positions", FieldName("d_model")
+        raise ParamcountError(found, where=where, expected="at least 4")
+
+
 def check_projection(c: Any) -> None:
     """Embeddings are projected exactly if their size differs from d_model, as in the reference."""
     if c.embeddings_projected != (c.d_embedding != c.d_model):

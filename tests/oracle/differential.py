@@ -289,7 +289,7 @@ def sum_reference(model: Any) -> dict[str, int]:
         "buffers": sum(b.numel() for name, b in model.named_buffers() if name in model.state_dict()),
         "embedding": 0 if table.dim() > 2 else table.numel(),  # a convolution's: no token is looked up
     }
-    if (head := model.get_output_embeddings()) is not None:
+    if (head := flaws.find_head(model)) is not None:
         tables = {id(table)} | {
             id(m.weight) for m in model.modules() if type(m).__name__.endswith("Embedding") and hasattr(m, "weight")
         }

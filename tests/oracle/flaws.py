@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 
@@ -65,6 +66,30 @@ def poison(model: Any) -> None:
     """Make what cannot be reached no numbers."""
     for poison_tensors in POISONS.get(model.config.model_type, ()):
         poison_tensors(model)
+
+
+UNMASKED_WITH_A_CACHE = ("fsmt",)  # with a cache, the reference masks no later tokens of a whole text
+
+
+def find_head(model: Any) -> Any:
+    """The LM head of a model; FSMT names its decoder's token embedding."""
+    return model.model.decoder.output_projection if model.config.model_type == "fsmt" else model.get_output_embeddings()
+
+
+def mend(model: Any) -> None:
+    """Let the experts of NLLB-MoE get what the router chose: the reference takes a mask of them for their indices, so
+    that no token visits any but the first two.
+
+    Source: modeling_nllb_moe.py of transformers 4.57.
+    """
+    for module in model.modules():
+        if type(module).__name__ == "NllbMoeExperts":
+            module.forward = MethodType(visit_chosen_experts, module)
+
+
+def visit_chosen_experts(experts: Any, x: Any, mask: Any, weights: Any) -> Any:
+    found = sum(experts[f"expert_{i}"](x) * weights[:, i, None] for i in range(experts.num_experts))
+    return found * (1 - experts.moe_token_dropout)
 
 
 def mend_shapes(model: Any, saved: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

@@ -232,6 +232,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
     },
     "ministral3, defaults": {**USUAL, "pad_token_id": 0},
+    "ministral": {
+        **SLIDING, "layer_types": ["sliding_attention", "full_attention"], "rms_norm_eps": 1e-2, "hidden_act": "gelu",
+        "rope_theta": 300.0,
+    },
     "starcoder2": {**NO_WIDTH, "sliding_window": 5, "norm_epsilon": 0.01},
     "smollm3": {
         **NO_WIDTH, "num_hidden_layers": 4, "use_sliding_window": True, "sliding_window": 5,
@@ -816,6 +820,21 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "plbart, unscaled": {**BART, "scale_embedding": False, "activation_function": "silu"},
     "mbart, scaled": {**BART, "scale_embedding": True, "activation_function": "gelu_new"},
     "mbart, untied": {**BART, "tie_word_embeddings": False},
+    "m2m_100": BART,
+    "m2m_100, other settings": {
+        **BART, "scale_embedding": False, "activation_function": "gelu", "pad_token_id": 0,
+        "tie_word_embeddings": False,
+    },
+    "nllb-moe": {**BART, "encoder_sparse_step": 2, "decoder_sparse_step": 2, "num_experts": 6},
+    "nllb-moe, other settings": {
+        **BART, "encoder_sparse_step": 1, "decoder_sparse_step": 3, "num_experts": 5, "router_bias": True,
+        "scale_embedding": False, "activation_function": "gelu", "moe_token_dropout": 0.0, "pad_token_id": 0,
+    },
+    "fsmt": {**BART, "src_vocab_size": 96, "tgt_vocab_size": 98},
+    "fsmt, tied": {
+        **BART, "src_vocab_size": 96, "tgt_vocab_size": 96, "tie_word_embeddings": True, "scale_embedding": False,
+        "activation_function": "gelu", "pad_token_id": 0,
+    },
     "pegasus, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
     "marian, scaled": {**BART, "scale_embedding": True, "activation_function": "swish", "pad_token_id": 95},
     "marian, two languages": {

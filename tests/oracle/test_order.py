@@ -38,6 +38,7 @@ DIFFERENT = {
 REPEATED = {
     "albert": "all layers call the same modules",
     "albert, other settings": "likewise",
+    "fsmt, tied": "the encoder looks up its tokens in the decoder's table",
     "gemma3n_text": "the router norm of a layer runs before its block and after it",
     "gemma3n_text, other settings": "likewise",
     "hrm_text": "every cycle calls the same modules",
@@ -50,6 +51,7 @@ REPEATED = {
 OTHER_SHAPES = {
     "cpmant": "the prompt, which the module gets as ids in front of the text, is looked up on its own",
     "cpmant, other settings": "likewise",
+    "fsmt, tied": "the encoder looks up its tokens in the decoder's table",
     "hrm_text": "one matrix gives gate, queries, keys and values, the module each of them",
     "hrm_text, biases": "likewise",
     "inkling_text, varied": "the module gives the scores of routed experts alone, without those of shared ones",

@@ -54,6 +54,7 @@ DIFFERENT = {
     "blt": "bytes go in, and patches that another model cuts",
     "cpmant": "tokens stand behind a prompt that the reference puts there",
     "deepseek_v4": "blocks of tokens, which the trace leaves as a word",
+    "fsmt": "with a cache, the reference masks no later tokens of a whole text",
     "hrm_text": "the reference's cache has no room for the layers that run several times",
     "longt5": "blocks of tokens",
     "longt5.LongT5EncoderModel": "blocks of tokens",

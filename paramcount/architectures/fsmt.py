@@ -1,0 +1,61 @@
+"""FSMT, the translators of WMT 2019: post-norm, a token embedding per language, a frozen table of sinusoids."""
+
+from typing import Any
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import Data, Unreachable, linear, lookup
+from paramcount.parts.seq2seq import DECODER, Seq2Seq, Tables, first_after_padding, post_norm_layer, scale_embedding
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
+from paramcount.sizes.conditions import padding_inside
+from paramcount.sizes.rules import check_sinusoids, check_stack_heads
+
+
+def position_rows(js: ConfigJson, c: FieldValues) -> Any:
+    """Rows stand before the first position, up to that of the padding token."""
+    token = js.get("pad_token_id", 1)
+    return c["n_positions"] + token + 1 if isinstance(token, int) else None
+
+
+def padding_has_rows(js: ConfigJson, c: FieldValues) -> None:
+    """A negative padding token counts back from the end of each table, which a shared one ends earlier."""
+    token, is_tied = js.get("pad_token_id", 1), c["tie_word_embeddings"]
+    reaches_shared = not is_tied or token + c["n_source_tokens"] < c["vocab_size"]
+    if token < 0 and not (reaches_shared and token + c["n_position_rows"] >= 0):
+        raise ParamcountError(f"= {token}", where="pad_token_id", expected="0 or more")
+
+
+class FSMT(Seq2Seq):
+    """Source: arXiv:1907.06616, section 3; modeling_fsmt.py of the reference."""
+
+    reference = "FSMTForConditionalGeneration"
+    not_saved = ("embed_positions.weight",)  # of the released files
+    conditions = (padding_inside(1, "n_source_tokens"), padding_has_rows)
+
+    vocab_size: Positive = hf("vocab_size", "tgt_vocab_size", absent=42024)
+    n_source_tokens: Positive = hf("src_vocab_size", absent=42024)
+    n_position_rows: Positive = derived(position_rows)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    layer = post_norm_layer
+    activation = setting("activation_function", default="relu")
+    embedding_scale = scale_embedding(default=True)
+    first_position = first_after_padding(1)
+
+    def positions(c, tokens: Data, prefix: str) -> Data:
+        name, first = prefix + "embed_positions.weight", c.first_position
+        return lookup(tokens, name, "position", c.n_position_rows, c.d_model, index="positions", offset=first)
+
+    def tables(c) -> Tables:
+        n, table = c.vocab_size, DECODER + "embed_tokens.weight"
+        return Tables(n, n, n, table, table) if c.tie_word_embeddings else Tables(c.n_source_tokens, n, n, None, None)
+
+    def logits(c, x: Data) -> Data:
+        t = c.tables()
+        return linear(x, DECODER + "output_projection", "lm_head", t.head, tied_to=t.head_tied_to)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return ()
+
+    def check(c) -> None:
+        check_stack_heads(c)
+        check_sinusoids(c)

@@ -1,0 +1,83 @@
+"""NLLB-MoE: M2M-100 with a mixture of experts in every fourth layer, of which a token visits two."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paramcount.errors import FieldName, ParamcountError
+from paramcount.flow import Data, experts, layers, linear, route
+from paramcount.parts.classic import Stack, crossing, multi_head
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.parts.seq2seq import SinusoidalSeq2Seq
+from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Positive, Words, derived, hf, setting
+from paramcount.sizes.conditions import one_of
+from paramcount.sizes.rules import check_layer_types
+
+KINDS = ("dense", "sparse")
+N_ACTIVE = 2
+ROUTER_DTYPES = ("float32", "float16", "bfloat16")
+
+
+def every_sparse(field: str, key: str) -> Derivation:
+    """A sparse layer at the end of each group; `key` has the number of layers in a group, 0 for no sparse layer."""
+
+    def kinds(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+        step = js.get(key, 4)
+        return tuple(KINDS[step > 0 and (i + 1) % step == 0] for i in range(c[field]))
+
+    return kinds
+
+
+def share_of_expert(config: Mapping[str, Any], c: Any) -> float:
+    """What an expert's output is multiplied by: in training, some are left out. Source: NllbMoeExperts."""
+    if config.get("second_expert_policy", "all") != "all" or config.get("moe_eval_capacity_token_fraction", 1.0) < 1:
+        raise ValueError("leaves out experts by chance or by their load")
+    return 1.0 - float(config.get("moe_token_dropout", 0.2))
+
+
+class NllbMoe(SinusoidalSeq2Seq):
+    """Source: arXiv:2207.04672, section 6.2; modeling_nllb_moe.py of the reference."""
+
+    reference = "NllbMoeForConditionalGeneration"
+    linear_routers = (".router.classifier.weight", ".fc1.weight", ".fc2.weight")
+    conditions = (*SinusoidalSeq2Seq.conditions, one_of("router_dtype", ROUTER_DTYPES, "float32"))
+    defaults = {"vocab_size": 128112}
+
+    encoder_kinds: Words = derived(every_sparse("n_encoder_layers", "encoder_sparse_step"))
+    decoder_kinds: Words = derived(every_sparse("n_decoder_layers", "decoder_sparse_step"))
+    n_routed_experts: Positive = hf("num_experts", absent=128)
+    router_bias: Flag = hf("router_bias", absent=False)
+
+    share = setting(default=share_of_expert)
+
+    def stack(c, s: Stack, x: Data, prefix: str, *memory: Data) -> Data:
+        kinds = [(kind, 1) for kind in (c.decoder_kinds if memory else c.encoder_kinds)]
+        x = layers(x, prefix + "layers.{layer}.", kinds, lambda kind, x, *m: c.layer(s, x, kind, *m), reads=memory)
+        return c.norm(x, prefix + "layer_norm")
+
+    def layer(c, s: Stack, x: Data, kind: str, *memory: Data) -> Data:
+        x = x + multi_head(s, c.norm(x, "self_attn_layer_norm"), "self_attn.", cached=bool(memory))
+        for m in memory:
+            x = crossing(x, "", lambda x, m: x + c.cross_attention(s, c.norm(x, "cross_attention_layer_norm"), m), m)
+        h = c.norm(x, "ff_layer_norm")
+        return x + (c.mlp(h, s, "ffn.", "mlp") if kind == "dense" else c.mixture(h, s))
+
+    def cross_attention(c, s: Stack, x: Data, memory: Data) -> Data:
+        return multi_head(s, x, "cross_attention.", memory=memory)
+
+    def mlp(c, x: Data, s: Stack, prefix: str, component: str) -> Data:
+        names = (prefix + "fc1", prefix + "fc2")
+        return plain_mlp(x, names, component, s.d_ff, activation=c.activation, bias=True)
+
+    def mixture(c, x: Data, s: Stack) -> Data:
+        logits = linear(x, "ffn.router.classifier", "router", c.n_routed_experts, bias=c.router_bias)
+        weights = route(logits, N_ACTIVE, "softmax", normalise=True, factor=c.share)
+        name = "ffn.experts.expert_{expert}."
+        return experts(x, weights, name, c.n_routed_experts, N_ACTIVE, lambda x: c.mlp(x, s, "", "experts"))
+
+    def check(c) -> None:
+        super().check()
+        check_layer_types(c, "encoder_kinds", "n_encoder_layers", KINDS)
+        check_layer_types(c, "decoder_kinds", "n_decoder_layers", KINDS)
+        if "sparse" in (*c.encoder_kinds, *c.decoder_kinds) and c.n_routed_experts < N_ACTIVE:
+            found = f"= {c.n_routed_experts}, but a token uses {N_ACTIVE} experts"
+            raise ParamcountError(found, where=FieldName("n_routed_experts"), expected=f"at least {N_ACTIVE}")
