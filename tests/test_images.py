@@ -25,6 +25,7 @@ from paramcount.flow import (
     Operation,
     Patches,
     Pool,
+    Reshape,
     Rope,
     Rotary,
 )
@@ -43,13 +44,17 @@ WITH_IMAGE = [3, IMAGE_TOKEN, IMAGE_TOKEN, IMAGE_TOKEN, IMAGE_TOKEN, 5]  # four 
 
 
 def compute(
-    operation: Operation, *inputs: Any, weights: tuple[Any, ...] = (), state: dict[str, Array] | None = None
+    operation: Operation,
+    *inputs: Any,
+    weights: tuple[Any, ...] = (),
+    state: dict[str, Array] | None = None,
+    shape: tuple[int, ...] = (),
 ) -> Any:
     arrays = [np.asarray(x) for x in inputs]
     run: Any = SimpleNamespace(
         positions=np.arange(len(arrays[0])), state={} if state is None else state, layer=0, watch=None
     )
-    return operation.compute(run, arrays, [np.asarray(w, np.float32) for w in weights], arrays[0].shape)
+    return operation.compute(run, arrays, [np.asarray(w, np.float32) for w in weights], shape or arrays[0].shape)
 
 
 IMAGE = np.arange(24.0).reshape(1, 4, 6)  # one channel, rows 0–5, 6–11, 12–17, 18–23
@@ -262,3 +267,19 @@ def test_an_image_changes_the_logits_from_its_first_token_on() -> None:
 def test_what_does_not_fit_an_image_is_an_error(tokens: list[int], inputs: dict[str, Any], message: str) -> None:
     with pytest.raises(pc.ParamcountError, match=message):
         run_llava(tokens, **inputs)
+
+
+def test_a_grid_of_positions_is_interpolated_between_centres_of_squares() -> None:
+    """Expected values: Keys' kernel with a = -0.75 at ±0.25 and ±0.75 of two rows, whose border continues."""
+    table = [[0.0], [0.0], [8.0], [8.0]]  # two rows of two columns
+    places = [[0, 0], [1, 0], [2, 0], [3, 0]]
+    linear = compute(Lookup("places", stretch="centres"), places, weights=(table,))
+    assert linear.ravel().tolist() == [0, 2, 6, 8]
+    cubic = compute(Lookup("places", stretch="centres, cubic"), places, weights=(table,))
+    assert cubic.ravel().tolist() == [-0.84375, 1.8125, 6.1875, 8.84375]
+
+
+def test_rows_that_are_merged_channel_by_channel() -> None:
+    x = np.arange(8).reshape(4, 2)  # four rows of two channels
+    merged = compute(Reshape("merged channels"), x, shape=(1, 2, 2, 2))
+    assert merged.tolist() == [[[[0, 2], [4, 6]], [[1, 3], [5, 7]]]]

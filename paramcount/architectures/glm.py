@@ -1,6 +1,6 @@
 """GLM-4: half of every head is rotated, q, k and v have a bias, gate and up are stored as one matrix."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import partial_rope
@@ -31,16 +31,18 @@ class Glm(AttentionDecoder):
 
     norm_eps = setting("rms_norm_eps", default=1.5625e-7)
     rope = rotary(positions=131072)
+    axes: ClassVar[Any] = None  # of the rotation, if positions have several
 
     def layer(c, x: Data) -> Data:
         x = x + c.attend(c.norm(x, "input_layernorm"))
         return x + c.feed_forward(c.norm(x, "post_attention_layernorm"))
 
-    def attend(c, x: Data) -> Data:
-        return c.self_attention(x, bias=c.qkv_bias, o_bias=False, rotate=c.rotate)
+    def attend(c, x: Data, *places: Data) -> Data:
+        return c.self_attention(x, bias=c.qkv_bias, o_bias=False, rotate=lambda y: c.rotate(y, *places))
 
-    def rotate(c, x: Data) -> Data:
-        return partial_rope(x, c.d_rope, c.rope, "interleaved")
+    def rotate(c, x: Data, *places: Data) -> Data:
+        """`places`: of the tokens, if there may be images."""
+        return partial_rope(x, c.d_rope, c.rope, "interleaved", *places, axes=c.axes)
 
     def feed_forward(c, x: Data) -> Data:
         return fused_gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation)
@@ -54,6 +56,6 @@ class Glm4(Glm):
 
     reference = "Glm4ForCausalLM"
 
-    def layer(c, x: Data) -> Data:
-        x = x + c.norm(c.attend(c.norm(x, "input_layernorm")), "post_self_attn_layernorm")
+    def layer(c, x: Data, *places: Data) -> Data:
+        x = x + c.norm(c.attend(c.norm(x, "input_layernorm"), *places), "post_self_attn_layernorm")
         return x + c.norm(c.feed_forward(c.norm(x, "post_attention_layernorm")), "post_mlp_layernorm")

@@ -1,6 +1,6 @@
 """GLM-4.5 and GLM-4.5-Air: DeepSeek-V3's experts behind grouped-query attention, half of each head rotated."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.attentions import partial_rope
@@ -52,23 +52,25 @@ class Glm4Moe(AttentionDecoder):
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=131072)
+    axes: ClassVar[Any] = None  # of the rotation, if positions have several
     norm_topk_prob = setting("norm_topk_prob", default=True)
     routed_scale = setting("routed_scaling_factor", default=1.0)
     n_groups = setting("n_group", default=1)
     n_active_groups = setting("topk_group", default=1)
     kinds = dense_first
 
-    def layer(c, x: Data, kind: str) -> Data:
-        h = c.norm(x, "input_layernorm")
-        bias, qk_norm = c.attention_bias, c.qk_norm
-        x = x + c.self_attention(h, bias=bias, o_bias=False, qk_norm=qk_norm, rotate=c.rotate)
+    def layer(c, x: Data, *reads: Any) -> Data:
+        """`reads`: the places of the tokens, if there may be images, and the kind of layer."""
+        *places, kind = reads
+        x = x + c.attend(c.norm(x, "input_layernorm"), *places)
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + shared_mixture(c, h, "mlp.", choose=c.choose)
         return x + c.gated_mlp(h)
 
-    def rotate(c, x: Data) -> Data:
-        return partial_rope(x, c.d_rope, c.rope)
+    def attend(c, x: Data, *places: Data) -> Data:
+        rotate = lambda y: partial_rope(y, c.d_rope, c.rope, "halves", *places, axes=c.axes)  # noqa: E731
+        return c.self_attention(x, bias=c.attention_bias, o_bias=False, qk_norm=c.qk_norm, rotate=rotate)
 
     def choose(c, logits: Data) -> Data:
         return choose_in_groups(c, logits, routing_bias(c, "mlp.gate.e_score_correction_bias"))

@@ -1,12 +1,19 @@
-"""The language models of GLM-4.1V and GLM-4.5V: GLM-4-0414 and GLM-4.5 with positions in time, height and width."""
+"""GLM-4.1V to GLM-4.6V and GLM-OCR: GLM-4-0414 and GLM-4.5 with positions in time, height and width.
+
+Images go through an encoder of their own.
+"""
+
+from typing import Any
 
 from paramcount.architectures.glm import Glm4
 from paramcount.architectures.glm4_moe import Glm4Moe
 from paramcount.flow import Data, linear
 from paramcount.parts.feed_forward import shared_experts
+from paramcount.parts.glm_vision import Glm4vVision, GlmOcrVision
+from paramcount.parts.qwen_vision import PlacedImages, mrope_axes
 from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import ConfigJson, Derivation, FieldValues, Flag, Natural, Positive, derived, hf, rotary, setting
-from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
+from paramcount.sizes.conditions import grouped_routing, not_null, one_of, padding_in_table
 from paramcount.sizes.derivations import class_ends, d_model_per_head, equal_to
 from paramcount.sizes.rotary_sizes import in_pairs, sections_fill
 
@@ -40,6 +47,7 @@ class Glm4vText(Glm4):
 
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(positions=32768)
+    axes = mrope_axes("sections", 8, 12, 12)
 
 
 class Glm4vMoeText(Glm4Moe):
@@ -62,13 +70,68 @@ class Glm4vMoeText(Glm4Moe):
     )  # alone, it is saved with one tensor for each projection of all experts
 
     rope = rotary(positions=65536)
+    axes = mrope_axes("sections", 8, 12, 12)
 
-    def layer(c, x: Data, kind: str) -> Data:
+    def layer(c, x: Data, *reads: Any) -> Data:
         """GLM-4.5's, with all experts in one tensor for each projection if the language model is saved alone."""
+        *places, kind = reads
         if kind == "dense" or not c.stacked:
-            return super().layer(x, kind)
-        h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, o_bias=False, rotate=c.rotate)
+            return super().layer(x, *reads)
+        x = x + c.attend(c.norm(x, "input_layernorm"), *places)
         h = c.norm(x, "post_attention_layernorm")
         chosen = c.choose(linear(h, "mlp.gate", "router", c.n_routed_experts))
         return x + stacked_experts(c, h, chosen, "mlp.experts.") + shared_experts(c, h, "mlp.")
+
+
+class GlmOcrText(Glm4vText):
+    """Source: GlmOcrTextModel of the reference."""
+
+    reference = "GlmOcrForConditionalGeneration"
+    base_model = "GlmOcrTextModel"
+    defaults = {
+        "vocab_size": 59392, "d_model": 1024, "n_layers": 16, "n_heads": 16, "d_ff": 4096,
+    }  # fmt: skip
+
+    n_kv_heads: Positive = hf(absent=8)
+    d_head: Positive = hf(absent=d_model_per_head)
+    qkv_bias: Flag = derived(lambda js, c: False)
+
+    rope = rotary(positions=131072)
+
+
+class Glm4v(PlacedImages):
+    """Source: arXiv:2507.01006, section 2; modeling_glm4v.py of the reference."""
+
+    reference = "Glm4vForConditionalGeneration"
+
+    vision: Glm4vVision
+
+    image_token = setting("image_token_id", default=151343)
+
+
+class Glm4vMoe(Glm4v):
+    """The same around experts. Source: modeling_glm4v_moe.py of the reference."""
+
+    reference = "Glm4vMoeForConditionalGeneration"
+
+
+class Glm46VVision(Glm4vVision):
+    conditions = (one_of("model_type", ("glm4v_vision", "glm4v_moe_vision"), "glm4v_vision"),)
+
+
+class Glm46V(Glm4v):
+    """The same encoder before a language model of any type. Source: modeling_glm46v.py of the reference."""
+
+    reference = "Glm46VForConditionalGeneration"
+
+    vision: Glm46VVision
+
+
+class GlmOcr(PlacedImages):
+    """Source: modeling_glm_ocr.py of the reference."""
+
+    reference = "GlmOcrForConditionalGeneration"
+
+    vision: GlmOcrVision
+
+    image_token = setting("image_token_id", default=59280)

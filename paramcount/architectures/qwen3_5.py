@@ -3,16 +3,12 @@
 With Qwen3-VL's tower around it.
 """
 
-from typing import Any
-
-from pydantic import SerializeAsAny
-
 from paramcount.architectures.qwen3_next import GatedDeltaHybrid
-from paramcount.architectures.qwen3_vl import NAMES, QwenVision
-from paramcount.flow import Data, Norm, Weight, block, insert
+from paramcount.architectures.qwen3_vl import QwenVision
+from paramcount.flow import Data, Norm, Weight
 from paramcount.parts.decoder import Kinds
-from paramcount.parts.qwen_vision import image_of, merge, mrope_axes, places_in_text, widen
-from paramcount.sizes import Positive, Sizes, hf, setting
+from paramcount.parts.qwen_vision import PlacedImages, merge, mrope_axes, widen
+from paramcount.sizes import Positive, hf, setting
 
 
 class Qwen35(GatedDeltaHybrid):
@@ -68,27 +64,14 @@ class Qwen35Vision(QwenVision):
         return widen(c, merge(c, x), ("merger.linear_fc1", "merger.linear_fc2"))
 
 
-class Qwen35VL(Sizes):
+class Qwen35VL(PlacedImages):
     """Source: modeling_qwen3_5.py of the reference."""
 
     reference = "Qwen3_5ForConditionalGeneration"
 
-    language: SerializeAsAny[Sizes]
     vision: Qwen35Vision
 
     image_token = setting("image_token_id", default=248056)
-
-    def forward(c: Any, tokens: Data, head: bool = True) -> Data:
-        pixels = image_of(c.vision)
-        image = block(pixels, "model.visual.", c.vision.forward, part="vision")
-        image = block(image, "model.visual.", c.vision.merge, part="projector")
-        x = insert(block(tokens, "", c.language.embed, moved=NAMES), tokens, image, c.image_token)
-        reads = (places_in_text(c, tokens, pixels),)
-        x = block(x, "", c.language.transform, reads=reads, moved=NAMES)
-        return block(x, "", c.language.head, moved=NAMES) if head else x
-
-    def body(c, tokens: Data) -> Data:
-        return c.forward(tokens, head=False)
 
 
 class Qwen35MoEVL(Qwen35VL):

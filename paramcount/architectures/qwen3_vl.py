@@ -14,6 +14,7 @@ from paramcount.flow import Data, Size, insert, join, layer_norm, linear, lookup
 from paramcount.flow.operations.structure import block, hidden_states, layers
 from paramcount.parts.decoders import dense_or_moe
 from paramcount.parts.qwen_vision import (
+    NAMES,
     embed_image,
     encode,
     encoder_attention,
@@ -30,8 +31,6 @@ from paramcount.parts.vision import encoder_mlp
 from paramcount.sizes import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
-
-NAMES = ("model.", "model.language_model.")
 
 
 class Qwen3VLText(Qwen3):

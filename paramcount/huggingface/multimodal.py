@@ -148,9 +148,11 @@ COMPOSITES = {
     "glm46v": Composite("glm4v_text"),
     "glm4v": Composite("glm4v_text", tie_rule="either", ignores_model_type=True),
     "glm4v_moe": Composite("glm4v_moe_text", tie_rule="either", ignores_model_type=True),
+    "glm_ocr": Composite("glm_ocr_text", tie_rule="either", ignores_model_type=True),
     "glmasr": Composite(
         "llama", default_tie=True, default_section=GLM_ASR, fills_missing_keys=True, other_sections=AUDIO
     ),
+    "glmga": Composite("glm4v_text"),
     "got_ocr2": Composite("qwen2", default_tie=True, default_section=GOT | {"tie_word_embeddings": True}),
     "granite_speech": Composite("granite", default_tie=True, other_sections=("encoder_config", "projector_config")),
     "granite_speech_plus": Composite(
@@ -234,7 +236,7 @@ WHOLE_CLASSES = {
         for model_type, start in {
             "aria": "Aria", "cohere2_vision": "Cohere2Vision", "deepseek_vl": "DeepseekVL",
             "deepseek_vl_hybrid": "DeepseekVLHybrid", "dots3_note": "Dots3Note", "exaone4_5": "Exaone4_5_",
-            "glm46v": "Glm46V", "glm4v": "Glm4v", "glm4v_moe": "Glm4vMoe", "glmasr": "GlmAsr",
+            "glmasr": "GlmAsr",
             "granite_speech": "GraniteSpeech", "granite_speech_plus": "GraniteSpeechPlus",
             "hyperclovax_vision_v2": "HyperCLOVAXVisionV2", "idefics2": "Idefics2", "kimi_k25": "Kimi_K25",
             "lfm2_vl": "Lfm2Vl", "lighton_ocr": "LightOnOcr", "llava_next": "LlavaNext",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from paramcount.flow import (
+    Axes,
     Data,
     Rope,
     Size,
@@ -20,6 +21,7 @@ from paramcount.flow import (
     norm,
     rms_norm,
     rope,
+    rope_at,
     scale_by,
     split,
 )  # fmt: skip
@@ -115,12 +117,18 @@ def partial_rope(
     d_rope: Size | None,
     settings: Rope | Unknown = Unknown("rope"),  # noqa: B008 it is immutable
     pairing: Literal["halves", "interleaved"] = "halves",
+    *places: Data,
+    axes: Axes | Unknown | None = None,
 ) -> Data:
-    """Rotary positions on the first d_rope of every head; None: on all."""
+    """Rotary positions on the first d_rope of every head; None: on all. `places`, `axes`: see `rope_at`."""
+
+    def rotate(y: Data) -> Data:
+        return rope_at(y, places[0], settings, axes, pairing) if places and axes else rope(y, settings, pairing)
+
     if d_rope is None:
-        return rope(x, settings, pairing)
+        return rotate(x)
     turned, kept = split(x, d_rope, x.shape[-1] - d_rope)
-    return join(rope(turned, settings, pairing), kept)
+    return join(rotate(turned), kept)
 
 
 def wide_norm(x: Data, name: str, eps: float | Unknown | None = None) -> Data:

@@ -7,14 +7,18 @@ section 2.1; modeling_qwen2_vl.py, modeling_qwen2_5_vl.py and modeling_qwen3_vl.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import SerializeAsAny
 
 from paramcount.flow import (
     Axes,
     Data,
     activate,
     attend,
+    block,
     given,
+    insert,
     layers,
     linear,
     merge_rows,
@@ -23,9 +27,12 @@ from paramcount.flow import (
     token_places,
 )
 from paramcount.parts.attentions import fused_qkv
+from paramcount.parts.composite import with_language
 from paramcount.parts.vision import embed_patches
+from paramcount.sizes import Sizes
 from paramcount.sizes.setting_fields import Setting, setting
 
+NAMES = ("model.", "model.language_model.")
 ROWS_AND_COLUMNS = Axes((1, 1), "restarted")
 
 
@@ -49,11 +56,15 @@ def encode(c: Any, x: Data, *reads: Data) -> Data:
     return layers(x, "blocks.{layer}.", [("layer", c.n_layers)], lambda kind, *x: c.layer(*x), reads=reads)
 
 
-def encoder_attention(c: Any, x: Data, places: Data, **options: Any) -> Data:
+def encoder_attention(
+    c: Any, x: Data, places: Data, *, bias: bool = True, o_bias: bool = True, qk_norm: bool = False, **options: Any
+) -> Data:
     """`options`: of `attend`."""
-    q, k, v = fused_qkv(c, x, "attn.qkv")
+    q, k, v = fused_qkv(c, x, "attn.qkv", bias=bias)
+    if qk_norm:
+        q, k = c.norm(q, "attn.q_norm"), c.norm(k, "attn.k_norm")
     q, k = (rope_at(y, places, c.rope, ROWS_AND_COLUMNS) for y in (q, k))
-    return linear(attend(q, k, v, cached=(), **options), "attn.proj", "output_projection", c.d_model, bias=True)
+    return linear(attend(q, k, v, cached=(), **options), "attn.proj", "output_projection", c.d_model, bias=o_bias)
 
 
 def merge(c: Any, x: Data) -> Data:
@@ -92,3 +103,38 @@ def places_in_text(c: Any, tokens: Data, pixels: Data) -> Data:
     """Where each token stands, in a text with an image."""
     side = c.vision.patch_size * c.vision.merge_size
     return token_places(tokens, pixels, side, side, c.image_token)
+
+
+class PlacedImages(Sizes):
+    """An encoder whose patches are merged, and a language model that rotates by time, row and column.
+
+    A subclass adds `vision`.
+    """
+
+    encoder_prefix: ClassVar[str] = "model.visual."
+    projector_prefix: ClassVar[str] = "model.visual."
+    moved: ClassVar[tuple[str, str]] = NAMES  # prefixes of the language model: in its declaration, in files
+    image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
+
+    language: SerializeAsAny[Sizes]
+
+    def forward(c: Any, tokens: Data, head: bool = True) -> Data:
+        pixels, moved = image_of(c.vision), c.moved
+        image = block(pixels, c.encoder_prefix, c.vision.forward, part="vision")
+        image = block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
+        if not hasattr(c.language, "axes"):
+            return with_language(c, tokens, image, head=head, token=c.image_token, moved=moved)
+        x = insert(block(tokens, "", c.language.embed, moved=moved), tokens, image, c.image_token)
+        x = block(x, "", c.language.transform, reads=(places_in_text(c, tokens, pixels),), moved=moved)
+        return block(x, "", c.language.head, moved=moved) if head else x
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def places(c, pixels: Data) -> tuple[Data, ...]:
+        """What the projector reads besides vectors: the rows and columns of patches, unless squares stand together."""
+        return ()
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        merged: Data = c.vision.merge(x)
+        return merged

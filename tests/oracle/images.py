@@ -34,6 +34,10 @@ QWEN3_VISION = {
     **QWEN_VISION, "hidden_size": 16, "intermediate_size": 20, "out_hidden_size": 32, "num_position_embeddings": 25,
     "deepstack_visual_indexes": [0, 1], "hidden_act": "gelu",
 }  # fmt: skip
+GLM_VISION = {
+    "depth": 2, "hidden_size": 16, "num_heads": 2, "intermediate_size": 20, "out_hidden_size": 32, "image_size": 20,
+    "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "rms_norm_eps": 1e-3,
+}  # fmt: skip
 SAM = {
     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_dim": 20, "image_size": 32,
     "patch_size": 4, "output_channels": 8, "window_size": 3, "global_attn_indexes": [1],
@@ -180,6 +184,20 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         **PLACEHOLDER, "vision_config": QWEN3_VISION,
     },
+    "glm4v": {"text_config": {**QWEN_TEXT, "rope_scaling": SECTIONS}, **PLACEHOLDER, "vision_config": GLM_VISION},
+    "glm46v": {"text_config": {**QWEN_TEXT, "rope_scaling": SECTIONS}, **PLACEHOLDER, "vision_config": GLM_VISION},
+    "glmga": {"text_config": {**QWEN_TEXT, "rope_scaling": SECTIONS}, **PLACEHOLDER, "vision_config": GLM_VISION},
+    "glm4v_moe": {
+        "text_config": {
+            **TEXT, "rope_scaling": {**SECTIONS, "mrope_section": [1, 1], "partial_rotary_factor": 0.5},
+            "moe_intermediate_size": 14, "n_routed_experts": 8, "num_experts_per_tok": 3, "first_k_dense_replace": 1,
+        },
+        **PLACEHOLDER, "vision_config": {**GLM_VISION, "attention_bias": True},
+    },
+    "glm_ocr": {
+        "text_config": {**TEXT, "head_dim": 10, "rope_scaling": {**SECTIONS, "mrope_section": [2, 1, 2]}},
+        **PLACEHOLDER, "vision_config": GLM_VISION,
+    },
     "qwen3_5": {"text_config": DELTA, **PLACEHOLDER, "vision_config": QWEN3_VISION},
     "qwen3_5_moe": {
         "text_config": {
@@ -287,6 +305,10 @@ IMAGES: Mapping[str, Image] = {
     "Qwen2_5_VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Qwen3VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Qwen3VLMoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Glm4vForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Glm46VForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Glm4vMoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "GlmOcrForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Qwen3_5ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Qwen3_5MoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import ClassVar, Literal, TypeAlias
 
 from paramcount.errors import ParamcountError
@@ -11,6 +12,7 @@ from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unkno
 from paramcount.flow.operations.elementwise import Scale
 from paramcount.flow.operations.shapes import Split
 
+Stretch: TypeAlias = Literal["corners", "centres", "centres, cubic"]
 Index: TypeAlias = Literal["ids", "positions", "places", "rows", "columns, rows", "columns and rows in turns"]
 
 
@@ -28,6 +30,7 @@ class Lookup(Operation):
     index: Index = "ids"
     offset: Size | Unknown = 0  # added to a position, or the first of the rows
     n_rows: Size = 0
+    stretch: Stretch = "corners"  # of the grid: corners on corners, or each row at the centre of a square
     unknown_id: int | Unknown | None = None  # row of the ids that are beyond the table, and of placeholders
     placeholders: tuple[int | Unknown, ...] = ()
 
@@ -39,7 +42,7 @@ class Lookup(Operation):
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         if self.index == "places":
-            return interpolate(weights[0], inputs[0])
+            return interpolate(weights[0], inputs[0], self.stretch)
         table, first = weights[0], require(self.offset)
         if "columns" in self.index:
             places, (columns, rows) = inputs[0], table if self.index == "columns, rows" else table.transpose(1, 0, 2)
@@ -58,18 +61,30 @@ class Lookup(Operation):
         return np.asarray(table[rows], dtype=np.float32)
 
 
-def interpolate(table: Array, places: Array) -> Array:
-    """Values at [n, 2] of a grid stretched over a table [side², d]: bilinear, corners on corners."""
+def interpolate(table: Array, places: Array, stretch: Stretch) -> Array:
+    """Values at [n, 2] of a grid stretched over a table [side², d]; its border continues outside.
+
+    Bilinear, or with cubics: Keys' kernel with a = -0.75.
+    """
     side = round(len(table) ** 0.5)
     size = places.max(0) + 1
-    where = places * ((side - 1) / np.maximum(size - 1, 1))
+    if stretch == "corners":
+        where = places * ((side - 1) / np.maximum(size - 1, 1))
+    else:
+        where = (places + 0.5) * (side / size) - 0.5
     low = np.floor(where).astype(np.int64)
-    high = np.minimum(low + 1, side - 1)
-    share = (where - low).astype(np.float32)
     y = np.zeros((len(places), table.shape[1]), np.float32)
-    for rows, of_rows in ((low[:, 0], 1 - share[:, 0]), (high[:, 0], share[:, 0])):
-        for columns, of_columns in ((low[:, 1], 1 - share[:, 1]), (high[:, 1], share[:, 1])):
-            y += (of_rows * of_columns)[:, None] * table[rows * side + columns]
+    steps = range(-1, 3) if stretch == "centres, cubic" else range(2)
+    for step in product(steps, steps):
+        taps = low + np.array(step)
+        distance = np.abs(where - taps)
+        share = 1 - distance
+        if stretch == "centres, cubic":
+            near = (1.25 * distance - 2.25) * distance**2 + 1
+            far = ((-0.75 * distance + 3.75) * distance - 6) * distance + 3
+            share = np.where(distance <= 1, near, far)
+        rows, columns = np.clip(taps, 0, side - 1).T
+        y += share.prod(axis=1).astype(np.float32)[:, None] * table[rows * side + columns]
     return y
 
 
@@ -85,13 +100,13 @@ def lookup(
     offset: int | Unknown = 0,
     unknown_id: int | Unknown | None = None,
     placeholders: tuple[int | Unknown, ...] = (),
+    stretch: Stretch = "corners",
 ) -> Data:
     """One row of a table per token: [n] to [n, width]."""
     weight = Weight(name, component, (rows, width), tied_to=tied_to)
     shape = x.shape[:1] if index == "places" else x.shape
-    return Data(
-        Lookup(index, offset, unknown_id=unknown_id, placeholders=placeholders), (x,), (*shape, width), (weight,)
-    )
+    operation = Lookup(index, offset, stretch=stretch, unknown_id=unknown_id, placeholders=placeholders)
+    return Data(operation, (x,), (*shape, width), (weight,))
 
 
 def place_tables(places: Data, name: str, rows: Size, width: Size, *, in_turns: bool = False) -> Data:

@@ -134,7 +134,8 @@ def pad_rows(x: Data, other: Data) -> Data:
 
 
 class Reshape(Operation):
-    """The same values in other axes; the first axis stays, unless adjacent rows become one: "merged rows".
+    """The same values in other axes; the first axis stays, unless adjacent rows become one: "merged rows", or "merged
+    channels" if all values of a channel stand together.
 
     Shared by all heads, streams or tokens: the same vector for each of them, [n, d] to [n, heads, d], or those of KV
     heads for all heads; for tokens, a learned vector; for later streams, zeros for the first. Pairs of heads: [n,
@@ -144,8 +145,8 @@ class Reshape(Operation):
 
     only_moves: ClassVar[bool] = True
     to: Literal[
-        "heads", "groups", "one axis", "merged rows", "other axes", "all heads", "all streams", "later streams",
-        "all tokens", "pairs of heads", "memory",
+        "heads", "groups", "one axis", "merged rows", "merged channels", "other axes", "all heads", "all streams",
+        "later streams", "all tokens", "pairs of heads", "memory",
     ] = "other axes"  # fmt: skip
 
     @property
@@ -154,7 +155,8 @@ class Reshape(Operation):
 
     @property
     def label(self) -> str:
-        names = {"one axis": "flatten", "merged rows": "merge rows", "other axes": "reshape", "memory": "memory"}
+        names = {"one axis": "flatten", "other axes": "reshape", "memory": "memory"}
+        names |= dict.fromkeys(("merged rows", "merged channels"), "merge rows")
         if self.to.startswith(("all", "later", "pairs")):
             return f"expand to {self.to.removeprefix('all ')}"
         return names.get(self.to, f"reshape to {self.to}")
@@ -182,6 +184,8 @@ class Reshape(Operation):
             if x.ndim == 3:
                 return np.repeat(x, heads // x.shape[1], axis=1)
             return np.broadcast_to(x[:, None, :], (len(x), heads, x.shape[-1])).reshape(len(x), *shape[1:])
+        if self.to == "merged channels":
+            return x.reshape(-1, prod(shape[2:]), x.shape[-1]).transpose(0, 2, 1).reshape(-1, *shape[1:])
         return x.reshape(-1 if self.to == "merged rows" else len(x), *shape[1:])
 
 
@@ -443,6 +447,11 @@ def mean_of_squares(x: Data, n: Size | Unknown, *places: Data) -> Data:
 def merge_rows(x: Data, n: Size) -> Data:
     """n adjacent rows as one: [rows, d] to [rows / n, n · d]."""
     return Data(Reshape("merged rows"), (x,), ("image", n * x.shape[-1]))
+
+
+def merge_channels(x: Data, side: Size) -> Data:
+    """The rows of each square of patches as a small image: [rows, d] to [rows / side², d, side, side]."""
+    return Data(Reshape("merged channels"), (x,), ("image", x.shape[-1], side, side))
 
 
 def sum_blocks(x: Data, size: int | Unknown) -> Data:

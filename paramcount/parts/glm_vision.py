@@ -1,0 +1,101 @@
+"""The vision encoder of GLM-4.1V: Qwen 2.5 VL's with RMS norms, positions out of a table and a convolution at its end.
+
+Source: arXiv:2507.01006, section 2; modeling_glm4v.py of the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.flow import (
+    Data,
+    Linear,
+    Weight,
+    activate,
+    layer_norm,
+    linear,
+    lookup,
+    merge_channels,
+    rms_norm,
+)
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.qwen_vision import embed_image, encode, encoder_attention, places_of
+from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, rotary, setting
+from paramcount.sizes.rules import check_heads_fill
+
+
+class GlmVision(Sizes):
+    """The encoders of GLM-4.1V and GLM-OCR. `d_out`: of the language model. `d_merger`: of the MLP behind the encoder.
+
+    A subclass adds these and the MLP's size.
+    """
+
+    section: ClassVar[str | None] = "vision_config"
+
+    d_model: Positive = hf(absent=1536)
+    n_layers: Positive = hf("num_hidden_layers", "depth", absent=24)
+    n_heads: Positive = hf("num_attention_heads", "num_heads", absent=12)
+    d_head: Positive = derived(d_model_per_head)
+    n_channels: Positive = hf("in_channels", absent=3)
+    n_frames: Positive = hf("temporal_patch_size", absent=2)
+    patch_size: Positive = hf("patch_size", absent=14)
+    merge_size: Positive = hf("spatial_merge_size", absent=2)
+    attention_bias: Flag = hf(absent=False)
+
+    activation: ClassVar = setting("hidden_act", default="silu")
+    norm_eps: ClassVar = setting("rms_norm_eps", default=1e-5)
+    rope: ClassVar = rotary()
+
+    def check(c) -> None:
+        check_heads_fill(c)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps)
+
+    def merge(c: Any, x: Data) -> Data:
+        """Squares of patches to vectors of the language model's size: a convolution, a norm and two matrices."""
+        x = merge_channels(x, c.merge_size)
+        weight = Weight("downsample.weight", "projector", (c.d_out, *x.shape[1:]))
+        x = Data(Linear(), (x,), ("image", c.d_out), (weight, Weight("downsample.bias", "projector", (c.d_out,))))
+        x = layer_norm(linear(x, "merger.proj", "projector", c.d_out), "merger.post_projection_norm", 1e-5)
+        return gated_mlp(activate(x, "gelu"), "merger.", "mlp", c.d_merger, activation=c.activation)
+
+
+class Glm4vVision(GlmVision):
+    """Source: Glm4vVisionModel of the reference. The MLP of a layer has the size of the language model."""
+
+    d_out: Positive = hf("out_hidden_size", absent=4096)
+    d_merger: Positive = hf("intermediate_size", absent=13696)
+    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 336) // c["patch_size"]) ** 2)
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches."""
+        places, table = places_of(c, pixels), "embeddings.position_embedding.weight"
+        x = c.norm(embed_image(c, pixels, bias=True), "post_conv_layernorm")
+        x = x + lookup(places, table, "position", c.n_patches, c.d_model, index="places", stretch="centres, cubic")
+        return c.norm(encode(c, x, places), "post_layernorm")
+
+    def layer(c, x: Data, places: Data) -> Data:
+        x = x + encoder_attention(c, c.norm(x, "norm1"), places, bias=c.attention_bias, o_bias=False)
+        return x + gated_mlp(c.norm(x, "norm2"), "mlp.", "mlp", c.d_out, activation=c.activation)
+
+
+class GlmOcrVision(GlmVision):
+    """Norms of queries and keys instead of a table of positions. Source: GlmOcrVisionModel of the reference."""
+
+    defaults: ClassVar[Mapping[str, Any]] = {"d_model": 1024, "n_heads": 16, "attention_bias": True}
+
+    d_ff: Positive = hf(absent=4096)
+    d_out: Positive = hf("out_hidden_size", absent=1536)
+    d_merger: Positive = derived(lambda js, c: c["d_out"] * c["n_channels"])
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches."""
+        x = encode(c, embed_image(c, pixels, bias=True), places_of(c, pixels))
+        return c.norm(x, "post_layernorm")
+
+    def layer(c, x: Data, places: Data) -> Data:
+        bias = c.attention_bias
+        x = x + encoder_attention(c, c.norm(x, "norm1"), places, bias=bias, o_bias=bias, qk_norm=True)
+        return x + gated_mlp(c.norm(x, "norm2"), "mlp.", "mlp", c.d_ff, activation=c.activation, bias=bias)
