@@ -384,6 +384,11 @@ def get_encoder_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mappin
             expected=list_names(ENCODERS, name),
             nearest=find_nearest(name, ENCODERS),
         )
+    return load_encoder(name), section
+
+
+def load_encoder(name: str) -> type[Sizes]:
+    """The class of a vision encoder by its model type, one of `ENCODERS`."""
     module, cls = ENCODERS[name]
     encoder: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
-    return encoder, section
+    return encoder

@@ -10,12 +10,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError
 
-from paramcount.architectures import architecture
+from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
 from paramcount.formats.schema_errors import convert_validation_error
 from paramcount.formats.strict_yaml import read_yaml
+from paramcount.huggingface.multimodal import ENCODERS, load_encoder
 from paramcount.output.numbers import parse_figure
-from paramcount.sizes import Flag, Positive, Sizes
+from paramcount.sizes import Flag, Positive, Sizes, Tower, inner_configs
 from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.setting_keys import check_setting_keys
 
@@ -47,6 +48,7 @@ SourceKind = Literal[
     "config_json", "mirror", "paper", "model_card", "reference_default", "safetensors_index", "publisher", "secondary"
 ]
 OLD_NAMES = {"active_without_input_table": "active_without_input_embedding"}  # accepted until 0.3
+OPEN_PARTS = (Sizes, Tower)  # parts of a multimodal model whose class differs from model to model
 FigureKind = Annotated[
     Literal[
         "total",
@@ -157,7 +159,7 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
             found = f"= {describe_value(fields['config'])}"
             raise ParamcountError(found, where="config", expected="a mapping of sizes")
         try:
-            fields["config"] = validate_sizes(sizes_class, dict(fields["config"]))
+            fields["config"] = parse_sizes(sizes_class, fields["config"])
         except ParamcountError as error:
             raise error.add_block("config") from None
     elif fields.get("config") is not None:
@@ -175,6 +177,56 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
         except ParamcountError as error:
             raise error.add_location(f"published.{i}.value") from None
     return entry
+
+
+def parse_sizes(sizes_class: type[Sizes], config: Mapping[str, Any]) -> Sizes:
+    """The sizes in a `config` block.
+
+    The block of a language model or vision encoder that differs from model to model names its `architecture` first.
+    """
+    values = dict(config)
+    for field, inner in inner_configs(sizes_class).items():
+        if inner in OPEN_PARTS and isinstance(values.get(field), Mapping):
+            block = dict(values[field])
+            try:
+                part_class = find_part(inner, block.pop("architecture", None))
+                values[field] = parse_sizes(part_class, block)
+            except ParamcountError as error:
+                raise error.add_block(field) from None
+    return validate_sizes(sizes_class, values)
+
+
+def find_part(kind: type[Sizes], name: object) -> type[Sizes]:
+    """The class of a language model (`Sizes`) or vision encoder (`Tower`) by its model type."""
+    names = ARCHITECTURES if kind is Sizes else ENCODERS
+    if name is None:
+        raise ParamcountError("is missing", where="architecture", expected=f"a model type such as {min(names)}")
+    if not isinstance(name, str) or name not in names:
+        raise ParamcountError(
+            f"= {describe_value(name)}",
+            where="architecture",
+            expected=list_names(sorted(names), str(name)),
+            nearest=find_nearest(str(name), names),
+        )
+    return architecture(name) if kind is Sizes else load_encoder(name)
+
+
+def dump_sizes(sizes: Sizes) -> dict[str, Any]:
+    """The `config` block of these sizes: what `parse_sizes` reads."""
+    values = sizes.model_dump()
+    for field, inner in inner_configs(type(sizes)).items():
+        part = getattr(sizes, field)
+        if isinstance(part, Sizes):
+            named = {"architecture": name_part(inner, type(part))} if inner in OPEN_PARTS else {}
+            values[field] = named | dump_sizes(part)
+    return values
+
+
+def name_part(kind: type[Sizes], part: type[Sizes]) -> str:
+    """The first model type of a class, as `find_part` takes it."""
+    names = ARCHITECTURES if kind is Sizes else ENCODERS
+    where = part.__module__.rpartition(".")[2], part.__name__
+    return next(name for name, place in names.items() if place == where)
 
 
 def check_citations(entry: Entry) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.formats.strict_yaml import parse_yaml
-from paramcount.zoo.entries import Entry
+from paramcount.zoo.entries import Entry, dump_sizes
 
 OPTIONAL = ("settings", "estimate", "claims")  # written only if the entry has them
 ESTIMATE_LACKS = ("architecture", "context_length", "config", "checked", "release", "published")
@@ -27,6 +27,7 @@ def format_entry(entry: Entry) -> str:
     publisher
     """
     fields = entry.model_dump()
+    fields["config"] = entry.config and dump_sizes(entry.config)
     lines: list[str] = []
     for name in Entry.model_fields:
         value = fields[name]
