@@ -10,10 +10,10 @@ import pytest
 import paramcount as pc
 from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures.encoders import ENCODERS
 from paramcount.counting.count import Count, count_sizes
 from paramcount.explaining.architecture import SymbolicSizes, check_structure, sum_architecture
 from paramcount.explaining.formulas import COUNTS, find_architecture, select_count
-from paramcount.huggingface.multimodal import ENCODERS
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
 from paramcount.zoo import count_model

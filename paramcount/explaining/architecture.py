@@ -9,11 +9,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
-from paramcount.architectures import architecture
+from paramcount.architectures.encoders import ENCODERS, find_part
 from paramcount.counting.sum_weights import Sums, sum_weights
 from paramcount.errors import (
     ParamcountError,
@@ -25,7 +24,6 @@ from paramcount.errors import (
     make_printable,
 )
 from paramcount.huggingface.fields import read_values
-from paramcount.huggingface.multimodal import ENCODERS
 from paramcount.sizes import Sizes, Tower, inner_configs
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
 
@@ -101,22 +99,11 @@ class SymbolicSizes:
 def find_inner_class(cls: type[Sizes], name: str, path: str, value: object) -> type[Sizes]:
     """The class of an inner config; `value` names it if it can be any architecture or encoder."""
     inner = inner_configs(cls)[name]
-    if inner is Sizes:
+    if inner in (Sizes, Tower):
         try:
-            return architecture(value)
+            return find_part(inner, value)
         except ParamcountError as error:
             raise error.add_location(path) from None
-    if inner is Tower:
-        if not isinstance(value, str) or value not in ENCODERS:
-            raise ParamcountError(
-                f"= {describe_value(value)}",
-                where=path,
-                expected=list_names(ENCODERS, value),
-                nearest=find_nearest(value, ENCODERS),
-            )
-        module, tower = ENCODERS[value]
-        encoder: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), tower)
-        return encoder
     return inner
 
 

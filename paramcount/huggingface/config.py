@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
+from paramcount.architectures.encoders import ENCODERS
 from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, make_printable
 from paramcount.huggingface.fields import (
     Readers,
@@ -27,7 +28,6 @@ from paramcount.huggingface.key_warnings import (
 )
 from paramcount.huggingface.multimodal import (
     COMPOSITES,
-    ENCODERS,
     PUBLISHED_CLASSES,
     WHOLE_CLASSES,
     Composite,
@@ -35,7 +35,7 @@ from paramcount.huggingface.multimodal import (
     get_language_config,
 )
 from paramcount.sizes import LARGEST, Origin, Sizes, inner_configs
-from paramcount.sizes.reading import Reading
+from paramcount.sizes.reading import Reading, get_language_section
 from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error
 
@@ -211,8 +211,9 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     check_settings(document, model_type)
     if notes:
         reading = reading._replace(notes=(*notes, *reading.notes))
-    positions = document.get("max_position_embeddings")
-    context_length = positions if type(positions) is int and 0 < positions <= LARGEST else None
+    sections = (document, get_language_section(document))
+    positions = (section.get("max_position_embeddings") for section in sections)
+    context_length = next((n for n in positions if type(n) is int and 0 < n <= LARGEST), None)
     return Config(id, name or id, architecture, sizes, context_length, reading)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from paramcount.architectures.encoders import ENCODERS, load_encoder
 from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, list_names
 
 if TYPE_CHECKING:
@@ -108,13 +108,6 @@ INTERNVL_LANGUAGES = {
 }  # fmt: skip
 MINICPM_V = {"2.5": "llama", "2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
 H2OVL_LANGUAGES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral"}
-
-# {model type of a vision encoder: (module of paramcount.parts, class)}
-ENCODERS = {
-    "clip_vision_model": ("clip", "ClipVision"),
-    "pixtral": ("pixtral", "PixtralVision"),
-    "siglip_vision_model": ("siglip", "SiglipVision"),
-}
 
 # The valid model types of a language model's section. The reference adds an LM head without bias to each of them.
 LANGUAGE_MODEL_TYPES = frozenset((
@@ -385,10 +378,3 @@ def get_encoder_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mappin
             nearest=find_nearest(name, ENCODERS),
         )
     return load_encoder(name), section
-
-
-def load_encoder(name: str) -> type[Sizes]:
-    """The class of a vision encoder by its model type, one of `ENCODERS`."""
-    module, cls = ENCODERS[name]
-    encoder: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
-    return encoder

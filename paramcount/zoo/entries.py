@@ -14,7 +14,6 @@ from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
 from paramcount.formats.schema_errors import convert_validation_error
 from paramcount.formats.strict_yaml import read_yaml
-from paramcount.huggingface.multimodal import ENCODERS, load_encoder
 from paramcount.output.numbers import parse_figure
 from paramcount.sizes import Flag, Positive, Sizes, Tower, inner_configs
 from paramcount.sizes.rules import validate_sizes
@@ -189,26 +188,23 @@ def parse_sizes(sizes_class: type[Sizes], config: Mapping[str, Any]) -> Sizes:
         if inner in OPEN_PARTS and isinstance(values.get(field), Mapping):
             block = dict(values[field])
             try:
-                part_class = find_part(inner, block.pop("architecture", None))
-                values[field] = parse_sizes(part_class, block)
+                values[field] = parse_sizes(find_named_part(inner, block.pop("architecture", None)), block)
             except ParamcountError as error:
                 raise error.add_block(field) from None
     return validate_sizes(sizes_class, values)
 
 
-def find_part(kind: type[Sizes], name: object) -> type[Sizes]:
-    """The class of a language model (`Sizes`) or vision encoder (`Tower`) by its model type."""
-    names = ARCHITECTURES if kind is Sizes else ENCODERS
+def find_named_part(kind: type[Sizes], name: object) -> type[Sizes]:
+    """The class of a part; errors name the field."""
+    from paramcount.architectures.encoders import ENCODERS, find_part
+
     if name is None:
-        raise ParamcountError("is missing", where="architecture", expected=f"a model type such as {min(names)}")
-    if not isinstance(name, str) or name not in names:
-        raise ParamcountError(
-            f"= {describe_value(name)}",
-            where="architecture",
-            expected=list_names(sorted(names), str(name)),
-            nearest=find_nearest(str(name), names),
-        )
-    return architecture(name) if kind is Sizes else load_encoder(name)
+        example = "qwen2" if kind is Sizes else next(iter(ENCODERS))
+        raise ParamcountError("is missing", where="architecture", expected=f"a model type such as {example}")
+    try:
+        return find_part(kind, name)
+    except ParamcountError as error:
+        raise error.add_block("architecture") from None
 
 
 def dump_sizes(sizes: Sizes) -> dict[str, Any]:
@@ -224,6 +220,8 @@ def dump_sizes(sizes: Sizes) -> dict[str, Any]:
 
 def name_part(kind: type[Sizes], part: type[Sizes]) -> str:
     """The first model type of a class, as `find_part` takes it."""
+    from paramcount.architectures.encoders import ENCODERS
+
     names = ARCHITECTURES if kind is Sizes else ENCODERS
     where = part.__module__.rpartition(".")[2], part.__name__
     return next(name for name, place in names.items() if place == where)

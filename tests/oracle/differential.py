@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures.encoders import ENCODERS
 from paramcount.counting.count import Count, count_sizes
 from paramcount.counting.tensors import Tensor, list_tensors, list_unreachable
 from paramcount.errors import ParamcountError
 from paramcount.huggingface.config import read_config
 from paramcount.huggingface.fields import list_fields
-from paramcount.huggingface.multimodal import COMPOSITES, ENCODERS, get_encoder_config
+from paramcount.huggingface.multimodal import COMPOSITES, get_encoder_config
 from paramcount.sizes import Sizes, Tower
 from tests.model_types import MODEL_TYPES
 from tests.oracle import flaws

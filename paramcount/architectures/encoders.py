@@ -1,0 +1,44 @@
+"""The parts of a multimodal model whose class differs from model to model: the vision encoders that a config.json can
+name, and the language model, which can be any architecture.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from paramcount.architectures import architecture
+from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names
+from paramcount.sizes import Sizes
+
+# {model type of a vision encoder: (module of paramcount.parts, class)}
+ENCODERS = {
+    "clip_vision_model": ("clip", "ClipVision"),
+    "pixtral": ("pixtral", "PixtralVision"),
+    "siglip_vision_model": ("siglip", "SiglipVision"),
+}
+
+
+def load_encoder(name: str) -> type[Sizes]:
+    """The class of a vision encoder by its model type, one of `ENCODERS`."""
+    module, cls = ENCODERS[name]
+    encoder: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
+    return encoder
+
+
+def find_part(kind: type[Sizes], name: object) -> type[Sizes]:
+    """The class of a language model (`kind` is `Sizes`) or of a vision encoder (`Tower`) by its model type.
+
+    >>> find_part(Tower, "siglip_vision_model").__name__
+    'SiglipVision'
+
+    Raises: ParamcountError for an unknown model type.
+    """
+    if kind is Sizes:
+        return architecture(name)
+    if not isinstance(name, str) or name not in ENCODERS:
+        raise ParamcountError(
+            f"= {describe_value(name)}",
+            expected=list_names(ENCODERS, str(name)),
+            nearest=find_nearest(str(name), ENCODERS),
+        )
+    return load_encoder(name)
