@@ -31,6 +31,7 @@ def command_lines(folder: Path) -> list[list[str]]:
     lines: list[list[str]] = [
         ["list"],
         ["list", "gpt", "--estimates"],
+        ["list", "deepseek", "--columns", "kv_lora_rank,q4_k_m,attention_bias,tied", "--where", "total > 1e9"],
         ["architectures"],
         ["compare", "gpt2-small", "deepseek-v3", "jamba-v0.1"],
     ]

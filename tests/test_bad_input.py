@@ -255,7 +255,7 @@ def test_the_command_line_puts_the_file_before_the_field(
     assert command_error(capsys, "configs/llama/x.yaml", "-o", "out.csv") == f"configs/llama/x.yaml: {message}"
 
 
-@pytest.mark.parametrize("command", ["show", "compare", "verify", "list"])
+@pytest.mark.parametrize("command", ["show", "compare", "verify"])
 def test_every_command_refuses_heads_that_kv_heads_do_not_divide(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

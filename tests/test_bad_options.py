@@ -70,7 +70,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (["gpt2-small", "-o"], "-o requires a value"),
         (
             ["list", "llamas"],
-            "unknown family 'llamas' (expected a family such as qwen, or a name from `paramcount list`); "
+            "no model matches 'llamas' (expected part of a name, such as qwen); "
             "did you mean llama, llama-7b or tinyllama?",
         ),
     ],

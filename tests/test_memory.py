@@ -92,10 +92,10 @@ def test_a_context_beyond_the_positions_is_a_warning(run: Runner) -> None:
 
 
 def test_comparisons_have_columns_of_resources(run: Runner) -> None:
-    found = run("compare", "gpt2-small", "llama-3.1-8b", "--columns", "BF16,kv_per_token,flops_per_token", "--csv")
+    found = run("compare", "gpt2-small", "llama-3.1-8b", "--columns", "f16,kv_per_token,flops_per_token", "--csv")
     flops = [pc.flops(model).flops_per_token for model in ("gpt2-small", "llama-3.1-8b")]
     assert found.out.splitlines() == [
-        "id,bf16,kv_per_token,flops_per_token",
+        "id,f16,kv_per_token,flops_per_token",
         f"gpt2-small,248879616,36864,{flops[0]}",
         f"llama-3.1-8b,16060522496,131072,{flops[1]}",
     ]
@@ -230,4 +230,4 @@ def test_a_comparison_counts_compressed_blocks_as_memory_does() -> None:
     config = json.loads(path.read_text(encoding="utf-8"))["config"]
     column = find_resource("kv_per_token")
     assert column is not None
-    assert column.compute(pc.load(config)) == pc.memory(config).kv_bytes_per_token
+    assert column.compute(pc.load(config), pc.count(config)) == pc.memory(config).kv_bytes_per_token

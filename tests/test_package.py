@@ -31,6 +31,7 @@ LEVELS = [
     ["explaining", "loading", "tracing", "views"],
     ["auditing", "checkpoints", "drawing"],
     ["costs", "execution"],
+    ["database"],
     ["api"],
     ["__init__", "cli"],
     ["__main__"],

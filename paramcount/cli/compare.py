@@ -58,7 +58,7 @@ def command(
     MODEL is a name, a family, a wildcard ('qwen3-*'), a Hugging Face id, or the path of a config.json or YAML file.
     """
     from paramcount.loading import select_models
-    from paramcount.views.compare import add_resources, build_comparison_table, make_rows, sort_rows
+    from paramcount.views.compare import add_fields, build_comparison_table, make_rows, sort_rows
 
     if scale and plot is None:
         raise ParamcountError("--scale requires --plot")
@@ -69,11 +69,11 @@ def command(
         plot_format = choose_format(plot)  # report a wrong extension before any file is read
     models = [apply_changes(model, changes) for model in select_models(names, estimates=estimates, download=download)]
     rows = make_rows(models)
-    if names_resource(columns, sort):
-        from paramcount.costs.columns import find_resources
+    if columns is not None or sort is not None:
+        from paramcount.database.fields import select_fields
 
-        wanted = [*(columns or "").split(","), (sort or "").removeprefix("-")]
-        rows = add_resources(rows, models, find_resources(wanted))
+        columns, sort, further = select_fields(models, columns, sort)
+        rows = add_fields(rows, models, further)
 
     def make_table(format: str) -> Table:
         result = build_comparison_table(rows, columns=columns, sort=sort, transpose=transpose, format=format)
@@ -93,18 +93,3 @@ def silence_matplotlib() -> None:
 
     os.environ["MPLBACKEND"] = "agg"
     logging.getLogger("matplotlib").setLevel(logging.CRITICAL)
-
-
-def names_resource(columns: str | None, sort: str | None) -> bool:
-    """Whether a chosen column may be about resources: no other column has the name."""
-    from paramcount.views.compare import CHANGE_COLUMNS, COLUMNS
-    from paramcount.zoo.aliases import find_column
-
-    known = (*COLUMNS, *CHANGE_COLUMNS)
-    for name in (*(columns or "").split(","), (sort or "").removeprefix("-")):
-        try:
-            if name.strip():
-                find_column(name.strip(), known)
-        except ParamcountError:
-            return True
-    return False

@@ -21,9 +21,9 @@ from paramcount.explaining.glossary import FLAGS
 from paramcount.loading import load
 from paramcount.output.tables import Column, Table
 from paramcount.sizes.values import format_size
-from paramcount.views.compare import format_signed_or_dash
 from paramcount.views.diff import ComponentDifference, Difference, SizeDifference, diff_models
 from paramcount.zoo import Model
+from paramcount.zoo.columns import format_signed_or_dash
 from paramcount.zoo.what_if import changes_to_dict, describe_changes, format_sum
 
 LONGEST = 160  # characters of arithmetic: about three lines of a terminal

@@ -1,56 +1,76 @@
-"""paramcount list [FAMILY]..."""
+"""paramcount list [WORD]..."""
 
 from __future__ import annotations
 
 import click
 
 from paramcount.cli.commands import Command
-from paramcount.cli.options import Output, emit, estimates_option, models_argument, output_options
+from paramcount.cli.options import Output, column_options, complete_names, emit, estimates_option, output_options
+from paramcount.cli.quantities import parse_limit
 from paramcount.errors import ParamcountError, find_nearest, quote
-from paramcount.formats.hub_urls import is_url
 from paramcount.output.tables import Table
-from paramcount.zoo.names import expand_pattern, find_kind, is_file_name
 
 TERMINAL_COLUMNS = "id,total,released,publisher"
 FILE_COLUMNS = "id,total,active,family,publisher,released,hf"
 
 
-@click.command("list", cls=Command, epilog="Example: paramcount list gpt deepseek")
-@models_argument(required=False, metavar="[FAMILY]...")
+@click.command("list", cls=Command, epilog="Example: paramcount list qwen coder --sort -total")
+@click.argument("words", nargs=-1, metavar="[WORD]...", shell_complete=complete_names)
+@click.option("--where", metavar="CONDITION", help="Keep models for which CONDITION holds: 'total < 9e9 and tied'.")
+@column_options
+@click.option("--limit", metavar="N", help="List at most N models.")
 @estimates_option
 @output_options
-def command(names: tuple[str, ...], estimates: bool, output: Output) -> None:
-    """List the models in the zoo, or those in each FAMILY: id, total, release date, publisher.
+def command(
+    words: tuple[str, ...],
+    where: str | None,
+    columns: str | None,
+    sort: str | None,
+    limit: str | None,
+    estimates: bool,
+    output: Output,
+) -> None:
+    """List the models in the zoo whose id, name, family, publisher, Hugging Face id or an alias contains every WORD.
 
-    Every format except the terminal table also includes active parameters, family and Hugging Face id.
+    CONDITION compares columns, sizes or config.json keys with < <= > >= = !=, joined by and, or, not and parentheses;
+    see `paramcount docs commands`. Every format except the terminal table also includes active parameters, family and
+    Hugging Face id. A narrow terminal shows fewer columns.
     """
     from paramcount import zoo
-    from paramcount.loading import select_models
-    from paramcount.views.compare import build_comparison_table, make_rows
+    from paramcount.views.compare import add_fields, build_comparison_table, make_rows
+    from paramcount.zoo.names import search_ids
 
-    for name in names:
-        check_family(name)
-    rows = make_rows(select_models(names or list(zoo.list_families()), estimates=estimates))
-    families = list(dict.fromkeys(row["family"] for row in rows))
-    rows.sort(key=lambda row: (families.index(row["family"]), row["total"] is None, row["total"]))
+    most = None if limit is None else parse_limit(limit, where="--limit")
+    ids = search_ids(words)
+    models = [model for model in map(zoo.load_entry, ids) if estimates or not model.estimate]
+    if words and not models:
+        raise make_search_error(words)
+    rows = make_rows(models)
+    if where is not None or columns is not None or sort is not None:
+        from paramcount.database.fields import select_fields
+        from paramcount.database.filters import parse_filter
+
+        filter = parse_filter(where, models) if where is not None else None
+        columns, sort, further = select_fields(models, columns, sort, filter.fields if filter else ())
+        rows = add_fields(rows, models, further)
+        rows = [row for row in rows if filter.matches(row)] if filter else rows
+    if sort is None:
+        families = list(dict.fromkeys(row["family"] for row in rows))
+        rows.sort(key=lambda row: (families.index(row["family"]), row["total"] is None, row["total"]))
 
     def make_table(format: str) -> Table:
-        columns = TERMINAL_COLUMNS if format == "table" else FILE_COLUMNS
-        return build_comparison_table(rows, columns=columns, format=format)._replace(wraps=True, drops=True)
+        names = columns or (TERMINAL_COLUMNS if format == "table" else FILE_COLUMNS)
+        table = build_comparison_table(rows, columns=names, sort=sort, limit=most, format=format)
+        return table._replace(drops=True, wraps=columns is None)
 
     emit(make_table, output)
 
 
-def check_family(name: str) -> None:
-    """Check a name that can only be a family or model of the zoo.
-
-    Raises: ParamcountError if the zoo has neither.
-    """
-    may_be_elsewhere = is_file_name(name) or is_url(name) or "/" in name  # a file, or a repository in the cache
-    if may_be_elsewhere or find_kind(name) or expand_pattern(name) is not None:
-        return
+def make_search_error(words: tuple[str, ...]) -> ParamcountError:
+    """The error for words that no model contains, with the nearest names to a single one."""
     from paramcount import zoo
 
-    nearest = find_nearest(name.casefold(), [*zoo.list_families(), *zoo.list_ids()])
-    expected = "a family such as qwen, or a name from `paramcount list`"
-    raise ParamcountError(f"unknown family {quote(name)}", expected=expected, nearest=nearest)
+    names = [*zoo.list_families(), *zoo.list_ids()]
+    nearest = find_nearest(words[0].casefold(), names) if len(words) == 1 else ()
+    shown = " and ".join(map(quote, words[:3])) + (" and …" if len(words) > 3 else "")
+    return ParamcountError(f"no model matches {shown}", expected="part of a name, such as qwen", nearest=nearest)

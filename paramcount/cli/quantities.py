@@ -61,3 +61,16 @@ def parse_quantity(text: str, units: Mapping[str, int], *, where: str, expected:
         if not rest:
             return int(quantity)
     raise ParamcountError(f"= {describe_value(text)}", where=where, expected=expected)
+
+
+def parse_limit(text: str, *, where: str) -> int:
+    """A number of rows.
+
+    >>> parse_limit("20", where="--limit")
+    20
+
+    Raises: ParamcountError for anything but a positive integer.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text)):
+        raise ParamcountError(f"= {describe_value(text)}", where=where, expected="a positive integer")
+    return int(text)

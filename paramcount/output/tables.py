@@ -48,7 +48,7 @@ class Table(NamedTuple):
     headings: bool = True
     wraps: bool = False  # whether the last column may wrap to several lines
     narrowest: int = 14  # columns; a last column with less space continues below its row
-    drops: bool = False  # whether a narrow terminal omits the last column
+    drops: bool = False  # whether a narrow terminal shows fewer columns, with a note below
     texts: Mapping[str, Callable[[int, bool], str]] = {}  # {format: render(width, colour)}, instead of rows
     bold: Collection[Any] = ()  # the first cells of rows that are bold on a terminal
     caption: str = ""  # of a LaTeX table; by default the lines above

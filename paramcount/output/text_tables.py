@@ -16,6 +16,8 @@ MISMATCH = "differs"  # the word in a line above a table from which the line is 
 def render_text(table: Table, width: int, *, colour: bool = False) -> str:
     """The table as text of at most `width` columns. A last column of prose wraps; other columns continue in panels."""
     columns, cells = format_cells(table)
+    if table.drops:
+        columns, cells, table = drop_columns(columns, cells, table, width)
     if table.headings:
         cells = [[column.label for column in columns], [], *cells]  # the empty row becomes the rule
     widths = [max((measure_text(row[i]) for row in cells if row), default=0) for i in range(len(columns))]
@@ -35,12 +37,30 @@ def render_text(table: Table, width: int, *, colour: bool = False) -> str:
                     padded = [paint(text, get_style(table, columns[i], row, i)) for i, text in zip(panel, padded)]
                 lines.append("  ".join(padded).rstrip())
             is_heading = table.headings and row is cells[0]
-            if is_below and not table.drops and row and not is_heading:
+            if is_below and row and not is_heading:
                 style = get_style(table, columns[-1], row, -1) if colour else ""
                 lines += [INDENT + paint(text, style) for text in wrap_sum(row[-1], width - len(INDENT))]
     for line in table.below:
         lines += fold_line(line, width)
     return "\n".join(lines) + "\n"
+
+
+def drop_columns(
+    columns: list[Column], cells: list[list[str]], table: Table, width: int
+) -> tuple[list[Column], list[list[str]], Table]:
+    """The first columns that fit the width, at least one, and the table with a note about the others."""
+    used, n = -2, 0
+    for i, column in enumerate(columns):
+        widest = max(map(measure_text, (column.label, *(row[i] for row in cells))))
+        used += 2 + (min(widest, table.narrowest) if table.wraps and i == len(columns) - 1 else widest)
+        if used > width and n:
+            break
+        n += 1
+    if n == len(columns):
+        return columns, cells, table
+    names = ", ".join(column.name for column in columns[n:])
+    note = f"note: not enough space for {names}; choose columns with --columns, or a file format such as --csv"
+    return columns[:n], [row[:n] for row in cells], table._replace(below=[*table.below, note], wraps=False)
 
 
 def get_style(table: Table, column: Column, row: list[str], i: int) -> str:

@@ -2,50 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from paramcount.counting import COMPONENTS, SCHEMA_VERSION, Count
+from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError
-from paramcount.output.numbers import format_bytes
-from paramcount.output.tables import Column, Table, format_value
+from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model, count_model
-from paramcount.zoo.aliases import HEADINGS, find_column
+from paramcount.zoo.aliases import find_column
+from paramcount.zoo.columns import CHANGE_FIELDS, FIELDS, Field
 
 if TYPE_CHECKING:
     import pandas
 
 Row = dict[str, Any]  # {column: value}
-RESOURCES = "resources"  # the key of a row's further columns: {name: Resource}
-
-
-class Resource(Protocol):
-    """A further column: its heading, how to format a value, and its value for a model."""
-
-    @property
-    def label(self) -> str: ...
-
-    @property
-    def show(self) -> Callable[[int], str]: ...
-
-    @property
-    def compute(self) -> Callable[[Model], int]: ...
-
-
-COUNTS = ("total", "active", "non_embedding", "active_non_embedding", "language_model")
-EXTRAS = ("buffers", "mtp", "bytes_fp32", "bytes_bf16")
-SIZES = (
-    "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_routed_experts", "n_active_experts",
-    "n_shared_experts", "d_expert", "d_shared_expert", "vocab_size",
-)  # fmt: skip
-FACTS = (
-    "context_length", "tied", "name", "family", "publisher", "released", "hf", "architecture", "verified", "estimate",
-    "claimed_total",
-)  # fmt: skip
-COLUMNS = ("id", *COUNTS, *COMPONENTS, *EXTRAS, *SIZES, *FACTS)
-CHANGE_COLUMNS = ("original_total", "original_active", "difference", "active_difference")  # if any size was changed
+FURTHER = "further_fields"  # the key of a row's columns beyond FIELDS: {name: Field}
+COLUMNS = tuple(field.name for field in FIELDS)
+CHANGE_COLUMNS = tuple(field.name for field in CHANGE_FIELDS)  # if any size was changed
+KNOWN = {field.name: field for field in (*FIELDS, *CHANGE_FIELDS)}
+DTYPES = {"integer": "Int64", "flag": "boolean", "number": "Float64"}  # of a DataFrame
 MAX_NAMES_IN_CAPTION = 6
-INTEGERS = (*COUNTS, *COMPONENTS, *EXTRAS, *SIZES, "context_length")
 
 TERMINAL_COLUMNS = (
     "id", "total", "active", "bytes_fp32", "bytes_bf16", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head",
@@ -55,21 +31,21 @@ PAPER_COLUMNS = (
     "id", "total", "active", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_ff", "n_routed_experts",
     "n_active_experts", "vocab_size",
 )  # fmt: skip
+SIZES = COLUMNS[COLUMNS.index("n_layers") : COLUMNS.index("vocab_size") + 1]
 EXPERT_COLUMNS = ("active", "n_routed_experts", "n_active_experts", "d_expert")  # hidden if no model has experts
-LEFT_ALIGNED = ("id", "name", "family", "publisher", "released", "hf", "architecture", "claimed_total")
 
 
-def make_frame(models: Iterable[Model]) -> pandas.DataFrame:
-    """One row per model: counts, components and sizes; columns of integers are Int64."""
+def make_frame(models: Iterable[Model], fields: Sequence[Field] = ()) -> pandas.DataFrame:
+    """One row per model with its counts, components and sizes, and with further columns; integers are Int64."""
     import pandas
 
-    rows = make_rows(models)
+    models = list(models)
+    rows = add_fields(make_rows(models), models, {field.name: field for field in fields})
     columns = list_columns(rows)
     frame = pandas.DataFrame([[row[name] for name in columns] for row in rows], columns=list(columns))
-    dtypes = dict.fromkeys((*INTEGERS, *columns[len(COLUMNS) :]), "Int64")
-    dtypes |= dict.fromkeys(("tied", "verified", "estimate"), "boolean")
+    types = {field.name: field.type for field in (*KNOWN.values(), *fields)}
     try:
-        return frame.astype(dtypes)
+        return frame.astype({name: DTYPES[types[name]] for name in columns if types[name] in DTYPES})
     except OverflowError:
         expected = "smaller sizes, or paramcount.count, which has no limit"
         raise ParamcountError("a count is 2⁶³ or more", expected=expected) from None
@@ -77,67 +53,43 @@ def make_frame(models: Iterable[Model]) -> pandas.DataFrame:
 
 def make_rows(models: Iterable[Model]) -> list[Row]:
     """One row per model, with its `active_components` for plots; a third-party estimate has no counts."""
-    return [_make_estimate_row(model) if model.estimate else _make_row(model, count_model(model)) for model in models]
+    return [_make_row(model) for model in models]
 
 
 def list_columns(rows: Sequence[Row]) -> tuple[str, ...]:
     """The columns of the rows."""
-    resources = rows[0].get(RESOURCES, ()) if rows else ()
+    further = rows[0].get(FURTHER, ()) if rows else ()
     changes = CHANGE_COLUMNS if any(row.get("set") for row in rows) else ()
-    return (*COLUMNS, *resources, *changes)
+    return (*COLUMNS, *further, *changes)
 
 
-def add_resources(rows: Sequence[Row], models: Iterable[Model], resources: Mapping[str, Resource]) -> list[Row]:
+def add_fields(rows: Sequence[Row], models: Iterable[Model], fields: Mapping[str, Field]) -> list[Row]:
     """The rows with further columns, whose values are None for third-party estimates."""
+    if not fields:
+        return list(rows)
     return [
-        row
-        | {name: None if model.estimate else resource.compute(model) for name, resource in resources.items()}
-        | {RESOURCES: resources}
+        row | {name: compute_field(field, model) for name, field in fields.items()} | {FURTHER: fields}
         for row, model in zip(rows, models, strict=True)
     ]
 
 
-def _make_row(model: Model, count: Count) -> Row:
-    """The row of a counted model."""
-    sizes = model.sizes
-    row: Row = {name: getattr(count, name) for name in (*COUNTS, *EXTRAS)} | dict(count.components)
-    for name in SIZES:
-        size = getattr(sizes, name, 0)
-        row[name] = size if type(size) is int else None  # None: differs between layers, or is not set
-    if row["n_kv_heads"] == 0:
-        row["n_kv_heads"] = row["n_heads"]
-    if row["d_head"] == 0:
-        row["d_head"] = getattr(sizes, "d_nope", 0) + getattr(sizes, "d_rope", 0)
-    has_no_reference = bool(model.reading.origin) or model.original is not None  # a config.json, or changed sizes
-    verified = None if has_no_reference else not isinstance(model.checked, str)
-    row |= {"active_components": count.active_components, "tied": count.tied}
-    row |= _list_facts(model) | {"verified": verified}
-    return row | (_list_changes(model, count) if model.original else dict.fromkeys(CHANGE_COLUMNS))
+def compute_field(field: Field, model: Model) -> Any:
+    """The value of a column for a model."""
+    return field.compute(model, None if model.estimate else count_model(model))
 
 
-def _list_changes(model: Model, count: Count) -> Row:
-    """The columns about the changed sizes of a model."""
-    from paramcount.zoo.what_if import changes_to_dict  # only if sizes were changed
+def _make_row(model: Model) -> Row:
+    """The row of a model."""
+    count = None if model.estimate else count_model(model)
+    row: Row = {field.name: field.compute(model, count) for field in FIELDS}
+    if model.original is None or count is None:
+        row |= dict.fromkeys(CHANGE_COLUMNS)
+    else:
+        from paramcount.zoo.what_if import changes_to_dict  # only if sizes were changed
 
-    changes = changes_to_dict(model)
-    return changes | {
-        "difference": count.total - changes["original_total"],
-        "active_difference": count.active - changes["original_active"],
-    }
-
-
-def _make_estimate_row(model: Model) -> Row:
-    """The row of a third-party estimate: the totals as printed in their sources, and no computed number."""
-    totals = [f"{claim.value} ({claim.by})" for claim in model.claims if claim.what == "total"]
-    facts = _list_facts(model) | {"verified": False, "claimed_total": "; ".join(totals) or None}
-    return dict.fromkeys((*COLUMNS, *CHANGE_COLUMNS)) | facts
-
-
-def _list_facts(model: Model) -> Row:
-    """The columns that do not depend on the count."""
-    names = ("id", "context_length", "name", "family", "publisher", "hf", "architecture", "estimate")
-    released = model.released.isoformat() if model.released else None
-    return {name: getattr(model, name) for name in names} | {"claimed_total": None, "released": released}
+        row |= {field.name: field.compute(model, count) for field in CHANGE_FIELDS}
+        row["set"] = changes_to_dict(model)["set"]
+    return row if count is None else row | {"active_components": count.active_components}
 
 
 def build_comparison_table(
@@ -145,6 +97,7 @@ def build_comparison_table(
     *,
     columns: str | None = None,
     sort: str | None = None,
+    limit: int | None = None,
     transpose: bool = False,
     format: str = "table",
 ) -> Table:
@@ -155,16 +108,17 @@ def build_comparison_table(
         columns: Column names, separated by commas. By default CSV and JSON have every column, LaTeX those that fit a
             page.
         sort: A column; prefix with - for descending.
+        limit: The most rows.
         transpose: One column per model.
         format: One of `tables.FORMATS`.
     """
     has_all = format in ("csv", "json")
     names = _choose_columns(rows, columns, format)
-    rows = sort_rows(rows, sort)
+    rows = sort_rows(rows, sort)[:limit]
     models = [{name: row[name] for name in (*names, "set") if name in row} for row in rows]
     data = {"schema_version": SCHEMA_VERSION, "models": models}
-    resources = rows[0].get(RESOURCES, {}) if rows else {}
-    fields = [make_column(name, resources.get(name)) for name in names]
+    further = rows[0].get(FURTHER, {}) if rows else {}
+    fields = [(further.get(name) or KNOWN[name]).column._replace(name=name) for name in names]
     above, below, caption = describe_row_changes(rows), list_footnotes(rows), make_caption(rows)
     if not transpose:
         cells = [[row[name] if has_all else _mark_cell(row, name) for name in names] for row in rows]
@@ -177,13 +131,6 @@ def build_comparison_table(
         label = name if has_all else field.label
         cells.append([label, *(row[name] if has_all else field.show(_mark_cell(row, name)) for row in rows)])
     return Table(headings, cells, data, above=above, below=below, caption=caption)
-
-
-def make_column(name: str, resource: Resource | None) -> Column:
-    """The column with this name."""
-    if resource:
-        return Column(name, resource.label, show=lambda value: "–" if value is None else resource.show(value))
-    return Column(name, HEADINGS.get(name, name), name not in LEFT_ALIGNED, FORMATTERS.get(name, format_value))
 
 
 def describe_row_changes(rows: Sequence[Row]) -> list[str]:
@@ -226,26 +173,6 @@ def sort_rows(rows: Sequence[Row], sort: str | None) -> Sequence[Row]:
     return with_value + without_value
 
 
-def format_bytes_or_dash(value: int | None) -> str:
-    """A number of bytes; a dash if it is unknown."""
-    return "–" if value is None else format_bytes(value)
-
-
-def format_signed_or_dash(value: int | None) -> str:
-    """A difference with its sign; a dash if it is unknown.
-
-    >>> format_signed_or_dash(1024), format_signed_or_dash(-1), format_signed_or_dash(None)
-    ('+1,024', '−1', '–')
-    """
-    return "–" if value is None else f"{value:+,}".replace("-", "−")
-
-
-FORMATTERS = {
-    "bytes_fp32": format_bytes_or_dash,
-    "bytes_bf16": format_bytes_or_dash,
-    "difference": format_signed_or_dash,
-    "active_difference": format_signed_or_dash,
-}
 UNVERIFIED = "* unverified: not checked against a reference implementation"
 
 
@@ -253,7 +180,7 @@ def _mark_cell(row: Row, name: str) -> Any:
     """A cell for people: "~" before an estimated total, "*" after the id of an unverified model."""
     if name == "total" and row["claimed_total"]:
         return f"~{row['claimed_total'].partition(' ')[0]}"
-    if name in SIZES and row[name] == 0:
+    if row[name] == 0 and name in SIZES:
         return None  # the model has no such size
     return f"{row['id']} *" if name == "id" and is_unverified(row) else row[name]
 

@@ -5,7 +5,16 @@ and `aliases` resolve names, `what_if` changes sizes, and `checks` compares a mo
 figures.
 """
 
-from paramcount.zoo.catalog import CONFIGS, find_path, list_families, list_ids, list_names, load_entry, natural_sort_key
+from paramcount.zoo.catalog import (
+    CONFIGS,
+    find_path,
+    list_families,
+    list_ids,
+    list_names,
+    load_entry,
+    natural_sort_key,
+    read_head,
+)
 from paramcount.zoo.entries import Entry, parse_entry, read_entry
 from paramcount.zoo.model import Model, count_model, make_model
 
@@ -23,4 +32,5 @@ __all__ = [
     "natural_sort_key",
     "parse_entry",
     "read_entry",
+    "read_head",
 ]  # fmt: skip

@@ -8,15 +8,8 @@ from functools import cache
 
 from paramcount.errors import ParamcountError, find_nearest, list_names, make_printable
 from paramcount.sizes import USUAL, get_key, inner_configs
+from paramcount.zoo.columns import HEADINGS
 
-# Table headings that differ from the column name.
-HEADINGS = {
-    "id": "model", "non_embedding": "non-emb.", "active_non_embedding": "act. non-emb.", "n_layers": "layers",
-    "n_heads": "heads", "n_kv_heads": "KV heads", "n_routed_experts": "experts", "n_active_experts": "active exp.",
-    "n_shared_experts": "shared exp.", "vocab_size": "vocab", "context_length": "context",
-    "active_difference": "act. difference", "bytes_fp32": "FP32", "bytes_bf16": "BF16",
-    "output_projection": "out proj.", "shared_experts": "shared",
-}  # fmt: skip
 # {config.json key: column} of columns that are not sizes.
 FACT_KEYS = {"max_position_embeddings": "context_length", "tie_word_embeddings": "tied"}
 

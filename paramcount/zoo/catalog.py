@@ -86,13 +86,18 @@ def load_entry(id: str) -> Model:
     return _load(id, path)
 
 
-def list_names(id: str) -> list[str]:
-    """The names of an entry: id, name, Hugging Face id, aliases.
+def read_head(id: str) -> dict[str, object]:
+    """The first keys of an entry, which name it: id, name, family, publisher, released, hf, aliases.
 
     Reads only the beginning of the file, because a lookup by name reads every file.
     """
     path = find_path(id)
-    head = read_yaml(path, until="architecture") if path else {}
+    return read_yaml(path, until="architecture") if path else {}
+
+
+def list_names(id: str) -> list[str]:
+    """The names of an entry: id, name, Hugging Face id, aliases."""
+    head = read_head(id)
     aliases = head.get("aliases")
     return [
         name

@@ -1,0 +1,107 @@
+"""The column that a name refers to, wherever a user types one: --columns, --sort, --where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from paramcount.costs.columns import RESOURCES, find_resource
+from paramcount.counting import Count
+from paramcount.errors import ParamcountError
+from paramcount.output.tables import format_value
+from paramcount.sizes import Sizes
+from paramcount.views.compare import CHANGE_COLUMNS, COLUMNS, KNOWN
+from paramcount.zoo import Model
+from paramcount.zoo.aliases import find_column, fold_heading
+from paramcount.zoo.columns import Field, FieldType
+
+
+class Selection(NamedTuple):
+    """The columns that a user named, for a table of models."""
+
+    columns: str | None  # their names, separated by commas
+    sort: str | None  # the name of one, with - in front for descending
+    further: dict[str, Field]  # {name: column} of those that not every table has
+
+
+def select_fields(
+    models: Sequence[Model], columns: str | None, sort: str | None, others: Iterable[Field] = ()
+) -> Selection:
+    """The columns that a user named; `others` are named elsewhere.
+
+    Raises: ParamcountError for an unknown name.
+    """
+    chosen = [find_field(name.strip(), models) for name in (columns or "").split(",") if name.strip()]
+    key = find_field(sort.removeprefix("-"), models) if sort is not None else None
+    fields = [*chosen, *([key] if key else []), *others]
+    return Selection(
+        ",".join(field.name for field in chosen) or None,
+        f"{'-' if sort and sort.startswith('-') else ''}{key.name}" if key else None,
+        {field.name: field for field in fields if field.name not in KNOWN},
+    )
+
+
+def find_field(name: str, models: Sequence[Model]) -> Field:
+    """The column that a name refers to: a column or its heading, a size of one of the models or its config.json key, a
+    resource, or a weight format, whose column is the bytes of the weights.
+
+    >>> [find_field(name, []).name for name in ("KV heads", "hidden_size", "kv_per_token", "q4_k_m")]
+    ['n_kv_heads', 'd_model', 'kv_per_token', 'q4_k_m']
+
+    Raises: ParamcountError for any other name, with the nearest ones.
+    """
+    has_changes = any(model.original for model in models)
+    known = (*COLUMNS, *(CHANGE_COLUMNS if has_changes else ()))
+    if name.lower() in known:
+        return KNOWN[name.lower()]
+    by_heading = [field for field in RESOURCES if field.heading and fold_heading(field.heading) == fold_heading(name)]
+    found = by_heading[0] if by_heading else None
+    try:
+        return found or KNOWN[find_column(name, known)]
+    except ParamcountError as error:
+        found = find_resource(name) or make_size_field(name, models)
+        if found is None:
+            raise error from None
+        return found
+
+
+def make_size_field(name: str, models: Sequence[Model]) -> Field | None:
+    """The column of a size that some of the models have; None if none has it. Names and keys differ per architecture:
+    each model is asked for its own."""
+    from paramcount.zoo.what_if import find_aliases, list_paths
+
+    paths: dict[type[Sizes], str] = {}
+    types: set[type] = set()
+    for model in models:
+        if model.config is None:
+            continue
+        architecture = type(model.config)
+        if architecture not in paths:
+            aliases = [name] if name in list_paths(model.config) else find_aliases(name, model.config)
+            paths[architecture] = aliases[0] if len(aliases) == 1 else ""
+        if paths[architecture]:
+            types.add(type(read_path(model.config, paths[architecture])))
+    named = {path for path in paths.values() if path}
+    if not named:
+        return None
+    type_: FieldType = "flag" if bool in types and int not in types else "integer"
+
+    def compute(model: Model, count: Count | None) -> int | None:
+        if model.config is None:
+            return None
+        path = paths.get(type(model.config))
+        value = read_path(model.config, path) if path else None if type_ == "flag" else 0
+        return value if type(value) in (int, bool) else None
+
+    show = format_value if type_ == "flag" else (lambda value: format_value(value or None))
+    (path, *others) = sorted(named)
+    label = name if others else path  # architectures that use the name for different sizes
+    return Field(label, type_, "", "A size of the architecture; 0 if it has none.", compute, show=show)
+
+
+def read_path(sizes: Sizes, path: str) -> Any:
+    """The value at a path such as vision.d_model; None if an inner config is null."""
+    value: Any = sizes
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    return value

@@ -1,0 +1,142 @@
+"""paramcount list: search words, filters, sorting and columns, each against a loop over the counts."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+
+import paramcount as pc
+from paramcount import zoo
+from paramcount.database.filters import parse_filter
+from tests.refusing import command_error
+from tests.running import Runner
+
+MODELS = [model for id in zoo.list_ids() if not (model := zoo.load_entry(id)).estimate]
+
+
+def list_listed(run: Runner, *args: str) -> list[str]:
+    return [row["id"] for row in csv.DictReader(io.StringIO(run("list", *args, "--csv").out))]
+
+
+def has_fewer_kv_heads(model: pc.Model) -> bool:
+    n_heads, n_kv_heads = (getattr(model.sizes, name, None) for name in ("n_heads", "n_kv_heads"))
+    return type(n_heads) is int and type(n_kv_heads) is int and n_kv_heads < n_heads
+
+
+@pytest.mark.parametrize(
+    ("where", "holds"),
+    [
+        ("total < 9e9", lambda model, count: count.total < 9 * 10**9),
+        ("9B>total>=1.5b", lambda model, count: 1_500_000_000 <= count.total < 9_000_000_000),
+        ("n_kv_heads < n_heads", lambda model, count: has_fewer_kv_heads(model)),
+        ("num_key_value_heads < `heads`", lambda model, count: has_fewer_kv_heads(model)),
+        ("released >= 2025-01-01", lambda model, count: str(model.released or "") >= "2025-01-01"),
+        ("released >= '2025-01-01' and tied", lambda model, count: str(model.released or "") > "2025" and count.tied),
+        ("not tied", lambda model, count: not count.tied),
+        ("tied = no", lambda model, count: not count.tied),
+        ("family = \"QWEN\" or publisher = 'meta'", lambda model, count: (
+            model.family == "qwen" or str(model.publisher).lower() == "meta"
+        )),
+        ("active / total <= 0.1", lambda model, count: Fraction(count.active, count.total) <= Fraction(1, 10)),
+        ("total - active > 2 * active", lambda model, count: count.total > 3 * count.active),
+        ("vocab_size // 1000 = 128", lambda model, count: getattr(model.sizes, "vocab_size", 0) // 1000 == 128),
+        ("context_length >= 128Ki", lambda model, count: (model.context_length or 0) >= 131072),
+        ("kv_lora_rank = 512", lambda model, count: getattr(model.sizes, "d_kv_lora", 0) == 512),
+        ("bytes_bf16 < 24GB", lambda model, count: 2 * count.total < 24 * 10**9),
+    ],
+)  # fmt: skip
+def test_a_filter_keeps_what_a_loop_keeps(where: str, holds: Callable[[pc.Model, pc.Count], bool], run: Runner) -> None:
+    expected = {model.id for model in MODELS if holds(model, pc.count(model))}
+    assert expected
+    assert len(expected) < len(MODELS)
+    assert set(list_listed(run, "--where", where)) == expected
+
+
+def test_an_unknown_value_matches_neither_a_condition_nor_its_opposite() -> None:
+    for where in ("total < 9", "not total < 9", "total < 9 or not total < 9", "total / 0 > 1"):
+        assert not parse_filter(where, []).matches({"total": None})
+    assert parse_filter("total < 9 or tied", []).matches({"total": None, "tied": True})
+    assert parse_filter("not (total < 9 and tied)", []).matches({"total": None, "tied": False})
+
+
+def test_and_binds_closer_than_or_and_not_closer_than_both() -> None:
+    row = {"tied": True, "verified": False, "estimate": False}
+    assert parse_filter("tied or verified and estimate", []).matches(row)
+    assert not parse_filter("(tied or verified) and estimate", []).matches(row)
+    assert not parse_filter("not tied or verified", []).matches(row)
+    assert parse_filter("1 + 2 * 3 = 7 and (1 + 2) * 3 = 9 and 2 - 3 - 4 = -5", []).matches(row)
+
+
+def test_numbers_of_a_filter_are_exact() -> None:
+    total = 2**53 + 1
+    assert parse_filter(f"total = {total}", []).matches({"total": total})
+    assert not parse_filter(f"total = {total}", []).matches({"total": total - 1})
+    assert parse_filter("total = 0.1 + 0.2 + 0.7", []).matches({"total": 1})
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("", "is empty (expected a column, a number, a date or a string in quotes)"),
+        ("total <", "ends too early (expected a column, a number, a date or a string in quotes)"),
+        ("total", "'total' is a number (expected a comparison such as total > 1)"),
+        ("(tied", "ends too early (expected a closing parenthesis)"),
+        ("tied)", "unexpected ')' (expected and, or, or a comparison)"),
+        ("family = qwen", "unknown column 'qwen' (expected a column, or 'qwen' in quotes for a string)"),
+        ("released > 2025-02-30", "invalid date '2025-02-30' (expected a date such as 2025-01-31)"),
+        ("tied > no", "'tied' is true or false (expected = or !=)"),
+        ("tied * 2 = 1", "'tied' is a flag (expected a number for *)"),
+        (
+            "released > 2025",
+            "cannot compare the date 'released' with the number '2025' "
+            "(expected two values of one type, with strings in quotes)",
+        ),
+        (
+            "total < 3XB",
+            "invalid number '3XB' (expected a number such as 9000000000, 9e9, 9B, 24GB or 128Ki)",
+        ),
+    ],
+)  # fmt: skip
+def test_an_invalid_filter_is_an_error(where: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    error = command_error(capsys, "list", "--where", where, "-o", "out.csv")
+    assert error in (f"--where {message}", f"--where: {message}")
+
+
+def test_every_word_must_match_a_name_the_family_the_publisher_or_an_alias(run: Runner) -> None:
+    assert list_listed(run, "gpt2-") == ["gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl"]
+    assert set(list_listed(run, "META", "8b")) == {
+        model.id for model in MODELS if "meta" in f"{model.publisher} {model.hf} {model.aliases}".lower()
+        and "8b" in f"{model.id} {model.name} {model.hf} {model.aliases}".lower()
+    }  # fmt: skip
+    assert list_listed(run, "deepseek-ai/DeepSeek-V3.1-Base") == ["deepseek-v3"]
+    assert list_listed(run, "gpt2-*", "xl") == ["gpt2-xl"]
+
+
+def test_sort_limit_and_columns_select_as_compare_does(run: Runner) -> None:
+    largest = sorted(MODELS, key=lambda model: -pc.count(model).active)[:3]
+    found = run("list", "--sort", "-active", "--limit", "3", "--columns", "active,KV cache/token,hidden_size", "--csv")
+    header, *lines = found.out.splitlines()
+    assert header == "id,active,kv_per_token,d_model"
+    d_model = {model.id: getattr(model.sizes, "d_model", 0) for model in largest}
+    assert lines == [
+        f"{model.id},{pc.count(model).active},{pc.memory(model).kv_bytes_per_token},{d_model[model.id]}"
+        for model in largest
+    ]
+
+
+def test_a_narrow_terminal_drops_columns_and_says_which(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "45")
+    lines = run("list", "gpt-oss").out.splitlines()
+    assert lines == [
+        "model                   total  released",
+        "────────────  ───────────────  ──────────",
+        "gpt-oss-20b    20,914,757,184  2025-08-05",
+        "gpt-oss-120b  116,829,156,672  2025-08-05",
+        "note: not enough space for publisher; choose",
+        "  columns with --columns, or a file format",
+        "  such as --csv",
+    ]
