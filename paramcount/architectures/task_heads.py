@@ -15,6 +15,7 @@ from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Block, Body, Data, Repeat, bundle
 from paramcount.parts import task_heads as heads
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Sizes, before_lm_head, derived, flag, hf
+from paramcount.sizes.conditions import one_of
 from paramcount.sizes.types import Flag, Natural, Positive
 
 if TYPE_CHECKING:
@@ -259,6 +260,15 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
         },
     ),
     "ernie": ("Ernie", BERT | SENTENCES),
+    "eurobert": (
+        "EuroBert",
+        {
+            "ForSequenceClassification": TaskHead(
+                heads.classify_before_mean, LABELS, (one_of("classifier_pooling", ("bos", "mean", "late"), "late"),)
+            ),
+            "ForTokenClassification": TOKENS,
+        },
+    ),
     "exaone4": ("Exaone4", GENERIC_MOVED),
     "falcon": ("Falcon", GPT_SPAN),
     "gemma": ("Gemma", GENERIC),
@@ -274,11 +284,20 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "gpt_neox": ("GPTNeoX", GPT_SPAN),
     "gpt_oss": ("GptOss", GENERIC),
     "gptj": ("GPTJ", SCORED | {"ForQuestionAnswering": SPAN_OF_LABELS}),
+    "gte": ("Gte", {"ForSequenceClassification": POOLED, "ForTokenClassification": TOKENS}),
     "helium": ("Helium", GENERIC),
     "hunyuan_v1_dense": ("HunYuanDenseV1", SCORED),
     "hunyuan_v1_moe": ("HunYuanMoEV1", SCORED),
     "jamba": ("Jamba", SCORED),
     "jetmoe": ("JetMoe", SCORED),
+    "jina_embeddings_v3": (
+        "JinaEmbeddingsV3",
+        {
+            "ForSequenceClassification": FIRST,
+            "ForTokenClassification": TOKENS,
+            "ForQuestionAnswering": SPAN_OF_LABELS,
+        },
+    ),
     "llama": ("Llama", GENERIC_MOVED),
     "mbart": ("MBart", BART),
     "megatron-bert": ("MegatronBert", BERT | SENTENCES),
@@ -287,11 +306,24 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "ministral3": ("Ministral3", GENERIC_SPAN),
     "mistral": ("Mistral", GENERIC_SPAN),
     "mixtral": ("Mixtral", GENERIC_SPAN),
+    "modernbert": (
+        "ModernBert",
+        {
+            "ForSequenceClassification": TaskHead(heads.transform_then(lambda c: c.n_labels, is_pooled=True), LABELS),
+            "ForTokenClassification": TaskHead(heads.transform_then(lambda c: c.n_labels, is_pooled=False), LABELS),
+            "ForQuestionAnswering": TaskHead(
+                heads.transform_then(lambda c: c.n_labels, is_pooled=False), LABELS, (two_labels,)
+            ),
+            "ForMultipleChoice": TaskHead(heads.transform_then(lambda c: 1, is_pooled=True), {}),
+        },
+    ),
     "modernbert-decoder": ("ModernBertDecoder", {"ForSequenceClassification": TaskHead(heads.classify_normed, LABELS)}),
+    "mpnet": ("MPNet", ROBERTA),
     "mpt": ("Mpt", GPT_SPAN),
     "mt5": ("MT5", t5("mt5.MT5EncoderModel")),
     "mvp": ("Mvp", BART),
     "nemotron": ("Nemotron", GENERIC_MOVED),
+    "nomic_bert": ("NomicBert", {"ForSequenceClassification": POOLED, "ForTokenClassification": TOKENS}),
     "olmo": ("Olmo", SCORED),
     "olmo2": ("Olmo2", SCORED),
     "olmo3": ("Olmo3", SCORED),

@@ -5,10 +5,25 @@ Source: arXiv:1810.04805, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paramcount.flow import Data, Size, Unknown, activate, block, given, layer_norm, layers, linear, lookup
+from paramcount.flow import (
+    Data,
+    Rope,
+    Size,
+    Unknown,
+    activate,
+    attend,
+    block,
+    given,
+    layer_norm,
+    layers,
+    linear,
+    lookup,
+    rope,
+)
+from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.classic import biased_head, crossing, first_pooled, multi_head, source_states
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
@@ -32,6 +47,7 @@ class EncoderFlow(Sizes):
     """The forward pass of an encoder with the head of a masked language model, without fields."""
 
     prefix: ClassVar[str] = "bert."
+    layers_name: ClassVar[str] = "encoder.layer"
     pooler: ClassVar[str] = "pooler.dense"
     last_norm: ClassVar[str] = ""  # after the last layer, if norms come first
     layer: ClassVar[Callable[..., Data]]  # (x, *share, *memory) to x, [n, d_model]: one layer
@@ -61,7 +77,7 @@ class EncoderFlow(Sizes):
         reads = [given(name, "tokens", default=default) for name, default in inputs.items()]
         return block(tokens, "", build, reads=(*reads, *c.memory()), part="decoder" if c.causal else "encoder")
 
-    def inputs(c) -> dict[str, int | Unknown | None]:
+    def inputs(c) -> Mapping[str, int | Unknown | None]:
         """{what is looked up besides the tokens: its value if it is not given}."""
         return {"segments": 0}
 
@@ -79,7 +95,7 @@ class EncoderFlow(Sizes):
 
     def encode(c, x: Data, *memory: Data) -> Data:
         """Embedded tokens to hidden states, pooled ones beside them if a class needs them."""
-        name = c.prefix + "encoder.layer.{layer}."
+        name = f"{c.prefix}{c.layers_name}.{{layer}}."
         x = layers(x, name, c.kinds(), c.layer_of, reads=memory)
         if c.last_norm:
             x = c.norm(x, c.prefix + c.last_norm)
@@ -103,8 +119,10 @@ class EncoderFlow(Sizes):
         return c.forward(tokens, head=False)
 
 
-class MaskedEncoder(EncoderFlow):
-    """An encoder whose tokens see all others. A subclass adds its prefix, fields and `layer`."""
+class PositionlessEncoder(EncoderFlow):
+    """An encoder without learned positions, whose tokens see all others. A subclass adds its prefix, fields and
+    `layer`.
+    """
 
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
 
@@ -114,10 +132,15 @@ class MaskedEncoder(EncoderFlow):
     n_heads: Positive = hf(absent=12)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=3072)
-    n_positions: Positive = hf("max_position_embeddings", absent=512)
 
     def check(c) -> None:
         check_heads_fill(c)
+
+
+class MaskedEncoder(PositionlessEncoder):
+    """With learned positions."""
+
+    n_positions: Positive = hf("max_position_embeddings", absent=512)
 
 
 class Encoder(MaskedEncoder):
@@ -163,6 +186,25 @@ def bert_attention(
     """
     cached = getattr(c, "causal", True) or memory is not None
     return multi_head(c, x, prefix, BERT, memory=memory, cached=cached, bias=bias, o_bias=True, turn=turn)
+
+
+def rotary_attention(
+    c: Any,
+    x: Data,
+    names: tuple[str, str],
+    *,
+    bias: bool = False,
+    window: Size | None = None,
+    angles: Rope | Unknown | None = None,
+) -> Data:
+    """Multi-head attention of an encoder with rotary positions, q, k and v out of one matrix.
+
+    `names`: of that matrix and of the output's. `angles`: if they are not those of c.
+    """
+    q, k, v = fused_qkv(c, x, names[0], bias=bias)
+    q, k = rope(q, angles or c.rope), rope(k, angles or c.rope)
+    a = attend(q, k, v, window=window, cached=())
+    return linear(a, names[1], "output_projection", x.shape[-1], bias=bias)
 
 
 def bert_mlp(c: Any, x: Data) -> Data:

@@ -61,14 +61,18 @@ def fused_gated_mlp(
     *,
     activation: str | Unknown = ACTIVATION,
     bias: bool = False,
+    down_bias: bool | None = None,
     names: tuple[str, str] = ("gate_up_proj", "down_proj"),
     up_first: bool = False,
 ) -> Data:
-    """The same with gate and up out of one stored matrix. `up_first`: it holds them in the other order."""
+    """The same with gate and up out of one stored matrix. `up_first`: it holds them in the other order.
+    `down_bias`: as `bias` unless given.
+    """
     order = (component + ".up", component + ".gate") if up_first else (component + ".gate", component + ".up")
     halves = fused(x, prefix + names[0], dict.fromkeys(order, d_ff), bias=bias)
     gate, up = halves[::-1] if up_first else halves
-    return linear(activate(gate, activation) * up, prefix + names[1], component + ".down", x.shape[-1], bias=bias)
+    h, with_bias = activate(gate, activation) * up, bias if down_bias is None else down_bias
+    return linear(h, prefix + names[1], component + ".down", x.shape[-1], bias=with_bias)
 
 
 Choose = Callable[[Data], Data]  # router logits [n, experts] to the weight of each expert, 0 if it is not chosen

@@ -29,6 +29,8 @@ from paramcount.flow import (
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.settings import get_setting
 
+UNKNOWN = Unknown("pooling")
+
 Build = Callable[[Any, Data], Data]  # (config, hidden states) to the outputs of a task
 
 
@@ -168,6 +170,32 @@ def classify_normed(c: Any, x: Data) -> Data:
     h = activate(linear(x, "head.dense", "other", x.shape[-1], bias=c.transform_bias), "gelu")
     h = layer_norm(h, "head.norm", get_setting(c, "norm_eps"), bias=c.norm_bias)
     return pool_text(linear(h, "classifier", "other", c.n_labels, bias=c.transform_bias), "last position")
+
+
+def pool_as_set(c: Any, x: Data) -> Data:
+    """One vector for the text: of the first token, or the mean."""
+    pooling = get_setting(c, "pooling")
+    return first_token(x) if pooling in ("bos", "cls") else pool_text(x, "mean" if pooling == "mean" else UNKNOWN)
+
+
+def transform_then(n: Callable[[Any], Any], *, is_pooled: bool) -> Build:
+    """The same as ModernBERT's encoder has it, of every token or of the pooled vector: `n` outputs."""
+
+    def build(c: Any, x: Data) -> Data:
+        h = linear(pool_as_set(c, x) if is_pooled else x, "head.dense", "other", x.shape[-1], bias=c.transform_bias)
+        h = activate(h, get_setting(c, "transform_activation"))
+        h = layer_norm(h, "head.norm", get_setting(c, "norm_eps"), bias=c.norm_bias)
+        return linear(h, "classifier", "other", n(c), bias=True)
+
+    return build
+
+
+def classify_before_mean(c: Any, x: Data) -> Data:
+    """EuroBERT's: the mean of the labels of all tokens, or the labels of a pooled vector."""
+    is_late = get_setting(c, "pooling") == "late"
+    h = activate(linear(x if is_late else pool_as_set(c, x), "dense", "other", x.shape[-1], bias=True), "gelu")
+    labels = classify_tokens(c, h)
+    return pool_text(labels, "mean") if is_late else labels
 
 
 def score_projected(c: Any, x: Data) -> Data:

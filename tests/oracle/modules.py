@@ -46,14 +46,17 @@ def watch_modules(model: Any) -> Iterator[dict[str, Call]]:
 
         return seen
 
+    whole = revert_weight_conversion(model, dict(model.named_parameters()))
     handles = []
     for name, module in model.named_modules():
         held = dict(module.named_parameters(prefix=name, recurse=False))
         tied = any(weight in model.all_tied_weights_keys for weight in held)
         if held and not tied and not list(module.children()):
-            saved = list(revert_weight_conversion(model, {weight: held[weight] for weight in list(held)[:1]}))
-            if len(saved) == 1 and saved[0].endswith(".weight"):
-                handles.append(module.register_forward_hook(hook(saved[0].rpartition(".")[0]), with_kwargs=True))
+            saved = revert_weight_conversion(model, {weight: held[weight] for weight in list(held)[:1]})
+            (weight, tensor), *others = saved.items()
+            is_whole = weight not in whole or whole[weight].shape == tensor.shape  # not one of several that are fused
+            if not others and weight.endswith(".weight") and is_whole:
+                handles.append(module.register_forward_hook(hook(weight.rpartition(".")[0]), with_kwargs=True))
     try:
         yield found
     finally:

@@ -1166,6 +1166,35 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "adapter_layer_norm": True,
         "ln_before_adapter": False,
     },
+    "modernbert": {**BERT, "num_hidden_layers": 4, "local_attention": 6, "pad_token_id": 0},
+    "modernbert, other settings": {
+        **BERT, "num_hidden_layers": 4, "local_attention": 3, "global_attn_every_n_layers": 2, "pad_token_id": 0,
+        "hidden_activation": "relu", "classifier_activation": "silu", "norm_eps": 0.01, "norm_bias": True,
+        "attention_bias": True, "mlp_bias": True, "classifier_bias": True, "tie_word_embeddings": False,
+        "global_rope_theta": 300.0, "local_rope_theta": 70.0,
+    },
+    "mpnet": BERT,
+    "mpnet, other settings": {**BERT, "hidden_act": "relu", "layer_norm_eps": 1e-2, "tie_word_embeddings": False},
+    "jina_embeddings_v3": BERT,
+    "jina_embeddings_v3, other settings": {
+        **BERT, "head_dim": 12, "hidden_act": "relu", "layer_norm_eps": 1e-2, "type_vocab_size": 3, "rope_theta": 300.0,
+        "tie_word_embeddings": False,
+    },
+    "gte": BERT,
+    "gte, other settings": {
+        **BERT, "head_dim": 12, "hidden_act": "relu", "layer_norm_eps": 1e-2, "type_vocab_size": 0,
+        "rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 300.0},
+    },
+    "nomic_bert": BERT,
+    "nomic_bert, other settings": {
+        **BERT, "head_dim": 12, "hidden_act": "relu", "layer_norm_eps": 1e-2, "rope_theta": 300.0,
+        "tie_word_embeddings": False,
+    },
+    "eurobert": {**BERT, "num_key_value_heads": 2, "pad_token_id": 0},
+    "eurobert, other settings": {
+        **BERT, "num_key_value_heads": 2, "head_dim": 12, "hidden_act": "relu", "rms_norm_eps": 1e-2,
+        "attention_bias": True, "mlp_bias": True, "rope_theta": 300.0, "pad_token_id": 0, "tie_word_embeddings": True,
+    },
 }  # fmt: skip
 # One config of each kind of forward pass: these are traced in every way; of the others the logits say more.
 EVERY_WAY = (

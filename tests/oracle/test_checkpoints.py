@@ -45,7 +45,10 @@ OWN_NAMES = [
 # Under its own names so much is called otherwise that no table of ours says it all.
 OWN_OTHERWISE = {
     "deepseek_v4": "nearly everything",
+    "gte": "nearly everything",
     "inkling2_text": "nearly everything",
+    "jina_embeddings_v3": "nearly everything",
+    "nomic_bert": "nearly everything",
     "olmo_hybrid": "the norms of some layers are called as others of other layers",
 }
 # Saved with more than any layer reads, or with less than it needs.

@@ -1,0 +1,124 @@
+"""Jina Embeddings v3, Nomic BERT, GTE: BERT's post-norm layers with rotary positions instead of learned ones."""
+
+from typing import Any, ClassVar
+
+from paramcount.flow import Data, Unknown, Unreachable
+from paramcount.parts.classic import second_bias
+from paramcount.parts.encoders import ROBERTA_HEAD, PositionlessEncoder, embed_tokens, masked_head, rotary_attention
+from paramcount.parts.feed_forward import fused_gated_mlp, gated_mlp, plain_mlp
+from paramcount.sizes import Flag, Natural, Positive, class_ends, d_model_per_head, derived, hf, rotary, setting
+from paramcount.sizes.conditions import padding_in_table, padding_inside
+
+
+class JinaEmbeddingsV3(PositionlessEncoder):
+    """XLM-RoBERTa with rotary positions. Its adapters for tasks are not part of the reference.
+
+    Source: arXiv:2409.10173, section 4; JinaEmbeddingsV3Layer of the reference.
+    """
+
+    reference = "JinaEmbeddingsV3ForMaskedLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(1),)
+    prefix = "roberta."
+    layers_name = "encoder.layers"
+    matrices: ClassVar[tuple[str, str]] = ("mixer.Wqkv", "mixer.out_proj")
+    norms: ClassVar[tuple[str, str, str]] = ("emb_ln", "norm1", "norm2")  # of embeddings, attention, MLP
+    attention_bias: ClassVar[bool] = True
+    defaults = {"vocab_size": 250002, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
+
+    d_head: Positive = hf(absent=d_model_per_head)
+    n_token_types: Positive = hf(absent=1)
+    pooled: Flag = derived(class_ends("Model"))
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    rope = rotary(20_000, 8194)
+
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        segments = reads[0] if reads else None
+        x = embed_tokens(c, tokens, segments, c.d_model, has_positions=False)
+        return c.norm(x, c.prefix + c.norms[0])
+
+    def layer(c, x: Data) -> Data:
+        x = c.norm(x + rotary_attention(c, x, c.matrices, bias=c.attention_bias), c.norms[1])
+        return c.norm(x + c.mlp(x), c.norms[2])
+
+    def mlp(c, x: Data) -> Data:
+        return plain_mlp(x, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def head(c, x: Data) -> Data:
+        return masked_head(c, x, ROBERTA_HEAD, c.d_model, "gelu")
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return second_bias(c, tokens, "lm_head.bias")
+
+    def check(c) -> None:
+        """The heads need not fill d_model."""
+
+
+class Gte(JinaEmbeddingsV3):
+    """With a gated MLP, of which only the last matrix has a bias. Some releases have no segments.
+
+    Source: arXiv:2407.19669, section 3.1; GteLayer of the reference.
+    """
+
+    reference = "GteForMaskedLM"
+    prefix = "gte."
+    layers_name = "encoder.layer"
+    matrices = ("attention.qkv_proj", "attention.o_proj")
+    norms = ("embeddings.LayerNorm", "attn_ln", "mlp_ln")
+    defaults = {"vocab_size": 250048, "d_model": 768, "n_layers": 12, "n_heads": 12, "d_ff": 3072}
+
+    n_token_types: Natural = hf(absent=1)
+    pooled: Flag = derived(class_ends("ForSequenceClassification"))
+
+    norm_eps = setting("layer_norm_eps", default=1e-12)
+    rope = rotary(160_000, 8192)
+
+    def inputs(c) -> dict[str, int | Unknown | None]:
+        return {"segments": 0} if c.n_token_types else {}
+
+    def mlp(c, x: Data) -> Data:
+        options: Any = {"names": ("up_gate_proj", "down_proj"), "up_first": True, "down_bias": True}
+        return fused_gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation, **options)
+
+    def head(c, x: Data) -> Data:
+        names = ("lm_head.dense", "lm_head.norm", "lm_head.decoder", "lm_head.decoder.bias")
+        return masked_head(c, x, names, c.d_model, "gelu")
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return ()
+
+
+class NomicBert(JinaEmbeddingsV3):
+    """With a gated MLP and without biases in its layers.
+
+    Source: arXiv:2402.01613, section 4; NomicBertLayer of the reference.
+    """
+
+    reference = "NomicBertForMaskedLM"
+    conditions = (padding_inside(0),)
+    prefix = "nomic_bert."
+    matrices = ("attn.Wqkv", "attn.out_proj")
+    attention_bias = False
+    defaults = {"vocab_size": 30528, "d_model": 768, "n_layers": 12, "n_heads": 12, "d_ff": 3072}
+
+    d_head: Positive = hf(absent=d_model_per_head, null=d_model_per_head)
+    n_token_types: Positive = hf(absent=2)
+    pooled: Flag = derived(class_ends("ForSequenceClassification"))
+    tie_word_embeddings: Flag = hf(absent=True, null=False)
+
+    activation = setting("hidden_act", default="silu")
+    norm_eps = setting("layer_norm_eps", default=1e-12)
+    rope = rotary(1000, 2048)
+
+    def mlp(c, x: Data) -> Data:
+        return gated_mlp(x, "mlp.", "mlp", c.d_ff, activation=c.activation, names=("fc12", "fc11", "fc2"))
+
+    def head(c, x: Data) -> Data:
+        transform = "cls.predictions.transform."
+        names = (transform + "dense", transform + "layer_norm", "cls.predictions.decoder", "cls.predictions.bias")
+        return masked_head(c, x, names, c.d_model, c.activation)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return second_bias(c, tokens, "cls.predictions.bias")

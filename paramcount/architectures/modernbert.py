@@ -1,0 +1,103 @@
+"""ModernBERT: an encoder with rotary positions, gated MLPs and windows in two of three layers.
+
+The first layer has no norm before its attention, and no bias is usual.
+"""
+
+from collections.abc import Hashable
+from typing import Any
+
+from paramcount.architectures.modernbert_decoder import full_first
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, Size, activate, layer_norm, linear, lookup
+from paramcount.parts.decoders import head
+from paramcount.parts.encoders import PositionlessEncoder, rotary_attention
+from paramcount.parts.feed_forward import fused_gated_mlp
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Words,
+    derived,
+    hf,
+    rotary,
+    setting,
+)
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.rules import check_heads_fill, check_layer_types
+
+TABLE = "model.embeddings.tok_embeddings.weight"
+
+
+def half_span(js: ConfigJson, c: FieldValues) -> int:
+    """The tokens that a token sees on either side: half of local_attention. sliding_window counts before it."""
+    key = "sliding_window" if "sliding_window" in js else "local_attention"
+    span = js.get(key, 128)
+    if type(span) is not int or span < 0:
+        raise ParamcountError(f"= {describe_value(span)}", where=key, expected="a non-negative integer")
+    return span if key == "sliding_window" else span // 2
+
+
+def angles_fit(js: ConfigJson, c: FieldValues) -> None:
+    """Rotary angles are for heads of size head_dim, if the config has it, but heads share d_model."""
+    d_head = js.get("head_dim")
+    if d_head and -(-d_head // 2) * 2 != c["d_head"]:
+        raise ParamcountError(f"= {d_head}", where="head_dim", expected=f"{c['d_head']}, or no such key")
+
+
+class ModernBert(PositionlessEncoder):
+    """Source: arXiv:2412.13663, section 2.1; ModernBertEncoderLayer of the reference."""
+
+    reference = "ModernBertForMaskedLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(50283), angles_fit)
+    prefix = "model."
+    layers_name = "layers"
+    last_norm = "final_norm"
+    defaults = {"vocab_size": 50368, "n_layers": 22, "d_ff": 1152}
+
+    layer_types: Words = hf(absent=full_first, null=ABSENT)
+    window: Natural = derived(half_span)
+    attention_bias: Flag = hf(absent=False)
+    mlp_bias: Flag = hf(absent=False)
+    norm_bias: Flag = hf("norm_bias", absent=False)
+    transform_bias: Flag = hf("classifier_bias", absent=False)
+    lm_head_bias: Flag = hf("decoder_bias", absent=True)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    activation = setting("hidden_activation", default="gelu")
+    transform_activation = setting("classifier_activation", default="gelu")
+    pooling = setting("classifier_pooling", default="cls")
+    norm_eps = setting("norm_eps", default=1e-5)
+    rope = rotary(160_000, 8192, block="full_attention", key="global_rope_theta")
+    local_rope = rotary(10_000, 8192, block="sliding_attention", key="local_rope_theta")
+
+    def inputs(c) -> dict[str, int | None]:
+        return {}
+
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        return c.norm(lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model), "model.embeddings.norm")
+
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return [(("" if i else "first ") + word, 1) for i, word in enumerate(c.layer_types)]
+
+    def layer_of(c, kind: str, x: Data, *memory: Data) -> Data:
+        first, _, word = kind.rpartition(" ")
+        local: Any = {"window": c.window, "angles": c.local_rope} if word == SLIDING[0] else {}
+        h = x if first else c.norm(x, "attn_norm")
+        x = x + rotary_attention(c, h, ("attn.Wqkv", "attn.Wo"), bias=c.attention_bias, **local)
+        h, names = c.norm(x, "mlp_norm"), ("Wi", "Wo")
+        return x + fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias, names=names)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps, bias=c.norm_bias)
+
+    def head(c, x: Data) -> Data:
+        h = activate(linear(x, "head.dense", "other", c.d_model, bias=c.transform_bias), c.transform_activation)
+        return head(c, c.norm(h, "head.norm"), TABLE, "decoder", bias=c.lm_head_bias)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+        check_layer_types(c, "layer_types", "n_layers", SLIDING)
