@@ -34,7 +34,7 @@ class EuroBert(PositionlessEncoder):
     norm_eps = setting("rms_norm_eps", default=1e-5)
     rope = rotary(10_000, 8192)
 
-    def inputs(c) -> dict[str, int | None]:
+    def inputs(c) -> dict[str, int]:
         return {}
 
     def embed(c, tokens: Data, *reads: Data) -> Data:

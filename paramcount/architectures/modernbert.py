@@ -74,7 +74,7 @@ class ModernBert(PositionlessEncoder):
     rope = rotary(160_000, 8192, block="full_attention", key="global_rope_theta")
     local_rope = rotary(10_000, 8192, block="sliding_attention", key="local_rope_theta")
 
-    def inputs(c) -> dict[str, int | None]:
+    def inputs(c) -> dict[str, int]:
         return {}
 
     def embed(c, tokens: Data, *reads: Data) -> Data:

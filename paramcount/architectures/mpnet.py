@@ -35,7 +35,7 @@ class MPNet(MaskedEncoder):
 
     first_position = 2
 
-    def inputs(c) -> dict[str, int | None]:
+    def inputs(c) -> dict[str, int]:
         return {}
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
