@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         report,
         run,
         stored_in,
+        sweep,
         trace,
         training,
         verify,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from paramcount.execution.run import Run
     from paramcount.explaining.explanation import Explanation
     from paramcount.explaining.why import Why
+    from paramcount.sweeping.sweep import Sweep
     from paramcount.symbolic.polynomials import Polynomial
     from paramcount.tracing.trace import Trace
     from paramcount.views.diff import Difference
@@ -68,6 +70,7 @@ _TYPES = {
     "Polynomial": "symbolic.polynomials",
     "Run": "execution.run",
     "StoredCount": "checkpoints.contents",
+    "Sweep": "sweeping.sweep",
     "Tensor": "counting.tensors",
     "Trace": "tracing.trace",
     "Training": "costs.training",
@@ -76,9 +79,9 @@ _TYPES = {
 }
 __all__ = [
     "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora", "Memory", "Model",
-    "ParamcountError", "Polynomial", "Run", "StoredCount", "Tensor", "Trace", "Training", "Verification", "Why",
+    "ParamcountError", "Polynomial", "Run", "StoredCount", "Sweep", "Tensor", "Trace", "Training", "Verification", "Why",
     "__version__", "audit", "compare", "count", "diff", "draw", "explain", "flops", "formula", "load", "lora",
-    "memory", "plot", "report", "run", "stored_in", "trace", "training", "verify", "what_if", "why",
+    "memory", "plot", "report", "run", "stored_in", "sweep", "trace", "training", "verify", "what_if", "why",
 ]  # fmt: skip
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from paramcount.execution.run import Run
     from paramcount.explaining.explanation import Explanation
     from paramcount.explaining.why import Why
+    from paramcount.sweeping.sweep import Sweep
     from paramcount.symbolic.polynomials import Polynomial
     from paramcount.tracing.trace import Trace
     from paramcount.views.diff import Difference
@@ -148,6 +149,38 @@ def what_if(model: object, /, **changes: object) -> Model:
     True
     """
     return load(model, set=changes)
+
+
+def sweep(
+    model: object,
+    sizes: Mapping[str, object],
+    *,
+    columns: Iterable[str] = ("total", "active"),
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> Sweep:
+    """The counts of every combination of some sizes, in chunks of int64 arrays; all other sizes keep their values.
+
+    `sizes` maps each size to its values: a range, a list, an array, a string such as "16:64:4", or an expression of
+    other sizes ("4*d_model"). Iterating over the result yields a DataFrame per chunk of valid combinations; `arrays()`
+    yields `{column: array}` instead, and `invalid()` the invalid combinations with a reason each. `columns` are counts,
+    components, "kv_per_token" (bytes in BF16), "state" and sizes.
+
+    A count of 2^63 or more is a Python int, in a column of objects; it is never wrong.
+    Raises: ParamcountError as `load` does; for an unknown size or column; for an invalid expression.
+
+    >>> result = sweep("llama-3.1-8b", {"n_layers": [16, 32], "d_model": "1024:4096:3072", "d_ff": "7 * d_model // 2"})
+    >>> result.combinations
+    4
+    >>> [frame["total"].tolist() for frame in result]
+    [[606093312, 4540469248, 949502976, 8030261248]]
+    """
+    from paramcount.sweeping.axes import make_axes
+    from paramcount.sweeping.sweep import make_sweep
+
+    loaded = load(model, download=download, strict=strict, set=set)
+    return make_sweep(loaded, make_axes(sizes), tuple(columns))
 
 
 def explain(

@@ -31,7 +31,7 @@ LEVELS = [
     ["explaining", "loading", "tracing", "views"],
     ["auditing", "checkpoints", "drawing"],
     ["costs", "execution"],
-    ["database"],
+    ["database", "sweeping"],
     ["api"],
     ["__init__", "cli"],
     ["__main__"],

@@ -20,6 +20,9 @@ GROUPS = {
         "lora": ("lora", "Show the trainable parameters of an adapter."),
         "training": ("training", "Show the memory that training takes on each GPU."),
     },
+    "Design": {
+        "sweep": ("sweep", "Count every valid combination of sizes."),
+    },
     "Inside a model": {
         "explain": ("explain", "Explain each component: formula, numbers, value."),
         "trace": ("trace", "Trace a forward pass: every operation with its shapes."),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from paramcount.costs.dtypes import KVDtype
 from paramcount.counting.sum_weights import list_flows
 from paramcount.flow.caches import CHUNK, KEYS_AND_VALUES, LAST_INPUTS, Cached, list_cached
+from paramcount.sizes import Sizes
 from paramcount.zoo import Model
 
 BLOCKS = "compressed blocks of tokens"
@@ -65,10 +66,15 @@ class CacheGroup(NamedTuple):
         keys, values = sizes
         return dtype.keys.count_bytes(keys) + dtype.values.count_bytes(values)
 
+    def count_growth(self, dtype: KVDtype) -> int:
+        """Bytes that every further token adds in all layers, if the cache grows."""
+        row = self.layers * self.count_bytes(dtype)
+        return row if self.block == 1 else row // self.block  # the first may be a symbol
+
 
 def count_growth(groups: Iterable[CacheGroup], dtype: KVDtype) -> int:
     """Bytes that every further token adds to the cache of one sequence, beyond all windows."""
-    return sum(group.layers * group.count_bytes(dtype) // group.block for group in groups if group.grows)
+    return sum(group.count_growth(dtype) for group in groups if group.grows)
 
 
 def count_windows(groups: Iterable[CacheGroup], dtype: KVDtype) -> int:
@@ -90,13 +96,18 @@ def split_heads(shape: tuple[int, ...], tp: int, is_state: bool) -> tuple[int, .
 
 def list_cache_groups(model: Model) -> tuple[CacheGroup, ...]:
     """What the layers of a model cache, in execution order; equal kinds of layers are one group."""
-    return merge_groups(group for cached in list_model_cached(model) for group in make_groups(cached))
+    return merge_groups(list_flow_groups(model.settled_sizes, model.reading.head))
+
+
+def list_flow_groups(sizes: Sizes, head: bool) -> Iterator[CacheGroup]:
+    """What each operation caches in all its layers, in execution order. Sizes may be symbols."""
+    return (group for cached in list_flow_cached(sizes, head) for group in make_groups(cached))
 
 
 def list_layer_caches(model: Model) -> dict[int, list[CacheGroup]]:
     """{index of a layer: what it caches}; -1 for what is outside of any layer."""
     caches: dict[int, list[CacheGroup]] = {}
-    for cached in list_model_cached(model):
+    for cached in list_flow_cached(model.settled_sizes, model.reading.head):
         indices = cached.indices or (-1,)
         for group in make_groups(cached):
             for index in indices:
@@ -104,8 +115,8 @@ def list_layer_caches(model: Model) -> dict[int, list[CacheGroup]]:
     return caches
 
 
-def list_model_cached(model: Model) -> Iterator[Cached]:
-    out, part = next(iter(list_flows(model.settled_sizes, model.reading.head)))
+def list_flow_cached(sizes: Sizes, head: bool) -> Iterator[Cached]:
+    out, part = next(iter(list_flows(sizes, head)))
     return list_cached(out, part)
 
 
@@ -115,7 +126,7 @@ def merge_groups(groups: Iterable[CacheGroup]) -> tuple[CacheGroup, ...]:
     for group in groups:
         key = group._replace(layers=0)
         layers[key] = layers.get(key, 0) + group.layers
-    return tuple(group._replace(layers=n) for group, n in layers.items() if n)
+    return tuple(group._replace(layers=n) for group, n in layers.items() if n != 0)
 
 
 def make_groups(cached: Cached) -> list[CacheGroup]:

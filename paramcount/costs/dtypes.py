@@ -172,7 +172,8 @@ class BlockType(NamedTuple):
 
     def count_bytes(self, elements: int) -> int:
         """Bytes of so many elements, in whole blocks."""
-        return -(-elements // self.values) * self.block_bytes
+        n_blocks = elements if self.values == 1 else -(-elements // self.values)  # the first may be a symbol
+        return n_blocks * self.block_bytes
 
 
 class KVDtype(NamedTuple):

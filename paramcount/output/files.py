@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from paramcount.errors import ParamcountError, find_nearest, join_words, make_printable
 
@@ -103,19 +103,35 @@ def write_atomically(path: str, content: str | bytes, option: str = "-o") -> Non
         data = content.encode("utf-8") if isinstance(content, str) else content
     except UnicodeEncodeError as error:
         raise ParamcountError(f"cannot be written: {error.reason} at character {error.start:,}", where=where) from None
+    with open_atomically(path, option) as file:
+        file.write(data)
+
+
+@contextmanager
+def open_atomically(path: str, option: str = "-o") -> Iterator[BinaryIO]:
+    """A file to write, which replaces an existing one only if the block ends without an error. Devices and pipes are
+    written directly. `option`: its name in error messages.
+
+    Raises: ParamcountError if the file cannot be written; an existing file is then unchanged.
+    """
+    where = f"{option} {make_printable(path)}"
     try:
-        _write(Path(path).expanduser(), data)
+        with ExitStack() as stack:
+            try:
+                file = stack.enter_context(_open(Path(path).expanduser()))
+            except ValueError:  # a NUL or a lone surrogate; Python's own message depends on its version
+                raise ParamcountError("cannot be written: invalid file name", where=where) from None
+            yield file
     except BrokenPipeError:
         raise
-    except ValueError:  # a NUL or a lone surrogate; Python's own message depends on its version
-        raise ParamcountError("cannot be written: invalid file name", where=where) from None
     except (OSError, RuntimeError) as error:
         problem = getattr(error, "strerror", None) or error
         raise ParamcountError(f"cannot be written: {problem}", where=where) from None
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write to a temporary file in the same directory, then rename it."""
+@contextmanager
+def _open(path: Path) -> Iterator[BinaryIO]:
+    """A temporary file in the same directory, renamed at the end."""
     import tempfile
 
     try:
@@ -124,15 +140,15 @@ def _write(path: Path, data: bytes) -> None:
         mode = None
     if is_system_path(path) or (mode is not None and not stat.S_ISREG(mode)):
         with open(path, "ab", opener=open_existing) as file:
-            file.write(data)
+            yield file
         return
     if mode is not None and not os.access(path, os.W_OK):
         raise PermissionError(13, "the file is read-only")
     path = path.resolve()
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".paramcount-")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
+        with os.fdopen(handle, "w+b") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         mask = os.umask(0)

@@ -31,19 +31,26 @@ def add_settings(sizes: Sizes, document: Mapping[str, Any]) -> Sizes:
 
     A setting that cannot be read stays unknown.
     """
-    cls = type(sizes)
+    values = read_settings(type(sizes), sizes, document)
+    inner = {
+        name: add_settings(part, get_language_section(document) if name == "language" else document)
+        for name in inner_configs(type(sizes))
+        if isinstance(part := getattr(sizes, name), Sizes)
+    }
+    return (sizes.model_copy(update=inner) if inner else sizes).with_settings(values)
+
+
+def read_settings(cls: type[Sizes], sizes: Any, document: Mapping[str, Any]) -> dict[str, Any]:
+    """{setting: value} of an architecture's settings in a config.json, as far as they can be read.
+
+    `sizes` may have symbols: a setting that depends on their values cannot be read.
+    """
     config = get_section(document, cls.section)
     found = {
         name: read_setting(setting, sizes, document if setting.is_outside else config)
         for name, setting in list_settings(cls).items()
     }
-    values = {name: value for name, value in found.items() if is_known(value)}
-    inner = {
-        name: add_settings(part, get_language_section(document) if name == "language" else document)
-        for name in inner_configs(cls)
-        if isinstance(part := getattr(sizes, name), Sizes)
-    }
-    return (sizes.model_copy(update=inner) if inner else sizes).with_settings(values)
+    return {name: value for name, value in found.items() if is_known(value)}
 
 
 def read_setting(setting: Setting, sizes: Sizes, config: Mapping[str, Any]) -> Any:

@@ -183,16 +183,30 @@ def list_rules(architecture: type[Sizes]) -> list[tuple[Callable[[Sizes, str, st
 
 def check_consistent(sizes: Sizes) -> None:
     """Raise if sizes contradict each other, here or in an inner config."""
-    unused = sizes.unused_fields()
-    for rule, small, large in list_rules(type(sizes)):
-        if small not in unused:
-            rule(sizes, small, large)
-    if sizes.rotated and sizes.rotated not in unused:
-        check_even(sizes, sizes.rotated)
-    sizes.check()
+    for check in list_checks(type(sizes)):
+        check(sizes)
     for name in inner_configs(type(sizes)):
         if (block := getattr(sizes, name)) is not None:
             try:
                 check_consistent(block)
             except ParamcountError as error:
                 raise error.add_block(name) from None
+
+
+@cache
+def list_checks(architecture: type[Sizes]) -> tuple[Callable[[Sizes], None], ...]:
+    """The checks of an architecture's own sizes. Each reads only the sizes that it compares."""
+    checks = [make_check(rule, small, large) for rule, small, large in list_rules(architecture)]
+    if rotated := architecture.rotated:
+        checks.append(make_check(lambda c, size, _: check_even(c, size), rotated, ""))
+    return (*checks, architecture.check)
+
+
+def make_check(rule: Callable[[Sizes, str, str], None], small: str, large: str) -> Callable[[Sizes], None]:
+    """A rule as a check of sizes that use the field."""
+
+    def check(sizes: Sizes) -> None:
+        if small not in sizes.unused_fields():
+            rule(sizes, small, large)
+
+    return check

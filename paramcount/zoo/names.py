@@ -15,7 +15,7 @@ from paramcount.formats.hub_urls import is_url, parse_hub_url
 # The names of the commands. As the first word on a command line they are never a model.
 RESERVED = (
     "architectures", "audit", "compare", "diff", "docs", "draw", "explain", "flops", "help", "list", "lora", "memory",
-    "report", "scan", "schema", "show", "trace", "training", "verify", "why",
+    "report", "scan", "schema", "show", "sweep", "trace", "training", "verify", "why",
 )  # fmt: skip
 PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
 

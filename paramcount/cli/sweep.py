@@ -1,0 +1,77 @@
+"""paramcount sweep MODEL SIZE=VALUES..."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from paramcount.cli.commands import Command
+from paramcount.cli.options import (
+    Messages,
+    Output,
+    collect_messages,
+    download_option,
+    emit,
+    load_model,
+    model_argument,
+    output_options,
+    print_messages,
+    set_option,
+)
+from paramcount.cli.progress import progress_callback
+
+@click.command(
+    "sweep",
+    cls=Command,
+    epilog="Example: paramcount sweep llama-3.1-8b n_layers=16:64:4 d_model=2048:8192:256 'd_ff=4*d_model' --csv",
+)
+@model_argument
+@click.argument("settings", nargs=-1, required=True, metavar="SIZE=VALUES...")
+@click.option("--columns", metavar="A,B,…", help="Select counts and sizes (default: total,active).")
+@click.option("--invalid", is_flag=True, help="List the invalid combinations instead, with reasons.")
+@set_option
+@download_option
+@output_options
+def command(
+    name: str,
+    settings: tuple[str, ...],
+    columns: str | None,
+    invalid: bool,
+    changes: tuple[str, ...],
+    download: bool,
+    output: Output,
+) -> None:
+    """Count every valid combination of sizes.
+
+    VALUES is a range START:STOP:STEP that includes STOP, a list a,b,c, or an expression of other sizes with + - * //
+    and parentheses. All other sizes keep their values. Invalid combinations are skipped and counted. CSV, Parquet
+    (.parquet) and NumPy files (.npy, .npz) are written in chunks."""
+    from paramcount.sweeping.axes import parse_axes
+    from paramcount.sweeping.columns import DEFAULT_COLUMNS
+    from paramcount.sweeping.render import Tally, build_sweep_table
+    from paramcount.sweeping.sweep import make_sweep
+    from paramcount.sweeping.writers import WRITERS, write_csv, write_file
+
+    extension = Path(output.path or "").suffix.lower()
+    has_format = bool(output.format_option or output.flags)
+    format = extension.lstrip(".") if output.is_file and extension in WRITERS and not has_format else output.format
+    names = DEFAULT_COLUMNS if columns is None else [column for column in columns.split(",") if column.strip()]
+    model = load_model(name, changes, download)
+    sweep = make_sweep(model, parse_axes(settings), names)
+    messages = collect_messages([name], [model])
+    tally = Tally(sweep)
+    with progress_callback("counting") as report:
+        chunks = tally.read(invalid, report)
+        if output.is_file and f".{format}" in WRITERS:
+            write_file(str(output.path), chunks, f".{format}")
+        elif format == "csv":
+            write_csv(sys.stdout, chunks)
+        else:
+            table = build_sweep_table(sweep, chunks, tally)
+            emit(lambda _: table, output, messages)
+            messages = Messages()
+    print_messages(messages)
+    if tally.invalid and not invalid and format != "json":
+        print_messages(Messages(notes=(tally.describe(),)))

@@ -1,0 +1,131 @@
+"""Columns of a sweep as polynomials in the sizes that vary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from types import SimpleNamespace
+from typing import Any
+
+from paramcount.costs.caches import count_growth, count_states, list_flow_groups, merge_groups
+from paramcount.costs.dtypes import parse_kv_dtype
+from paramcount.counting import COMPONENTS
+from paramcount.counting.count import build_count
+from paramcount.counting.sum_weights import STRUCTURE_ERRORS, sum_weights
+from paramcount.errors import ParamcountError
+from paramcount.sizes import Sizes, inner_configs
+from paramcount.sizes.reading import get_language_section, read_settings
+from paramcount.sweeping.partial import split_sizes
+from paramcount.symbolic.polynomials import Polynomial, make_symbols
+from paramcount.zoo import Model
+from paramcount.zoo.aliases import find_column
+from paramcount.zoo.what_if import get_size, list_paths, resolve_path
+
+COUNTS = (
+    "total", "active", "active_min", "non_embedding", "active_non_embedding", "active_without_input_embedding",
+    "language_model", "buffers", "mtp", "mtp_buffers", "bytes_fp32", "bytes_bf16",
+)  # fmt: skip
+CACHES = {"kv_per_token": count_growth, "state": count_states}
+COLUMNS = (*COUNTS, *COMPONENTS, *CACHES)
+DEFAULT_COLUMNS = ("total", "active")
+BF16 = parse_kv_dtype("bf16")
+NO_LEGACY = SimpleNamespace(legacy_buffers=tuple)  # those of older files need concrete sizes
+
+Formulas = Mapping[str, Polynomial | int]  # {column: its value}
+
+
+def find_columns(model: Model, names: Iterable[str]) -> tuple[str, ...]:
+    """The columns that names, config.json keys or headings refer to, each once: counts, caches and sizes of the model.
+
+    Raises: ParamcountError for any other name, with the nearest ones.
+    """
+    paths = list_paths(model.sizes)
+    found = []
+    for name in names:
+        try:
+            found.append(find_column(name.strip(), (*COLUMNS, *paths)))
+        except ParamcountError:
+            try:
+                found.append(resolve_path(model.sizes, name.strip()))
+            except ParamcountError:
+                found.append(find_column(name.strip(), (*COLUMNS, *paths)))
+    return tuple(dict.fromkeys(found))
+
+
+class Counter:
+    """The columns of a model whose sizes vary.
+
+    The declaration runs once for each structure, with symbols for the varying sizes. If the structure depends on the
+    value of a size, that size is a number, and the declaration runs once for each of its values.
+
+    Args:
+        model: The model.
+        values: {path: value} of the sizes that differ from the model's and do not vary.
+        varying: The paths of the varying sizes.
+        columns: The counts and caches to compute.
+    """
+
+    def __init__(self, model: Model, values: Mapping[str, Any], varying: Sequence[str], columns: Sequence[str]) -> None:
+        self.model, self.values, self.varying, self.columns = model, values, tuple(varying), columns
+        self.concrete: tuple[str, ...] | None = None  # unknown before the first count
+        self.formulas: dict[tuple[int, ...], Formulas] = {}
+
+    def find_concrete(self, example: Mapping[str, int]) -> tuple[str, ...]:
+        """The smallest set of sizes that must be numbers, so that the others can be symbols. `example`: a valid row."""
+        for paths in list_subsets(self.varying):
+            try:
+                self.derive({path: example[path] for path in paths})
+            except STRUCTURE_ERRORS:
+                continue
+            return paths
+        return self.varying
+
+    def derive(self, numbers: Mapping[str, int]) -> Formulas:
+        """The columns as polynomials in the varying sizes that are not in `numbers`.
+
+        Raises: one of STRUCTURE_ERRORS if the structure depends on the value of such a size.
+        """
+        symbols = {path: make_symbols(path)[0] for path in self.varying if path not in numbers}
+        sizes, _ = split_sizes(self.model.sizes, {**self.values, **numbers, **symbols}, ())
+        head = self.model.reading.head
+        formulas: dict[str, Any] = {}
+        if any(name not in CACHES for name in self.columns):
+            count = build_count(sum_weights(sizes, head), NO_LEGACY, "", head)  # type: ignore[arg-type]
+            for name in self.columns:
+                if name not in CACHES:
+                    formulas[name] = count.components[name] if name in COMPONENTS else getattr(count, name)
+        if any(name in CACHES for name in self.columns):
+            self.add_settings(sizes, self.model.sizes, self.model.reading.document)
+            groups = merge_groups(list_flow_groups(sizes, head))
+            formulas |= {name: CACHES[name](groups, BF16) for name in self.columns if name in CACHES}
+        return formulas
+
+    def add_settings(self, symbolic: Any, sizes: Sizes, document: Mapping[str, Any]) -> None:
+        """Give symbolic sizes the settings of a changed model, those of inner configs included.
+
+        Raises: ParamcountError if a setting depends on the value of a symbol.
+        """
+        values = read_settings(type(sizes), symbolic, document)
+        if values.keys() != read_settings(type(sizes), sizes, document).keys():
+            raise ParamcountError("a setting depends on a size")
+        symbolic.__dict__["settings"] = values
+        for name in inner_configs(type(sizes)):
+            part = getattr(sizes, name)
+            if isinstance(part, Sizes):
+                section = get_language_section(document) if name == "language" else document
+                self.add_settings(getattr(symbolic, name), part, section)
+
+    def find_formulas(self, key: tuple[int, ...]) -> Formulas:
+        """The columns for these values of the sizes in `concrete`."""
+        if key not in self.formulas:
+            self.formulas[key] = self.derive(dict(zip(self.concrete or (), key)))
+        return self.formulas[key]
+
+
+def list_subsets(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Sets of sizes, smaller ones first; of the larger sets only the numbers of layers, heads and experts."""
+    numbers = tuple(path for path in paths if path.rpartition(".")[2].startswith("n_"))
+    ordered = (*numbers, *(path for path in paths if path not in numbers))
+    for n in range(min(3, len(paths))):
+        yield from combinations(ordered, n)
+    yield numbers

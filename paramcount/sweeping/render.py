@@ -1,0 +1,66 @@
+"""A sweep as a table or JSON, and the combinations that it skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from paramcount.counting import SCHEMA_VERSION
+from paramcount.errors import ParamcountError
+from paramcount.output.tables import Column, Table
+from paramcount.sizes.values import format_size, to_json
+from paramcount.sweeping.sweep import REASON, Arrays, Sweep
+from paramcount.zoo.aliases import HEADINGS
+
+MOST_ROWS = 10_000  # of a table; CSV and other files have no limit
+
+
+class Tally:
+    """How many combinations of a sweep were read so far, and how many of them are invalid."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self.sweep, self.combinations, self.invalid = sweep, 0, 0
+
+    def read(self, invalid: bool, report: Callable[[int, int], None] | None) -> Iterator[Arrays]:
+        """The columns of each chunk. `report`: called with the combinations done and all."""
+        for chunk in self.sweep.chunks(invalid=invalid):
+            self.combinations += chunk.combinations
+            self.invalid += chunk.invalid
+            yield chunk.columns
+            if report:
+                report(self.combinations, self.sweep.combinations)
+
+    def describe(self) -> str:
+        """The skipped combinations in words."""
+        verb = "is" if self.invalid == 1 else "are"
+        return f"{self.invalid:,} of {self.combinations:,} combinations {verb} invalid; --invalid lists them"
+
+
+def build_sweep_table(sweep: Sweep, chunks: Iterable[Arrays], tally: Tally) -> Table:
+    """The rows of all chunks as a table.
+
+    Raises: ParamcountError if there are more than MOST_ROWS.
+    """
+    names: tuple[str, ...] = ()
+    rows: list[tuple[Any, ...]] = []
+    for columns in chunks:
+        names = tuple(columns)
+        rows += zip(*(array.tolist() for array in columns.values()))
+        if len(rows) > MOST_ROWS:
+            found = f"{sweep.combinations:,} combinations are too many for a table"
+            raise ParamcountError(found, expected=f"at most {MOST_ROWS:,} rows, --csv or -o FILE.csv")
+    fields = [
+        Column(name, HEADINGS.get(name, name), right=name != REASON, show=str if name == REASON else format_size)
+        for name in names
+    ]
+    records = [{name: to_json(value) for name, value in zip(names, row)} for row in rows]
+    data = {
+        "schema_version": SCHEMA_VERSION,
+        "id": sweep.model.id,
+        "combinations": tally.combinations,
+        "invalid": tally.invalid,
+        "rows": records,
+    }
+    below = [] if rows else [f"no combination is {'invalid' if REASON in names else 'valid'}"]
+    above = [f"{sweep.model.id} with other sizes"]
+    return Table(fields, rows, data, above=above, below=below, wraps=REASON in names)
