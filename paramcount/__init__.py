@@ -79,8 +79,8 @@ _TYPES = {
 }
 __all__ = [
     "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora", "Memory", "Model",
-    "ParamcountError", "Polynomial", "Run", "StoredCount", "Sweep", "Tensor", "Trace", "Training", "Verification", "Why",
-    "__version__", "audit", "compare", "count", "diff", "draw", "explain", "flops", "formula", "load", "lora",
+    "ParamcountError", "Polynomial", "Run", "StoredCount", "Sweep", "Tensor", "Trace", "Training", "Verification",
+    "Why", "__version__", "audit", "compare", "count", "diff", "draw", "explain", "flops", "formula", "load", "lora",
     "memory", "plot", "report", "run", "stored_in", "sweep", "trace", "training", "verify", "what_if", "why",
 ]  # fmt: skip
 

@@ -174,7 +174,7 @@ def sweep(
     >>> result.combinations
     4
     >>> [frame["total"].tolist() for frame in result]
-    [[606093312, 4540469248, 949502976, 8030261248]]
+    [[606635008, 4540469248, 950600704, 8030261248]]
     """
     from paramcount.sweeping.axes import make_axes
     from paramcount.sweeping.sweep import make_sweep

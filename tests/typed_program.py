@@ -32,6 +32,7 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
     adapter: pc.Lora = pc.lora("gpt2-small", r=8, targets=["c_attn"], method="dora")
     training: pc.Training = pc.training("gpt2-small", zero=2, dp=4)
     rows: int = len(pc.compare(["gpt2-small", "gpt2-medium"]))
+    sweep: pc.Sweep = pc.sweep("gpt2-small", {"n_layers": range(1, 4), "d_ff": "4 * d_model"})
     drawing.save(folder / "layer.svg")
     shorter: int = pc.count("gpt2-small", strict=True, set={"n_layers": 1}).total
     stacked: object = tensors[0].to_dict()["stacked"]
@@ -56,6 +57,7 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
         "trainable": adapter.trainable,
         "gradients": training.gradients_bytes,
         "rows": rows,
+        "swept": sum(len(frame) for frame in sweep),
         "formula": str(pc.formula("gpt2-small").difference("n_positions")),
         "shorter": shorter,
         "stacked": stacked is None,

@@ -22,6 +22,7 @@ from paramcount.cli.options import (
 )
 from paramcount.cli.progress import progress_callback
 
+
 @click.command(
     "sweep",
     cls=Command,

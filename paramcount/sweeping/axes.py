@@ -57,7 +57,9 @@ def parse_axis(text: str, where: str) -> Axis:
         start, stop, step = int(match[1]), int(match[2]), int(match[3] or 1)
         return make_range(start, stop, step, where)
     if ":" in text:
-        raise ParamcountError(f"= {quote(text)}", where=where, expected="START:STOP or START:STOP:STEP, such as 16:64:4")
+        raise ParamcountError(
+            f"= {quote(text)}", where=where, expected="START:STOP or START:STOP:STEP, such as 16:64:4"
+        )
     if text.lstrip().startswith(("[", '"', "'")):
         return (parse_value(text, where),)
     pieces = text.split(",")
@@ -159,9 +161,11 @@ def order_expressions(expressions: Mapping[str, Expression]) -> Iterator[str]:
     while pending:
         ready = [size for size in pending if done.issuperset(expressions.keys() & expressions[size].names)]
         if not ready:
-            circle = ", ".join(f"{size} = {expressions[size].text}" for size in pending)
-            raise ParamcountError(f"depends on itself: {circle}", where=pending[0], expected="expressions of other sizes")
+            first, *others = pending
+            through = ", ".join(f"{size} = {expressions[size].text}" for size in others)
+            found = f"= {expressions[first].text} depends on itself" + (f" through {through}" if through else "")
+            expected = "expressions that do not refer to each other"
+            raise ParamcountError(found, where=first, expected=expected)
         yield from ready
         done.update(ready)
         pending = [size for size in pending if size not in done]
-

@@ -19,7 +19,7 @@ from paramcount.sweeping.partial import split_sizes
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
 from paramcount.zoo import Model
 from paramcount.zoo.aliases import find_column
-from paramcount.zoo.what_if import get_size, list_paths, resolve_path
+from paramcount.zoo.what_if import list_paths, resolve_path
 
 COUNTS = (
     "total", "active", "active_min", "non_embedding", "active_non_embedding", "active_without_input_embedding",

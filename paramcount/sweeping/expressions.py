@@ -104,18 +104,18 @@ class Parser(NamedTuple):
             raise ParamcountError(f"= {quote(self.text)} is nested too deeply", where=self.where, expected=EXPECTED)
         if position >= len(self.tokens):
             raise self.make_error(position)
-        token = self.tokens[position]
-        if token == "-":
+        word = self.tokens[position]
+        if word == "-":
             tree, position = self.parse_operand(position + 1, depth + 1)
             return Operation("-", 0, tree), position
-        if token == "(":
+        if word == "(":
             tree, position = self.parse_sum(position + 1, 0, depth + 1)
             if position >= len(self.tokens) or self.tokens[position] != ")":
                 raise self.make_error(position)
             return tree, position + 1
-        if token in PRECEDENCE or token == ")":
+        if word in PRECEDENCE or word == ")":
             raise self.make_error(position)
-        return (int(token) if token.isdecimal() else token), position + 1
+        return (int(word) if word.isdecimal() else word), position + 1
 
     def make_error(self, position: int) -> ParamcountError:
         found = f"{quote(self.tokens[position])} is unexpected" if position < len(self.tokens) else "ends too early"

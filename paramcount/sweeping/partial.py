@@ -23,7 +23,9 @@ class MissingSizeError(Exception):
 class PartialSizes(SymbolicSizes):
     """Sizes of which some are missing. Reading one of those raises MissingSizeError."""
 
-    def __init__(self, architecture: type[Sizes], fields: Mapping[str, Any], prefix: str, missing: Sequence[str]) -> None:
+    def __init__(
+        self, architecture: type[Sizes], fields: Mapping[str, Any], prefix: str, missing: Sequence[str]
+    ) -> None:
         super().__init__(architecture, fields)
         self._prefix, self._missing = prefix, missing
 
@@ -55,14 +57,15 @@ def split_sizes(sizes: Sizes, values: Mapping[str, Any], missing: Sequence[str])
     def build(block: Any, prefix: str) -> Any:
         fields = {}
         absent = [path.removeprefix(prefix) for path in missing if path.rpartition(".")[0] == prefix[:-1]]
-        inner = inner_configs(type(block))
+        architecture: type[Sizes] = type(block)
+        inner = inner_configs(architecture)
         for name, value in block.__dict__.items():
             path = prefix + name
             if name in inner and value is not None and path not in values:
                 fields[name] = build(value, f"{path}.")
             elif name not in absent:
                 fields[name] = values.get(path, value)
-        partial = PartialSizes(type(block), fields, prefix, absent)
+        partial = PartialSizes(architecture, fields, prefix, absent)
         slots.update((prefix + name, Slot(partial.__dict__, name)) for name in absent)
         return partial
 
@@ -90,7 +93,8 @@ def find_distinct(arrays: Sequence[Any]) -> Distinct:
     if not arrays:
         return Distinct([()], np.zeros((), dtype="int64"))
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
-    codes, columns = np.zeros(1, dtype="int64"), []
+    codes = np.zeros(1, dtype="int64")
+    columns: list[Any] = []
     for array in arrays:
         values, uniques = pandas.factorize(array.reshape(-1))
         positions = np.broadcast_to(values.reshape(array.shape), shape).reshape(-1)

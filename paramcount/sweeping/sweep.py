@@ -126,7 +126,9 @@ def check_operands(model: Model, path: str, expression: Expression, axes: Mappin
     for name in expression.names:
         axis = axes.get(name, (get_size(model.sizes, name),))
         if not isinstance(axis, Expression) and not is_numeric(model, name, axis):
-            value = next(value for value in axis if type(value) is not int) if find_limits(model.sizes, name) else axis[0]
+            value = (
+                next(value for value in axis if type(value) is not int) if find_limits(model.sizes, name) else axis[0]
+            )
             found = f"= {expression.text} reads {name} = {describe_value(value)}"
             raise ParamcountError(found, where=path, expected="expressions of integers")
 
@@ -161,10 +163,7 @@ class StructureSweep:
             values, is_computed = self.compute_values(axes)
             clipped, is_inside = self.validator.clip(values)
             is_valid = is_computed & is_inside
-            if self.flag_error is None:
-                is_valid = is_valid & self.validator.find_valid(clipped)
-            else:
-                is_valid = is_valid & False
+            is_valid = is_valid & (self.flag_error is None and self.validator.find_valid(clipped))
             rows = Rows(tuple(map(len, axes.values())), is_valid)
             if invalid:
                 yield Chunk(self.list_invalid(rows, values), n, n - rows.n_valid)
@@ -217,7 +216,7 @@ class StructureSweep:
         """Why a row is invalid."""
         if self.flag_error is not None:
             return str(self.flag_error)
-        values = self.constants | row
+        values = {**self.constants, **row}
         for path, expression in self.sweep.expressions.items():
             if expression.evaluate(values)[1]:
                 return f"{path} = {expression.text} divides by zero"
