@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
+from paramcount import zoo
 from paramcount.loading import load_path
 from paramcount.views.scan import scan_folder
 from tests.refusing import command_error
@@ -334,3 +336,49 @@ def test_a_problem_in_the_directory_itself_names_its_config(run: Runner) -> None
         "error: config.json: n_layer = '12' (expected a positive integer)",
         "error: 1 of 2 configs cannot be counted",
     ]
+
+
+def write_mirror() -> None:
+    """Forty configs in one directory each: every third is broken, every third of an unknown type."""
+    for i in range(40):
+        text = GPT2 | {"n_layer": i + 1}
+        content = {0: GPT2 | {"n_head": 7 + 12 * i}, 1: {"model_type": "alphafold", "n": i}}.get(i % 3, text)
+        write_config(f"m/{i:02d}/config.json", content)
+
+
+def test_several_processes_have_the_same_results_in_the_same_order(run: Runner) -> None:
+    write_mirror()
+    alone, together = (run("scan", "m", "--json", "--jobs", jobs) for jobs in ("1", "3"))
+    assert (alone.code, alone.out) == (together.code, together.out)
+    document = json.loads(together.out)
+    assert [model["id"] for model in document["models"]] == [f"{i:02d}" for i in range(2, 40, 3)]
+    assert len(document["errors"]) == 27
+    assert document["reasons"] == [
+        {"reason": "n_embd = N is not a multiple of n_head = N", "configs": 14},
+        {"reason": "model_type = alphafold is not supported", "configs": 13},
+    ]
+
+
+def test_jobs_print_the_rate_the_share_of_errors_and_the_commonest_reasons(run: Runner) -> None:
+    write_mirror()
+    lines = run("scan", "m", "--jobs", "2").err.splitlines()
+    assert lines[20:22] == ["error: 7 more; --json lists all of them", "error: 27 of 40 configs cannot be counted"]
+    rate, first, second = lines[22:]
+    assert re.fullmatch(r"note: 40 configs in [\d.]+ s \([\d,]+ per second\), 67\.5% cannot be counted", rate)
+    assert first == "note: 14 × n_embd = N is not a multiple of n_head = N"
+    assert second == "note: 13 × model_type = alphafold is not supported"
+
+
+def test_a_process_that_dies_is_an_error_of_one_line(tmp_path: Path) -> None:
+    write_mirror()
+    with pytest.raises(pc.ParamcountError, match=r"^a process was killed, perhaps for lack of memory"):
+        scan_folder(tmp_path, kill_process, jobs=2)
+
+
+def kill_process(path: Path) -> zoo.Model:
+    os._exit(1)
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "513"])
+def test_the_number_of_processes_has_limits(capsys: pytest.CaptureFixture[str], jobs: str) -> None:
+    assert command_error(capsys, "scan", ".", "--jobs", jobs) == f"--jobs {jobs} (expected 1 to 512)"

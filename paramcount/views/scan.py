@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, join_place, make_printable, make_strict_error
+from paramcount.errors import ConfigWarning, ParamcountError, join_place, make_printable, make_strict_error
 from paramcount.views.compare import Row, make_rows
 from paramcount.zoo import Model
 
 TERMINAL_COLUMNS = "id,total,active,bytes_bf16,architecture"
 EXPECTED = "a directory with config.json files below it"
+CONFIGS_AT_ONCE = 64  # that one process takes
+NUMBER = re.compile(r"\d[\d,]*")
 SKIPPED = {  # {name of a directory that is not searched: why}
     ".git": "contains Git's own files",
     ".no_exist": "contains the Hugging Face cache's records of missing files",
@@ -38,14 +43,16 @@ class Scan(NamedTuple):
     unreadable: list[Problem]  # directories that cannot be read
     skipped: list[Problem]  # directories that were not searched
     warnings: list[Problem]  # of configs that were counted
+    reasons: Counter[str]  # of errors, with N for numbers
 
     def to_dict(self) -> dict[str, Any]:
-        """The errors, the unreadable and skipped directories and the warnings as plain data for JSON."""
+        """The errors, their reasons, the unreadable and skipped directories and the warnings as plain data for JSON."""
         warnings = [problem.locate_config() for problem in self.warnings]
         return {
             "errors": [problem._asdict() for problem in self.errors],
             "unreadable": [problem._asdict() for problem in self.unreadable],
             "skipped": [problem._asdict() for problem in self.skipped],
+            "reasons": [{"reason": reason, "configs": n} for reason, n in self.reasons.most_common()],
             "warnings": [join_place(path, problem) for path, problem in warnings],
         }
 
@@ -58,39 +65,92 @@ class Listing(NamedTuple):
     skipped: list[Problem]
 
 
+class Outcome(NamedTuple):
+    """The count of one config: its row and warnings, or its error."""
+
+    rows: list[Row]
+    warnings: list[Problem]
+    error: Problem | None = None
+    reason: str = ""  # the error without what was expected, for a statistic
+
+
+Load = Callable[[Path], Model]
+Progress = Callable[[Iterable[Outcome], int], Iterable[Outcome]]
+
+
 def scan_folder(
     folder: Path,
-    load: Callable[[Path], Model],
-    progress: Callable[[list[Path]], Iterable[Path]] = iter,
+    load: Load,
+    progress: Progress = lambda outcomes, n: outcomes,
     *,
     strict: bool = False,
+    jobs: int = 1,
 ) -> Scan:
     """The counts of every config.json below a directory. A config that cannot be counted does not stop the scan.
 
     Args:
         folder: The directory.
-        load: Returns the model of a config.json.
-        progress: Wraps the list of paths, for example in a progress bar.
+        load: Returns the model of a config.json. For several processes, a function of a module.
+        progress: Wraps the outcomes, whose number it takes too, for example in a progress bar.
         strict: Treat warnings as errors.
+        jobs: The number of processes. The results and their order do not depend on it.
 
     Raises: ParamcountError if there is no config.json.
     """
     listing = find_configs(folder)
     if not listing.configs:
         raise make_empty_error(folder, listing)
-    scan = Scan([], [], listing.unreadable, listing.skipped, [])
-    for path in progress(listing.configs):
-        name = make_printable(path.parent.relative_to(folder))
-        try:
-            model = load(path)
-            if model.warnings and strict:
-                raise make_strict_error(model.warnings)
-            scan.rows.extend(row | {"id": name} for row in make_rows([model]))
-            scan.warnings.extend(Problem(name, text) for text in model.warnings)
-        except ParamcountError as error:
-            field = error.where.removeprefix(make_printable(path)).removeprefix(": ")
-            scan.errors.append(Problem(name, str(error.replace(where=field))))
+    scan = Scan([], [], listing.unreadable, listing.skipped, [], Counter())
+    count = partial(count_config, folder, load, strict)
+    for outcome in progress(count_configs(count, listing.configs, jobs), len(listing.configs)):
+        scan.rows.extend(outcome.rows)
+        scan.warnings.extend(outcome.warnings)
+        if outcome.error:
+            scan.errors.append(outcome.error)
+            scan.reasons[outcome.reason] += 1
     return scan
+
+
+def count_configs(count: Callable[[Path], Outcome], paths: list[Path], jobs: int) -> Iterator[Outcome]:
+    """The outcome of each config, in order, counted by so many processes."""
+    if jobs == 1:
+        yield from map(count, paths)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    size = max(1, min(CONFIGS_AT_ONCE, len(paths) // (4 * jobs)))
+    with ProcessPoolExecutor(min(jobs, len(paths)), initializer=hide_warnings) as pool:
+        try:
+            yield from pool.map(count, paths, chunksize=size)
+        except BrokenProcessPool:
+            raise ParamcountError("a process was killed, perhaps for lack of memory", expected="fewer --jobs") from None
+        except GeneratorExit:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def hide_warnings() -> None:
+    """Keep a process from printing the warnings that it returns."""
+    import warnings
+
+    warnings.simplefilter("ignore", ConfigWarning)
+
+
+def count_config(folder: Path, load: Load, strict: bool, path: Path) -> Outcome:
+    """The count of one config.json below a directory."""
+    name = make_printable(path.parent.relative_to(folder))
+    try:
+        model = load(path)
+        if model.warnings and strict:
+            raise make_strict_error(model.warnings)
+        rows = [row | {"id": name} for row in make_rows([model])]
+    except ParamcountError as error:
+        field = error.where.removeprefix(make_printable(path)).removeprefix(": ")
+        error = error.replace(where=field)
+        reason = NUMBER.sub("N", str(error.replace(expected="", nearest=())))
+        return Outcome([], [], Problem(name, str(error)), reason)
+    return Outcome(rows, [Problem(name, text) for text in model.warnings])
 
 
 def find_configs(folder: Path) -> Listing:
