@@ -14,9 +14,11 @@ SCALED = {  # the reference's default of rope_parameters
 }  # fmt: skip
 
 
-def read_rope_parameter(name: str) -> Any:
+def read_rope_parameter(name: str, absent: Mapping[str, Any] = SCALED) -> Any:
+    """The setting of a key of rope_parameters, whose default is `absent`."""
+
     def read(config: Mapping[str, Any], c: Any) -> Any:
-        return (config.get("rope_scaling") or config.get("rope_parameters") or SCALED)[name]
+        return (config.get("rope_scaling") or config.get("rope_parameters") or absent)[name]
 
     return setting(default=read)
 

@@ -209,7 +209,9 @@ def side_by_side(x: Data, *more: Data) -> Data:
 
 
 def kinds_of(language: Any, seen: Sequence[int]) -> list[tuple[tuple[str, bool], Size]]:
-    """Whether a layer has experts, and whether a deep view is added behind it."""
+    """The kind of a layer, such as whether it has experts, and whether a deep view is added behind it."""
+    if hasattr(language, "layer_types") and language.layer_types:
+        return [((word, i in seen), 1) for i, word in enumerate(language.layer_types)]
     dense, n_layers = getattr(language, "dense_layers", None), language.n_layers
     first = [(("dense" if dense is None or i in dense else "moe", True), 1) for i in seen]
     n = len(first)

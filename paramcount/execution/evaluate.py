@@ -174,7 +174,10 @@ class Evaluation:
         watch: dict[str, Array] | None = None if self.observer is None else {}
         of_tokens = data.shape[:1] == ("tokens",) or not inputs
         n_rows, n_tokens = len(inputs[0]) if inputs else len(self.positions), self.n_past + len(self.positions)
-        positions = np.arange(n_tokens - n_rows, n_tokens) if of_tokens else np.arange(n_rows)
+        if not of_tokens:
+            is_source = data.shape[0] == "source" and "source_tokens" in self.inputs
+            n_tokens = len(self.inputs["source_tokens"]) if is_source else n_rows
+        positions = np.arange(n_tokens - n_rows, n_tokens)  # less than 0: in front of the text
         step = Step(positions, scope.layer, self.states.setdefault((*scope.path, id(data)), {}), watch)
         shape = (len(inputs[0]) if inputs else 0, *(n if isinstance(n, int) else -1 for n in data.shape[1:]))
         result = operation.compute(step, inputs, weights, shape)

@@ -177,6 +177,15 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": {**TEXT, "rope_scaling": {**SECTIONS, "mrope_interleaved": True}}, **PLACEHOLDER,
         "vision_config": QWEN3_VISION,
     },
+    "cohere_compass": {
+        "text_config": {
+            **QWEN_TEXT, "layer_types": ["sliding_attention", "full_attention"], "sliding_window": 4,
+            "logit_scale": 0.5, "pad_token_id": 0, "rope_parameters": {
+                "sliding_attention": SECTIONS, "full_attention": None,
+            },
+        },
+        **PLACEHOLDER, "vision_config": QWEN3_VISION,
+    },
     "qwen3_vl_moe": {
         "text_config": {
             **TEXT, "rope_scaling": {**SECTIONS, "mrope_interleaved": True}, "moe_intermediate_size": 14,
@@ -304,6 +313,7 @@ IMAGES: Mapping[str, Image] = {
     "Qwen2VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Qwen2_5_VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Qwen3VLForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "CohereCompassForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Qwen3VLMoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Glm4vForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Glm46VForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),

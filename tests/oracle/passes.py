@@ -236,6 +236,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **SLIDING, "layer_types": ["sliding_attention", "full_attention"], "rms_norm_eps": 1e-2, "hidden_act": "gelu",
         "rope_theta": 300.0,
     },
+    "mistral4": {**{key: size for key, size in LATENT.items() if key != "head_dim"}, "pad_token_id": 0},
+    "mistral4, other settings": {
+        **{key: size for key, size in VARIED.items() if key != "head_dim"}, "pad_token_id": 0,
+        "rope_parameters": {**YARN, "llama_4_scaling_beta": 0.5, "original_max_position_embeddings": 4},
+    },
     "starcoder2": {**NO_WIDTH, "sliding_window": 5, "norm_epsilon": 0.01},
     "smollm3": {
         **NO_WIDTH, "num_hidden_layers": 4, "use_sliding_window": True, "sliding_window": 5,
@@ -836,6 +841,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "activation_function": "gelu", "pad_token_id": 0,
     },
     "pegasus, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
+    "pegasus_x": {**BART, "num_global_tokens": 3, "block_size": 4},
+    "pegasus_x, other settings": {
+        **BART, "num_global_tokens": 5, "block_size": 6, "stagger_local_blocks": False, "scale_embedding": False,
+        "activation_function": "relu", "tie_word_embeddings": False, "encoder_layers": 3,
+    },
     "marian, scaled": {**BART, "scale_embedding": True, "activation_function": "swish", "pad_token_id": 95},
     "marian, two languages": {
         **BART,
@@ -863,6 +873,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "pad_token_id": 1,
     },
     "mvp, prompted": {**BART, "use_prompt": True, "prompt_length": 5, "prompt_mid_dim": 12},
+    "cohere_compass_text": {
+        **SLIDING, "layer_types": ["sliding_attention", "full_attention"], "attention_bias": True, "hidden_act": "gelu",
+        "logit_scale": 0.5, "layer_norm_eps": 1e-2, "pad_token_id": 0,
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 300.0, "mrope_section": [2, 1, 1]},
+            "full_attention": None,
+        },
+    },
     "cpmant, other settings": {
         "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "dim_head": 12,
         "dim_ff": 24, "position_bias_num_buckets": 8, "position_bias_max_distance": 12, "prompt_types": 4,

@@ -39,6 +39,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "qwen2_vl_text": {"num_attention_heads": 32, "hidden_size": 4096},
     "qwen3_omni_moe_text": {"head_dim": 128},
     "qwen2_5_vl_text": {"num_attention_heads": 32, "hidden_size": 4096},
+    "cohere_compass_text": MODEL_TYPES["cohere_compass_text"].vary["="],
 }
 SAVED_OTHERWISE = {"minimax_m3_vl"}  # the reference splits fused matrices that the language model alone is saved with
 
@@ -130,6 +131,7 @@ def test_a_composite_without_a_section_has_the_references_language_model(model_t
         "glm4v_text": "mrope_section",
         "glm4v_moe_text": "mrope_section",
         "qwen3_omni_moe_text": "73 is odd",
+        "cohere_compass_text": "rope_parameters",
     }
     if wrong := unrunnable.get(COMPOSITES[model_type].default_type):  # the reference builds it, but it could never run
         with pytest.raises(pc.ParamcountError, match=wrong):

@@ -58,6 +58,8 @@ OTHER_SHAPES = {
     "longt5.LongT5EncoderModel": "biases are those of blocks",
     "longt5, nearby": "likewise",
     "longt5, tied": "likewise",
+    "pegasus_x": "blocks of tokens, with global ones in front",
+    "pegasus_x, other settings": "likewise",
     "xmod, two languages": "an adapter gets the tokens of its language",
     "zaya": "a convolution gets the last inputs in front",
     "zaya, sliding": "likewise",

@@ -65,6 +65,7 @@ DIFFERENT = {
         "is among CONFIGS"
     ),
     "openai-gpt": "the reference keeps nothing: every token sends the whole text through again",
+    "pegasus_x": "blocks of tokens, with global ones in front",
     "prophetnet": "streams, which the trace leaves as a word",
     "prophetnet.ProphetNetForCausalLM": "streams",
     "mvp": "prompts stand before keys and values",

@@ -422,6 +422,7 @@ class Attention(Operation):
     grouped: bool = False  # the last input: the group of each token, which attends to its own group alone
     except_in: tuple[int, ...] | Unknown = ()  # layers in which groups do not matter
     has_own: bool = False
+    chunk_offset: Size = 0  # tokens that are missing from the first chunk
 
     def describe(self) -> str:
         text = f"× {self.scale:g}" if isinstance(self.scale, (int, float)) else ""
@@ -464,6 +465,8 @@ class Attention(Operation):
         most = min((limit for limit in limits if isinstance(limit, int)), default=None)
         if self.causal:
             return sum_visible(m, most, self.chunk) - sum_visible(m - n, most, self.chunk)
+        if self.chunk is not None:
+            return sum_pairs_in_chunks(n, int(self.chunk), int(self.chunk_offset))
         if self.window is None or n != m:
             return n * m
         return 2 * sum_visible(n, self.window + 1) - n  # either side, and itself once
@@ -560,7 +563,7 @@ class Attention(Operation):
 
     def visible(self, positions: Array, n: int, m: int) -> Array | None:
         """[n, m]: which keys each query sees; None for all. The last keys are those of the new tokens."""
-        if not self.causal and self.window is None:
+        if not self.causal and self.window is None and self.chunk is None:
             return None
         queries = np.arange(int(positions[-1]) + 1 - n, int(positions[-1]) + 1)[:, None]  # less than 0: before the text
         keys = np.arange(int(positions[-1]) + 1 - m, int(positions[-1]) + 1)[None, :]
@@ -568,7 +571,10 @@ class Attention(Operation):
         if self.window is not None:
             seen = seen & (queries - keys < self.window if self.causal else abs(queries - keys) <= self.window)
         if self.chunk is not None:
-            seen = seen & (queries // self.chunk == keys // self.chunk)
+            first = int(self.chunk_offset)
+            seen = seen & ((queries + first) // self.chunk == (keys + first) // self.chunk)
+        if not self.causal:
+            seen = seen | (queries < 0)
         return seen | (keys < 0)  # all tokens see keys in front of the text
 
 
@@ -582,6 +588,17 @@ def sum_visible(n: int, most: int | None, chunk: int | None = None) -> int:
         return n // chunk * sum_visible(chunk, most) + sum_visible(n % chunk, most)
     short = n if most is None else min(n, most)
     return short * (short + 1) // 2 + (n - short) * (most or 0)
+
+
+def sum_pairs_in_chunks(n: int, chunk: int, offset: int) -> int:
+    """The pairs of two of n tokens in the same chunk, of the first of which so many tokens are missing.
+
+    >>> sum_pairs_in_chunks(5, 2, 0), sum_pairs_in_chunks(5, 2, 1), sum_pairs_in_chunks(1, 4, 2)
+    (9, 9, 1)
+    """
+    first = min(n, chunk - offset) if offset else 0
+    whole, rest = divmod(n - first, chunk)
+    return first**2 + whole * chunk**2 + rest**2
 
 
 def attend(
@@ -608,6 +625,7 @@ def attend(
     within: Data | None = None,
     except_in: tuple[int, ...] | Unknown = (),
     own: tuple[Data, Data, Data] | None = None,
+    chunk_offset: Size = 0,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
@@ -618,7 +636,8 @@ def attend(
     `Attention`. `n_kept`: only as many keys are seen, those with the largest biases. `blocks`: keys and values in one,
     [blocks, d], and how many tokens each stands for. `chosen_block`: tokens of each of the blocks that are chosen.
     `within`: the group of each token; it attends to its own, but in the layers of `except_in`.
-    `own`: key, value and bias that each query has for itself.
+    `own`: key, value and bias that each query has for itself. `chunk`: tokens see only those of their own chunk;
+    `chunk_offset` tokens are missing from the first one.
     """
     contents = (k, v) if cached is None else cached
     if causal is None:
@@ -626,7 +645,7 @@ def attend(
     operation = Attention(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
         by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
-        within is not None, except_in, own is not None,
+        within is not None, except_in, own is not None, chunk_offset,
     )  # fmt: skip
     more = (places, blocks[0] if blocks else None, chosen, within)
     added = (*biases, *(extra for extra in more if extra is not None))

@@ -1,0 +1,85 @@
+"""Cohere Compass: Command A's parallel layers, each kind with rotary angles of its own or none, and Qwen 3 VL's vision
+encoder.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paramcount.architectures.cohere2 import Cohere2
+from paramcount.architectures.qwen3_vl import Qwen3VL
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Axes, Data, Rope, rope, rope_at
+from paramcount.sizes import ABSENT, ConfigJson, FieldValues, Words, derived, hf, per_layer
+from paramcount.sizes.setting_fields import make_rope, setting
+
+SECTIONS = (24, 20, 20)
+
+
+def all_full(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+    return tuple("full_attention" for _ in per_layer(c))
+
+
+def rotated_words(js: ConfigJson, c: FieldValues) -> tuple[str, ...]:
+    """The words of the layers that rotate: those to which rope_parameters, which has to name all, gives any."""
+    blocks: Any = js.get("rope_parameters")
+    words = sorted(set(c["layer_types"]))
+    for word in words:
+        if not isinstance(blocks, Mapping) or not is_block(blocks.get(word, 0)):
+            raise ParamcountError(
+                f"= {describe_value(blocks)}",
+                where="rope_parameters",
+                expected="null or a JSON object with rope_theta for each entry of layer_types",
+            )
+    return tuple(word for word in words if blocks[word] is not None)
+
+
+def is_block(value: object) -> bool:
+    """Whether it describes rotary positions, in time, height and width."""
+    if not isinstance(value, Mapping):
+        return value is None
+    return value.get("rope_theta") is not None and len(value.get("mrope_section", SECTIONS)) >= len(SECTIONS)
+
+
+def read_ropes(config: Mapping[str, Any], c: Any) -> dict[str, tuple[Rope, Axes]]:
+    """{kind of layer: its angles, and which pairs rotate with which position}."""
+    found = {}
+    for word in c.rotated_words:
+        block = config["rope_parameters"][word]
+        axes = Axes(tuple(block.get("mrope_section", SECTIONS)), "interleaved")
+        found[word] = make_rope(block.get("rope_type", "default"), block["rope_theta"], block, config, 8192), axes
+    return found
+
+
+class CohereCompassText(Cohere2):
+    """Source: CohereCompassDecoderLayer of the reference. In text, positions in time, height and width are equal."""
+
+    reference = "CohereCompassForCausalLM"
+    base_model = "CohereCompassTextModel"
+
+    layer_types: Words = hf(absent=all_full, null=ABSENT)
+    rotated_words: Words = derived(rotated_words)
+
+    ropes = setting(default=read_ropes)
+    rope = None
+    logit_scale = setting("logit_scale", default=1.0)
+
+    def layer(c, x: Data, *reads: Any) -> Data:
+        """`reads`: the places of the tokens, if there may be images, and the kind of layer."""
+        *places, kind = reads
+        h = c.norm(x, "input_layernorm")
+        window = c.window if kind == "sliding_attention" else None
+        rotate = (lambda y: c.turn(y, kind, *places)) if kind in c.rotated_words else False
+        a = c.self_attention(h, bias=c.attention_bias, window=window, rotate=rotate)
+        return x + a + c.gated_mlp(h)
+
+    def turn(c, x: Data, kind: str, *places: Data) -> Data:
+        angles, axes = c.ropes[kind] if isinstance(c.ropes, dict) else (c.ropes, c.ropes)
+        return rope_at(x, places[0], angles, axes) if places else rope(x, angles)
+
+
+class CohereCompass(Qwen3VL):
+    """Source: modeling_cohere_compass.py of the reference."""
+
+    reference = "CohereCompassForConditionalGeneration"
+
+    image_token = setting("image_token_id", default=255031)

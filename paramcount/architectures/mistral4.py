@@ -1,0 +1,106 @@
+"""Mistral Small 4: latent attention whose queries grow with their position, and experts that a softmax chooses."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paramcount.architectures.ministral3 import read_rope_parameter
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, linear, route, scale_by_position
+from paramcount.parts.decoders import dense_first
+from paramcount.parts.feed_forward import shared_experts
+from paramcount.parts.latent_decoder import LatentDecoder
+from paramcount.parts.mla import latent_attention, queries
+from paramcount.parts.stacked import stacked_experts
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, hf, rotary, setting, unvisited
+from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
+from paramcount.sizes.rules import check_rotated_in_pairs
+from paramcount.sizes.setting_fields import scale_with_yarn
+
+SCALED = {  # the reference's default of rope_parameters
+    "rope_type": "yarn", "rope_theta": 10_000.0, "factor": 128.0, "original_max_position_embeddings": 8192,
+    "beta_fast": 32.0, "beta_slow": 1.0, "mscale_all_dim": 1.0, "mscale": 1.0, "llama_4_scaling_beta": 0.1,
+}  # fmt: skip
+
+
+def angles_fill(js: ConfigJson, c: FieldValues) -> None:
+    """The angles are those of the rotated part of a head, and rope_parameters says how queries grow.
+
+    Without scaling, the reference computes angles for a whole head.
+    """
+    rope = js.get("rope_scaling") or js.get("rope_parameters") or SCALED
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    for key in ("llama_4_scaling_beta", "original_max_position_embeddings"):
+        is_filled = key.startswith("original") and kind in ("yarn", "longrope", "llama3")
+        if rope.get(key) is None and not is_filled:
+            raise ParamcountError("is missing", where=f"rope_parameters.{key}", expected="a number")
+    d_head = c["d_nope"] + c["d_rope"]
+    share = 1.0 if kind == "default" else rope.get("partial_rotary_factor", c["d_rope"] / d_head)
+    n_pairs = (int(js.get("head_dim", d_head) * share) + 1) // 2
+    is_broadcast = n_pairs == 1 and js.get("rope_interleave", True)
+    if 2 * n_pairs != c["d_rope"] and not is_broadcast:
+        raise ParamcountError(
+            f"= {describe_value(kind)} rotates {2 * n_pairs} values of a head, qk_rope_head_dim = {c['d_rope']}",
+            where="rope_parameters.rope_type",
+            expected="yarn, or another one whose partial_rotary_factor is the rotated share of a head",
+        )
+
+
+def read_scale(config: Mapping[str, Any], c: Any) -> float | None:
+    has_rope = config.get("rope_scaling") or config.get("rope_parameters")
+    return scale_with_yarn(config if has_rope else {"rope_parameters": SCALED}, c)
+
+
+class Mistral4(LatentDecoder):
+    """Source: modeling_mistral4.py of the reference."""
+
+    reference = "Mistral4ForCausalLM"
+    adapts_experts = True
+    rotated = "d_rope"
+    conditions = (grouped_routing(1, 1), latent_heads_stay_whole(32), padding_in_table(11), angles_fill)
+    defaults = {"vocab_size": 131072, "d_model": 4096, "n_layers": 36}
+
+    n_heads: Positive = hf(absent=32)
+    d_q_lora: Positive | None = hf(absent=1024)
+    d_kv_lora: Positive = hf(absent=256)
+    d_nope: Positive = hf(absent=64)
+    d_rope: Positive = hf(absent=64)
+    d_v: Positive = hf(absent=128)
+    d_ff: Positive = hf(absent=12288)
+    n_dense_layers: Natural = hf(absent=0, at_most="n_layers")
+    d_expert: Positive = hf(absent=2048)
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=128)
+    n_active_experts: Positive = hf(absent=4, null=unvisited)
+    n_shared_experts: Natural = hf(absent=1)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    rope = rotary(positions=1_048_576, absent=SCALED)
+    attention_scale = setting(default=read_scale)
+    routed_scale = setting("routed_scaling_factor", default=1.0)
+    beta = read_rope_parameter("llama_4_scaling_beta", SCALED)
+    original_length = read_rope_parameter("original_max_position_embeddings", SCALED)
+    kinds = dense_first
+
+    def layer(c, x: Data, kind: str) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, scale=c.attention_scale, q=c.queries(h))
+        h = c.norm(x, "post_attention_layernorm")
+        return x + (c.moe(h) if kind == "moe" else c.gated_mlp(h))
+
+    def queries(c, x: Data) -> Data:
+        """They grow with the logarithm of the position, in steps."""
+        q = queries(c, x, "self_attn.", bias=c.attention_bias)
+        return scale_by_position(q, "steps", c.original_length, c.beta)
+
+    def moe(c, x: Data) -> Data:
+        weights = c.choose(linear(x, "mlp.gate", "router", c.n_routed_experts))
+        return stacked_experts(c, x, weights, "mlp.experts.") + shared_experts(c, x, "mlp.")
+
+    def choose(c, logits: Data) -> Data:
+        """Source: Mistral4TopkRouter."""
+        groups: Any = {"n_groups": c.n_groups, "n_active_groups": c.n_active_groups, "group_score": "top 2"}
+        rules: Any = {"normalise": c.norm_topk_prob, "factor": c.routed_scale, "least_sum": 1e-20, **groups}
+        return route(logits, c.n_active_experts, "softmax", **rules)
+
+    def check(c) -> None:
+        check_rotated_in_pairs(c, "d_rope")

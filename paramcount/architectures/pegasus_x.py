@@ -1,0 +1,82 @@
+"""PEGASUS-X: PEGASUS for long texts. Its encoder attends in blocks, and through global tokens from block to block."""
+
+from typing import Any
+
+from paramcount.errors import FieldName, ParamcountError
+from paramcount.flow import (
+    Data,
+    block,
+    drop_rows,
+    layers,
+    learned_rows,
+    lookup,
+    put_in_front,
+    scale_by,
+    sinusoids,
+    text_alone,
+)
+from paramcount.parts.classic import Stack, encoder_stack, multi_head
+from paramcount.parts.seq2seq import Seq2Seq, pre_norm_layer, scale_embedding
+from paramcount.sizes import Flag, Natural, Positive, hf
+from paramcount.sizes.conditions import padding_inside
+from paramcount.sizes.rules import check_sinusoids
+
+
+class PegasusX(Seq2Seq):
+    """Source: arXiv:2208.04347, section 4; modeling_pegasus_x.py of the reference."""
+
+    reference = "PegasusXForConditionalGeneration"
+    conditions = (padding_inside(0),)
+    defaults = {"vocab_size": 96103, "n_encoder_layers": 16, "n_decoder_layers": 16, "n_positions": 16384}
+
+    n_global_tokens: Natural = hf("num_global_tokens", absent=32)
+    block_size: Positive = hf("block_size", absent=512)
+    staggered: Flag = hf("stagger_local_blocks", absent=True)
+
+    layer = pre_norm_layer
+    has_logits_bias = False
+    last_norm = "layer_norm"
+    embedding_scale = scale_embedding(default=True)
+
+    def embed(c, x: Data, tokens: Data, prefix: str) -> Data:
+        x = scale_by(x, c.embedding_scale, "times √d_model")
+        return x + sinusoids(x, slowest="base")
+
+    def encode(c, tokens: Data) -> Data:
+        t = c.tables()
+
+        def encoder(tokens: Data) -> Data:
+            table = f"/{t.shared}" if t.shared else "embed_tokens.weight"
+            x = c.embed(lookup(tokens, table, "embedding", t.source, c.d_model), tokens, "")
+            shared = learned_rows("embed_global.weight", "other_embedding", c.n_global_tokens, c.d_model)
+            kinds = [(("layer", "staggered layer")[c.staggered and i % 2], 1) for i in range(int(c.n_encoder_layers))]
+            x = layers(put_in_front(shared, x), "layers.{layer}.", kinds, c.encoder_layer, reads=(shared,))
+            return c.norm(text_alone(x), "layer_norm")
+
+        return block(tokens, "model.encoder.", encoder, part="encoder")
+
+    def encoder_layer(c, kind: str, x: Data, shared: Data) -> Data:
+        """Global tokens, in front of the others, have a norm of their own; they see all and all see them."""
+        s = encoder_stack(c)
+        first = c.norm(drop_rows(x, shared), "global_self_attn_layer_norm")
+        h = put_in_front(first, c.norm(text_alone(x), "self_attn_layer_norm"))
+        offset = c.block_size // 2 if kind == "staggered layer" else 0
+        blocks: dict[str, Any] = {"chunk": c.block_size, "chunk_offset": offset}
+        x = x + multi_head(s, h, "self_attn.", cached=False, bias=False, causal=False, **blocks)
+        return x + c.feed_forward(s, c.norm(x, "final_layer_norm"))
+
+    def self_attention(c, s: Stack, x: Data, *, cached: bool) -> Data:
+        return multi_head(s, x, "self_attn.", cached=cached, bias=False)
+
+    def cross_attention(c, s: Stack, x: Data, memory: Data) -> Data:
+        return multi_head(s, x, "encoder_attn.", memory=memory, bias=False)
+
+    def check(c) -> None:
+        super().check()
+        check_sinusoids(c)
+        if c.d_model % 2:
+            found = f"= {c.d_model} is odd, but positions are pairs of a sine and a cosine"
+            raise ParamcountError(found, where=FieldName("d_model"), expected="an even number")
+        if c.staggered and c.n_encoder_layers > 1 and c.block_size % 2:
+            found = f"= {c.block_size} is odd, but every other layer staggers blocks by half a block"
+            raise ParamcountError(found, where=FieldName("block_size"), expected="an even number")
