@@ -44,12 +44,14 @@ class OPT(Decoder):
     check = check_heads_fill
 
     def embed(c, tokens: Data) -> Data:
+        width = c.d_model if c.d_token is None else c.d_token
+        return lookup(tokens, c.prefix + "embed_tokens.weight", "embedding", c.vocab_size, width)
+
+    def to_first_layer(c, x: Data, tokens: Data) -> Data:
         """Positions are counted from 2: fairseq counts them from behind its padding token."""
-        width, rows = c.d_model if c.d_token is None else c.d_token, c.n_positions + 2
-        x = lookup(tokens, c.prefix + "embed_tokens.weight", "embedding", c.vocab_size, width)
         if c.d_token is not None:
             x = linear(x, c.prefix + "project_in", "other", c.d_model)
-        name = c.prefix + "embed_positions.weight"
+        name, rows = c.prefix + "embed_positions.weight", c.n_positions + 2
         return x + lookup(tokens, name, "position", rows, c.d_model, index="positions", offset=2)
 
     def norm(c, x: Data, name: str) -> Data:

@@ -61,7 +61,7 @@ class Qwen2Audio(AudioLanguageModel):
 
     audio_token = setting("audio_token_index", "audio_token_id", default=151646)
 
-    def project(c, x: Data) -> Data:
+    def project(c: Any, x: Data) -> Data:
         return linear(x, "linear", "projector", c.language.d_model, bias=True)
 
 

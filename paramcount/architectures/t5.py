@@ -3,7 +3,7 @@
 The first layer owns the table and all layers read it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
@@ -77,13 +77,16 @@ class T5(Sizes):
     def forward(c, tokens: Data) -> Data:
         return c.decode(tokens, c.encode(given("source tokens", "source")))
 
-    def encode(c, tokens: Data) -> Data:
-        def encoder(tokens: Data) -> Data:
+    def encode(c, tokens: Data, change: Callable[..., Data] | None = None, *reads: Data) -> Data:
+        """Token ids to states. `change`: applied to embedded tokens, the token ids and `reads`."""
+
+        def encoder(tokens: Data, *reads: Data) -> Data:
             table = "shared.weight" if c.shares_table() else "encoder.embed_tokens.weight"
             x = lookup(tokens, table, "embedding", c.vocab_size, c.d_model)
+            x = change(x, tokens, *reads) if change else x
             return c.stack(x, "encoder.", c.encoder_layers())
 
-        return block(tokens, "", encoder, part="encoder")
+        return block(tokens, "", encoder, reads=reads, part="encoder")
 
     def decode(c, tokens: Data, memory: Data) -> Data:
         """Token ids and the encoder's output to logits."""

@@ -302,7 +302,7 @@ class Reader:
 
 def is_patch_embedding(step: Step) -> bool:
     """Whether it is a matrix over all elements of a patch, stored as [out, channels, height, width]."""
-    shape = step.weights[0].shape if step.weights else ()
+    shape = step.weights[0].shape if step.weights and step.inputs else ()
     return len(shape) > 2 and len(step.inputs[0]) > 2 and shape[1:] == step.inputs[0][1:] and shape[0] == step.out[-1]
 
 

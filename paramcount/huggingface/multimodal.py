@@ -106,6 +106,7 @@ INTERNVL_LANGUAGES = {
     "Phi3ForCausalLM": "phi3", "Qwen2ForCausalLM": "qwen2", "Qwen3ForCausalLM": "qwen3",
     "Qwen3MoeForCausalLM": "qwen3_moe",
 }  # fmt: skip
+BLIP_LANGUAGES = ("llama", "opt", "t5")
 MINICPM_V = {"2.5": "llama", "2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
 H2OVL_LANGUAGES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral"}
 
@@ -130,6 +131,7 @@ LANGUAGE_MODEL_TYPES = frozenset((
 COMPOSITES = {
     "aria": Composite("aria_text", ignores_model_type=True),
     "audioflamingo3": Composite("qwen2", tie_rule="never", other_sections=AUDIO),
+    "blip-2": Composite("opt", tie_rule="text", supported_types=BLIP_LANGUAGES),
     "cohere2_vision": Composite("cohere2", default_tie=True),
     "cohere_compass": Composite("cohere_compass_text", ignores_model_type=True),
     "deepseek_vl": Composite("llama", default_tie=True),
@@ -157,6 +159,8 @@ COMPOSITES = {
     "hyperclovax_vision_v2": Composite("hyperclovax", default_tie=True),
     "idefics2": Composite("mistral", other_sections=("vision_config", "perceiver_config")),
     "idefics3": Composite("llama"),
+    "instructblip": Composite("opt", tie_rule="text", supported_types=BLIP_LANGUAGES),
+    "instructblipvideo": Composite("opt", tie_rule="text", supported_types=BLIP_LANGUAGES),
     "internvl": Composite("qwen2", default_tie=True),
     "internvl_chat": Composite("qwen2", section="llm_config", tie_rule="never", classes=INTERNVL_LANGUAGES),
     "kimi_k25": Composite("deepseek_v3", default_tie=True, old_type="kimi_k2"),

@@ -28,6 +28,8 @@ def with_language(
     (prefix in the model, prefix in the file), instead of `prefix` before all names.
     """
     language = c.language
+    if getattr(language, "n_decoder_layers", None) is not None:
+        return with_seq2seq(c, tokens, image, token=token, prefix=prefix)
 
     def read(tokens: Data, image: Data) -> Data:
         reads_embeddings_alone = isinstance(language, Decoder) and language.__class__.forward is Decoder.forward
@@ -35,10 +37,22 @@ def with_language(
             found = Data("insert", (tokens, image), tokens.shape)
             out: Data = language.forward(found) if head else language.body(found)
             return out
-        out = language.decode(insert(language.embed(tokens), tokens, image, token))
+        x = insert(language.embed(tokens), tokens, image, token)
+        out = language.decode(language.to_first_layer(x, tokens))
         return out if head else before_lm_head(out)
 
     return block(tokens, "" if moved else prefix, read, reads=(image,), root=True, moved=moved)
+
+
+def with_seq2seq(c: Any, tokens: Data, image: Data, *, token: int | Unknown, prefix: str) -> Data:
+    """The same with a language model that has an encoder, among whose tokens the image stands."""
+
+    def read(tokens: Data, source: Data, image: Data) -> Data:
+        memory = c.language.encode(source, lambda x, ids, image: insert(x, ids, image, token), image)
+        out: Data = c.language.decode(tokens, memory)
+        return out
+
+    return block(tokens, prefix, read, reads=(given("source tokens", "source"), image), root=True)
 
 
 class Multimodal(Sizes):

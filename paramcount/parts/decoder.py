@@ -30,7 +30,7 @@ class Decoder(Sizes):
     rope: ClassVar = rotary()
 
     def forward(c, tokens: Data) -> Data:
-        return c.decode(c.embed(tokens))
+        return c.decode(c.to_first_layer(c.embed(tokens), tokens))
 
     def decode(c, x: Data) -> Data:
         """Embedded tokens [n, d_model] to logits [n, vocab_size]."""
@@ -49,6 +49,10 @@ class Decoder(Sizes):
     def embed(c, tokens: Data) -> Data:
         """Token ids [n] to vectors [n, d_model]."""
         return lookup(tokens, f"{c.prefix}{c.names[0]}.weight", "embedding", c.vocab_size, c.d_model)
+
+    def to_first_layer(c, x: Data, tokens: Data) -> Data:
+        """Embedded tokens to what the first layer reads, if positions or a scale also apply to an image among them."""
+        return x
 
     def kinds(c) -> Kinds | None:
         """The kinds of layers; None if all are alike."""

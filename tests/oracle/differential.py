@@ -326,6 +326,8 @@ def run_tokens(
             inputs = {
                 "input_features": torch.zeros((1, model.config.num_mel_bins, 2 * model.config.max_source_positions))
             }
+        if model.main_input_name == "pixel_values":
+            inputs = make_image(model.config, cls_name, ids)
         if model.config.is_encoder_decoder and not cls_name.endswith("ForAudioClassification"):
             inputs |= {"decoder_input_ids": ids, "use_cache": False}  # a cache may be as short as the encoder
         with torch.no_grad():
@@ -342,6 +344,18 @@ def run_tokens(
     except Exception as error:
         return error
     return None
+
+
+def make_image(config: Any, cls_name: str, ids: Any) -> dict[str, Any]:
+    """A text after an image, or after a video of one frame, for a class that cannot run without."""
+    import torch
+
+    size = config.vision_config.image_size
+    frames = (1,) if "Video" in cls_name else ()
+    text = {"qformer_input_ids": ids} if cls_name.startswith("Instruct") else {}
+    token = config.video_token_id if frames else config.image_token_id
+    tokens = torch.cat((torch.full((len(ids), config.num_query_tokens), token), ids), dim=1)
+    return {"input_ids": tokens, "pixel_values": torch.zeros((len(ids), *frames, 3, size, size)), **text}
 
 
 def find_differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by_name: bool = True) -> list[str]:

@@ -43,6 +43,18 @@ SAM = {
     "patch_size": 4, "output_channels": 8, "window_size": 3, "global_attn_indexes": [1],
 }  # fmt: skip
 MLLAMA_TEXT = {key: value for key, value in TEXT.items() if key not in ("head_dim", "bos_token_id", "eos_token_id")}
+OPT = {
+    "model_type": "opt", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "ffn_dim": 44, "max_position_embeddings": 64, "word_embed_proj_dim": 32, "pad_token_id": None,
+}  # fmt: skip
+T5 = {
+    "model_type": "t5", "vocab_size": 96, "d_model": 32, "num_layers": 2, "num_heads": 4, "d_kv": 8, "d_ff": 44,
+    "feed_forward_proj": "gated-gelu",
+}  # fmt: skip
+QFORMER = {
+    "vocab_size": 96, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 28,
+    "max_position_embeddings": 20, "layer_norm_eps": 1e-3, "hidden_act": "silu",
+}  # fmt: skip
 EARS = {
     "d_model": 16, "encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 64, "num_mel_bins": 10,
     "max_source_positions": 8, "vocab_size": 96,
@@ -145,6 +157,22 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "voxtral": {
         "text_config": LLAMA, "audio_config": {**EARS, "model_type": "voxtral_encoder"}, "audio_token_id": IMAGE_TOKEN,
     },
+    "blip-2": {
+        "text_config": OPT, "vision_config": VISION, "qformer_config": QFORMER, "num_query_tokens": 3,
+        "image_token_index": IMAGE_TOKEN,
+    },
+    "blip-2, t5": {
+        "text_config": T5, "vision_config": {**VISION, "qkv_bias": False, "hidden_act": "silu"},
+        "qformer_config": QFORMER, "num_query_tokens": 3, "image_token_index": IMAGE_TOKEN,
+    },
+    "instructblip": {
+        "text_config": LLAMA, "vision_config": VISION, "qformer_config": QFORMER, "num_query_tokens": 3,
+        "image_token_index": IMAGE_TOKEN,
+    },
+    "instructblipvideo": {
+        "text_config": OPT, "vision_config": VISION, "qformer_config": QFORMER, "num_query_tokens": 3,
+        "video_token_index": IMAGE_TOKEN,
+    },
     "audioflamingo3": {
         "text_config": QWEN2, "audio_config": {**EARS, "model_type": "audioflamingo3_encoder"},
         "audio_token_id": IMAGE_TOKEN, "projector_hidden_act": "silu", "projector_bias": False,
@@ -218,6 +246,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+# Classes whose forward pass always needs an image.
+ALWAYS_SEE = {
+    "Blip2ForConditionalGeneration", "InstructBlipForConditionalGeneration",
+    "InstructBlipVideoForConditionalGeneration",
+}  # fmt: skip
+
+
 class Image(NamedTuple):
     """An input besides the text, and how many tokens stand for it."""
 
@@ -229,6 +264,15 @@ class Image(NamedTuple):
 
 def arrange_one(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     return {"pixel_values": pixels[None]}
+
+
+def arrange_with_question(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """InstructBLIP: the Q-Former reads the text too, here its first tokens."""
+    return {"pixel_values": pixels[None], "qformer_input_ids": ids[:, :3]}
+
+
+def arrange_one_frame(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    return arrange_with_question(pixels[None], ids, sizes)
 
 
 def arrange_in_frames(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
@@ -293,6 +337,9 @@ def arrange_as_masked_audio(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]
 
 
 IMAGES: Mapping[str, Image] = {
+    "Blip2ForConditionalGeneration": Image((3, 12, 12), 3, arrange_one),
+    "InstructBlipForConditionalGeneration": Image((3, 12, 12), 3, arrange_with_question),
+    "InstructBlipVideoForConditionalGeneration": Image((3, 12, 12), 3, arrange_one_frame),
     "LlavaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "Mistral3ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),
@@ -341,4 +388,9 @@ def make_image(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], dic
 
     image = IMAGES[cls_name]
     values = torch.randn(image.shape)
-    return image.arrange(values, ids, sizes), {image.name: values.numpy()}
+    given, inputs = image.arrange(values, ids, sizes), {image.name: values.numpy()}
+    if "qformer_input_ids" in given:
+        inputs["instruction_tokens"] = given["qformer_input_ids"][0].numpy()
+    if hasattr(getattr(sizes, "language", None), "n_decoder_layers"):  # the same text for its encoder
+        given, inputs = {"input_ids": ids, **given}, {"source_tokens": ids[0].numpy(), **inputs}
+    return given, inputs

@@ -1428,6 +1428,8 @@ def run_both(name: str, asked: TraceOptions) -> ComparedRun:
             "use_mems",
             "encoder_hidden_states",
             "use_cache",
+            "pixel_values",
+            "qformer_input_ids",
         )
         if "encoder_last_hidden_state" in output:
             output["encoder_outputs"] = model.get_encoder()(beside["input_ids"])
@@ -1436,6 +1438,8 @@ def run_both(name: str, asked: TraceOptions) -> ComparedRun:
     with watch_modules(model) as calls, watch_experts(model) as products:
         output = run_reference(model, asked.tokens, texts, beside)
     prefix = model.base_model_prefix + "."
+    if type(model).__name__ in images.ALWAYS_SEE:  # the trace is that of a text alone
+        calls = {name: call for name, call in calls.items() if name.startswith("language_model.")}
     return ComparedRun(
         trace,
         {module.removeprefix(prefix): call for module, call in calls.items()},
@@ -1452,6 +1456,10 @@ def make_other_inputs(model: Any, trace: Trace, texts: int) -> dict[str, Any]:
     import torch
     from transformers import DynamicCache
 
+    if type(model).__name__ in images.ALWAYS_SEE:
+        found = differential.make_image(model.config, type(model).__name__, make_token_ids(1, texts))
+        del found["input_ids"]
+        return found | ({"use_cache": True} if trace.cache else {})
     parts = {step.part for step in trace.steps}
     if parts >= {"encoder", "cross_attention"}:
         return {"input_ids": make_token_ids(SOURCE, texts)}
@@ -1477,7 +1485,8 @@ def run_reference(model: Any, n: int, texts: int, beside: Mapping[str, Any]) -> 
 
     name = "decoder_input_ids" if "input_ids" in beside or "encoder_outputs" in beside else "input_ids"
     with torch.no_grad():
-        return model(**{name: make_token_ids(n, texts)}, **beside, output_attentions=True)
+        output = model(**{name: make_token_ids(n, texts)}, **beside, output_attentions=True)
+    return output.get("language_model_outputs", output)
 
 
 def make_token_ids(n: int, texts: int) -> Any:

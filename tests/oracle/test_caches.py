@@ -51,6 +51,7 @@ def list_tensors(model: Any, output: Mapping[str, Any]) -> Iterator[Any]:
     """Everything that the reference keeps for later tokens."""
     import torch
 
+    output = output.get("language_model_outputs", output)
     cache: Any = output.get("past_key_values")
     if cache is None:
         cache = output.get("cache_params")
@@ -91,6 +92,7 @@ def run_reference(model: Any, sizes: Any, cls: str, n: int) -> tuple[int, int, i
     ids = images.insert_placeholders(passes.make_token_ids(n, 1), cls)
     given, _ = logits.make_inputs(sizes, cls, ids)
     frames = given["input_features"].shape[-1] // 2 if "input_features" in given else logits.SOURCE  # two per row
+    frames = given["input_ids"].shape[1] if "input_ids" in given else frames
     given = {key: narrow(value) for key, value in given.items()}
     is_encoded = "input_ids" in given or ("input_features" in given and cls not in images.IMAGES)
     if model.config.model_type == "recurrent_gemma":

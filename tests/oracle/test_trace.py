@@ -51,6 +51,9 @@ ASKED = [
 TOWERS = ("vision", "audio", "projector")  # no picture and no sound goes in
 # Whose reference takes or shows something else than tokens that go through layers, and what.
 DIFFERENT = {
+    "blip-2": "an image always goes in; its language model is among CONFIGS",
+    "instructblip": "likewise",
+    "instructblipvideo": "likewise",
     "blt": "bytes go in, and patches that another model cuts",
     "cpmant": "tokens stand behind a prompt that the reference puts there",
     "deepseek_v4": "blocks of tokens, which the trace leaves as a word",

@@ -48,6 +48,7 @@ class Lookup(Operation):
             places, (columns, rows) = inputs[0], table if self.index == "columns, rows" else table.transpose(1, 0, 2)
             return np.asarray(columns[places[:, 1]] + rows[places[:, 0]], dtype=np.float32)
         if self.index == "rows":
+            table = table.reshape(-1, table.shape[-1])
             rows = np.arange(int(first), int(first + self.n_rows))
         else:
             rows = run.positions + first if self.index == "positions" else inputs[0]
@@ -116,10 +117,19 @@ def place_tables(places: Data, name: str, rows: Size, width: Size, *, in_turns: 
     return Data(Lookup(index), (places,), (places.shape[0], width), (Weight(name, "position", shape),))
 
 
-def learned_rows(name: str, component: str, rows: Size, width: Size, *, n: Size | None = None, first: Size = 0) -> Data:
-    """The n rows of a table from one on; all, unless n is given."""
+def learned_rows(
+    name: str,
+    component: str,
+    rows: Size,
+    width: Size,
+    *,
+    n: Size | None = None,
+    first: Size = 0,
+    stored: tuple[Size, ...] | None = None,
+) -> Data:
+    """The n rows of a table from one on; all, unless n is given. `stored`: its shape, default [rows, width]."""
     count = rows if n is None else n
-    weight = Weight(name, component, (rows, width), tied_to=None if n is None else name)
+    weight = Weight(name, component, stored or (rows, width), tied_to=None if n is None else name)
     return Data(Lookup("rows", first, n_rows=count), (), (count, width), (weight,))
 
 

@@ -286,7 +286,8 @@ class Pool(Operation):
 
     "first token": that of the first. "last position": that of the last. "mean": of all. "best position": that of the
     token with the largest score, the second input, for all tokens; "weighted mean": by the softmax of these. "other
-    tokens": all but the first, or all but the last; or the first ones, as many as a second input has. "text": all but
+    tokens": all but the first, or all but the last; with a second input, the first ones, as many as it has, or those
+    after them. "text": all but
     those in front of the first token. "block sums"; the last block may be shorter. "block means": of complete blocks
     alone. "squares": those of `size` patches side by side; "means of squares", of which `size` are left, or that have
     `size` patches each if there is a second input. The second input of squares: the row and column of each patch;
@@ -347,7 +348,7 @@ class Pool(Operation):
             return x.reshape(len(x), int(shape[1]), -1, x.shape[-1]).mean(2)
         if self.of == "other tokens":
             if len(inputs) > 1:
-                return x[: len(inputs[1])]
+                return x[: len(inputs[1])] if self.last else x[len(inputs[1]) :]
             return x[:-1] if self.last else x[1:]
         if self.of == "text":
             return x[run.positions >= 0]
@@ -427,6 +428,11 @@ def other_tokens(x: Data, *, last: bool = False) -> Data:
 def drop_rows(x: Data, other: Data) -> Data:
     """The first rows of x: as many as the other has."""
     return Data(Pool("other tokens", last=True), (x, other), (*other.shape[:1], *x.shape[1:]))
+
+
+def later_rows(x: Data, other: Data) -> Data:
+    """The rows of x after the first ones, as many as the other has."""
+    return Data(Pool("other tokens"), (x, other), ("text", *x.shape[1:]))
 
 
 def text_alone(x: Data) -> Data:

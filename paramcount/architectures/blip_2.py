@@ -1,0 +1,121 @@
+"""BLIP-2 and InstructBLIP: a vision encoder, a Q-Former that asks it, one matrix and a language model."""
+
+from typing import Any, ClassVar
+
+from pydantic import SerializeAsAny
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, Unreachable, block, given, layers, linear
+from paramcount.parts.blip_vision import BlipVision
+from paramcount.parts.composite import with_language
+from paramcount.parts.qformer import QFormer, TextQFormer, fill_queries
+from paramcount.sizes import Condition, ConfigJson, FieldValues, Flag, Positive, Sizes, hf, setting
+
+
+def token_given(*keys: str) -> Condition:
+    """The reference looks for the tokens that stand for an image in every text, and cannot without their id."""
+
+    def condition(js: ConfigJson, c: FieldValues) -> None:
+        found = next((js[key] for key in keys if js.get(key) is not None), None)
+        if type(found) is not int:
+            raise ParamcountError(
+                "is missing" if found is None else f"= {describe_value(found)}", where=keys[-1], expected="a token id"
+            )
+
+    return condition
+
+
+class Blip2Vision(BlipVision):
+    """The sizes of the encoder. Keys have no bias when they are trained; the reference stores one for them."""
+
+    defaults = {"d_model": 1408, "n_layers": 39, "n_heads": 16, "d_ff": 6144, "patch_size": 14}
+
+    qkv_bias: Flag = hf("qkv_bias", absent=True)
+
+    norm_eps = setting("layer_norm_eps", default=1e-6)
+
+
+class Blip2QFormer(QFormer):
+    """The second MLP of a layer is for text, which this model has none of."""
+
+    has_text_mlp: Flag = hf("use_qformer_text_input", absent=False)
+
+
+class Blip2(Sizes):
+    """Source: arXiv:2301.12597, section 3."""
+
+    reference = "Blip2ForConditionalGeneration"
+    conditions: ClassVar[tuple[Condition, ...]] = (token_given("image_token_id", "image_token_index"),)
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("query_tokens", "qformer")
+
+    vision: Blip2Vision
+    qformer: Blip2QFormer
+    language: SerializeAsAny[Sizes]
+    n_queries: Positive = hf("num_query_tokens", absent=32)
+
+    image_token = setting("image_token_id", "image_token_index", default=None)
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        return with_language(c, tokens, c.see(), head=head, token=c.image_token)
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def see(c) -> Data:
+        """An image to n_queries vectors of the language model's size."""
+        image = block(c.vision.image(), "vision_model.", c.vision.forward, part="vision")
+        return block(image, "", c.project, reads=c.questions(), part="projector")
+
+    def questions(c) -> tuple[Data, ...]:
+        """What the Q-Former reads besides the image."""
+        return ()
+
+    def project(c: Any, image: Data, *text: Data) -> Data:
+        x = fill_queries(c, image, *text)
+        return linear(x, "language_projection", "projector", c.language.d_model, bias=True)
+
+    def check(c: Any) -> None:
+        d_token = getattr(c.language, "d_token", None)
+        if d_token is not None and d_token > c.language.d_model:
+            raise ParamcountError(
+                f"= {d_token}, but an image has vectors of {c.language.d_model} values",
+                where="text_config.word_embed_proj_dim",
+                expected=f"at most {c.language.d_model}",
+            )
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        if not c.qformer.has_text_mlp:
+            return ()
+        x = given("queries", c.n_queries, c.qformer.d_model)
+        name, kinds = "qformer.encoder.layer.{layer}.", [("layer", c.qformer.n_layers)]
+        idle = block(
+            x,
+            "",
+            lambda x: layers(x, name, kinds, lambda kind, x: c.qformer.feed_forward(x, "")),
+            part="projector",
+        )
+        return (Unreachable(idle, "the Q-Former reads no text"),)
+
+
+class InstructBlip(Blip2):
+    """The Q-Former reads the instruction too. Source: arXiv:2305.06500, section 2.3."""
+
+    reference = "InstructBlipForConditionalGeneration"
+    float32_if_float16 = ("query_tokens",)
+
+    qformer: TextQFormer  # type: ignore[assignment]
+
+    def questions(c) -> tuple[Data, ...]:
+        return (given("instruction tokens", "instruction"),)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return ()
+
+
+class InstructBlipVideo(InstructBlip):
+    """Each frame of a video is an image. Source: modeling_instructblipvideo.py of the reference."""
+
+    reference = "InstructBlipVideoForConditionalGeneration"
+    conditions = (token_given("video_token_id", "video_token_index"),)
+
+    image_token = setting("video_token_id", "video_token_index", default=None)

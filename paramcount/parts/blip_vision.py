@@ -1,0 +1,45 @@
+"""BLIP's vision encoder: patches after a class token, learned positions, layers of full attention with a fused matrix.
+
+Source: arXiv:2201.12086, section 3.1; BlipVisionModel of the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, add_positions, attend, class_token, fused, linear
+from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
+from paramcount.sizes import ConfigJson, FieldValues, Natural, Positive, derived, hf
+from paramcount.sizes.setting_fields import setting
+
+
+def count_patches(js: ConfigJson, c: FieldValues) -> int:
+    size = js.get("image_size", 224)
+    if type(size) is not int:  # a pair is not refused, but cannot be divided later
+        raise ParamcountError(f"= {describe_value(size)}", where="image_size", expected="an integer")
+    n: int = (size // c["patch_size"]) ** 2
+    return n
+
+
+class BlipVision(VisionEncoder):
+    patch_size: Positive = hf("patch_size", absent=16)
+    n_patches: Natural = derived(count_patches)
+
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of the class token and the patches."""
+        x = embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
+        x = class_token(x, "embeddings.class_embedding", 1, 1, c.d_model)
+        x = add_positions(x, "embeddings.position_embedding", 1, c.n_patches + 1, c.d_model)
+        return c.norm(c.encode(x), "post_layernorm")
+
+    def layer(c: Any, x: Data, *reads: Data) -> Data:
+        x = x + c.attention(c.norm(x, "layer_norm1"))
+        return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
+
+    def attention(c: Any, x: Data) -> Data:
+        parts = dict.fromkeys(("qkv.q", "qkv.k", "qkv.v"), (c.n_heads, c.d_head))
+        q, k, v = fused(x, "self_attn.qkv", parts, bias=getattr(c, "qkv_bias", True))
+        return linear(attend(q, k, v, cached=()), "self_attn.projection", "output_projection", c.d_model, bias=True)

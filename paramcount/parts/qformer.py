@@ -1,0 +1,119 @@
+"""The Q-Former: learned queries that attend to one another, to a text beside them, and to an image or a sound.
+
+Layers are BERT's; some of them have cross-attention, and queries and text have MLPs of their own.
+
+Source: arXiv:2301.12597, section 3.1; Blip2QFormerModel and InstructBlipQFormerModel of the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.flow import (
+    Data,
+    block,
+    drop_rows,
+    later_rows,
+    layer_norm,
+    layers,
+    learned_rows,
+    lookup,
+    position_table,
+    stack_rows,
+)
+from paramcount.parts.classic import multi_head
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import Indices, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import check_heads_fill
+from paramcount.sizes.setting_fields import setting
+
+NAMES = ("attention.query", "attention.key", "attention.value", "output.dense")  # matrices of an attention
+
+
+class QFormer(Sizes):
+    """Queries alone."""
+
+    section: ClassVar[str | None] = "qformer_config"
+    unused_keys: ClassVar[tuple[str, ...]] = ("vocab_size", "max_position_embeddings", "encoder_hidden_size")
+
+    d_model: Positive = hf(absent=768)
+    n_layers: Positive = hf(absent=12)
+    n_heads: Positive = hf(absent=12)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=3072)
+    cross_every: Positive = hf("cross_attention_frequency", absent=2)
+    cross_layers: Indices = derived(lambda js, c: tuple(range(0, c["n_layers"], c["cross_every"])))
+
+    activation: ClassVar = setting("hidden_act", default="gelu")
+    norm_eps: ClassVar = setting("layer_norm_eps", default=1e-12)
+
+    def fill(c, queries: Data, memory: Data, *text: Data) -> Data:
+        """Queries [queries, d_model] and states of an encoder to the same queries, filled."""
+        return c.encode(c.norm(queries, "layernorm"), memory)
+
+    def encode(c, x: Data, memory: Data, *queries: Data) -> Data:
+        """The layers. `queries`: where x also has text, as many rows as the queries are."""
+        reads = (memory, *queries)
+        return layers(x, "encoder.layer.{layer}.", c.kinds(), lambda kind, *x: c.layer(kind, *x), reads=reads)
+
+    def kinds(c) -> list[tuple[str, Any]]:
+        kinds, reached = [], 0
+        for i in c.cross_layers:
+            kinds += [("self", i - reached), ("cross", 1)]
+            reached = i + 1
+        return [*kinds, ("self", c.n_layers - reached)]
+
+    def layer(c, kind: str, x: Data, memory: Data, *queries: Data) -> Data:
+        x = c.norm(x + c.attention(x, "attention."), "attention.output.LayerNorm")
+        text = later_rows(x, *queries) if queries else None
+        x = drop_rows(x, *queries) if queries else x
+        if kind == "cross":
+            x = block(x, "crossattention.", c.look, reads=(memory,))
+        x = c.feed_forward(x, "_query")
+        return x if text is None else stack_rows(x, c.feed_forward(text, ""), length="queries and text")
+
+    def look(c, x: Data, memory: Data) -> Data:
+        return c.norm(x + c.attention(x, "", memory), "output.LayerNorm")
+
+    def attention(c, x: Data, prefix: str, memory: Data | None = None) -> Data:
+        names = tuple(prefix + name for name in NAMES)
+        return multi_head(c, x, "", names, memory=memory, cached=False)
+
+    def feed_forward(c, x: Data, of: str) -> Data:
+        names = (f"intermediate{of}.dense", f"output{of}.dense")
+        h = plain_mlp(x, names, "mlp", c.d_ff, activation=c.activation, bias=True)
+        return c.norm(x + h, f"output{of}.LayerNorm")
+
+    def norm(c, x: Data, name: str) -> Data:
+        return layer_norm(x, name, c.norm_eps)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+
+
+class TextQFormer(QFormer):
+    """Queries beside a text, which they attend to."""
+
+    unused_keys: ClassVar[tuple[str, ...]] = ("encoder_hidden_size",)
+
+    vocab_size: Positive = hf(absent=30522)
+    n_positions: Positive = hf("max_position_embeddings", absent=512)
+
+    def fill(c, queries: Data, memory: Data, *text: Data) -> Data:
+        (tokens,) = text
+        x = lookup(tokens, "embeddings.word_embeddings.weight", "other_embedding", c.vocab_size, c.d_model)
+        x = x + position_table(x, "embeddings.position_embeddings.weight", c.n_positions)
+        x = stack_rows(queries, x, length="queries and text")
+        x = c.encode(c.norm(x, "embeddings.layernorm"), memory, queries)
+        return drop_rows(x, queries)
+
+
+def learned_queries(name: str, rows: Any, width: Any) -> Data:
+    """Query vectors, stored [1, rows, width]."""
+    return learned_rows(name, "other", rows, width, stored=(1, rows, width))
+
+
+def fill_queries(c: Any, memory: Data, *text: Data, prefix: str = "qformer.") -> Data:
+    """The states of an encoder to n_queries vectors, by the Q-Former of c."""
+    queries = learned_queries("query_tokens", c.n_queries, c.qformer.d_model)
+    return block(queries, prefix, c.qformer.fill, reads=(memory, *text))
