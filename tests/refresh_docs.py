@@ -31,6 +31,7 @@ from paramcount.cli.commands import COMMANDS
 from paramcount.costs.gpus import list_gpus
 from paramcount.costs.render_flops import format_amount
 from paramcount.costs.roofline import RATE_LABELS
+from paramcount.zoo.json_schema import format_entry_schema
 from tests.headers import write_file
 from tests.mapping_states import load_mappings, summarise_mappings
 from tests.test_checkpoint_alone import MASKS, reference_tensors
@@ -40,6 +41,7 @@ DOCS = ROOT / "paramcount" / "docs"
 README = ROOT / "README.md"
 REFERENCE = DOCS / "commands.md"
 DOCUMENTS = (README, *sorted(DOCS.glob("*.md")))
+ENTRY_SCHEMA = ROOT / "paramcount" / "schemas" / "entry.schema.json"
 PICTURE = DOCS / "images" / "gpt2-layer.svg"
 
 CONSOLE = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE)
@@ -167,6 +169,7 @@ def rewrite_documents() -> None:
                     text += missing_commands(text)
                 path.write_text(refresh(text), encoding="utf-8")
         PICTURE.write_bytes((folder / PICTURE.name).read_bytes())
+    ENTRY_SCHEMA.write_text(format_entry_schema(), encoding="utf-8")
 
 
 if __name__ == "__main__":

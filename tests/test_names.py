@@ -235,12 +235,11 @@ def _a_zoo_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     for name in ("configs/tiny/tiny-1.yaml", "configs/tiny/tiny-2.yml", "secret.yaml", "configs/secret.yaml"):
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(catalog, "CONFIGS", tmp_path / "configs")
-    caches: tuple[Any, ...] = (zoo.list_families, vars(catalog)["_load"], names.index_spellings)
-    for cache in caches:
-        cache.cache_clear()
+    catalog.clear_caches()
+    names.index_spellings.cache_clear()
     yield
-    for cache in caches:
-        cache.cache_clear()
+    catalog.clear_caches()
+    names.index_spellings.cache_clear()
 
 
 @pytest.mark.usefixtures("_a_zoo_of_one")
@@ -276,7 +275,8 @@ def test_an_entry_in_the_wrong_place_is_an_error(tmp_path: Path) -> None:
     path.write_text((tmp_path / "secret.yaml").read_text(encoding="utf-8").replace("tiny", "small"), encoding="utf-8")
     with pytest.raises(pc.ParamcountError) as caught:
         pc.load("tiny-3")
-    assert str(caught.value) == "id tiny-3 of family small is in tiny/tiny-3.yaml (expected configs/<family>/<id>.yaml)"
+    problem = "id tiny-3 of family small is in tiny/tiny-3.yaml (expected <family>/<id>.yaml)"
+    assert str(caught.value) == f"{path}: {problem}"
 
 
 # ---- numbers in names

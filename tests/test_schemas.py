@@ -12,13 +12,13 @@ import pytest
 
 from paramcount.cli.commands import COMMANDS
 from paramcount.counting import SCHEMA_VERSION
-from paramcount.schemas import list_schemas, read_schema
+from paramcount.schemas import ENTRY, list_schemas, read_schema
 from tests.json_outputs import command_lines
 from tests.refusing import assert_one_line
 from tests.running import Runner
 
 jsonschema = pytest.importorskip("jsonschema")
-WITHOUT_JSON = {"docs", "draw", "help", "report", "schema"}
+WITHOUT_JSON = {"add", "docs", "draw", "help", "report", "schema"}
 
 
 def make_validators() -> dict[str, Any]:
@@ -80,7 +80,7 @@ def test_an_unlisted_field_and_a_number_as_a_string_are_invalid(run: Runner) -> 
 
 
 def test_the_command_prints_one_schema_or_lists_all(run: Runner) -> None:
-    assert run("schema").out.split() == list_schemas()
+    assert run("schema").out.split() == [*list_schemas(), ENTRY]
     assert json.loads(run("schema", "diff").out) == read_schema("diff")
     refused = run("schema", "dif")
     assert refused.code == 2

@@ -209,8 +209,8 @@ def test_an_installation_without_the_zoo_is_an_error(
     monkeypatch.chdir(tmp_path)
     for name, problem in expected.items():
         monkeypatch.setattr(catalog, "CONFIGS", tmp_path / name)
-        zoo.list_families.cache_clear()
+        catalog.clear_caches()
         message = join_place(tmp_path / name, problem) + " (expected a complete installation of paramcount)"
         for args in (["gpt2-small"], ["list"], ["compare", "gpt*"]):
             assert command_error(capsys, *args) == message
-    zoo.list_families.cache_clear()
+    catalog.clear_caches()

@@ -35,6 +35,10 @@ GROUPS = {
         "audit": ("audit", "Check tables of claims about models."),
         "scan": ("scan", "Count every config.json below a directory."),
     },
+    "Your own models": {
+        "add": ("add", "Add a model to your own zoo."),
+        "validate": ("validate", "Check zoo entries."),
+    },
     "Reference": {
         "architectures": ("architectures", "List the architectures that paramcount can count."),
         "docs": ("docs", "Read the guides."),

@@ -1,25 +1,35 @@
-"""JSON Schemas of all `--json` outputs, one file per command. Schemas are closed: an unlisted field is invalid."""
+"""JSON Schemas of all `--json` outputs, one file per command, and of the YAML files of the zoo (`entry`).
+
+Schemas are closed: an unlisted field is invalid.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from typing import Any
 
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 
 
+ENTRY = "entry"  # the YAML files of the zoo; the other schemas are of commands
+
+
 def list_schemas() -> list[str]:
     """The commands that have a schema."""
-    return sorted(file.name.removesuffix(".json") for file in files(__name__).iterdir() if file.name.endswith(".json"))
+    names = (file.name for file in files(__name__).iterdir() if re.fullmatch(r"\w+\.json", file.name))
+    return sorted(name.removesuffix(".json") for name in names)
 
 
 def read_schema_text(command: str) -> str:
-    """The JSON Schema of a command's `--json` output, as a string.
+    """The JSON Schema of a command's `--json` output, or of a zoo entry ("entry"), as a string.
 
     Raises: ParamcountError if the command has no schema.
     """
-    names = list_schemas()
+    if command == ENTRY:
+        return files(__name__).joinpath("entry.schema.json").read_text(encoding="utf-8")
+    names = [*list_schemas(), ENTRY]
     if command not in names:
         raise ParamcountError(
             f"no schema for {quote(command)}", expected=join_words(names), nearest=find_nearest(command, names)
@@ -28,7 +38,7 @@ def read_schema_text(command: str) -> str:
 
 
 def read_schema(command: str) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a command's `--json` output.
+    """The JSON Schema (draft 2020-12) of a command's `--json` output, or of a zoo entry ("entry").
 
     Raises: ParamcountError if the command has no schema.
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 
 from paramcount.errors import ParamcountError, make_printable, quote
 from paramcount.formats.strict_yaml import read_yaml
-from paramcount.zoo.entries import read_entry
+from paramcount.zoo.entries import Entry, read_entry
 from paramcount.zoo.model import Model, make_model
 
 PACKAGE = Path(__file__).parents[1]
@@ -22,41 +24,102 @@ ID = re.compile(r"[a-z0-9][a-z0-9.\-]{0,99}")
 @cache
 def _load(id: str, path: Path) -> Model:
     entry = read_entry(path)
-    if (entry.id, entry.family) != (id, path.parent.name):
+    check_place(entry, path)
+    return replace(make_model(entry), is_own=not path.is_relative_to(CONFIGS))
+
+
+def check_place(entry: Entry, path: Path) -> None:
+    """Raises: ParamcountError if the file and its folder are not named after the entry."""
+    if (entry.id, entry.family) != (path.stem, path.parent.name):
         found = f"id {entry.id} of family {entry.family} is in {path.parent.name}/{path.name}"
-        raise ParamcountError(found, expected="configs/<family>/<id>.yaml")
-    return make_model(entry)
+        raise ParamcountError(found, where=make_printable(path), expected="<family>/<id>.yaml")
+
+
+def get_user_folder() -> Path:
+    """The folder of the user's own entries: PARAMCOUNT_CONFIGS, or `configs` in the user's data directory."""
+    if folder := os.environ.get("PARAMCOUNT_CONFIGS"):
+        return Path(folder).expanduser()
+    from platformdirs import user_data_path  # imported here: 5 ms, and a built-in id does without
+
+    return user_data_path("paramcount", appauthor=False) / "configs"
 
 
 def find_path(id: str) -> Path | None:
-    """The file of a zoo id; None if the zoo has no such id. Never looks outside configs/."""
+    """The file of a zoo id, built-in or the user's own; None if there is no such id. Looks in no other folder."""
     if not ID.fullmatch(id):
         return None
-    paths = (folder / f"{id}.yaml" for folder in list_families().values())
+    return _find_in(list_folders(), id) or _find_in(list_user_folders(), id)
+
+
+def _find_in(folders: Iterable[Path], id: str) -> Path | None:
+    paths = (folder / f"{id}.yaml" for folder in folders)
     return next((path for path in paths if path.is_file()), None)
 
 
 @lru_cache(maxsize=1)
-def list_families() -> dict[str, Path]:
-    """{family: its folder}
+def list_folders() -> tuple[Path, ...]:
+    """The folders of the built-in families.
 
     Raises: ParamcountError if the installation lacks the zoo.
     """
     where, expected = make_printable(CONFIGS), "a complete installation of paramcount"
     try:
-        families = {folder.name: folder for folder in sorted(CONFIGS.iterdir()) if folder.is_dir()}
+        folders = tuple(folder for folder in sorted(CONFIGS.iterdir()) if folder.is_dir())
     except OSError as error:
         raise ParamcountError(f"cannot read the zoo: {error.strerror}", where=where, expected=expected) from None
-    if not families:
+    if not folders:
         raise ParamcountError("the zoo is empty", where=where, expected=expected)
+    return folders
+
+
+@lru_cache(maxsize=1)
+def list_user_folders() -> tuple[Path, ...]:
+    """The folders of the user's families; none if the user has no entries."""
+    root = get_user_folder()
+    try:
+        return tuple(folder for folder in sorted(root.iterdir()) if folder.is_dir())
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except (OSError, ValueError) as error:
+        found = f"cannot read your entries: {getattr(error, 'strerror', None) or error}"
+        raise ParamcountError(found, where=make_printable(root), expected="a readable folder") from None
+
+
+@lru_cache(maxsize=1)
+def list_families() -> dict[str, tuple[Path, ...]]:
+    """{family: its folders}. A family has two folders if the user has added entries to a built-in one."""
+    families: dict[str, tuple[Path, ...]] = {}
+    for folder in (*list_folders(), *list_user_folders()):
+        families[folder.name] = (*families.get(folder.name, ()), folder)
     return families
 
 
 def list_ids(family: str | None = None) -> Iterator[str]:
-    """The ids of a family, or of the whole zoo, in natural order: qwen2.5-7b before qwen2.5-14b."""
-    for name, folder in list_families().items():
+    """The ids of a family, or of the whole zoo, in natural order: qwen2.5-7b before qwen2.5-14b.
+
+    Raises: ParamcountError if an entry of the user has the id of a built-in model.
+    """
+    for name, folders in list_families().items():
         if family in (None, name):
-            yield from sorted((path.stem for path in folder.glob("*.yaml")), key=natural_sort_key)
+            paths = [path for folder in folders for path in folder.glob("*.yaml")]
+            for path in paths:
+                check_own_id(path)
+            yield from sorted((path.stem for path in paths), key=natural_sort_key)
+
+
+def check_own_id(path: Path) -> None:
+    """Raises: ParamcountError if an entry of the user has the id of a built-in model."""
+    if path.is_relative_to(CONFIGS):
+        return
+    if built_in := _find_in(list_folders(), path.stem):
+        found = f"has the id of the built-in model {built_in.stem}"
+        raise ParamcountError(found, where=make_printable(path), expected="another id")
+
+
+def clear_caches() -> None:
+    """Forget what the folders contain, after an entry was added or PARAMCOUNT_CONFIGS changed."""
+    for cached in (_load, list_folders, list_user_folders, list_families):
+        cached.cache_clear()
 
 
 def natural_sort_key(text: str) -> list[tuple[bool, float, str]]:

@@ -72,7 +72,8 @@ def summarize_checks(model: Model, count: Count) -> str:
         matches.append("published total")
     elif totals:
         matches.append(f"published {totals[0].text}")
-    phrases = ["unverified"] if isinstance(model.checked, str) else []
+    phrases = ["your own entry"] if model.is_own else []
+    phrases += ["unverified"] if isinstance(model.checked, str) else []
     phrases += [f"matches {' and '.join(matches)}"] if matches else []
     phrases += [f"differs from {name}" for name in wrong_references]
     phrases += [f"differs from published {', '.join(wrong_figures)}"] if wrong_figures else []

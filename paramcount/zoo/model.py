@@ -30,6 +30,7 @@ class Model:
     reading: Reading = field(hash=False)
     context_length: int | None = None
     entry: Entry | None = field(default=None, hash=False, repr=False)  # None unless it is in the zoo
+    is_own: bool = False  # an entry that the user added
     original: Model | None = field(default=None, hash=False, repr=False)  # of a what-if: the model before all changes
     changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict, hash=False)  # {size: (before, after)}
 

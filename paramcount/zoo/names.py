@@ -11,6 +11,7 @@ from functools import lru_cache
 from paramcount import zoo
 from paramcount.errors import LONGEST, ParamcountError, find_nearest, list_names, quote
 from paramcount.formats.hub_urls import is_url, parse_hub_url
+from paramcount.zoo.catalog import list_folders
 
 # The names of the commands. As the first word on a command line they are never a model.
 RESERVED = (
@@ -40,9 +41,11 @@ def is_file_name(word: str) -> bool:
 
 def find_kind(name: str) -> str:
     """What a name is in the zoo: "family", "model" or "" if unknown."""
+    if zoo.find_path(name):
+        return "model"
     if name.casefold() in zoo.list_families():
         return "family"
-    return "model" if zoo.find_path(name) or normalize_name(name[:LONGEST]) in index_spellings() else ""
+    return "model" if normalize_name(name[:LONGEST]) in index_spellings() else ""
 
 
 def normalize_name(name: str) -> str:
@@ -66,9 +69,20 @@ def index_spellings() -> dict[str, str]:
 
     The spellings are ids, names, aliases and Hugging Face ids with and without the publisher.
     """
+    return index_names(zoo.list_ids())
+
+
+@lru_cache(maxsize=1)
+def index_built_in_spellings() -> dict[str, str]:
+    """The same without the user's own entries."""
+    return index_names(path.stem for folder in list_folders() for path in folder.glob("*.yaml"))
+
+
+def index_names(ids: Iterable[str]) -> dict[str, str]:
+    """{normalised spelling: id} of these entries."""
     spellings: dict[str, str] = {}
     without_publisher: dict[str, str] = {}
-    for id in zoo.list_ids():
+    for id in ids:
         for name in zoo.list_names(id):
             spellings.setdefault(normalize_name(name), id)
             without_publisher.setdefault(normalize_name(name.rpartition("/")[2]), id)
@@ -133,8 +147,10 @@ def find_shared_entry(name: str) -> str | None:
 
 def find_series(word: str) -> list[str] | None:
     """The ids that continue a name after a dash; None for fewer than two, for the name of a model and for a path."""
+    if zoo.find_path(word):
+        return None
     series = [id for id in zoo.list_ids() if id.startswith(f"{word[:LONGEST].casefold()}-")]
-    is_model = zoo.find_path(word) or normalize_name(word[:LONGEST]) in index_spellings()
+    is_model = normalize_name(word[:LONGEST]) in index_spellings()
     return None if len(series) < 2 or is_model or path_exists(word) else series
 
 

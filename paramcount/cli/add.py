@@ -1,0 +1,52 @@
+"""paramcount add CONFIG --id ID"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from paramcount.cli.commands import Command
+from paramcount.cli.options import FilePath, download_option
+from paramcount.errors import make_printable
+
+
+@click.command("add", cls=Command, epilog="Example: paramcount add ./config.json --id my-model")
+@click.argument("config", metavar="CONFIG", type=FilePath())
+@click.option("--id", "id", required=True, help="Name the entry: lower-case letters, digits, dots and hyphens.")
+@click.option("--name", default="", help="Set the display name; by default the id.")
+@click.option("--family", default="own", show_default=True, help="Put the entry into this family.")
+@click.option("--publisher", help="Say who published the model.")
+@click.option("--hf", help="Set the Hugging Face id.")
+@click.option("--source", help="Cite where the config.json comes from; by default CONFIG.")
+@click.option("--into", metavar="DIR", type=FilePath(), help="Write into DIR, such as configs/ of a checkout.")
+@click.option("--replace", is_flag=True, help="Overwrite an entry that you added before.")
+@download_option
+def command(
+    config: str,
+    id: str,
+    name: str,
+    family: str,
+    publisher: str | None,
+    hf: str | None,
+    source: str | None,
+    into: str | None,
+    replace: bool,
+    download: bool,
+) -> None:
+    """Add a model to your own zoo, from then on known by its id to every command.
+
+    CONFIG is the path of a config.json or of a directory with one, or a Hugging Face id in the local cache. The entry
+    is one YAML file in the directory PARAMCOUNT_CONFIGS, by default in your user data directory. It is marked as your
+    own and unverified, and it cannot have the id of a built-in model."""
+    from paramcount.api import count, load
+    from paramcount.zoo.adding import make_entry, write_entry
+    from paramcount.zoo.catalog import get_user_folder
+    from paramcount.zoo.names import is_file_name
+
+    model = load(config, download=download)
+    total = count(model).total
+    hf = hf or (None if is_file_name(config) else config)
+    entry = make_entry(model, id, source=source or config, name=name, family=family, publisher=publisher, hf=hf)
+    path = write_entry(entry, Path(into).expanduser() if into else get_user_folder(), replace=replace)
+    click.echo(f"Wrote {make_printable(path)}: {entry.architecture}, {total:,} parameters, unverified.")

@@ -1,0 +1,180 @@
+"""The user's own entries: adding, finding, validating; the JSON Schema of an entry."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount import zoo
+from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.formats.strict_yaml import read_yaml
+from paramcount.schemas import read_schema, read_schema_text
+from paramcount.zoo import catalog, names
+from paramcount.zoo.json_schema import format_entry_schema
+from tests.refusing import command_error
+from tests.running import Runner
+
+TINY = {
+    "model_type": "llama",
+    "vocab_size": 1000,
+    "hidden_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 512,
+    "rms_norm_eps": 1e-5,
+}
+# two tables, q k v o, three matrices of the MLP, two norms per layer and one at the end
+TINY_TOTAL = 2 * 1000 * 256 + 4 * (4 * 256 * 256 + 3 * 256 * 512 + 2 * 256) + 256
+
+
+@pytest.fixture(autouse=True)
+def own_zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty user zoo, and a config.json in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PARAMCOUNT_CONFIGS", str(tmp_path / "own zoo"))
+    Path("config.json").write_text(json.dumps(TINY), encoding="utf-8")
+    clear_caches()
+    yield tmp_path / "own zoo"
+    clear_caches()
+
+
+def clear_caches() -> None:
+    catalog.clear_caches()
+    names.index_spellings.cache_clear()
+
+
+def test_an_added_model_is_known_to_every_command_and_marked(run: Runner, own_zoo: Path) -> None:
+    found = run("add", "config.json", "--id", "my-model", "--publisher", "Me", "--source", "https://example.org/x")
+    assert found.out == f"Wrote {own_zoo}/own/my-model.yaml: llama, {TINY_TOTAL:,} parameters, unverified.\n"
+    assert pc.count("my-model").total == TINY_TOTAL
+    assert "your own entry, unverified" in run("my-model").out
+    assert [model["id"] for model in json.loads(run("list", "own", "--json").out)["models"]] == ["my-model"]
+    assert "my-model" in run("compare", "My Model", "gpt2-small").out
+    assert run("memory", "my-model").code == 0
+    entry = read_yaml(own_zoo / "own/my-model.yaml")
+    assert entry["settings"]["rms_norm_eps"] == 1e-5
+    assert entry["sources"][0]["ref"] == "https://example.org/x"
+    assert entry["checked"] == "unverified"
+
+
+def test_an_added_multimodal_model_keeps_its_language_model_and_encoder(run: Runner, tmp_path: Path) -> None:
+    text = {**TINY, "vocab_size": 32064}
+    vision = {"model_type": "clip_vision_model", "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
+    document = {"model_type": "llava", "text_config": text, "vision_config": vision}
+    (tmp_path / "llava.json").write_text(json.dumps(document), encoding="utf-8")
+    total = pc.count(tmp_path / "llava.json").total
+    assert run("add", "llava.json", "--id", "my-llava").code == 0
+    assert pc.count("my-llava").total == total
+    assert pc.load("my-llava").sizes == pc.load(tmp_path / "llava.json").sizes
+
+
+@pytest.mark.parametrize(
+    ("id", "problem"),
+    [
+        ("gpt2-small", "--id = gpt2-small names the built-in model gpt2-small (expected another id)"),
+        ("gpt2", "--id = gpt2 names the built-in model gpt2-small (expected another id)"),
+        ("qwen", "--id = qwen is a family (expected another id)"),
+        ("list", "--id = list is a command (expected another id)"),
+        ("../x", "--id = '../x' (expected lower-case letters, digits, dots and hyphens)"),
+        ("X", "--id = 'X' (expected lower-case letters, digits, dots and hyphens)"),
+    ],
+)
+def test_an_id_that_is_taken_or_invalid_is_refused(
+    id: str, problem: str, capsys: pytest.CaptureFixture[str], own_zoo: Path
+) -> None:
+    assert command_error(capsys, "add", "config.json", "--id", id) == problem
+    assert not own_zoo.exists()
+
+
+def test_what_cannot_be_an_entry_is_refused(capsys: pytest.CaptureFixture[str], run: Runner, own_zoo: Path) -> None:
+    assert command_error(capsys, "add", "gpt2-small", "--id", "x") == (
+        "gpt2-small is a zoo entry already (expected a config.json)"
+    )
+    Path("headless.json").write_text(json.dumps({"model_type": "bert", "architectures": ["BertModel"]}))
+    assert command_error(capsys, "add", "headless.json", "--id", "x") == (
+        "headless.json is counted without lm_head (expected a model that is counted whole, with its LM head)"
+    )
+    run("add", "config.json", "--id", "x")
+    again = command_error(capsys, "add", "config.json", "--id", "x")
+    assert again == f"{own_zoo}/own/x.yaml: exists already (expected another --id, or --replace)"
+    assert run("add", "config.json", "--id", "x", "--replace").code == 0
+
+
+def test_an_entry_cannot_shadow_a_built_in_model(run: Runner, own_zoo: Path) -> None:
+    run("add", "config.json", "--id", "x")
+    path = own_zoo / "own" / "gpt2-small.yaml"
+    path.write_text((own_zoo / "own/x.yaml").read_text().replace("id: x", "id: gpt2-small"))
+    clear_caches()
+    assert pc.count("gpt2-small").total == 124_439_808
+    assert f"{path} has the id of the built-in model gpt2-small (expected another id)" in run("list").err
+    found = json.loads(run("validate", "--json").out)
+    assert found["entries"][0]["errors"] == ["gpt2-small names the built-in model gpt2-small"]
+
+
+def test_validate_reports_every_problem_and_the_built_in_zoo_has_none(run: Runner, own_zoo: Path) -> None:
+    run("add", "config.json", "--id", "x")
+    text = (own_zoo / "own/x.yaml").read_text()
+    (own_zoo / "own/y.yaml").write_text(text.replace("d_ff: 512", "d_fff: 512"))
+    (own_zoo / "own/z.yaml").write_text(
+        text.replace("id: x", "id: z").replace("checked: unverified", "checked: {reference: R, total: 7}")
+    )
+    (own_zoo / "own/w.yaml").write_text("[1, 2")
+    found = run("validate", "--json")
+    errors = {Path(entry["path"]).stem: entry["errors"] for entry in json.loads(found.out)["entries"]}
+    assert found.code == 1
+    assert errors["x"] == []
+    assert errors["y"] == [
+        "config.d_fff: unknown field (expected d_ff, d_head, d_model, n_heads, tie_word_embeddings or 5 others); "
+        "did you mean d_ff?"
+    ]
+    assert errors["z"] == [f"reference 7 differs from paramcount's {TINY_TOTAL:,}"]
+    assert len(errors["w"]) == 1
+    whole = json.loads(run("validate", str(zoo.CONFIGS), "--json").out)
+    assert whole["ok"] and len(whole["entries"]) == len(list(zoo.CONFIGS.glob("*/*.yaml")))
+
+
+def test_without_entries_or_files_validate_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_error(capsys, "validate") == (
+        "you have no entries yet (expected a PATH, or an entry from `paramcount add`)"
+    )
+    assert command_error(capsys, "validate", "gone.yaml") == "gone.yaml does not exist (expected a file or directory)"
+
+
+# ---- the JSON Schema of an entry
+
+
+def test_the_schema_of_an_entry_is_up_to_date() -> None:
+    assert read_schema_text("entry") == format_entry_schema(), "make it anew: python -m tests.refresh_docs"
+
+
+def make_plain(node: Any) -> Any:
+    """Dates as an editor reads them: as strings."""
+    if isinstance(node, dict):
+        return {key: make_plain(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [make_plain(value) for value in node]
+    return node.isoformat() if isinstance(node, datetime.date) else node
+
+
+def test_every_entry_is_valid_in_an_editor_and_mistakes_are_not() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    check = jsonschema.Draft202012Validator(read_schema("entry"))
+    documents = [make_plain(read_yaml(path)) for path in sorted(zoo.CONFIGS.glob("*/*.yaml"))]
+    assert [error.message for document in documents for error in check.iter_errors(document)] == []
+    document = make_plain(read_yaml(zoo.CONFIGS / "gpt/gpt2-small.yaml"))
+    for place, value in ((("config", "d_modell"), 3), (("config", "d_ff"), "3072"), (("licence",), "MIT")):
+        wrong = json.loads(json.dumps(document))
+        target = wrong["config"] if place[0] == "config" else wrong
+        target[place[-1]] = value
+        assert not check.is_valid(wrong), place
+
+
+def test_every_class_of_sizes_has_a_name_of_its_own_in_the_schema() -> None:
+    classes = {architecture(name) for name in ARCHITECTURES}
+    assert len({cls.__name__ for cls in classes}) == len(classes)
