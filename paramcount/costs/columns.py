@@ -9,6 +9,7 @@ from paramcount.costs.memory import DEFAULT_CONTEXT
 from paramcount.costs.render_flops import format_flops
 from paramcount.costs.weights import group_weights, store_weights
 from paramcount.counting import Count
+from paramcount.errors import ParamcountError
 from paramcount.zoo import Model
 from paramcount.zoo.columns import Field, format_bytes_or_dash
 
@@ -63,7 +64,10 @@ def find_resource(name: str) -> Field | None:
         return None
 
     def compute(model: Model, count: Count | None) -> int | None:
-        return None if count is None else count_weight_bytes(count, format)
+        try:
+            return None if count is None else count_weight_bytes(count, format)
+        except ParamcountError:  # llama.cpp has no names for the tensors of this architecture
+            return None
 
-    meaning = f"Weights in {format.label}, scales included."
+    meaning = f"Weights in {format.label}, scales included; empty if the format does not store the architecture."
     return Field(name, "integer", "bytes", meaning, compute, format.label, format_bytes_or_dash)

@@ -12,7 +12,6 @@ from typing import Any
 
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 
-
 ENTRY = "entry"  # the YAML files of the zoo; the other schemas are of commands
 
 

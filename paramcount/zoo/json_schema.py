@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from functools import cache
 from typing import Annotated, Any, get_args
 
 from pydantic import TypeAdapter
@@ -97,15 +96,11 @@ def add_definition(definitions: dict[str, Any], cls: type[Sizes]) -> None:
     }
 
 
-@cache
-def describe_type(annotation: Any) -> dict[str, Any]:
-    found: dict[str, Any] = drop_titles(TypeAdapter(annotation).json_schema())
-    return found
-
-
 def describe_size(field: FieldInfo) -> dict[str, Any]:
     """The JSON Schema of one size, without its config.json keys, which pydantic keeps beside it."""
-    return describe_type(Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation)
+    annotation: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+    found: dict[str, Any] = drop_titles(TypeAdapter(annotation).json_schema())
+    return found
 
 
 def describe_part(definitions: dict[str, Any], field: FieldInfo, kind: type[Sizes]) -> dict[str, Any]:
