@@ -140,7 +140,7 @@ def test_an_extra_vision_encoder_is_a_problem_unless_only_the_language_model_is_
     tower = {"vision_tower.patch_embed.weight": (8, 3, 2, 2)}
     found = verify_shapes(LLAMA, LLAMA_FILE | tower)
     assert [(line.finding.kind, line.finding.what) for line in found.lines] == [("unexpected", "vision tower")]
-    llava = {"model_type": "llava_next", "text_config": LLAMA, "vision_config": {"model_type": "clip_vision_model"}}
+    llava = {"model_type": "llava_next", "text_config": LLAMA, "vision_config": {"model_type": "no such encoder"}}
     composite = verify_shapes(llava, {f"language_model.{name}": shape for name, shape in LLAMA_FILE.items()} | tower)
     assert composite.ok and composite.beside == {"vision tower": 96}
 

@@ -307,7 +307,11 @@ def test_missing_sizes_at_the_top_level_of_a_multimodal_config_are_a_warning() -
     assert warning.endswith("more are missing; used the defaults of Dots3NoteTextConfig")
 
 
-LLAVA_NEXT = {"model_type": "llava_next", "text_config": {"model_type": "llama", "num_hidden_layers": 1}}
+LLAVA_NEXT = {
+    "model_type": "llava_next",
+    "text_config": {"model_type": "llama", "num_hidden_layers": 1},
+    "vision_config": {"model_type": "no such encoder"},
+}
 
 
 @pytest.mark.parametrize(
@@ -368,6 +372,7 @@ def test_the_publishers_class_of_a_multimodal_model_causes_no_warning() -> None:
         "model_type": "kimi_k25",
         "architectures": ["KimiK25ForConditionalGeneration"],
         "text_config": {"num_hidden_layers": 1},
+        "projection_hidden_size": 1152,
     }
     assert pc.count(published).warnings == ()
 

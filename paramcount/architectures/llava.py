@@ -1,4 +1,7 @@
-"""LLaVA, PaliGemma and Mistral 3: a vision encoder, a small projector and a language model, selected by config.json."""
+"""LLaVA, ViP-LLaVA, PaliGemma and Mistral 3: a vision encoder, a projector and a language model.
+
+config.json names the encoder and the language model.
+"""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -6,31 +9,44 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny
 
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.flow import Data, activate, linear, merge_squares, other_tokens, patch_places, reshape, rms_norm
+from paramcount.flow import (
+    Data,
+    activate,
+    layer_norm,
+    linear,
+    merge_squares,
+    other_tokens,
+    patch_places,
+    reshape,
+    rms_norm,
+)
 from paramcount.parts.composite import Multimodal
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Tower, derived, hf, setting
 
+VIEWS = ("vision_feature_layer",)  # the keys of the layers that are looked at; the first that is there counts
 
-def n_views(absent: int) -> Any:
+
+def n_views(absent: int | tuple[int, ...], keys: tuple[str, ...] = VIEWS) -> Any:
     """How many layers of the tower are looked at: one, or as many as a list names."""
 
     def number(js: ConfigJson, c: FieldValues) -> int:
-        named = js.get("vision_feature_layer", absent)
+        where = next((key for key in keys if key in js), keys[0])
+        named = js.get(where, absent)
         several = [named] if type(named) is int else named
         if not isinstance(several, (list, tuple)) or not all(type(i) is int for i in several):
             raise ParamcountError(
-                f"= {describe_value(named)}", where="vision_feature_layer", expected="an integer or a list of integers"
+                f"= {describe_value(named)}", where=where, expected="an integer or a list of integers"
             )
         return len(several)
 
     return derived(number)
 
 
-def viewed_layers(absent: int) -> Any:
+def viewed_layers(absent: Any, keys: tuple[str, ...] = VIEWS) -> Any:
     """The layers of the encoder that are looked at, by the number of layers before their states."""
 
     def read(config: Mapping[str, Any], c: Any) -> tuple[int, ...]:
-        named = config.get("vision_feature_layer", absent)
+        named = next((config[key] for key in keys if key in config), absent)
         return (named,) if type(named) is int else tuple(named)
 
     return setting(default=read)
@@ -61,6 +77,23 @@ class Llava(Multimodal):
     def widen(c: Any, x: Data) -> Data:
         h = linear(x, "linear_1", "projector", c.language.d_model, bias=c.projector_bias)
         return linear(activate(h, c.activation), "linear_2", "projector", c.language.d_model, bias=c.projector_bias)
+
+
+class VipLlava(Llava):
+    """Several layers are looked at, and normalized. Source: arXiv:2312.00784, section 3.1."""
+
+    reference = "VipLlavaForConditionalGeneration"
+
+    n_views: Positive = n_views((-2, -5, -8, -11, 6), ("vision_feature_layers", *VIEWS))
+    projector_bias: Flag = derived(lambda js, c: True)
+
+    views = viewed_layers((-2, -5, -8, -11, 6), ("vision_feature_layers", *VIEWS))
+    selection = "default"
+    norm_eps = setting("projector_layernorm_eps", default=1e-5)
+
+    def widen(c: Any, x: Data) -> Data:
+        out: Data = super().widen(layer_norm(x, "projector_layernorm", c.norm_eps))
+        return out
 
 
 class PaliGemma(Multimodal):

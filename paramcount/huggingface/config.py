@@ -28,11 +28,11 @@ from paramcount.huggingface.key_warnings import (
 )
 from paramcount.huggingface.multimodal import (
     COMPOSITES,
-    PUBLISHED_CLASSES,
     WHOLE_CLASSES,
     Composite,
     get_encoder_type,
     get_language_config,
+    rename_old_type,
 )
 from paramcount.sizes import LARGEST, Origin, Sizes, inner_configs
 from paramcount.sizes.reading import Reading, get_language_section
@@ -208,7 +208,7 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
         reading = reading._replace(warnings=(*reading.warnings, *warnings))
     else:
         sizes, reading, architecture = read_whole_model(document)
-    check_settings(document, model_type)
+    check_settings(rename_old_type(document), model_type)
     if notes:
         reading = reading._replace(notes=(*notes, *reading.notes))
     sections = (document, get_language_section(document))
@@ -339,7 +339,7 @@ def get_composite_class(model_type: str, cls: str) -> tuple[str, bool]:
         architecture = architecture_of(model_type)
         whole, base = get_reference_class(architecture), get_base_class(architecture)
     is_base = cls.casefold() == base.casefold()
-    if is_base or cls.casefold() == whole.casefold() or cls in PUBLISHED_CLASSES.get(model_type, ("",)):
+    if is_base or cls.casefold() == whole.casefold():
         return cls, not is_base
     return (whole if cls else ""), True
 

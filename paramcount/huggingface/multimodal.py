@@ -90,6 +90,15 @@ CLIP = {
     "num_hidden_layers": 24,
     "num_attention_heads": 16,
 }
+SMALL_CLIP = CLIP | {"image_size": 224}
+SIGLIP = {
+    "hidden_size": 1152, "intermediate_size": 4304, "patch_size": 14, "image_size": 384, "num_hidden_layers": 26,
+    "num_attention_heads": 16, "vision_use_head": False,
+}  # fmt: skip
+COHERE_SIGLIP = {
+    "hidden_size": 1152, "intermediate_size": 3072, "image_size": 512, "num_hidden_layers": 27,
+    "num_attention_heads": 12,
+}  # fmt: skip
 PIXTRAL = {
     "hidden_size": 1024,
     "intermediate_size": 4096,
@@ -132,7 +141,15 @@ COMPOSITES = {
     "aria": Composite("aria_text", ignores_model_type=True),
     "audioflamingo3": Composite("qwen2", tie_rule="never", other_sections=AUDIO),
     "blip-2": Composite("opt", tie_rule="text", supported_types=BLIP_LANGUAGES),
-    "cohere2_vision": Composite("cohere2", default_tie=True),
+    "aya_vision": Composite(
+        "cohere2",
+        default_tie=True,
+        default_encoder="siglip_vision_model",
+        default_encoder_section=SIGLIP | {"num_attention_heads": 14},
+    ),
+    "cohere2_vision": Composite(
+        "cohere2", default_tie=True, default_encoder="siglip_vision_model", default_encoder_section=COHERE_SIGLIP
+    ),
     "cohere_compass": Composite("cohere_compass_text", ignores_model_type=True),
     "deepseek_vl": Composite("llama", default_tie=True),
     "deepseek_vl_hybrid": Composite(
@@ -168,9 +185,13 @@ COMPOSITES = {
     "lfm2_vl": Composite("lfm2", default_tie=True),
     "lighton_ocr": Composite("qwen3", default_tie=True, default_section=LIGHTON),
     "llava": Composite("llama", tie_rule="either", default_encoder="clip_vision_model", default_encoder_section=CLIP),
-    "llava_next": Composite("llama"),
-    "llava_next_video": Composite("llama", tie_rule="either"),
-    "llava_onevision": Composite("qwen2", tie_rule="either"),
+    "llava_next": Composite("llama", default_encoder="clip_vision_model", default_encoder_section=CLIP),
+    "llava_next_video": Composite(
+        "llama", tie_rule="either", default_encoder="clip_vision_model", default_encoder_section=CLIP
+    ),
+    "llava_onevision": Composite(
+        "qwen2", tie_rule="either", default_encoder="siglip_vision_model", default_encoder_section=SIGLIP
+    ),
     "minicpmv": Composite("qwen2", is_flat=True, versions=MINICPM_V),
     "minimax_m3_vl": Composite("minimax_m3_vl_text", tie_rule="either", ignores_model_type=True),
     "mistral3": Composite(
@@ -220,8 +241,8 @@ COMPOSITES = {
         other_sections=("semantic_tokenizer_encoder_config", "acoustic_tokenizer_encoder_config"),
     ),
     "video_llama_3": Composite("qwen2", tie_rule="either"),
-    "video_llava": Composite("llama"),
-    "vipllava": Composite("llama"),
+    "video_llava": Composite("llama", default_encoder="clip_vision_model", default_encoder_section=SMALL_CLIP),
+    "vipllava": Composite("llama", default_encoder="clip_vision_model", default_encoder_section=CLIP),
     "voxtral": Composite(
         "llama", tie_rule="never", default_section=VOXTRAL, fills_missing_keys=True, other_sections=AUDIO
     ),
@@ -233,22 +254,20 @@ WHOLE_CLASSES = {
     **{
         model_type: (f"{start}ForConditionalGeneration", f"{start}Model")
         for model_type, start in {
-            "aria": "Aria", "cohere2_vision": "Cohere2Vision", "deepseek_vl": "DeepseekVL",
+            "aria": "Aria", "deepseek_vl": "DeepseekVL",
             "deepseek_vl_hybrid": "DeepseekVLHybrid", "dots3_note": "Dots3Note", "exaone4_5": "Exaone4_5_",
             "glmasr": "GlmAsr",
             "granite_speech": "GraniteSpeech", "granite_speech_plus": "GraniteSpeechPlus",
-            "hyperclovax_vision_v2": "HyperCLOVAXVisionV2", "idefics2": "Idefics2", "kimi_k25": "Kimi_K25",
-            "lfm2_vl": "Lfm2Vl", "lighton_ocr": "LightOnOcr", "llava_next": "LlavaNext",
-            "llava_next_video": "LlavaNextVideo", "llava_onevision": "LlavaOnevision", "ovis2": "Ovis2",
+            "hyperclovax_vision_v2": "HyperCLOVAXVisionV2", "idefics2": "Idefics2",
+            "lfm2_vl": "Lfm2Vl", "lighton_ocr": "LightOnOcr",
+            "ovis2": "Ovis2",
             "qianfan_ocr": "QianfanOCR", "qwen3_asr": "Qwen3ASR", "qwen3_omni_moe": "Qwen3OmniMoe",
             "qwen3_omni_moe_thinker": "Qwen3OmniMoeThinker", "vibevoice_asr": "VibeVoiceAsr",
-            "video_llama_3": "VideoLlama3", "video_llava": "VideoLlava", "vipllava": "VipLlava",
+            "video_llama_3": "VideoLlama3",
         }.items()
     },
     "minimax_m3_vl": ("MiniMaxM3SparseForConditionalGeneration", "MiniMaxM3VLModel"),
 }  # fmt: skip
-# {model type: the names of its class in the publisher's code}.
-PUBLISHED_CLASSES = {"kimi_k25": ("KimiK25ForConditionalGeneration",)}
 
 
 def get_language_config(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -317,6 +336,15 @@ def find_language_type(section: Mapping[str, Any], composite: Composite) -> str:
             nearest=find_nearest(model_type, supported),
         )
     return model_type
+
+
+def rename_old_type(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The config.json with the present name of the language model's type."""
+    composite = COMPOSITES.get(str(document["model_type"]))
+    section = document.get(composite.section) if composite and composite.old_type else None
+    if composite and isinstance(section, Mapping) and section.get("model_type") == composite.old_type:
+        return {**document, composite.section: {**section, "model_type": composite.default_type}}
+    return document
 
 
 def check_head_sizes(document: Mapping[str, Any], section: Mapping[str, Any], name: str) -> None:

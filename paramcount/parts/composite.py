@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
@@ -9,7 +10,7 @@ from pydantic import SerializeAsAny
 from paramcount.flow import Data, Unknown, block, given, insert
 from paramcount.parts.decoder import Decoder
 from paramcount.sizes import Sizes
-from paramcount.sizes.fields import before_lm_head
+from paramcount.sizes.fields import before_lm_head, find_lm_head
 
 
 def with_language(
@@ -21,27 +22,33 @@ def with_language(
     token: int | Unknown,
     moved: tuple[str, str] | None = None,
     prefix: str = "language_model.",
+    others: Sequence[tuple[Data, int | Unknown]] = (),
 ) -> Data:
     """Token ids to the output of the `language` model of c.
 
-    Vectors of an image or a sound replace the embeddings of the tokens with the id `token`. `head`: to logits. `moved`:
-    (prefix in the model, prefix in the file), instead of `prefix` before all names.
+    Vectors of an image or a sound replace the embeddings of the tokens with the id `token`. `head`: to logits, by an
+    LM head that scales and caps nothing. `moved`: (prefix in the model, prefix in the file), instead of `prefix` before
+    all names. `others`: further inputs, such as a video, and the ids of their tokens.
     """
     language = c.language
     if getattr(language, "n_decoder_layers", None) is not None:
         return with_seq2seq(c, tokens, image, token=token, prefix=prefix)
+    ids = (token, *(id for _, id in others))
 
-    def read(tokens: Data, image: Data) -> Data:
+    def read(tokens: Data, *rows: Data) -> Data:
         reads_embeddings_alone = isinstance(language, Decoder) and language.__class__.forward is Decoder.forward
         if not reads_embeddings_alone:
-            found = Data("insert", (tokens, image), tokens.shape)
+            found = Data("insert", (tokens, *rows), tokens.shape)
             out: Data = language.forward(found) if head else language.body(found)
             return out
-        x = insert(language.embed(tokens), tokens, image, token)
+        x = language.embed(tokens)
+        for id, new in zip(ids, rows):
+            x = insert(x, tokens, new, id)
         out = language.decode(language.to_first_layer(x, tokens))
-        return out if head else before_lm_head(out)
+        return (find_lm_head(out) or out) if head else before_lm_head(out)
 
-    return block(tokens, "" if moved else prefix, read, reads=(image,), root=True, moved=moved)
+    reads = (image, *(rows for rows, _ in others))
+    return block(tokens, "" if moved else prefix, read, reads=reads, root=True, moved=moved)
 
 
 def with_seq2seq(c: Any, tokens: Data, image: Data, *, token: int | Unknown, prefix: str) -> Data:
@@ -66,7 +73,8 @@ class Multimodal(Sizes):
     language: SerializeAsAny[Sizes]
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
-        return with_language(c, tokens, c.see(), head=head, token=c.image_token, moved=c.moved)
+        image, others = c.see(), c.see_more()
+        return with_language(c, tokens, image, head=head, token=c.image_token, moved=c.moved, others=others)
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
@@ -76,6 +84,10 @@ class Multimodal(Sizes):
         pixels: Data = c.vision.image()
         image = block(pixels, c.encoder_prefix, c.encode, part="vision")
         return block(image, c.projector_prefix, c.project, reads=c.places(pixels), part="projector")
+
+    def see_more(c) -> Sequence[tuple[Data, int | Unknown]]:
+        """What else takes the place of tokens, and their ids."""
+        return ()
 
     def places(c, pixels: Data) -> tuple[Data, ...]:
         """What the projector reads besides vectors: the rows and columns of patches, if it merges squares of them."""

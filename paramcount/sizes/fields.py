@@ -225,14 +225,20 @@ class Sizes(BaseModel):
         """Raises: ParamcountError if the sizes contradict each other for this architecture."""
 
 
-def before_lm_head(out: Data) -> Data:
-    """The input of the LM head; `out` itself if there is no LM head."""
+def find_lm_head(out: Data) -> Data | None:
+    """The output of the LM head, before what scales or caps it; None if there is no LM head."""
     x = out
     while not any(weight.component == "lm_head" for weight in x.weights):
         if not x.inputs or x.bodies:
-            return out
+            return None
         x = x.inputs[0]
-    return x.inputs[0]
+    return x
+
+
+def before_lm_head(out: Data) -> Data:
+    """The input of the LM head; `out` itself if there is no LM head."""
+    logits = find_lm_head(out)
+    return out if logits is None else logits.inputs[0]
 
 
 class Tower(Sizes):

@@ -128,20 +128,13 @@ def make_document(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict
     language, tower = "", None
     if composite := COMPOSITES.get(model_type):
         language = composite.default_type
-        if not composite.ignores_model_type and (
-            said := choose(
-                [
-                    None,
-                    language,
-                    *[
-                        other
-                        for other in ("mistral", "qwen2")
-                        if not composite.supported_types or other in composite.supported_types
-                    ],
-                ]
-            )
-        ):
-            language = said
+        types = [
+            None,
+            language,
+            *(other for other in ("mistral", "qwen2") if other in (composite.supported_types or (other,))),
+        ]
+        if not composite.ignores_model_type and (said := choose(vary.get(f"{composite.section}.model_type", types))):
+            language = language if said == composite.old_type else said
             set_path(document, f"{composite.section}.model_type", said)
         if composite.default_encoder:
             if said := choose([None, *ENCODERS]):
@@ -278,8 +271,8 @@ def name_tensors(model: Any) -> tuple[Named, Named]:
     learned = {sources.get(name, name): tensor for name, tensor in model.named_parameters()}
     kept = {name: tensor for name, tensor in model.named_buffers() if name in state}
     parameters, buffers = (revert_weight_conversion(model, dict(held)) for held in (learned, kept))
-    shapes = flaws.mend_shapes(model, {name: tuple(tensor.shape) for name, tensor in parameters.items()})
-    return shapes, {name: tuple(tensor.shape) for name, tensor in buffers.items()}
+    found = [{name: tuple(tensor.shape) for name, tensor in saved.items()} for saved in (parameters, buffers)]
+    return flaws.mend_shapes(model, found[0]), flaws.mend_shapes(model, found[1])
 
 
 def sum_reference(model: Any) -> dict[str, int]:

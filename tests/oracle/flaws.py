@@ -92,12 +92,25 @@ def visit_chosen_experts(experts: Any, x: Any, mask: Any, weights: Any) -> Any:
     return found * (1 - experts.moe_token_dropout)
 
 
+def mend_name(model: Any, name: str) -> str:
+    """The name of a tensor in released files, if the reference saves it under another.
+
+    Kimi K2.5: it calls the layers of the language model blocks, too, and does not rename all of the encoder. Source of
+    the names: model.safetensors.index.json of moonshotai/Kimi-K2.5.
+    """
+    if model.config.model_type != "kimi_k25":
+        return name
+    name = name.replace("language_model.model.blocks.", "language_model.model.layers.")
+    return name.replace("vision_tower.encoder.patch_embed.", "vision_tower.patch_embed.")
+
+
 def mend_shapes(model: Any, saved: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Shapes that the reference saves wrongly, as they are in released files and as it reads them.
+    """Tensors that the reference saves wrongly, as they are in released files and as it reads them.
 
     OLMo Hybrid: it joins the convolutions of q, k and v when it loads them and cuts them into three equal parts when it
     saves them, though v is wider: what it saves it cannot load as what it was.
     """
+    saved = {mend_name(model, name): shape for name, shape in saved.items()}
     if (
         type(model).__name__ == "OpenAIGPTDoubleHeadsModel" and model.config.tie_word_embeddings
     ):  # tied the other way round

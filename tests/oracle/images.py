@@ -42,6 +42,13 @@ SAM = {
     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_dim": 20, "image_size": 32,
     "patch_size": 4, "output_channels": 8, "window_size": 3, "global_attn_indexes": [1],
 }  # fmt: skip
+DEEPSEEK = {
+    **{key: value for key, value in TEXT.items() if key != "head_dim"}, "model_type": "deepseek_v3",
+    "num_key_value_heads": 4, "q_lora_rank": 12, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4,
+    "v_head_dim": 8,
+}  # fmt: skip
+ONE_TILE = {"image_grid_pinpoints": [[0, 0]]}
+COHERE2 = {**TEXT, "model_type": "cohere2", "layer_norm_eps": 1e-3, "sliding_window": 5}
 MLLAMA_TEXT = {key: value for key, value in TEXT.items() if key not in ("head_dim", "bos_token_id", "eos_token_id")}
 OPT = {
     "model_type": "opt", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -181,6 +188,33 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": {**TEXT, "model_type": "qwen3"}, "audio_config": {**EARS, "model_type": "whisper"},
         "audio_token_id": IMAGE_TOKEN, "audio_merge_size": 4,
     },
+    "llava_next": {"text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER, **ONE_TILE},
+    "llava_next_video": {"text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER, **ONE_TILE},
+    "llava_next_video, convolution": {
+        "text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER, **ONE_TILE, "spatial_pool_mode": "conv",
+    },
+    "llava_onevision": {"text_config": QWEN2, "vision_config": SIGLIP, **PLACEHOLDER, **ONE_TILE},
+    "vipllava": {
+        "text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER, "vision_feature_layer": [-1, 1, -3],
+        "projector_layernorm_eps": 1e-2,
+    },
+    "video_llava": {"text_config": LLAMA, "vision_config": CLIP, **PLACEHOLDER, "projector_hidden_act": "silu"},
+    "aya_vision": {
+        "text_config": COHERE2, "vision_config": {**SIGLIP, "image_size": 16}, **PLACEHOLDER,
+        "vision_feature_layer": -2, "adapter_layer_norm_eps": 1e-2,
+    },
+    "cohere2_vision": {
+        "text_config": COHERE2, "vision_config": {**SIGLIP, "image_size": 16}, **PLACEHOLDER,
+        "alignment_intermediate_size": 24,
+    },
+    "kimi_k25": {
+        "text_config": {
+            **DEEPSEEK, "n_group": 1, "topk_group": 1, "n_routed_experts": 4, "num_experts_per_tok": 2,
+            "moe_intermediate_size": 12, "first_k_dense_replace": 1,
+        },
+        **PLACEHOLDER, "projection_hidden_size": 16, "projection_layer_norm_eps": 1e-2,
+        "vision_config": {**VISION, "pos_emb_height": 5, "pos_emb_width": 5},
+    },
     "fuyu": {"text_config": {**TEXT, "model_type": "persimmon"}, "patch_size": 4, **PLACEHOLDER},
     "llama4": {
         "text_config": {
@@ -286,6 +320,13 @@ def arrange_with_size(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     return {"pixel_values": pixels[None], "image_sizes": torch.tensor([pixels.shape[1:]])}
 
 
+def arrange_as_tiles(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """LLaVA-NeXT: an image without tiles besides the whole."""
+    import torch
+
+    return {"pixel_values": pixels[None, None], "image_sizes": torch.tensor([pixels.shape[1:]])}
+
+
 def arrange_as_parts(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """Idefics: a list of parts per text."""
     return {"pixel_values": pixels[None, None]}
@@ -304,6 +345,19 @@ def arrange_as_patches(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
         "pixel_values": patches.reshape(rows * columns, -1),
         "image_grid_thw": torch.tensor([[1, rows, columns]]),
         "mm_token_type_ids": (ids == IMAGE_TOKEN).int(),
+    }
+
+
+def arrange_as_kimi(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Patches row by row, of one frame."""
+    import torch
+
+    side = sizes.vision.patch_size
+    channels, rows, columns = len(pixels), pixels.shape[1] // side, pixels.shape[2] // side
+    patches = pixels.reshape(channels, rows, side, columns, side).permute(1, 3, 0, 2, 4)
+    return {
+        "pixel_values": patches.reshape(rows * columns, channels, side, side),
+        "image_grid_thw": torch.tensor([[1, rows, columns]]),
     }
 
 
@@ -341,6 +395,13 @@ IMAGES: Mapping[str, Image] = {
     "InstructBlipForConditionalGeneration": Image((3, 12, 12), 3, arrange_with_question),
     "InstructBlipVideoForConditionalGeneration": Image((3, 12, 12), 3, arrange_one_frame),
     "LlavaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
+    "LlavaNextForConditionalGeneration": Image((3, 12, 12), 10, arrange_as_tiles),
+    "LlavaNextVideoForConditionalGeneration": Image((3, 12, 12), 10, arrange_as_tiles),
+    "LlavaOnevisionForConditionalGeneration": Image((3, 12, 12), 10, arrange_as_tiles),
+    "VipLlavaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
+    "VideoLlavaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
+    "AyaVisionForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
+    "Cohere2VisionForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "Mistral3ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),
     "Idefics3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),
@@ -349,6 +410,7 @@ IMAGES: Mapping[str, Image] = {
     "Gemma3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "Gemma4ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_gemma4),
     "Gemma4UnifiedForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_gemma4),
+    "Kimi_K25ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_kimi),
     "Llama4ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "GotOcr2ForConditionalGeneration": Image((3, 32, 32), 4, arrange_one),
     "GitForCausalLM": Image((3, 12, 12), 0, arrange_in_frames),

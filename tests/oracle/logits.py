@@ -77,7 +77,7 @@ def save_weights(model: Any) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         return {
-            name: array.astype("float32")
+            flaws.mend_name(model, name): array.astype("float32")
             for path in Path(folder).glob("*.safetensors")
             for name, array in load_file(path).items()
         }

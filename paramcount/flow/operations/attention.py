@@ -83,15 +83,18 @@ class Axes(NamedTuple):
     "apart": each section has its own part of the values, whose pairs are inside it; the first rotates with the last
     position. "sections": the first pairs with the first position and so on; "interleaved": in turns, as long as there
     are pairs of each section, the rest with the first; "restarted": sections, whose frequencies begin again;
-    "alternating": sections, whose frequencies are taken in turns.
+    "alternating": sections, whose frequencies are taken in turns. "in turns": each frequency with the last position,
+    then with the one before.
     """
 
     sections: tuple[int, ...]  # pairs of each; of the two last kinds, only their number matters
-    order: Literal["sections", "interleaved", "restarted", "alternating", "apart"]
+    order: Literal["sections", "interleaved", "restarted", "alternating", "apart", "in turns"]
 
     def find_angles(self, places: Array, rope: Rope, d: int, n_tokens: int) -> Array:
         """Angles [n, d / 2] of places [n, axes]."""
         half, n = d // 2, len(self.sections)
+        if self.order == "in turns":
+            return (places[:, None, ::-1] * rope.frequencies(d // n, n_tokens)[:, None]).reshape(len(places), -1)
         if self.order == "apart":
             places = places[:, ::-1]
         if self.order in ("restarted", "apart"):

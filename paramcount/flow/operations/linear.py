@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import ClassVar, Literal, TypeAlias
 
 from paramcount.errors import ParamcountError
@@ -12,7 +11,7 @@ from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Unkno
 from paramcount.flow.operations.elementwise import Scale
 from paramcount.flow.operations.shapes import Split
 
-Stretch: TypeAlias = Literal["corners", "centres", "centres, cubic"]
+Stretch: TypeAlias = Literal["corners", "centres", "centres, cubic", "centres, averaged"]
 Index: TypeAlias = Literal["ids", "positions", "places", "rows", "columns, rows", "columns and rows in turns"]
 
 
@@ -24,13 +23,15 @@ class Lookup(Operation):
     form: ClassVar[Form] = Form.LOOKUP
     named_by_weights: ClassVar[bool] = True
     # The values of the input, the position of each token in the text, or the row and column of each patch. The table of
-    # patches is a square grid, between whose rows values are interpolated. "rows": one after the other, without input.
-    # Or there are two tables, of columns and of rows, whose sum is looked up: one after the other, [2, rows, size], or
-    # in turns, [rows, 2, size].
+    # patches is a grid, a square one unless it has three axes, which is stretched over the image. "rows": one after the
+    # other, without input. Or there are two tables, of columns and of rows, whose sum is looked up: one after the
+    # other, [2, rows, size], or in turns, [rows, 2, size].
     index: Index = "ids"
     offset: Size | Unknown = 0  # added to a position, or the first of the rows
     n_rows: Size = 0
-    stretch: Stretch = "corners"  # of the grid: corners on corners, or each row at the centre of a square
+    # Of the grid: corners on corners, or each row at the centre of a square. Its border continues outside. Cubics are
+    # Keys' with a = -0.75; if the grid shrinks, values may be averaged over as many rows as become one.
+    stretch: Stretch = "corners"
     unknown_id: int | Unknown | None = None  # row of the ids that are beyond the table, and of placeholders
     placeholders: tuple[int | Unknown, ...] = ()
 
@@ -63,39 +64,44 @@ class Lookup(Operation):
 
 
 def interpolate(table: Array, places: Array, stretch: Stretch) -> Array:
-    """Values at [n, 2] of a grid stretched over a table [side², d]; its border continues outside.
+    """Values at [n, 2] of a table [rows, columns, d] or [side², d] that is stretched over as many rows and columns."""
+    grid = table if table.ndim == 3 else table.reshape(round(len(table) ** 0.5), -1, table.shape[-1])
+    down, across = (stretch_axis(n, size, stretch) for n, size in zip(places.max(0) + 1, grid.shape))
+    wide = np.einsum("ri,ijd->rjd", down, grid)
+    found: Array = np.einsum("cj,rjd->rcd", across, wide)
+    return found[places[:, 0], places[:, 1]]
 
-    Bilinear, or with cubics: Keys' kernel with a = -0.75.
-    """
-    side = round(len(table) ** 0.5)
-    size = places.max(0) + 1
+
+def stretch_axis(n: int, size: int, stretch: Stretch) -> Array:
+    """What each of n values is of `size` given ones, [n, size]."""
     if stretch == "corners":
-        where = places * ((side - 1) / np.maximum(size - 1, 1))
+        where, reach = np.arange(n) * ((size - 1) / max(n - 1, 1)), 1.0
     else:
-        where = (places + 0.5) * (side / size) - 0.5
+        where, reach = (np.arange(n) + 0.5) * size / n - 0.5, max(size / n, 1.0)
+    if stretch == "centres, averaged":
+        shares = np.maximum(1 - abs(where[:, None] - np.arange(size)) / reach, 0)
+        return (shares / shares.sum(1, keepdims=True)).astype(np.float32)
     low = np.floor(where).astype(np.int64)
-    y = np.zeros((len(places), table.shape[1]), np.float32)
-    steps = range(-1, 3) if stretch == "centres, cubic" else range(2)
-    for step in product(steps, steps):
-        taps = low + np.array(step)
-        distance = np.abs(where - taps)
-        share = 1 - distance
-        if stretch == "centres, cubic":
-            near = (1.25 * distance - 2.25) * distance**2 + 1
-            far = ((-0.75 * distance + 3.75) * distance - 6) * distance + 3
-            share = np.where(distance <= 1, near, far)
-        rows, columns = np.clip(taps, 0, side - 1).T
-        y += share.prod(axis=1).astype(np.float32)[:, None] * table[rows * side + columns]
-    return y
+    taps = np.arange(-1, 3) if stretch == "centres, cubic" else np.arange(2)
+    distances = abs((where - low)[:, None] - taps)
+    shares = weigh_by_cubic(distances) if stretch == "centres, cubic" else np.maximum(1 - distances, 0)
+    found = np.zeros((n, size), np.float32)
+    np.add.at(found, (np.arange(n)[:, None], np.clip(low[:, None] + taps, 0, size - 1)), shares)
+    return found
+
+
+def weigh_by_cubic(x: Array, a: float = -0.75) -> Array:
+    """The share of a value at distance x."""
+    near, far = ((a + 2) * x - (a + 3)) * x * x + 1, ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    shares: Array = np.where(x <= 1, near, np.where(x < 2, far, 0))
+    return shares
 
 
 def lookup(
     x: Data,
     name: str,
     component: str,
-    rows: Size,
-    width: Size,
-    *,
+    *table: Size,
     tied_to: str | None = None,
     index: Index = "ids",
     offset: int | Unknown = 0,
@@ -103,11 +109,11 @@ def lookup(
     placeholders: tuple[int | Unknown, ...] = (),
     stretch: Stretch = "corners",
 ) -> Data:
-    """One row of a table per token: [n] to [n, width]."""
-    weight = Weight(name, component, (rows, width), tied_to=tied_to)
+    """One row of a table per token: [n] to [n, width]. `table`: its sizes, [rows, width]."""
+    weight = Weight(name, component, table, tied_to=tied_to)
     shape = x.shape[:1] if index == "places" else x.shape
     operation = Lookup(index, offset, stretch=stretch, unknown_id=unknown_id, placeholders=placeholders)
-    return Data(operation, (x,), (*shape, width), (weight,))
+    return Data(operation, (x,), (*shape, table[-1]), (weight,))
 
 
 def place_tables(places: Data, name: str, rows: Size, width: Size, *, in_turns: bool = False) -> Data:

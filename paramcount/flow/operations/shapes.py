@@ -290,9 +290,10 @@ class Pool(Operation):
     after them. "text": all but
     those in front of the first token. "block sums"; the last block may be shorter. "block means": of complete blocks
     alone. "squares": those of `size` patches side by side; "means of squares", of which `size` are left, or that have
-    `size` patches each if there is a second input. The second input of squares: the row and column of each patch;
-    without it the image is a square. "means of heads": one vector for each KV head, [n, heads, d] to [n, kv_heads, d].
-    "mean of streams": [n, d]. "weighted blocks": of all blocks of tokens that are complete, the mean of the values,
+    `size` patches each if there is a second input; "largest of squares". The second input of squares: the row and
+    column of each patch; without it the image is a square. "means of heads": one vector for each KV head, [n, heads, d]
+    to [n, kv_heads, d]. "mean of streams": [n, d]. "weighted blocks": of all blocks of tokens that are complete, the
+    mean of the values,
     each channel weighted by the softmax over the block of a second input plus a learned value per position in the
     block. If they overlap, the first half of the channels belongs to the next block, which has twice as many tokens.
     Source: arXiv:2606.19348 §2.3.
@@ -301,7 +302,7 @@ class Pool(Operation):
     of: Unknown | Literal[
         "first token", "last position", "mean", "best position", "weighted mean",
         "other tokens", "text", "block sums", "block means", "weighted blocks", "squares", "means of squares",
-        "means of heads", "mean of streams",
+        "largest of squares", "means of heads", "mean of streams",
     ]  # fmt: skip
     size: Size | Unknown = 1  # tokens per block, or patches per square; of means: how many are left
     channels_first: bool = False  # in squares, all values of a channel stand together
@@ -316,12 +317,13 @@ class Pool(Operation):
     def label(self) -> str:
         if isinstance(self.of, Unknown):
             return "one position"
-        return {"squares": "merge patches", "means of squares": "average patches"}.get(self.of, self.of)
+        names = {"squares": "merge patches", "means of squares": "average patches", "largest of squares": "max pool"}
+        return names.get(self.of, self.of)
 
     def describe(self) -> str:
         if self.of in ("block sums", "block means", "weighted blocks") and not isinstance(self.size, Unknown):
             return f"blocks of {self.size} tokens" + (", overlapping" if self.overlapping else "")
-        if self.of in ("squares", "means of squares"):
+        if self.of in ("squares", "means of squares", "largest of squares"):
             return "each square of adjacent patches is merged into one"
         if self.of == "text":
             return "all but the prepended prompt"
@@ -366,6 +368,8 @@ class Pool(Operation):
         if places is not None:
             rows, columns = (int(n) + 1 for n in places[-1])
         side = round(require(self.size) ** 0.5)
+        if side * side != self.size:
+            raise ParamcountError(f"cannot merge {self.size} patches, which are no square")
         if self.of == "means of squares":
             side = rows // side if places is None else side
         if rows * columns != len(x) or rows % side or columns % side:
@@ -375,6 +379,8 @@ class Pool(Operation):
         squares = squares.reshape(-1, side * side, x.shape[-1])
         if self.of == "means of squares":
             return squares.mean(1)
+        if self.of == "largest of squares":
+            return squares.max(1)
         return (squares.transpose(0, 2, 1) if self.channels_first else squares).reshape(len(squares), -1)
 
     def weigh_blocks(self, run: Pass, values: Array, scores: Array, by_position: Array) -> Array:
@@ -448,6 +454,11 @@ def merge_squares(x: Data, n: Size, *places: Data, channels_first: bool = False)
 def mean_of_squares(x: Data, n: Size | Unknown, *places: Data) -> Data:
     """Means of squares of patches: [patches, d] to [n, d]; with the places of patches, each square has n of them."""
     return Data(Pool("means of squares", n), (x, *places), ("image" if places else n, x.shape[-1]))
+
+
+def largest_of_squares(x: Data, n: Size, *places: Data) -> Data:
+    """The largest value of each channel in squares of n patches: [patches, d] to [patches / n, d]."""
+    return Data(Pool("largest of squares", n), (x, *places), ("image", x.shape[-1]))
 
 
 def merge_rows(x: Data, n: Size) -> Data:

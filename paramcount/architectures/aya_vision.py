@@ -1,0 +1,69 @@
+"""Aya Vision and Command A Vision: SigLIP, squares of patches through a gated projector, Cohere's layers."""
+
+from typing import Any, ClassVar
+
+from pydantic import SerializeAsAny
+
+from paramcount.architectures.llava import viewed_layers
+from paramcount.errors import ParamcountError
+from paramcount.flow import Data, activate, layer_norm, linear, merge_squares, other_tokens, split
+from paramcount.parts.composite import Multimodal
+from paramcount.sizes import Positive, Tower, derived, hf, setting
+from paramcount.sizes.conditions import one_of
+
+
+class Cohere2Vision(Multimodal):
+    """Source: arXiv:2504.00698, section 3; modeling_cohere2_vision.py of the reference."""
+
+    reference = "Cohere2VisionForConditionalGeneration"
+    encoder_prefix = "model.vision_tower."
+    projector_prefix = "model.multi_modal_projector."
+    moved: ClassVar[tuple[str, str] | None] = ("model.", "model.language_model.")
+
+    vision: SerializeAsAny[Tower]
+    merge_size: Positive = hf("downsample_factor", absent=2)
+    d_aligned: Positive = hf("alignment_intermediate_size", absent=36864)
+    d_gated: Positive = derived(lambda js, c: c["d_aligned"] // 2)
+
+    image_token = setting("image_token_id", default=255036)
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        out: Data = c.widen(merge_squares(x, c.merge_size * c.merge_size))
+        return out
+
+    def widen(c: Any, x: Data) -> Data:
+        h, gate = split(linear(x, "linear_1", "projector", c.d_aligned, bias=True), c.d_gated, c.d_gated)
+        return linear(activate(gate, "silu") * h, "linear_2", "projector", c.language.d_model, bias=True)
+
+    def check(c) -> None:
+        if c.d_aligned % 2:
+            raise ParamcountError(
+                f"= {c.d_aligned} cannot be halved", where="alignment_intermediate_size", expected="an even number"
+            )
+
+
+class AyaVision(Cohere2Vision):
+    """Source: arXiv:2505.08751, section 3; modeling_aya_vision.py of the reference."""
+
+    reference = "AyaVisionForConditionalGeneration"
+    encoder_prefix = "vision_tower."
+    projector_prefix = "multi_modal_projector."
+    moved = None
+    conditions = (one_of("vision_feature_select_strategy", ("default", "full"), "full"),)
+
+    d_aligned: Positive = hf("alignment_intermediate_size", absent=lambda js, c: c["language"].d_model)
+
+    image_token = setting("image_token_index", "image_token_id", default=255036)
+    views = viewed_layers(-1)
+    selection = setting("vision_feature_select_strategy", default="full")
+    norm_eps = setting("adapter_layer_norm_eps", default=1e-6)
+
+    def encode(c: Any, pixels: Data) -> Data:
+        encoded: Data = c.vision.forward(pixels, (c.views, 1))
+        return encoded
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        x = x if c.selection == "full" else other_tokens(x)
+        x = merge_squares(x, c.merge_size * c.merge_size)
+        out: Data = c.widen(layer_norm(x, "layernorm", c.norm_eps))
+        return out

@@ -1,0 +1,69 @@
+"""MoonViT: images of any size, positions stretched from a grid and rotary ones in two dimensions.
+
+Source: arXiv:2504.07491, section 2.1; Kimi_K25VisionModel of the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Axes, Data, attend, linear, lookup, patch_places, rope_at
+from paramcount.parts.attentions import fused_qkv
+from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
+from paramcount.sizes import ConfigJson, Derivation, FieldValues, Positive, derived, hf
+from paramcount.sizes.rules import check_even, check_heads_fill
+from paramcount.sizes.setting_fields import rotary, setting
+
+COLUMNS_AND_ROWS = Axes((1, 1), "in turns")
+
+
+def merged(axis: int) -> Derivation:
+    """How many patches become one vector, down (0) or across (1)."""
+
+    def size(js: ConfigJson, c: FieldValues) -> Any:
+        kernel = js.get("merge_kernel_size", (2, 2))
+        if not isinstance(kernel, (list, tuple)) or len(kernel) != 2:
+            raise ParamcountError(
+                f"= {describe_value(kernel)}", where="vision_config.merge_kernel_size", expected="a height and a width"
+            )
+        return kernel[axis]
+
+    return size
+
+
+class MoonViT(VisionEncoder):
+    """`n_rows`, `n_columns`: of the grid of learned positions."""
+
+    defaults: ClassVar = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304}
+
+    patch_size: Positive = hf("patch_size", absent=14)
+    n_rows: Positive = hf("pos_emb_height", absent=64)
+    n_columns: Positive = hf("pos_emb_width", absent=64)
+    merged_rows: Positive = derived(merged(0))
+    merged_columns: Positive = derived(merged(1))
+
+    activation: ClassVar = setting("hidden_act", default="gelu_pytorch_tanh")
+    norm_eps: ClassVar[float] = 1e-5
+    rope: ClassVar = rotary()
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches."""
+        places = patch_places(pixels, c.patch_size, c.patch_size)
+        x = embed_patches(pixels, "patch_embed.proj", c.d_model, c.patch_size, bias=True)
+        name, shape = "patch_embed.pos_emb.weight", (c.n_rows, c.n_columns, c.d_model)
+        x = x + lookup(places, name, "position", *shape, index="places", stretch="centres, cubic")
+        return c.norm(c.encode(x, places, name="encoder.blocks.{layer}."), "encoder.final_layernorm")
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        x = x + c.attention(c.norm(x, "norm0"), *reads)
+        return x + encoder_mlp(c, c.norm(x, "norm1"), ("mlp.fc0", "mlp.fc1"))
+
+    def attention(c, x: Data, places: Data) -> Data:
+        q, k, v = fused_qkv(c, x, "wqkv")
+        q, k = (rope_at(y, places, c.rope, COLUMNS_AND_ROWS, "interleaved") for y in (q, k))
+        return linear(attend(q, k, v, cached=()), "wo", "output_projection", c.d_model, bias=True)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+        check_even(c, "d_head")
