@@ -278,6 +278,8 @@ ARCHITECTURES = {
     "roc_bert": ("roc_bert", "RoCBert"),
     "roformer": ("roformer", "RoFormer"),
     "rwkv": ("rwkv", "Rwkv"),
+    "seamless_m4t": ("seamless_m4t", "SeamlessM4T"),
+    "seamless_m4t_v2": ("seamless_m4t", "SeamlessM4Tv2"),
     "seed_oss": ("seed_oss", "SeedOss"),
     "skywork": ("skywork", "Skywork"),
     "skywork_chat": ("internvl_chat", "SkyworkChat"),

@@ -134,6 +134,8 @@ class Seq2Seq(Stacks):
 
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
     has_logits_bias: ClassVar[bool] = True  # kept but not learned
+    # Names of the stacks, and of the token embedding that they share.
+    stack_names: ClassVar[tuple[str, str, str]] = ("model.encoder.", DECODER, "model.shared.weight")
 
     vocab_size: Positive = hf(absent=50265)
     d_model: Positive = hf("hidden_size", "d_model", absent=1024)
@@ -163,17 +165,17 @@ class Seq2Seq(Stacks):
             x = lookup(tokens, table, "embedding", t.source, c.d_model)
             return c.stack(encoder_stack(c), c.embed(x, tokens, ""), "")
 
-        return block(tokens, "model.encoder.", encoder, part="encoder")
+        return block(tokens, c.stack_names[0], encoder, part="encoder")
 
     def decode(c, tokens: Data, memory: Data) -> Data:
-        return c.stack(decoder_stack(c), c.embed_target(tokens), DECODER, memory)
+        return c.stack(decoder_stack(c), c.embed_target(tokens), c.stack_names[1], memory)
 
     def embed_target(c, tokens: Data) -> Data:
         """What the decoder's layers start from."""
-        t = c.tables()
+        t, prefix = c.tables(), c.stack_names[1]
         rows, component = (t.source, "embedding") if t.shared else (t.target, "other_embedding")
-        x = lookup(tokens, DECODER + "embed_tokens.weight", component, rows, c.d_model, tied_to=t.shared)
-        return c.embed(x, tokens, DECODER)
+        x = lookup(tokens, prefix + "embed_tokens.weight", component, rows, c.d_model, tied_to=t.shared)
+        return c.embed(x, tokens, prefix)
 
     def logits(c, x: Data) -> Data:
         t = c.tables()
@@ -181,11 +183,11 @@ class Seq2Seq(Stacks):
         return add_vector(x, "final_logits_bias", "lm_head", 1, t.head, role="buffer") if c.has_logits_bias else x
 
     def tables(c) -> Tables:
-        shared = "model.shared.weight" if c.tie_word_embeddings else None
+        shared = c.stack_names[2] if c.tie_word_embeddings else None
         return Tables(c.vocab_size, c.vocab_size, c.vocab_size, shared, shared)
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        return () if c.tie_word_embeddings else unread_table(c, tokens, "model.shared.weight", c.vocab_size)
+        return () if c.tie_word_embeddings else unread_table(c, tokens, c.stack_names[2], c.vocab_size)
 
     def check(c) -> None:
         check_stack_heads(c)

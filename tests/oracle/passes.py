@@ -116,6 +116,7 @@ BART = {
     "decoder_ffn_dim": 40,
     "max_position_embeddings": 64,
 }
+SEAMLESS = {**{key: size for key, size in BART.items() if key != "d_model"}, "hidden_size": 32}
 TROCR = {
     "vocab_size": 96,
     "d_model": 32,
@@ -839,6 +840,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "fsmt, tied": {
         **BART, "src_vocab_size": 96, "tgt_vocab_size": 96, "tie_word_embeddings": True, "scale_embedding": False,
         "activation_function": "gelu", "pad_token_id": 0,
+    },
+    "seamless_m4t": SEAMLESS,
+    "seamless_m4t_v2": {
+        **SEAMLESS, "scale_embedding": False, "activation_function": "gelu", "pad_token_id": 2,
+        "tie_word_embeddings": False,
     },
     "pegasus, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
     "pegasus_x": {**BART, "num_global_tokens": 3, "block_size": 4},
