@@ -189,6 +189,11 @@ BERT = {
     "ForSequenceClassification": POOLED,
 }
 ROBERTA = BERT | {"ForSequenceClassification": FIRST}
+APPROXIMATE = BERT | {
+    "ForSequenceClassification": TaskHead(heads.classify_first_by_activation, LABELS),
+    "ForMultipleChoice": TaskHead(heads.preclassified(lambda c: 1), {}),
+    "ForQuestionAnswering": SPAN,
+}
 SENTENCES = {"ForNextSentencePrediction": NEXT_SENTENCE, "ForPreTraining": PRE_TRAINING}
 SCORED = {"ForSequenceClassification": SCORE}
 SCORED_TOKENS = {"ForTokenClassification": TOKEN_SCORES}
@@ -206,6 +211,18 @@ SECOND_CHOICE = {
 SUMMARISED = LABELS | summarised()
 SUMMARISED_TO_LABELS = LABELS | summarised(to_labels=True)
 OF_D_MODEL = (summary_of_one_position, summary_as_wide_as("d_model"))
+
+XLM: dict[str, TaskHead] = {
+    "ForSequenceClassification": TaskHead(heads.summarise, SUMMARISED_TO_LABELS, (summary_of_one_position,)),
+    "ForMultipleChoice": TaskHead(
+        heads.summarise_then("logits_proj", lambda c: 1),
+        SUMMARISED_TO_LABELS,
+        (summary_of_one_position, summary_as_wide_as("n_labels")),
+    ),
+    "ForTokenClassification": TOKENS,
+    "ForQuestionAnsweringSimple": SPAN_OF_LABELS,
+    "ForQuestionAnswering": TaskHead(heads.find_span_in_beams("qa_outputs."), {}),
+}
 
 
 def t5(encoder: str) -> Mapping[str, TaskHead]:
@@ -271,6 +288,8 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     ),
     "exaone4": ("Exaone4", GENERIC_MOVED),
     "falcon": ("Falcon", GPT_SPAN),
+    "flaubert": ("Flaubert", XLM),
+    "fnet": ("FNet", BERT | SENTENCES),
     "gemma": ("Gemma", GENERIC),
     "gemma2": ("Gemma2", GENERIC),
     "gemma3": ("Gemma3", SCORED),
@@ -298,7 +317,9 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
             "ForQuestionAnswering": SPAN_OF_LABELS,
         },
     ),
+    "led": ("LED", {"ForQuestionAnswering": SPAN}),
     "llama": ("Llama", GENERIC_MOVED),
+    "longformer": ("Longformer", ROBERTA),
     "mbart": ("MBart", BART),
     "megatron-bert": ("MegatronBert", BERT | SENTENCES),
     "minicpm3": ("MiniCPM3", SCORED),
@@ -320,10 +341,12 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "modernbert-decoder": ("ModernBertDecoder", {"ForSequenceClassification": TaskHead(heads.classify_normed, LABELS)}),
     "mpnet": ("MPNet", ROBERTA),
     "mpt": ("Mpt", GPT_SPAN),
+    "mra": ("Mra", APPROXIMATE),
     "mt5": ("MT5", t5("mt5.MT5EncoderModel")),
     "mvp": ("Mvp", BART),
     "nemotron": ("Nemotron", GENERIC_MOVED),
     "nomic_bert": ("NomicBert", {"ForSequenceClassification": POOLED, "ForTokenClassification": TOKENS}),
+    "nystromformer": ("Nystromformer", APPROXIMATE),
     "olmo": ("Olmo", SCORED),
     "olmo2": ("Olmo2", SCORED),
     "olmo3": ("Olmo3", SCORED),
@@ -382,20 +405,7 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
             )
         },
     ),
-    "xlm": (
-        "XLM",
-        {
-            "ForSequenceClassification": TaskHead(heads.summarise, SUMMARISED_TO_LABELS, (summary_of_one_position,)),
-            "ForMultipleChoice": TaskHead(
-                heads.summarise_then("logits_proj", lambda c: 1),
-                SUMMARISED_TO_LABELS,
-                (summary_of_one_position, summary_as_wide_as("n_labels")),
-            ),
-            "ForTokenClassification": TOKENS,
-            "ForQuestionAnsweringSimple": SPAN_OF_LABELS,
-            "ForQuestionAnswering": TaskHead(heads.find_span_in_beams("qa_outputs."), {}),
-        },
-    ),
+    "xlm": ("XLM", XLM),
     "xlm-roberta": ("XLMRoberta", ROBERTA),
     "xlm-roberta-xl": ("XLMRobertaXL", ROBERTA),
     "xlnet": (
@@ -413,6 +423,7 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "xmod": ("Xmod", ROBERTA),
     "zamba": ("Zamba", SCORED),
     "zamba2": ("Zamba2", SCORED),
+    "yoso": ("Yoso", APPROXIMATE),
 }
 
 

@@ -15,7 +15,8 @@ from paramcount.sizes.setting_fields import setting
 
 
 def plain_encoder(js: ConfigJson, c: FieldValues) -> None:
-    for key, wanted in (("is_encoder", True), ("asm", False)):
+    has_lm_head = str((js.get("architectures") or ["WithLMHeadModel"])[0]).endswith("WithLMHeadModel")
+    for key, wanted in (("is_encoder", True), ("asm", False))[: 1 + has_lm_head]:
         if flag(js, key, wanted) is not wanted:
             raise ParamcountError(
                 f"= {describe_value(js[key])} is not supported", where=key, expected=describe_value(wanted)

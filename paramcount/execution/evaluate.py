@@ -166,6 +166,8 @@ class Evaluation:
             name = name_input(operation.what)
             if name not in self.inputs and operation.default is not None:
                 n = data.shape[0] if isinstance(data.shape[0], int) else len(self.positions)
+                if data.shape[0] == "source" and "source_tokens" in self.inputs:
+                    n = len(self.inputs["source_tokens"])
                 return np.full(n, require(operation.default))
             if name not in self.inputs:
                 raise ParamcountError(f"the input {name} is missing", expected=f"{name}=…")

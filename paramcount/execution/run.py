@@ -16,7 +16,7 @@ from paramcount.execution.evaluate import Evaluation, Observer, Value, Weights
 from paramcount.execution.inputs import check_inputs, omit_missing
 from paramcount.execution.memory import check_memory, estimate_memory
 from paramcount.execution.weights import StoredWeights, open_weights
-from paramcount.flow import Attention, Data
+from paramcount.flow import Attention, Data, Fourier
 from paramcount.flow.operation import Array, Unknown
 from paramcount.flow.walk import list_steps, list_weights
 from paramcount.formats.files import expand_home, read_text
@@ -80,9 +80,13 @@ class Run:
 def sees_later_tokens(out: Data) -> bool:
     """Whether tokens attend to later ones, as in an encoder: there is no cache."""
     return any(
-        isinstance(data.operation, Attention)
-        and not data.operation.causal
-        and data.inputs[0].shape[0] == data.inputs[1].shape[0] == "tokens"
+        isinstance(data.operation, Fourier)
+        or (
+            isinstance(data.operation, Attention)
+            and not data.operation.causal
+            and data.inputs[0].shape[0] == "tokens"
+            and data.inputs[1].shape[0] in ("tokens", "blocks")
+        )
         for data, *_ in list_steps(out)
     )
 

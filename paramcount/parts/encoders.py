@@ -13,6 +13,7 @@ from paramcount.flow import (
     Rope,
     Size,
     Unknown,
+    Unreachable,
     activate,
     attend,
     block,
@@ -24,7 +25,7 @@ from paramcount.flow import (
     rope,
 )
 from paramcount.parts.attentions import fused_qkv
-from paramcount.parts.classic import biased_head, crossing, first_pooled, multi_head, source_states
+from paramcount.parts.classic import biased_head, crossing, first_pooled, multi_head, second_bias, source_states
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
@@ -141,6 +142,42 @@ class MaskedEncoder(PositionlessEncoder):
     """With learned positions."""
 
     n_positions: Positive = hf("max_position_embeddings", absent=512)
+
+
+class OffsetEncoder(MaskedEncoder):
+    """BERT's layers, each with an attention of its own, `attention`; two rows of the position embedding stand before
+    that of the first token. Nothing is pooled. A subclass adds its prefix and `attention`.
+    """
+
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
+
+    n_token_types: Positive = hf(absent=1)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        names = c.prefix + "embeddings."
+        x = embed_tokens(c, tokens, reads[0], c.d_model, has_positions=False)
+        return c.norm(x + c.positions(tokens), names + "LayerNorm")
+
+    def positions(c, tokens: Data) -> Data:
+        name, rows = c.prefix + "embeddings.position_embeddings.weight", c.n_positions + 2
+        return lookup(tokens, name, "position", rows, c.d_model, index="positions", offset=2)
+
+    def layer(c, x: Data, *memory: Data) -> Data:
+        x = c.norm(x + c.self_attention(x), "attention.output.LayerNorm")
+        return c.norm(x + bert_mlp(c, x), "output.LayerNorm")
+
+    def self_attention(c, x: Data) -> Data:
+        heads, names = (c.n_heads, c.d_head), ["attention." + name for name in BERT]
+        q, k, v = (linear(x, name, f"qkv.{part}", heads, bias=True) for name, part in zip(names, "qkv"))
+        return linear(c.attention(q, k, v), names[3], "output_projection", c.d_model, bias=True)
+
+    def attention(c, q: Data, k: Data, v: Data) -> Data:
+        """[n, heads, d_head] to the same."""
+        raise NotImplementedError
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return second_bias(c, tokens, "cls.predictions.bias")
 
 
 class Encoder(MaskedEncoder):

@@ -87,18 +87,21 @@ def order_pooled(c: Any, x: Data) -> Data:
     return linear(pooled(c, x), "sop_classifier.classifier", "other", c.n_labels, bias=True)
 
 
-def dense_then(name: str, last: str) -> Build:
-    """The first token's vector through a matrix as wide as itself, then to labels."""
+def dense_then(name: str, last: str, activation: str | None = "tanh") -> Build:
+    """The first token's vector through a matrix as wide as itself, then to labels. `activation`: None for that of the
+    layers."""
 
     def build(c: Any, x: Data) -> Data:
         first = first_token(x)
-        h = activate(linear(first, f"{name}.dense", "other", x.shape[-1], bias=True), "tanh")
+        h = linear(first, f"{name}.dense", "other", x.shape[-1], bias=True)
+        h = activate(h, get_setting(c, "activation") if activation is None else activation)
         return linear(h, f"{name}.{last}", "other", c.n_labels, bias=True)
 
     return build
 
 
 classify_first = dense_then("classifier", "out_proj")  # RoBERTa
+classify_first_by_activation = dense_then("classifier", "out_proj", None)  # Nyströmformer
 classify_end = dense_then("classification_head", "out_proj")  # BART: the vector of the end token
 
 

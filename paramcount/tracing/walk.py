@@ -11,6 +11,7 @@ from paramcount.flow import (
     Body,
     Data,
     Experts,
+    Fourier,
     Input,
     Join,
     Layers,
@@ -104,7 +105,8 @@ class Walk:
         attentions = [data.operation for data in flow if isinstance(data.operation, Attention)]
         is_recurrent = any(data.operation.state_shapes for data in flow)
         # No token attends to a later one
-        self.causal = is_recurrent or any(attention.causal for attention in attentions) or not attentions
+        is_mixed = bool(attentions) or any(isinstance(data.operation, Fourier) for data in flow)
+        self.causal = is_recurrent or any(attention.causal for attention in attentions) or not is_mixed
         self.cached_rows = {
             id(data): self.count_visible_keys(attention) for attention in attentions for data in attention.cached
         }
@@ -376,7 +378,7 @@ class Walk:
 
     def add_attention(self, data: Data, attention: Attention, place: Place) -> None:
         """Append scores = QKᵀ, biases and mask, weights = softmax(scores), and the weighted sum of values."""
-        q, k, v, *added = data.inputs
+        q, k, v, *added = data.inputs[:-1] if attention.has_marks else data.inputs
         chosen = added.pop() if attention.has_choice else None
         keys = (k, added.pop()) if attention.compressed_block is not None else (k,)
         n, m = self.count_rows(q), self.count_rows(k)
@@ -413,16 +415,22 @@ class Walk:
         uses = tuple(self.use_weight(weight, data, place) for weight in data.weights)
         sink = ", with a learned attention sink per head" if uses else ""
         component = uses[0].component if uses else ""
+        stage = Attention.collisions if attention.weighs == "collisions" else Attention.attention_weights
         self.add_next(
             data,
             place,
-            Attention.attention_weights,
+            stage,
             inputs=(scores,),
             weights=uses,
             component=component,
-            note=f"{Attention.attention_weights.note}{sink}",
+            note=f"{stage.note}{sink}",
             **fields,
         )
+        if attention.weighs == "inverse":
+            count = attention.count_inverse(heads, n) if isinstance(n, int) else None
+            self.add_next(
+                data, place, Attention.inverse, inputs=(scores,), multiply_adds=count, heads=heads, out=scores
+            )
         product = Product((n, m), (m, v.shape[-1]), (n, v.shape[-1]))
         self.add_next(
             data,

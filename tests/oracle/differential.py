@@ -314,6 +314,8 @@ def run_tokens(
             and 0 <= end < model.get_input_embeddings().num_embeddings
         ):
             ids[..., -1] = end  # some classify its vector
+        if cls_name in ("LongformerForQuestionAnswering", "LongformerForMultipleChoice"):
+            ids[..., 1::2] = model.config.sep_token_id  # three of them tell a question from its text
         inputs = {model.main_input_name: ids}
         if model.main_input_name == "input_features":
             inputs = {

@@ -30,7 +30,7 @@ TOKENS, PROMPT, SOURCE = 11, 5, 13  # more than the windows of the small configs
 OTHERS = {
     "segments": ("token_type_ids", "n_token_types"), "tasks": ("task_type_ids", "n_task_types"),
     "shapes": ("input_shape_ids", "n_shapes"), "sounds": ("input_pronunciation_ids", "n_sounds"),
-    "languages": ("langs", "n_langs"),
+    "languages": ("langs", "n_langs"), "global tokens": ("global_attention_mask", ""),
 }  # fmt: skip
 
 
@@ -116,7 +116,10 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
         if cls_name in images.IMAGES:
             return images.make_image(sizes, cls_name, ids)
         if "source tokens" in shapes:
-            ids = torch.randint(2, 96, (1, SOURCE))
+            ids, marks = torch.randint(2, 96, (1, SOURCE)), torch.randint(0, 2, (1, SOURCE))
+            if "global tokens" in shapes:
+                found = {"source_tokens": ids[0].numpy(), "global_tokens": marks[0].numpy()}
+                return {"input_ids": ids, "global_attention_mask": marks}, found
             return {"input_ids": ids}, {"source_tokens": ids[0].numpy()}
         if "image" in shapes:
             states = torch.randn(1, SOURCE, int(shapes["image"][1]))
@@ -132,10 +135,11 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
         if not sees_later_tokens(next(iter(list_flows(sizes)))[0]):
             return {}, {}
         found = {
-            what: torch.randint(0, getattr(sizes, OTHERS[what][1], 2), (1, TOKENS)) for what in shapes.keys() & OTHERS
+            what: torch.randint(0, getattr(sizes, OTHERS[what][1], 2), ids.shape)
+            for what in sorted(shapes.keys() & OTHERS)
         }
         return {OTHERS[what][0]: ids for what, ids in found.items()}, {
-            what: ids[0].numpy() for what, ids in found.items()
+            what.replace(" ", "_"): ids[0].numpy() for what, ids in found.items()
         }
 
 
@@ -159,7 +163,8 @@ def compare_logits(
     if stand_in:
         saved = rename_weights(saved, stand_in)
     weights = strip_prefix(saved, declared, model.base_model_prefix)
-    ids = images.insert_placeholders(passes.make_token_ids(TOKENS, 1), cls_name)
+    n_tokens = document.get("segment_means_seq_len", TOKENS)  # Nyströmformer reads texts of this length alone
+    ids = images.insert_placeholders(passes.make_token_ids(n_tokens, 1), cls_name)
     given, inputs = make_inputs(sizes, cls_name, ids)
     if document["model_type"] in flaws.UNMASKED_WITH_A_CACHE:
         given["use_cache"] = False

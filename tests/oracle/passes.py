@@ -1153,6 +1153,29 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "layer_norm_eps": 1e-2,
         "hidden_act": "relu",
     },
+    "longformer": {**BERT, "attention_window": 4, "layer_norm_eps": 1e-2},
+    "longformer, windows": {
+        **BERT, "attention_window": [4, 8], "hidden_act": "relu", "pad_token_id": 0, "tie_word_embeddings": False,
+    },
+    "led": {
+        **{key: size for key, size in BART.items() if key != "max_position_embeddings"},
+        "max_encoder_position_embeddings": 32, "max_decoder_position_embeddings": 64, "attention_window": 4,
+    },
+    "led, windows": {
+        **{key: size for key, size in BART.items() if key != "max_position_embeddings"},
+        "max_encoder_position_embeddings": 32, "max_decoder_position_embeddings": 64, "attention_window": [8, 4],
+        "activation_function": "relu",
+    },
+    "fnet": {**{key: size for key, size in BERT.items() if key != "num_attention_heads"}, "layer_norm_eps": 1e-2},
+    "nystromformer": {**BERT, "conv_kernel_size": 5},
+    "nystromformer, landmarks": {
+        **BERT, "conv_kernel_size": 3, "num_landmarks": 5, "segment_means_seq_len": 15, "layer_norm_eps": 1e-2,
+    },
+    "yoso": {**BERT, "conv_window": 5, "hash_code_len": 4, "layer_norm_eps": 1e-2},
+    "yoso, no convolution": {**BERT, "hidden_act": "relu"},
+    "mra": {**BERT, "layer_norm_eps": 1e-2},
+    "flaubert": {**XLM, "layer_norm_eps": 1e-2},
+    "flaubert, languages": {**XLM, "n_langs": 3, "gelu_activation": False},
     "roformer": {**BERT, "embedding_size": 20, "rotary_value": True},
     "roformer, other settings": {**BERT, "layer_norm_eps": 1e-2, "hidden_act": "relu"},
     "distilbert": {

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Size, Weight
-from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Stage, Unknown, Value, np, require
+from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, Stage, Unknown, Value, is_known, np, require
 from paramcount.flow.operations.routing import choose_largest
 
 
@@ -388,6 +388,9 @@ def bucket_distances_or_segments(segments: Data, n_buckets: Size, farthest: int 
     return Data(operation, (segments,), (segments.shape[0], segments.shape[0]))
 
 
+INVERSE_STEPS = 6
+
+
 class Attention(Operation):
     """softmax(scale · QKᵀ + biases) · V over heads; a trace shows its matrix products one by one.
 
@@ -404,6 +407,10 @@ class Attention(Operation):
     selection: ClassVar[Stage] = Stage("select tokens", "attends only to the selected tokens")
     mask: ClassVar[Stage] = Stage("mask", "", Form.MASK)
     attention_weights: ClassVar[Stage] = Stage("softmax", "attention weights", Form.ATTENTION_WEIGHTS)
+    collisions: ClassVar[Stage] = Stage(
+        "(1 − arccos / π)ⁿ", "probabilities of a hash collision", Form.ATTENTION_WEIGHTS
+    )
+    inverse: ClassVar[Stage] = Stage("pseudoinverse", f"of the attention weights, in {INVERSE_STEPS} steps")
     weighted_values: ClassVar[Stage] = Stage("· V", "weighted sum of values", Form.WEIGHTED_VALUES)
     window: Size | None = None  # causal: tokens visible, itself included; else: tokens visible on either side
     cached: tuple[Data, ...] = ()  # KV cache
@@ -426,8 +433,16 @@ class Attention(Operation):
     except_in: tuple[int, ...] | Unknown = ()  # layers in which groups do not matter
     has_own: bool = False
     chunk_offset: Size = 0  # tokens that are missing from the first chunk
+    # What weighs the values. "inverse": not the attention weights, but their pseudoinverse, [n, n]. Source:
+    # arXiv:2102.03902 §3.2. "collisions": how likely `exponent` random hyperplanes all have q and k, of length 1, on
+    # the same side; the sum of the weights is not 1. Source: arXiv:2111.09714 §3.
+    weighs: Literal["softmax", "inverse", "collisions"] = "softmax"
+    exponent: int | Unknown = 1
+    has_marks: bool = False  # the last input: 1 for each key that all queries see, else 0, [m]
 
     def describe(self) -> str:
+        if self.weighs == "collisions":
+            return f"n = {self.exponent}" if is_known(self.exponent) else ""
         text = f"× {self.scale:g}" if isinstance(self.scale, (int, float)) else ""
         if self.scale == 1:
             text = "not scaled"
@@ -437,6 +452,8 @@ class Attention(Operation):
             text += f"{', ' if text else ''}to the {self.n_kept:,} tokens with the largest biases"
         if self.compressed_block is not None:
             text += f"{', ' if text else ''}also to compressed blocks of {self.compressed_block:,} tokens"
+        if self.has_marks:
+            text += f"{', ' if text else ''}also to global tokens"
         return text
 
     @property
@@ -448,13 +465,17 @@ class Attention(Operation):
         q, k, v = inputs[:3]
         heads = q[1] if len(q) == 3 else 1
         keys = k[0] if self.compressed_block is None else k[0] + inputs[-2 if self.has_choice else -1][0]
-        return heads * q[0] * (keys + self.has_own) * (q[-1] + v[-1])
+        return heads * q[0] * (keys + self.has_own) * (q[-1] + v[-1]) + self.count_inverse(heads, keys)
 
     def visible_multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         q, k, v = inputs[:3]
         heads = q[1] if len(q) == 3 else 1
         hidden = q[0] * k[0] - self.count_visible(q[0], k[0], inputs[-1][-1] if self.has_choice else None)
         return self.multiply_adds(inputs, weights, out) - heads * hidden * (q[-1] + v[-1])
+
+    def count_inverse(self, heads: int, n: int) -> int:
+        """Multiply-adds of the pseudoinverses: four products in each of the steps."""
+        return 4 * INVERSE_STEPS * heads * n * n * n if self.weighs == "inverse" else 0
 
     def list_saved(self, inputs: Sequence[Value]) -> Sequence[Value]:
         blocks = () if self.compressed_block is None else inputs[-2 if self.has_choice else -1 :][:1]
@@ -477,6 +498,7 @@ class Attention(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v, *biases = inputs
         own, biases = (biases[:3], biases[3:]) if self.has_own else ([], biases)
+        marks = biases.pop() if self.has_marks else None
         groups = biases.pop() if self.grouped else None
         chosen = biases.pop() if self.has_choice else None
         q, k, v = (x[:, None] if x.ndim == 2 else x for x in (q, k, v))
@@ -506,6 +528,8 @@ class Attention(Operation):
         for bias in biases:
             scores = scores + (bias.transpose(2, 0, 1) if bias.ndim == 3 else bias)
         visible = self.visible(run.positions, n, m - n_blocks)
+        if visible is not None and marks is not None:
+            visible = visible | (marks == 1)
         if visible is not None and n_blocks:
             has_ended = np.arange(n_blocks) < (run.positions[:, None] + 1) // int(require(self.compressed_block))
             visible = np.concatenate((visible, has_ended), axis=-1)
@@ -527,8 +551,13 @@ class Attention(Operation):
         if self.has_sinks:
             sinks = np.broadcast_to(weights[0].reshape(heads, 1, 1), (heads, n, 1))
             scores = np.concatenate((scores, sinks), axis=-1)
-        scores = np.exp(scores - scores.max(-1, keepdims=True))
-        every = (scores / scores.sum(-1, keepdims=True)).astype(np.float32)
+        if self.weighs == "collisions":
+            every = (1 - np.arccos(np.clip(scores, -1, 1)) / np.float32(pi)) ** int(require(self.exponent))
+        else:
+            scores = np.exp(scores - scores.max(-1, keepdims=True))
+            every = (scores / scores.sum(-1, keepdims=True)).astype(np.float32)
+        if self.weighs == "inverse":
+            every = invert(every)
         probabilities = every[..., :m]
         if run.watch is not None:
             run.watch["attention weights"] = probabilities
@@ -581,6 +610,16 @@ class Attention(Operation):
         return seen | (keys < 0)  # all tokens see keys in front of the text
 
 
+def invert(weights: Array) -> Array:
+    """About the pseudoinverse of attention weights [heads, n, n]. Source: arXiv:2102.03902, equation 11."""
+    unit = np.eye(weights.shape[-1], dtype=np.float32)
+    z = weights.transpose(0, 2, 1) / weights.sum(-2).max()
+    for _ in range(INVERSE_STEPS):
+        product = weights @ z
+        z = 0.25 * z @ (13 * unit - product @ (15 * unit - product @ (7 * unit - product)))
+    return z
+
+
 def sum_visible(n: int, most: int | None, chunk: int | None = None) -> int:
     """The pairs of a token and an earlier one or itself among n tokens, if each attends to so many at most.
 
@@ -629,6 +668,9 @@ def attend(
     except_in: tuple[int, ...] | Unknown = (),
     own: tuple[Data, Data, Data] | None = None,
     chunk_offset: Size = 0,
+    weighs: Literal["softmax", "inverse", "collisions"] = "softmax",
+    exponent: int | Unknown = 1,
+    marked: Data | None = None,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
@@ -641,6 +683,8 @@ def attend(
     `within`: the group of each token; it attends to its own, but in the layers of `except_in`.
     `own`: key, value and bias that each query has for itself. `chunk`: tokens see only those of their own chunk;
     `chunk_offset` tokens are missing from the first one.
+    `weighs`, `exponent`: as in `Attention`.
+    `marked`: 1 for each key that all queries see, whatever the window is, else 0.
     """
     contents = (k, v) if cached is None else cached
     if causal is None:
@@ -648,9 +692,9 @@ def attend(
     operation = Attention(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
         by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
-        within is not None, except_in, own is not None, chunk_offset,
+        within is not None, except_in, own is not None, chunk_offset, weighs, exponent, marked is not None,
     )  # fmt: skip
-    more = (places, blocks[0] if blocks else None, chosen, within)
+    more = (places, blocks[0] if blocks else None, chosen, within, marked)
     added = (*biases, *(extra for extra in more if extra is not None))
     return Data(operation, (q, k, v, *(own or ()), *added), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else ())
 

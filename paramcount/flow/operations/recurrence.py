@@ -19,7 +19,8 @@ class Convolve(Operation):
     Causal: each of the channels, or each group of them, over the last `width` tokens, stored
     [channels, size of a group, width]; it keeps its last inputs, [channels, width - 1]. Else all channels over
     adjacent frames, [n, in] to [n / stride, out], stored [out, in, width], with zero padding. If of an image: over
-    adjacent patches, stored [out, in, width, width], of a square image [n, in] or of [rows, columns, in].
+    adjacent patches, stored [out, in, width, width], of a square image [n, in] or of [rows, columns, in]. Per head: of
+    [n, heads, d], over adjacent tokens on either side, with one value per head and distance, [heads, 1, width, 1].
     """
 
     name: ClassVar[str] = "convolution"
@@ -32,6 +33,7 @@ class Convolve(Operation):
     lead: Size = 0  # so many rows in front of the text are computed too, for a convolution that follows
     of_image: bool = False
     is_led: bool = False  # the input has its rows in front of the text
+    per_head: bool = False
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
@@ -40,6 +42,8 @@ class Convolve(Operation):
     def describe(self) -> str:
         if self.channels is not None:
             return "causal, one matrix per group of channels" if self.grouped else "causal, depthwise"
+        if self.per_head:
+            return f"over {self.width} adjacent tokens, the same for all values of a head"
         adjacent = f"{self.width} × {self.width} adjacent patches" if self.of_image else f"{self.width} adjacent frames"
         return f"over {adjacent}" + (", stride 2" if self.stride == 2 else "")
 
@@ -49,6 +53,9 @@ class Convolve(Operation):
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         (x,), kernel = inputs, weights[0]
         width = kernel.shape[2]
+        if self.per_head:
+            padded = np.pad(x, ((width // 2, width // 2), (0, 0), (0, 0)))
+            return np.asarray(sum(padded[i : i + len(x)] * kernel[:, 0, i] for i in range(width)))
         if self.of_image:
             return self.convolve_image(x, kernel)
         if self.channels is not None:
@@ -110,6 +117,12 @@ def convolve(
     return Data(operation, (x,), x.shape, weights)
 
 
+def convolve_heads(x: Data, name: str, width: Size) -> Data:
+    """Each head of [n, heads, d] over `width` adjacent tokens, an odd number."""
+    weight = Weight(name + ".weight", "mixer.convolution", (x.shape[1], 1, width, 1))
+    return Data(Convolve(width, per_head=True), (x,), x.shape, (weight,))
+
+
 class Shift(Operation):
     """The value of the token before; 0 for the first token."""
 
@@ -144,6 +157,23 @@ def convolve_image(x: Data, name: str, component: str, channels: Size, width: Si
     kernel = Weight(name + ".weight", component, (channels, x.shape[-1], width, width))
     rows = x.shape[0] if stride == 1 else "image"
     return Data(Convolve(width, stride=stride, of_image=True), (x,), (rows, *x.shape[1:-1], channels), (kernel,))
+
+
+class Fourier(Operation):
+    """The real part of the Fourier transform over all tokens and over the last axis. Source: arXiv:2105.03824 §3.2."""
+
+    saves_inputs: ClassVar[bool] = False
+    name: ClassVar[str] = "Fourier transform"
+
+    def describe(self) -> str:
+        return "real part, over all tokens and over the last axis"
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        return np.fft.fft2(inputs[0]).real.astype(np.float32)
+
+
+def fourier(x: Data) -> Data:
+    return Data(Fourier(), (x,), x.shape)
 
 
 class SelectiveScan(Operation):

@@ -1,0 +1,35 @@
+"""MRA: attention that is exact for the blocks of tokens with the largest scores and coarse for the others."""
+
+from math import isqrt, sqrt
+
+from paramcount.flow import Data, Weight, attend
+from paramcount.parts.encoders import OffsetEncoder
+from paramcount.sizes import setting
+
+BLOCK = 32  # tokens; heads are padded to as many values
+
+
+class Mra(OffsetEncoder):
+    """Source: arXiv:2207.10284, section 4; MraSelfAttention of the reference: in short texts, all blocks are exact."""
+
+    reference = "MraForMaskedLM"
+    prefix = "mra."
+    defaults = {"vocab_size": 50265}
+
+    norm_eps = setting("layer_norm_eps", default=1e-5)
+    longest = setting(default=lambda js, c: find_longest(c.n_positions // BLOCK, js.get("block_per_row", 4)))
+    scale = setting(default=lambda js, c: 1 / sqrt(max(c.d_head, BLOCK)))
+
+    def positions(c, tokens: Data) -> Data:
+        """The numbers of the rows are stored, too."""
+        rows = super().positions(tokens)
+        numbers = Weight("mra.embeddings.position_ids", "position", (1, c.n_positions), role="buffer")
+        return Data(rows.operation, rows.inputs, rows.shape, (*rows.weights, numbers))
+
+    def attention(c, q: Data, k: Data, v: Data) -> Data:
+        return attend(q, k, v, cached=(), longest=c.longest, scale=c.scale)
+
+
+def find_longest(n_blocks: int, per_row: int) -> int:
+    """Tokens up to which each block of them attends to each other exactly."""
+    return BLOCK * min(n_blocks, isqrt(max(n_blocks * per_row, 0)))
