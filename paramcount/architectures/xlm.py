@@ -3,12 +3,25 @@
 The LM head has a bias, reads the last layer directly and is tied to the token embedding.
 """
 
+from typing import ClassVar
+
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, block, given, layers, lookup
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import head, use_layer_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
+from paramcount.sizes import (
+    Condition,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Positive,
+    Sizes,
+    d_model_per_head,
+    derived,
+    flag,
+    hf,
+)
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rules import check_heads_fill
 from paramcount.sizes.setting_fields import setting
@@ -27,7 +40,7 @@ class XLM(Sizes):
     """Source: arXiv:1901.07291, section 3; XLMModel of the reference."""
 
     reference = "XLMWithLMHeadModel"
-    conditions = (plain_encoder, padding_in_table(2, "pad_index"))
+    conditions: ClassVar[tuple[Condition, ...]] = (plain_encoder, padding_in_table(2, "pad_index"))
 
     vocab_size: Positive = hf("n_words", "vocab_size", absent=30145)
     n_positions: Positive = hf("max_position_embeddings", absent=512)

@@ -1153,24 +1153,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "layer_norm_eps": 1e-2,
         "hidden_act": "relu",
     },
-    "longformer": {**BERT, "attention_window": 4, "layer_norm_eps": 1e-2},
-    "longformer, windows": {
-        **BERT, "attention_window": [4, 8], "hidden_act": "relu", "pad_token_id": 0, "tie_word_embeddings": False,
-    },
-    "led": {
-        **{key: size for key, size in BART.items() if key != "max_position_embeddings"},
-        "max_encoder_position_embeddings": 32, "max_decoder_position_embeddings": 64, "attention_window": 4,
-    },
-    "led, windows": {
-        **{key: size for key, size in BART.items() if key != "max_position_embeddings"},
-        "max_encoder_position_embeddings": 32, "max_decoder_position_embeddings": 64, "attention_window": [8, 4],
-        "activation_function": "relu",
-    },
     "fnet": {**{key: size for key, size in BERT.items() if key != "num_attention_heads"}, "layer_norm_eps": 1e-2},
     "nystromformer": {**BERT, "conv_kernel_size": 5},
-    "nystromformer, landmarks": {
-        **BERT, "conv_kernel_size": 3, "num_landmarks": 5, "segment_means_seq_len": 15, "layer_norm_eps": 1e-2,
-    },
     "yoso": {**BERT, "conv_window": 5, "hash_code_len": 4, "layer_norm_eps": 1e-2},
     "yoso, no convolution": {**BERT, "hidden_act": "relu"},
     "mra": {**BERT, "layer_norm_eps": 1e-2},
@@ -1275,11 +1259,28 @@ EVERY_WAY = (
     "bert",
 )
 # Compared in their logits alone: the reference runs only the adapters of the languages that occur, looks up no language
-# unless it is given, keeps no cache of a causal XLM, and pads what BigBird reads.
+# unless it is given, keeps no cache of a causal XLM, pads what BigBird and Longformer read, and has landmarks for texts
+# of one length.
 LOGITS_ONLY: dict[str, dict[str, Any]] = {
     **images.CONFIGS,
     "xmod, two languages": {**BERT, "languages": ["en_XX", "de_DE"], "default_language": "de_DE"},
     "big_bird, short text": BERT,
+    "longformer": {**BERT, "attention_window": 4, "layer_norm_eps": 1e-2},
+    "longformer, windows": {
+        **BERT, "attention_window": [4, 8], "hidden_act": "relu", "pad_token_id": 0, "tie_word_embeddings": False,
+    },
+    "led": {
+        **{key: size for key, size in BART.items() if key != "max_position_embeddings"},
+        "max_encoder_position_embeddings": 32, "max_decoder_position_embeddings": 64, "attention_window": 4,
+    },
+    "led, windows": {
+        **{key: size for key, size in BART.items() if key != "max_position_embeddings"},
+        "max_encoder_position_embeddings": 32, "max_decoder_position_embeddings": 64, "attention_window": [8, 4],
+        "activation_function": "relu",
+    },
+    "nystromformer, landmarks": {
+        **BERT, "conv_kernel_size": 3, "num_landmarks": 5, "segment_means_seq_len": 15, "layer_norm_eps": 1e-2,
+    },
     "xlm, languages": {
         **XLM,
         "n_langs": 3,

@@ -59,6 +59,8 @@ DIFFERENT = {
     "deepseek_v4": "blocks of tokens, which the trace leaves as a word",
     "fsmt": "with a cache, the reference masks no later tokens of a whole text",
     "hrm_text": "the reference's cache has no room for the layers that run several times",
+    "led": "the reference pads its texts, and has no global tokens unless some are marked",
+    "longformer": "the same",
     "longt5": "blocks of tokens",
     "longt5.LongT5EncoderModel": "blocks of tokens",
     "minimax": "its reference shows patterns of attention without a softmax too",
@@ -67,6 +69,7 @@ DIFFERENT = {
         "its first layer may look at a picture, and the reference asks that one how much is kept; MllamaForCausalLM "
         "is among CONFIGS"
     ),
+    "mra": "without a GPU the reference computes no attention",
     "openai-gpt": "the reference keeps nothing: every token sends the whole text through again",
     "pegasus_x": "blocks of tokens, with global ones in front",
     "prophetnet": "streams, which the trace leaves as a word",
@@ -78,7 +81,7 @@ DIFFERENT = {
     "zaya": "modules that run twice for one text",
     "xmod": "an adapter for each language, of which only the text's runs",
 }
-UNSEEN = ("big_bird",)  # of which the reference shows no pattern
+UNSEEN = ("big_bird", "yoso")  # of which the reference shows no pattern
 CHOOSING = ("top-k tokens", "top-k blocks")  # after these a token sees only some of those that the mask leaves
 CHUNKED = ("llama4", "doge")  # where a chunk, or the keys themselves, decide what it sees
 
