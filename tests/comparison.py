@@ -13,6 +13,7 @@ from typing import Any
 
 from paramcount import zoo
 from paramcount.counting.count import Count, count_sizes
+from paramcount.counting.tensors import list_unreachable
 
 REFERENCE = Path(__file__).parent / "data" / "reference.json"
 CONFIGS = Path(__file__).parent / "data" / "zoo_configs.jsonl"
@@ -34,9 +35,9 @@ def load_configs() -> dict[str, dict[str, Any]]:
 
 
 def count_shapes(count: Count) -> Counter[str]:
-    """How many learned tensors the model has of each shape, tied ones once."""
+    """How many learned tensors the model has of each shape, tied ones once and unreachable ones too."""
     found: Counter[str] = Counter()
-    for tensor in count.tensors:
+    for tensor in (*count.tensors, *(tensor for tensor, _ in list_unreachable(count.sizes, count.head))):
         if tensor.part != "mtp" and tensor.role == "parameter" and tensor.tied_to is None:
             found["×".join(map(str, tensor.shape))] += tensor.copies
     return found
@@ -48,10 +49,10 @@ def find_differences(id: str) -> list[str]:
     if expected is None:
         return [f"{id} is not in {REFERENCE.name}"]
     count = count_sizes(zoo.load_entry(id).sizes)
+    totals = {name: getattr(count, name) for name in TOTALS}
+    totals["total"] += sum(count.unreachable.values())  # which the reference's own sum includes
     found = [
-        f"{name}: {getattr(count, name):,} instead of {expected[name]:,}"
-        for name in TOTALS
-        if getattr(count, name) != expected[name]
+        f"{name}: {value:,} instead of {expected[name]:,}" for name, value in totals.items() if value != expected[name]
     ]
     has, wants = count_shapes(count), Counter(expected["shapes"])
     return found + [
