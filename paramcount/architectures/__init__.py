@@ -67,6 +67,8 @@ ARCHITECTURES = {
     "cwm": ("cwm", "CWM"),
     "data2vec-text": ("roberta", "Data2VecText"),
     "dbrx": ("dbrx", "Dbrx"),
+    "deberta": ("deberta", "Deberta"),
+    "deberta-v2": ("deberta_v2", "DebertaV2"),
     "deepseek": ("deepseek", "DeepseekMoE"),
     "deepseek_v2": ("deepseek_v2", "DeepseekV2"),
     "deepseek_v3": ("deepseek_v3", "DeepseekV3"),

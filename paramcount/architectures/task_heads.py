@@ -16,6 +16,7 @@ from paramcount.flow import Block, Body, Data, Repeat, bundle
 from paramcount.parts import task_heads as heads
 from paramcount.sizes import Condition, ConfigJson, FieldValues, Sizes, before_lm_head, derived, flag, hf
 from paramcount.sizes.conditions import one_of
+from paramcount.sizes.settings import ACTIVATIONS
 from paramcount.sizes.types import Flag, Natural, Positive
 
 if TYPE_CHECKING:
@@ -112,6 +113,16 @@ def two_segments(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
+def pooler_fits(js: ConfigJson, c: FieldValues) -> None:
+    """DeBERTa's pooler takes the first token's vector and gives as many values to the classifier."""
+    size = js.get("pooler_hidden_size", c["d_model"])
+    if size != c["d_model"]:
+        raise ParamcountError(f"= {describe_value(size)}", where="pooler_hidden_size", expected=f"{c['d_model']}")
+    name = js.get("pooler_hidden_act", "gelu")
+    if name not in ACTIVATIONS:
+        raise make_choice_error(name, ACTIVATIONS, where="pooler_hidden_act")
+
+
 def both_stacks(js: ConfigJson, c: FieldValues) -> None:
     if not flag(js, "is_encoder_decoder", absent=True):
         raise ParamcountError(
@@ -202,6 +213,11 @@ GENERIC_SPAN = GENERIC | {"ForQuestionAnswering": SPAN}
 GENERIC_MOVED = GENERIC | {"ForQuestionAnswering": MOVED_SPAN}
 GPT = SCORED | {"ForTokenClassification": TOKENS}
 GPT_SPAN = GPT | {"ForQuestionAnswering": SPAN}
+DEBERTA = {
+    "ForSequenceClassification": TaskHead(heads.classify_by_pooler(lambda c: c.n_labels), LABELS, (pooler_fits,)),
+    "ForTokenClassification": TOKENS,
+    "ForQuestionAnswering": SPAN_OF_LABELS,
+}
 BART = {"ForSequenceClassification": END, "ForQuestionAnswering": SPAN}
 SECOND_CHOICE = {
     "DoubleHeadsModel": TaskHead(
@@ -256,6 +272,11 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     "camembert": ("Camembert", ROBERTA),
     "ctrl": ("CTRL", {"ForSequenceClassification": TaskHead(heads.score_last_unnamed_bias, LABELS)}),
     "data2vec-text": ("Data2VecText", ROBERTA),
+    "deberta": ("Deberta", DEBERTA),
+    "deberta-v2": (
+        "DebertaV2",
+        DEBERTA | {"ForMultipleChoice": TaskHead(heads.classify_by_pooler(lambda c: 1), {}, (pooler_fits,))},
+    ),
     "deepseek_v2": ("DeepseekV2", SCORED),
     "deepseek_v3": ("DeepseekV3", GENERIC),
     "diffllama": ("DiffLlama", GENERIC_MOVED),

@@ -201,6 +201,16 @@ def classify_before_mean(c: Any, x: Data) -> Data:
     return pool_text(labels, "mean") if is_late else labels
 
 
+def classify_by_pooler(n: Callable[[Any], Any]) -> Build:
+    """DeBERTa's: the first token's vector through a pooler, whose size is the model's: `n` outputs."""
+
+    def build(c: Any, x: Data) -> Data:
+        h = linear(first_token(x), "pooler.dense", "other", x.shape[-1], bias=True)
+        return linear(activate(h, get_setting(c, "pooler_activation")), "classifier", "other", n(c), bias=True)
+
+    return build
+
+
 def score_projected(c: Any, x: Data) -> Data:
     """T5Gemma's."""
     return linear(x, "score.out_proj", "other", c.n_labels, bias=True)

@@ -72,7 +72,9 @@ UNMASKED_WITH_A_CACHE = ("fsmt",)  # with a cache, the reference masks no later 
 
 
 def find_head(model: Any) -> Any:
-    """The LM head of a model; FSMT names its decoder's token embedding."""
+    """The LM head of a model; FSMT names its decoder's token embedding, and DeBERTa's newer head its first matrix."""
+    if not getattr(model, "legacy", True):
+        return None
     return model.model.decoder.output_projection if model.config.model_type == "fsmt" else model.get_output_embeddings()
 
 

@@ -1226,6 +1226,22 @@ CONFIGS: dict[str, dict[str, Any]] = {
         **BERT, "num_key_value_heads": 2, "head_dim": 12, "hidden_act": "relu", "rms_norm_eps": 1e-2,
         "attention_bias": True, "mlp_bias": True, "rope_theta": 300.0, "pad_token_id": 0, "tie_word_embeddings": True,
     },
+    "deberta-v2": {
+        **BERT, "relative_attention": True, "pos_att_type": "p2c|c2p", "position_buckets": 8, "share_att_key": True,
+        "max_relative_positions": -1, "norm_rel_ebd": "layer_norm", "position_biased_input": False,
+    },
+    "deberta-v2, other settings": {
+        **BERT, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "max_relative_positions": 7,
+        "conv_kernel_size": 3, "conv_groups": 2, "conv_act": "gelu", "hidden_act": "relu", "layer_norm_eps": 1e-2,
+        "type_vocab_size": 3, "embedding_size": 20, "tie_word_embeddings": False,
+    },
+    "deberta-v2, keys alone": {**BERT, "relative_attention": True, "pos_att_type": "c2p", "legacy": False},
+    "deberta": {**BERT, "relative_attention": True, "pos_att_type": "c2p|p2c", "position_biased_input": False},
+    "deberta, other settings": {
+        **BERT, "relative_attention": True, "pos_att_type": "p2c", "max_relative_positions": 5, "hidden_act": "relu",
+        "layer_norm_eps": 1e-2, "type_vocab_size": 3, "embedding_size": 20, "tie_word_embeddings": False,
+    },
+    "deberta, usual positions": {**BERT, "legacy": False},
 }  # fmt: skip
 # One config of each kind of forward pass: these are traced in every way; of the others the logits say more.
 EVERY_WAY = (

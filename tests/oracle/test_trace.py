@@ -56,6 +56,7 @@ DIFFERENT = {
     "instructblipvideo": "likewise",
     "blt": "bytes go in, and patches that another model cuts",
     "cpmant": "tokens stand behind a prompt that the reference puts there",
+    "deberta": "the reference leaves out vectors of distances that the text is too short for",
     "deepseek_v4": "blocks of tokens, which the trace leaves as a word",
     "fsmt": "with a cache, the reference masks no later tokens of a whole text",
     "hrm_text": "the reference's cache has no room for the layers that run several times",

@@ -293,15 +293,18 @@ class Relations(Operation):
     """What relates each query to each key, as an index: [n, m].
 
     "distance buckets": of distances, exact if near, on a log scale if far, then one for all. "distances": the row of
-    `Sinusoids` of distances. "segments": 0 if both tokens are in one segment, else 1. "distance buckets or segments":
-    the bucket if both are in one segment, else, behind the buckets, one for each pair of segments.
+    `Sinusoids` of distances. "signed distances": of the query's position minus the key's, from the middle of n_buckets
+    rows on either side, exact if near, on a log scale if far and `farthest` is not 0. "segments": 0 if both tokens are
+    in one segment, else 1. "distance buckets or segments": the bucket if both are in one segment, else, behind the
+    buckets, one for each pair of segments.
 
-    Source: arXiv:1910.10683 §2.1; T5Attention._relative_position_bucket of the reference.
+    Source: arXiv:1910.10683 §2.1; T5Attention._relative_position_bucket of the reference; signed distances
+    arXiv:2006.03654 §3.1, make_log_bucket_position of the reference.
     """
 
     saves_inputs: ClassVar[bool] = False
     name: ClassVar[str] = "relative positions"
-    of: Literal["distance buckets", "distances", "segments", "distance buckets or segments"]
+    of: Literal["distance buckets", "distances", "signed distances", "segments", "distance buckets or segments"]
     n_buckets: Size = 0
     farthest: int | Unknown = 0  # from this distance on there is one bucket
     causal: bool = False  # keys after the query are in the bucket of distance 0; else buckets for either side
@@ -322,6 +325,8 @@ class Relations(Operation):
             return "whether each pair of tokens is in the same segment"
         if self.of == "distances" or isinstance(self.farthest, Unknown):
             return "distance between each pair of tokens"
+        if self.of == "signed distances" and not self.farthest:
+            return f"distance between each pair of tokens, in {self.n_buckets:,} rows"
         sides = "" if self.causal else ", half per direction"
         pair = "each pair of tokens" if self.block is None else "token and block"
         more = ", or the pair of their segments" if self.of == "distance buckets or segments" else ""
@@ -342,7 +347,19 @@ class Relations(Operation):
             n_keys = n_keys // require(self.block)
             queries = np.minimum(queries // require(self.block), n_keys - 1)  # the last one takes what is left
         distances = queries[:, None] + self.ahead - np.arange(n_keys)
+        if self.of == "signed distances":
+            return self.find_signed(distances)
         return n_keys - distances if self.of == "distances" else self.find_sides(distances)
+
+    def find_signed(self, distances: Array) -> Array:
+        half, farthest = int(self.n_buckets) // 2, require(self.farthest)
+        if farthest:
+            exact = half // 2
+            ratio = np.log(np.maximum(abs(distances), exact - 1) / np.float32(exact), dtype=np.float32)
+            share = ratio / np.log(np.float32((farthest - 1) / exact))
+            far = (np.ceil(share * np.float32(exact - 1)) + exact).astype(np.int64)
+            distances = np.where(abs(distances) <= exact, distances, far * np.sign(distances))
+        return np.clip(distances + half, 0, 2 * half - 1)
 
     def find_sides(self, distances: Array) -> Array:
         if self.causal:
@@ -375,6 +392,13 @@ def bucket_distances(
 def index_distances(x: Data) -> Data:
     """For all pairs of tokens, the row of their distance in `distance_sinusoids`, [n, m]."""
     return Data(Relations("distances"), (x,), (x.shape[0], x.shape[0]))
+
+
+def index_signed_distances(x: Data, rows: Size, farthest: int | Unknown = 0) -> Data:
+    """For all pairs of tokens, the row of their distance in a table whose middle is for 0, [n, m]. `farthest`: if rows
+    are on a log scale, which the last one ends.
+    """
+    return Data(Relations("signed distances", rows, farthest), (x,), (x.shape[0], x.shape[0]))
 
 
 def compare_segments(segments: Data) -> Data:

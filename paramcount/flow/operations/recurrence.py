@@ -17,10 +17,11 @@ class Convolve(Operation):
     """Over adjacent tokens or frames.
 
     Causal: each of the channels, or each group of them, over the last `width` tokens, stored
-    [channels, size of a group, width]; it keeps its last inputs, [channels, width - 1]. Else all channels over
-    adjacent frames, [n, in] to [n / stride, out], stored [out, in, width], with zero padding. If of an image: over
-    adjacent patches, stored [out, in, width, width], of a square image [n, in] or of [rows, columns, in]. Per head: of
-    [n, heads, d], over adjacent tokens on either side, with one value per head and distance, [heads, 1, width, 1].
+    [channels, size of a group, width]; it keeps its last inputs, [channels, width - 1]. Else all channels, or each
+    group of them, over adjacent frames or tokens, [n, in] to [n / stride, out], stored [out, in or size of a group,
+    width], with zero padding. If of an image: over adjacent patches, stored [out, in, width, width], of a square image
+    [n, in] or of [rows, columns, in]. Per head: of [n, heads, d], over adjacent tokens on either side, with one value
+    per head and distance, [heads, 1, width, 1].
     """
 
     name: ClassVar[str] = "convolution"
@@ -34,6 +35,7 @@ class Convolve(Operation):
     of_image: bool = False
     is_led: bool = False  # the input has its rows in front of the text
     per_head: bool = False
+    rows: Literal["frames", "tokens"] = "frames"  # what is adjacent
 
     @property
     def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
@@ -44,8 +46,11 @@ class Convolve(Operation):
             return "causal, one matrix per group of channels" if self.grouped else "causal, depthwise"
         if self.per_head:
             return f"over {self.width} adjacent tokens, the same for all values of a head"
-        adjacent = f"{self.width} × {self.width} adjacent patches" if self.of_image else f"{self.width} adjacent frames"
-        return f"over {adjacent}" + (", stride 2" if self.stride == 2 else "")
+        adjacent = f"{self.width} adjacent {self.rows}"
+        if self.of_image:
+            adjacent = f"{self.width} × {self.width} adjacent patches"
+        grouped = ", one matrix per group of channels" if self.grouped else ""
+        return f"over {adjacent}{grouped}" + (", stride 2" if self.stride == 2 else "")
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         return int(multiply((*out[:-1], *weights[0])))
@@ -68,7 +73,8 @@ class Convolve(Operation):
         else:
             padded = np.pad(x, (((width - 1) // 2, (width - 1) // 2), (0, 0)))
             n = (len(padded) - width) // self.stride + 1
-            y = sum(padded[i : i + (n - 1) * self.stride + 1 : self.stride] @ kernel[:, :, i].T for i in range(width))
+            rows = [padded[i : i + (n - 1) * self.stride + 1 : self.stride] for i in range(width)]
+            y = sum(self.mix_adjacent(rows[i], kernel[:, :, i]) for i in range(width))
         return y + weights[1] if len(weights) > 1 else np.asarray(y)
 
     def convolve_image(self, x: Array, kernel: Array) -> Array:
@@ -83,13 +89,18 @@ class Convolve(Operation):
                 y += padded[i::step, j::step][:rows, :columns] @ kernel[:, :, i, j].T
         return y if x.ndim == 3 else y.reshape(-1, len(kernel))
 
+    def mix_adjacent(self, x: Array, kernel: Array) -> Array:
+        """[n, in] with a kernel [out, in], or [out, size of a group], to [n, out]."""
+        if not self.grouped:
+            return x @ kernel.T
+        groups = x.shape[1] // kernel.shape[1]
+        matrices = kernel.reshape(groups, -1, kernel.shape[1])
+        y = x.reshape(len(x), groups, 1, -1) @ matrices.transpose(0, 2, 1)
+        return y.reshape(len(x), -1)
+
     def mix_channels(self, x: Array, kernel: Array) -> Array:
         """[n, channels] with a kernel [channels, size of a group]."""
-        if not self.grouped:
-            return x * kernel[:, 0]
-        matrices = kernel.reshape(-1, kernel.shape[1], kernel.shape[1])
-        y = x.reshape(len(x), len(matrices), 1, -1) @ matrices.transpose(0, 2, 1)
-        return y.reshape(x.shape)
+        return self.mix_adjacent(x, kernel) if self.grouped else x * kernel[:, 0]
 
 
 def convolve(
@@ -150,6 +161,23 @@ def convolve_frames(x: Data, name: str, channels: Size, width: Size, *, stride: 
     kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1], width))
     bias = Weight(name + ".bias", "mixer", (channels,))
     return Data(Convolve(width, stride=stride), (x,), (x.shape[0], channels), (kernel, bias))
+
+
+def convolve_tokens(
+    x: Data,
+    name: str,
+    channels: Size,
+    width: Size,
+    *,
+    group: Size | None = None,
+    component: str = "mixer",
+    bias: bool = True,
+) -> Data:
+    """All channels, or each group of so many, over `width` neighbouring tokens on both sides: [n, in] to [n, out]."""
+    kernel = Weight(name + ".weight", component, (channels, x.shape[-1] if group is None else group, width))
+    weights = (kernel, Weight(name + ".bias", component, (channels,))) if bias else (kernel,)
+    operation = Convolve(width, grouped=group is not None, rows="tokens")
+    return Data(operation, (x,), (x.shape[0], channels), weights)
 
 
 def convolve_image(x: Data, name: str, component: str, channels: Size, width: Size, *, stride: int = 1) -> Data:

@@ -229,14 +229,15 @@ class Select(Operation):
     """One of several values for each token: one of the inputs behind the first, which says which of them, [n]; or the
     part of [n, parts, …] that has the layer's index, or another.
 
-    For each pair of tokens, with an index [n, m]: one of the query's values in the second input, whose `axis` has the
-    choices; the other one has heads. What comes out is [n, m, heads].
+    For each pair of tokens, with an index [n, m]: one of the query's values in the second input, or of the key's, whose
+    `axis` has the choices; the other one has heads. What comes out is [n, m, heads].
     """
 
     only_moves: ClassVar[bool] = True
     name: ClassVar[str] = "select"
     part: int | Unknown | Literal["layer", "second"] | None = None  # second: of a tuple
     axis: Literal[1, 2] | None = None
+    of_keys: bool = False
 
     def describe(self) -> str:
         if self.axis is not None:
@@ -257,7 +258,9 @@ class Select(Operation):
         index, *values = inputs
         if self.axis is not None:
             of_heads = values[0] if self.axis == 1 else values[0].transpose(0, 2, 1)
-            return np.take_along_axis(of_heads, np.clip(index, 0, of_heads.shape[1] - 1)[..., None], axis=1)
+            choices = np.clip(index.T if self.of_keys else index, 0, of_heads.shape[1] - 1)[..., None]
+            found = np.take_along_axis(of_heads, choices, axis=1)
+            return found.transpose(1, 0, 2) if self.of_keys else found
         return np.stack(values)[index, np.arange(len(index))]
 
 
@@ -266,9 +269,11 @@ def select(index: Data, *values: Data) -> Data:
     return Data(Select(), (index, *values), values[0].shape)
 
 
-def select_by_pair(index: Data, values: Data, axis: Literal[1, 2]) -> Data:
-    """The value that each query has for each key, [n, m, heads], by an index [n, m]. `axis`: of the choices."""
-    return Data(Select(axis=axis), (index, values), (*index.shape, values.shape[3 - axis]))
+def select_by_pair(index: Data, values: Data, axis: Literal[1, 2], *, of_keys: bool = False) -> Data:
+    """The value that each query has for each key, [n, m, heads], by an index [n, m]. `axis`: of the choices. `of_keys`:
+    the values are the keys'.
+    """
+    return Data(Select(axis=axis, of_keys=of_keys), (index, values), (*index.shape, values.shape[3 - axis]))
 
 
 def select_part(x: Data, part: int | Unknown | Literal["layer"]) -> Data:
