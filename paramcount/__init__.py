@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         plot,
         report,
         run,
+        size,
         stored_in,
         sweep,
         trace,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from paramcount.execution.run import Run
     from paramcount.explaining.explanation import Explanation
     from paramcount.explaining.why import Why
+    from paramcount.sweeping.size import Sizing
     from paramcount.sweeping.sweep import Sweep
     from paramcount.symbolic.polynomials import Polynomial
     from paramcount.tracing.trace import Trace
@@ -69,6 +71,7 @@ _TYPES = {
     "ParamcountError": "errors",
     "Polynomial": "symbolic.polynomials",
     "Run": "execution.run",
+    "Sizing": "sweeping.size",
     "StoredCount": "checkpoints.contents",
     "Sweep": "sweeping.sweep",
     "Tensor": "counting.tensors",
@@ -79,9 +82,10 @@ _TYPES = {
 }
 __all__ = [
     "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora", "Memory", "Model",
-    "ParamcountError", "Polynomial", "Run", "StoredCount", "Sweep", "Tensor", "Trace", "Training", "Verification",
-    "Why", "__version__", "audit", "compare", "count", "diff", "draw", "explain", "flops", "formula", "load", "lora",
-    "memory", "plot", "report", "run", "stored_in", "sweep", "trace", "training", "verify", "what_if", "why",
+    "ParamcountError", "Polynomial", "Run", "Sizing", "StoredCount", "Sweep", "Tensor", "Trace", "Training",
+    "Verification", "Why", "__version__", "audit", "compare", "count", "diff", "draw", "explain", "flops", "formula",
+    "load", "lora", "memory", "plot", "report", "run", "size", "stored_in", "sweep", "trace", "training", "verify",
+    "what_if", "why",
 ]  # fmt: skip
 
 

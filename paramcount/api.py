@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from paramcount.execution.run import Run
     from paramcount.explaining.explanation import Explanation
     from paramcount.explaining.why import Why
+    from paramcount.sweeping.size import Sizing
     from paramcount.sweeping.sweep import Sweep
     from paramcount.symbolic.polynomials import Polynomial
     from paramcount.tracing.trace import Trace
@@ -181,6 +182,46 @@ def sweep(
 
     loaded = load(model, download=download, strict=strict, set=set)
     return make_sweep(loaded, make_axes(sizes), tuple(columns))
+
+
+def size(
+    like: object,
+    *,
+    total: int | None = None,
+    active: int | None = None,
+    within: float = 0.05,
+    memory: int | None = None,
+    dtype: str = "bf16",
+    context: int | None = None,
+    overhead: int = 10**9,
+    vary: Sequence[str] | None = None,
+    multiple_of: int = 128,
+    limit: int = 10,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> Sizing:
+    """The valid configurations nearest to a budget, with the proportions of a model, best first.
+
+    `total` and `active` are numbers of parameters, met `within` a share; `memory` is a limit in bytes for the weights
+    in `dtype`, the KV cache of `context` tokens and `overhead` bytes for a runtime (an assumption). With `memory`
+    alone, the largest configurations come first. `vary` names the sizes that vary: by default d_model and n_layers.
+    `multiple_of` is the step of dimensions. `rules` of the result states the rules for the shape; each candidate has
+    its exact count.
+
+    Raises: ParamcountError as `load` does; if no configuration meets the budget, with the nearest total.
+
+    >>> result = size("llama-3.1-8b", total=3_000_000_000, limit=2)
+    >>> [(c.sizes["d_model"], c.sizes["n_layers"], c.total) for c in result.candidates]
+    [(3072, 18, 3024731136), (2560, 28, 3042327040)]
+    >>> result.rules[2]
+    'n_heads is proportional to d_model, exactly; the head size stays'
+    """
+    from paramcount.sweeping.size import Budget, size_model
+
+    loaded = load(like, download=download, strict=strict, set=set)
+    budget = Budget(total, active, within, memory, dtype, context, overhead)
+    return size_model(loaded, budget, vary, multiple_of, limit)
 
 
 def explain(

@@ -76,6 +76,8 @@ def command_lines(folder: Path) -> list[list[str]]:
         ["explain", "llama-3.1-8b", "--head"],
         ["sweep", "gpt2-small", "n_layers=1:3", "tie_word_embeddings=true,false", "d_ff=4*d_model"],
         ["sweep", "gpt2-small", "n_heads=5:7", "--invalid"],
+        ["size", "--like", "gpt2-small", "--total", "200M", "--limit", "2"],
+        ["size", "--like", "gpt2-small", "--memory", "2GB", "--vary", "n_layers", "--limit", "2"],
         ["explain", "gpt2-small", "--set", "n_layers=24"],
     ]
     lines += [

@@ -24,7 +24,7 @@ from paramcount.sweeping.expressions import EXPECTED, parse_expression
 from paramcount.sweeping.sweep import make_sweep
 from paramcount.sweeping.validity import find_limits
 from paramcount.zoo.what_if import get_size, list_paths
-from tests.conftest import Runner
+from tests.running import Runner
 from tests.structures import keep_every
 
 BF16 = parse_kv_dtype("bf16")

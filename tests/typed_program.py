@@ -33,6 +33,7 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
     training: pc.Training = pc.training("gpt2-small", zero=2, dp=4)
     rows: int = len(pc.compare(["gpt2-small", "gpt2-medium"]))
     sweep: pc.Sweep = pc.sweep("gpt2-small", {"n_layers": range(1, 4), "d_ff": "4 * d_model"})
+    sizing: pc.Sizing = pc.size("gpt2-small", total=200_000_000, limit=1)
     drawing.save(folder / "layer.svg")
     shorter: int = pc.count("gpt2-small", strict=True, set={"n_layers": 1}).total
     stacked: object = tensors[0].to_dict()["stacked"]
@@ -57,6 +58,7 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
         "trainable": adapter.trainable,
         "gradients": training.gradients_bytes,
         "rows": rows,
+        "sized": sizing.candidates[0].total,
         "swept": sum(len(frame) for frame in sweep),
         "formula": str(pc.formula("gpt2-small").difference("n_positions")),
         "shorter": shorter,

@@ -22,6 +22,7 @@ GROUPS = {
     },
     "Design": {
         "sweep": ("sweep", "Count every valid combination of sizes."),
+        "size": ("size", "Find valid configurations of a number of parameters or a memory size."),
     },
     "Inside a model": {
         "explain": ("explain", "Explain each component: formula, numbers, value."),

@@ -40,6 +40,17 @@ def parse_training_tokens(text: str, *, where: str) -> int:
     return parse_quantity(text, TRAINING_UNITS, where=where, expected="tokens, such as 15T, 300B or 1000000")
 
 
+def parse_parameters(text: str, *, where: str) -> int:
+    """A number of parameters, in decimal units.
+
+    >>> parse_parameters("3B", where="--total"), parse_parameters("124M", where="--total")
+    (3000000000, 124000000)
+
+    Raises: ParamcountError for anything that is not a whole number of parameters.
+    """
+    return parse_quantity(text, TRAINING_UNITS, where=where, expected="parameters, such as 3B, 124M or 124439808")
+
+
 def parse_bytes(text: str, *, where: str) -> int:
     """A size of a memory: decimal for GB, binary for GiB.
 

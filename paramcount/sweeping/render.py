@@ -10,7 +10,7 @@ from paramcount.errors import ParamcountError
 from paramcount.output.tables import Column, Table
 from paramcount.sizes.values import format_size, to_json
 from paramcount.sweeping.sweep import REASON, Arrays, Sweep
-from paramcount.zoo.aliases import HEADINGS
+from paramcount.zoo.columns import HEADINGS
 
 MOST_ROWS = 10_000  # of a table; CSV and other files have no limit
 

@@ -17,8 +17,9 @@ HEADS = ("n_heads", "n_mamba_heads", "n_linear_k_heads", "n_linear_v_heads")
 KV_HEADS = ("n_kv_heads", "n_groups")
 INNER = ("d_ff", "d_dense_ff", "d_expert", "d_shared_expert", "d_inner")
 MOST_LAYERS = 512
+LAYER_TIMES = 4  # how many times its layers a configuration may have
 WIDEST = 65_536  # d_model
-MOST_TIMES = 8  # how many times its value another size may have
+WIDTH_TIMES = 8  # how many times its d_model a configuration may have
 MOST_CANDIDATES = 400_000
 
 
@@ -47,10 +48,10 @@ def make_shape(model: Model, vary: Sequence[str], step: int) -> Shape:
     sizes = model.sizes
     for path in vary:
         if type(get_size(sizes, path)) is not int or find_limits(sizes, path) is None:
-            raise ParamcountError("is not an integer", where=f"{model.id}: {path}", expected="sizes that are integers")
+            raise ParamcountError("is not an integer", where=path, expected="sizes that are integers")
     prefixes = {path.rpartition(".")[0] for path in vary}
     if len(prefixes) > 1:
-        raise ParamcountError("are in different parts", where=f"{model.id}: {', '.join(vary)}", expected="one part")
+        raise ParamcountError("are in different parts", where=", ".join(vary), expected="one part")
     prefix = prefixes.pop()
     return Shape(sizes, f"{prefix}." if prefix else "", tuple(vary), step)
 
@@ -61,7 +62,7 @@ def choose_vary(model: Model) -> tuple[str, ...]:
     prefix = "" if D_MODEL in paths else "language."
     found = tuple(prefix + name for name in DEFAULT_VARY if type(get_size(model.sizes, prefix + name)) is int)
     if not found:
-        raise ParamcountError("has neither d_model nor n_layers", where=model.id, expected="--vary with its sizes")
+        raise ParamcountError("has neither d_model nor n_layers", expected="the names of the sizes that vary")
     return found
 
 
@@ -71,7 +72,7 @@ def describe_rules(shape: Shape) -> tuple[str, ...]:
     verb = "varies" if len(names) == 1 else "vary"
     rules = [f"{', '.join(names)} {verb}; every other size keeps its value, unless a rule says otherwise"]
     if shape.varies(D_MODEL):
-        rules.append(f"d_model is a multiple of {shape.step}")
+        rules.append(f"d_model is a multiple of {shape.step}, at most {find_widest(shape)}")
         for name in list_scaled(shape, HEADS):
             rounding = "exactly" if is_exact(shape, name) else "to the nearest integer"
             rules.append(f"{name} is proportional to d_model, {rounding}; the head size stays")
@@ -86,6 +87,7 @@ def describe_rules(shape: Shape) -> tuple[str, ...]:
             f"d_model / n_layers is {ratio_of_model / 2:.4g} to {2 * ratio_of_model:.4g}, half to twice the model's"
         )
     if shape.varies(N_LAYERS):
+        rules.append(f"n_layers is at most {find_most_layers(shape)}")
         lists = list_layer_lists(shape)
         rules += [f"{name} repeats its pattern of {count_noun(n, 'layer')}, whole" for name, n in lists.items()]
     for name in names:
@@ -153,7 +155,7 @@ def list_layer_lists(shape: Shape) -> dict[str, int]:
         if path.startswith(shape.prefix) and isinstance(value, tuple) and len(value) == shape.get(N_LAYERS) and value:
             period = next((n for n in range(1, len(value) // 2 + 1) if value[n:] == value[:-n]), None)
             if period is None:
-                raise ParamcountError("does not repeat", where=path, expected="--vary without n_layers")
+                raise ParamcountError("does not repeat", where=path, expected="another size than n_layers to vary")
             lists[name] = period
     return lists
 
@@ -172,7 +174,7 @@ def list_candidates(shape: Shape) -> list[dict[str, int]]:
         values = list_values(shape, name)
         if len(candidates) * len(values) > MOST_CANDIDATES:
             found = f"{len(candidates) * len(values):,} combinations of {', '.join(shape.vary)}"
-            raise ParamcountError(found, expected=f"at most {MOST_CANDIDATES:,}: fewer sizes or a larger --multiple-of")
+            raise ParamcountError(found, expected=f"at most {MOST_CANDIDATES:,}: fewer sizes, or larger steps")
         candidates = [candidate | {name: value} for candidate in candidates for value in values]
     return [{shape.prefix + name: value for name, value in candidate.items()} for candidate in candidates]
 
@@ -181,7 +183,7 @@ def list_widths(shape: Shape) -> list[dict[str, int]]:
     """{size: value} of d_model and of every size that follows it, for each multiple of the step."""
     start = shape.get(D_MODEL)
     widths = []
-    for d_model in range(shape.step, min(WIDEST, MOST_TIMES * start) + 1, shape.step):
+    for d_model in range(shape.step, find_widest(shape) + 1, shape.step):
         sizes = {D_MODEL: d_model} | dict.fromkeys(list_equal(shape), d_model)
         for name in list_scaled(shape, HEADS):
             scaled = shape.get(name) * d_model
@@ -195,6 +197,10 @@ def list_widths(shape: Shape) -> list[dict[str, int]]:
         if all(sizes.values()):
             widths.append(sizes)
     return widths
+
+
+def find_widest(shape: Shape) -> int:
+    return min(WIDEST, WIDTH_TIMES * int(shape.get(D_MODEL)))
 
 
 def choose_groups(n_heads: int, heads: int, groups: int) -> int:
@@ -216,11 +222,16 @@ def list_depths(shape: Shape, d_model: int | None) -> Sequence[int]:
     if not shape.varies(N_LAYERS):
         return (0,)
     period = max(list_layer_lists(shape).values(), default=1)
+    limit = find_most_layers(shape)
     if d_model is None:
-        return range(period, MOST_LAYERS + 1, period)
+        return range(period, limit + 1, period)
     n, start = shape.get(N_LAYERS), shape.get(D_MODEL)
     least, most = -(-d_model * n // (2 * start)), 2 * d_model * n // start
-    return range(-(-max(1, least) // period) * period, min(most, MOST_LAYERS) + 1, period)
+    return range(-(-max(1, least) // period) * period, min(most, limit) + 1, period)
+
+
+def find_most_layers(shape: Shape) -> int:
+    return min(MOST_LAYERS, LAYER_TIMES * int(shape.get(N_LAYERS)))
 
 
 def list_values(shape: Shape, name: str) -> range:

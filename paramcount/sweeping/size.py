@@ -32,7 +32,7 @@ DEFAULT_STEP = 128
 DEFAULT_WITHIN = 0.05
 DEFAULT_LIMIT = 10
 OVERHEAD = 10**9  # bytes that a runtime is assumed to take, as `memory` assumes
-COLUMNS = ("total", "active", "kv_per_token")
+COUNTS, CACHE = ("total", "active"), "kv_per_token"
 MOST_MEASURED = 1000  # candidates whose memory is measured
 # A candidate is not measured if this share of its estimated memory exceeds the limit. The estimate is nearly exact in a
 # plain format; others keep the embedding in a higher precision, which weighs more in a small model.
@@ -100,15 +100,13 @@ def size_model(
     Raises: ParamcountError if no configuration meets the budget, with the nearest total, and for an invalid option.
     """
     check_budget(budget, step, limit)
-    paths = choose_vary(like) if vary is None else tuple(dict.fromkeys(resolve_path(like.sizes, name) for name in vary))
-    if not paths:
-        raise ParamcountError("is empty", where="vary", expected="sizes such as d_model,n_layers")
     try:
-        shape = make_shape(like, paths, step)
+        shape = make_shape(like, find_paths(like, vary), step)
         rules = describe_rules(shape)
     except ParamcountError as error:
-        raise error.add_location(like.id) if like.id not in str(error) else error from None
-    table = sorted(count_candidates(like, shape), key=lambda row: rank(budget, row))
+        raise error.add_location(like.id) from None
+    rows = count_candidates(like, shape, budget.memory is not None)
+    table = sorted(rows, key=lambda row: rank(budget, row))
     found: list[Candidate] = []
     for row in list_likely(like, budget, [row for row in table if is_within(budget, row)]):
         if len(found) == limit:
@@ -121,6 +119,20 @@ def size_model(
     return Sizing(like, budget, (*rules, *describe_budget(budget)), tuple(found))
 
 
+def find_paths(like: Model, vary: Sequence[str] | None) -> tuple[str, ...]:
+    """The paths of the sizes that vary.
+
+    Raises: ParamcountError for a name that the model does not have.
+    """
+    if vary is None:
+        return choose_vary(like)
+    if isinstance(vary, str) or not vary:
+        raise ParamcountError(
+            f"= {describe_value(vary)}", where="vary", expected='sizes such as ["d_model", "n_layers"]'
+        )
+    return tuple(dict.fromkeys(resolve_path(like.sizes, name) for name in vary))
+
+
 class Row(NamedTuple):
     """A valid candidate before its memory is measured."""
 
@@ -130,8 +142,11 @@ class Row(NamedTuple):
     sizes: Mapping[str, Any]
 
 
-def count_candidates(like: Model, shape: Shape) -> Iterator[Row]:
-    """The valid candidates with their counts, computed on arrays: one table per list of layer types."""
+def count_candidates(like: Model, shape: Shape, with_cache: bool) -> Iterator[Row]:
+    """The valid candidates with their counts, computed on arrays: one table per list of layer types.
+
+    `with_cache`: with the KV cache per token, otherwise it is 0.
+    """
     import numpy as np
 
     candidates = list_candidates(shape)
@@ -144,12 +159,13 @@ def count_candidates(like: Model, shape: Shape) -> Iterator[Row]:
         lists = {} if n_layers is None else extend_lists(shape, n_layers)
         names = tuple(group[0])
         values = {name: np.array([candidate[name] for candidate in group], dtype="int64") for name in names}
-        counter = Counter(like, lists, names, COLUMNS)
+        counter = Counter(like, lists, names, (*COUNTS, *([CACHE] if with_cache else [])))
         is_valid, columns = count_rows(Validator(like.sizes, lists, names), counter, values)
         valid = [candidate for candidate, passes in zip(group, is_valid.tolist()) if passes]
-        counts = zip(*(columns[name].tolist() for name in COLUMNS)) if valid else ()
-        for candidate, row in zip(valid, counts):
-            yield Row(*row, {**candidate, **lists})
+        zeros = np.zeros(len(valid), dtype="int64")
+        counts = zip(*(columns.get(name, zeros).tolist() for name in (*COUNTS, CACHE)))
+        for candidate, (total, active, kv_per_token) in zip(valid, counts):
+            yield Row(total, active, kv_per_token, {**candidate, **lists})
 
 
 def rank(budget: Budget, row: Row) -> int:
@@ -217,7 +233,7 @@ def check_budget(budget: Budget, step: int, limit: int) -> None:
 def describe_budget(budget: Budget) -> tuple[str, ...]:
     """The budget as rules, one line each."""
     rules = [
-        f"{name} within {budget.within:.3g} of {target:,}"
+        f"{name} is within {100 * budget.within:.4g}% of {target:,}"
         for name, target in (("total", budget.total), ("active", budget.active))
         if target is not None
     ]
@@ -239,7 +255,7 @@ def make_error(like: Model, budget: Budget, table: Sequence[Row]) -> ParamcountE
         smallest = min(table, key=lambda row: row.total)
         found = f"no configuration like {like.id} within the budget fits the memory"
         return ParamcountError(found, expected=f"more memory, or a smaller budget; the smallest has {smallest.total:,}")
-    found = f"no configuration like {like.id} is within {budget.within:.3g} of the budget"
+    found = f"no configuration like {like.id} is within {100 * budget.within:.4g}% of the budget"
     return ParamcountError(
         found, expected=f"more sizes to vary, or a larger tolerance; the nearest has {nearest.total:,}"
     )

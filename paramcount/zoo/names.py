@@ -16,7 +16,7 @@ from paramcount.zoo.catalog import list_folders
 # The names of the commands. As the first word on a command line they are never a model.
 RESERVED = (
     "add", "architectures", "audit", "compare", "diff", "docs", "draw", "explain", "flops", "help", "list", "lora",
-    "memory", "report", "scan", "schema", "show", "sweep", "trace", "training", "validate", "verify", "why",
+    "memory", "report", "scan", "schema", "show", "size", "sweep", "trace", "training", "validate", "verify", "why",
 )  # fmt: skip
 PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
 
