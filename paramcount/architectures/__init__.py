@@ -306,6 +306,7 @@ ARCHITECTURES = {
     "t5gemma": ("t5gemma", "T5Gemma"),
     "telechat": ("telechat", "TeleChat"),
     "trocr": ("trocr", "TrOCR"),
+    "ultrabert": ("ultrabert", "UltraBert"),
     "umt5": ("mt5", "UMT5"),
     "umt5.UMT5EncoderModel": ("mt5", "UMT5Encoder"),
     "vaultgemma": ("gemma2", "VaultGemma"),

@@ -411,6 +411,14 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
             TaskHead(heads.score_projected, LABELS, (both_stacks,)),
         ),
     ),
+    "ultrabert": (
+        "Ultrabert",
+        {
+            "ForSequenceClassification": TaskHead(heads.classify_pooled_as_set, LABELS),
+            "ForTokenClassification": TOKENS,
+            "ForQuestionAnswering": SPAN,
+        },
+    ),
     "umt5": ("UMT5", t5("umt5.UMT5EncoderModel")),
     "whisper": (
         "Whisper",

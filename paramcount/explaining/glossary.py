@@ -130,6 +130,7 @@ MEANINGS = {
     "d_shape": "dimension of the glyph-shape embedding",
     "d_memory": "encoder hidden size",
     "n_langs": "number of languages",
+    "d_prediction": "hidden size of the MLP before the LM head",
     "n_landmarks": "number of landmarks, which attention goes through",
     "d_landmark": "number of tokens per landmark",
     "n_encoder_positions": "number of positions of the encoder",

@@ -181,6 +181,11 @@ def pool_as_set(c: Any, x: Data) -> Data:
     return first_token(x) if pooling in ("bos", "cls") else pool_text(x, "mean" if pooling == "mean" else UNKNOWN)
 
 
+def classify_pooled_as_set(c: Any, x: Data) -> Data:
+    """UltraBERT's."""
+    return classify_tokens(c, pool_as_set(c, x))
+
+
 def transform_then(n: Callable[[Any], Any], *, is_pooled: bool) -> Build:
     """The same as ModernBERT's encoder has it, of every token or of the pooled vector: `n` outputs."""
 

@@ -1153,6 +1153,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "layer_norm_eps": 1e-2,
         "hidden_act": "relu",
     },
+    "ultrabert": {**USUAL, "head_dim": 8, "num_hidden_layers": 3, "sliding_window": 3, "prediction_head_size": 14},
+    "ultrabert, older keys": {
+        **USUAL, "attention_windows": [0, 2], "rope_theta": [500.0, 30.0], "rms_norm_eps": 1e-2, "hidden_act": "gelu",
+        "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "prediction_head_size": 14,
+    },
     "fnet": {**{key: size for key, size in BERT.items() if key != "num_attention_heads"}, "layer_norm_eps": 1e-2},
     "nystromformer": {**BERT, "conv_kernel_size": 5},
     "yoso": {**BERT, "conv_window": 5, "hash_code_len": 4, "layer_norm_eps": 1e-2},

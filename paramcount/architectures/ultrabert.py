@@ -1,0 +1,140 @@
+"""UltraBERT: Llama's layers, in which tokens see those on both sides, in two of three layers only near ones."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, Size, activate, linear, lookup, rms_norm
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoders import head
+from paramcount.parts.encoders import PositionlessEncoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import (
+    ABSENT,
+    SLIDING,
+    ConfigJson,
+    FieldValues,
+    Flag,
+    Natural,
+    Positive,
+    Words,
+    d_model_per_head,
+    derived,
+    equal_to,
+    full_every,
+    hf,
+    rotary,
+    setting,
+)
+from paramcount.sizes.conditions import one_of, padding_in_table
+from paramcount.sizes.rules import check_divides, check_layer_types
+
+TABLE = "ultrabert.embed_tokens.weight"
+TYPICAL = full_every(3)
+
+
+def list_windows(js: ConfigJson) -> list[Any] | None:
+    """The windows of older configs, one per layer; null or 0 for none."""
+    windows = js.get("attention_windows")
+    if windows is not None and not isinstance(windows, list):
+        raise ParamcountError(f"= {describe_value(windows)}", where="attention_windows", expected="a list")
+    return windows
+
+
+def name_layers(js: ConfigJson, c: FieldValues) -> Any:
+    windows = list_windows(js)
+    return TYPICAL(js, c) if windows is None else tuple(SLIDING[not window] for window in windows)
+
+
+def find_window(js: ConfigJson, c: FieldValues) -> Any:
+    """The tokens that a token sees on either side."""
+    window = js.get("sliding_window", 128)
+    return next((first for first in list_windows(js) or () if first), window)
+
+
+def bases_of_layers(js: ConfigJson, c: FieldValues) -> None:
+    """Rotary positions are stated for each kind of layers. Older configs list the base of every layer instead."""
+    words, bases = set(c["layer_types"]), js.get("rope_theta")
+    key = "rope_scaling" if js.get("rope_scaling") else "rope_parameters"
+    rope = js.get(key)
+    if rope is not None:
+        for word in sorted(words):
+            if not isinstance(rope, Mapping) or rope.get(word) is None:
+                raise ParamcountError(f"has no {word}", where=key, expected="an object for each of layer_types")
+    elif bases is not None:
+        named = dict(zip(c["layer_types"], bases)) if isinstance(bases, list) else {}
+        if set(named) != words:
+            raise ParamcountError(f"= {describe_value(bases)}", where="rope_theta", expected="a list of one per layer")
+
+
+def rotary_of(word: str, base: float) -> Any:
+    """The setting of the rotary positions of a kind of layers."""
+    usual = rotary(base, 32768, block=word)
+
+    def read(js: ConfigJson, c: Any) -> Any:
+        bases = js.get("rope_theta")
+        if not isinstance(bases, list):
+            return usual.default(js, c)
+        named = dict(zip(c.layer_types, bases))
+        return usual.default({**js, "rope_theta": named.get(word)}, c)
+
+    return setting(default=read)
+
+
+class UltraBert(PositionlessEncoder):
+    """Source: UltrabertDecoderLayer of the reference."""
+
+    reference = "UltrabertForMaskedLM"
+    rotated = "d_head"
+    conditions = (padding_in_table(0), bases_of_layers, one_of("classifier_pooling", ("cls", "mean"), "cls"))
+    prefix = "ultrabert."
+    layers_name = "layers"
+    last_norm = "norm"
+    defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32, "d_ff": 11008}
+
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=equal_to("n_heads"))
+    d_head: Positive = hf(absent=d_model_per_head, null=d_model_per_head)
+    layer_types: Words = hf(absent=name_layers, null=ABSENT)
+    window: Natural = derived(find_window)
+    d_prediction: Positive = hf("prediction_head_size", absent=768)
+    attention_bias: Flag = hf(absent=False)
+    mlp_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    activation = setting("hidden_act", default="silu")
+    pooling = setting("classifier_pooling", default="cls")
+    norm_eps = setting("rms_norm_eps", default=1e-6)
+    rope = rotary_of("full_attention", 2_560_000.0)
+    local_rope = rotary_of("sliding_attention", 10_000.0)
+
+    def inputs(c) -> dict[str, int]:
+        return {}
+
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        return lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model)
+
+    def kinds(c) -> list[tuple[Hashable, Size]]:
+        return [(word, 1) for word in c.layer_types]
+
+    def layer_of(c, kind: str, x: Data, *memory: Data) -> Data:
+        local: Any = {"window": c.window, "angles": c.local_rope} if kind == SLIDING[0] else {}
+        h = c.norm(x, "input_layernorm")
+        x = x + attention(c, h, "self_attn.", bias=c.attention_bias, cached=False, **local)
+        h = c.norm(x, "post_attention_layernorm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, bias=c.mlp_bias)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps)
+
+    def head(c, x: Data) -> Data:
+        return head(c, predict(c, x, "head."), TABLE, "cls")
+
+    def check(c) -> None:
+        check_divides(c, "n_heads", "d_model")
+        check_layer_types(c, "layer_types", "n_layers", SLIDING)
+
+
+def predict(c: Any, x: Data, prefix: str) -> Data:
+    """The MLP before the LM head."""
+    h = activate(linear(x, prefix + "linear1", "other", c.d_prediction), "gelu_pytorch_tanh")
+    return activate(linear(h, prefix + "linear2", "other", x.shape[-1]), "gelu_pytorch_tanh")
