@@ -12,6 +12,7 @@ from paramcount.counting.components import COMPONENTS
 from paramcount.counting.count import Count
 from paramcount.output.numbers import format_bytes
 from paramcount.output.tables import Column, format_value
+from paramcount.sizes import Sizes
 from paramcount.zoo.model import Model
 
 FieldType = Literal["integer", "number", "flag", "text", "date"]
@@ -62,13 +63,28 @@ def read_component(name: str) -> Callable[[Model, Count | None], Any]:
 
 
 def read_size(name: str) -> Callable[[Model, Count | None], int | None]:
-    """A size; 0 if the model has no such size, None if it differs between layers, is not set or is unpublished."""
+    """A size, in a multimodal model that of the language model, in an encoder-decoder that of the decoder.
+
+    0 if the model has no such size, None if it differs between layers, is not set or is unpublished.
+    """
 
     def compute(model: Model, count: Count | None) -> int | None:
-        size = getattr(model.config, name, 0) if model.config is not None else None
+        size = get_language_size(model.config, name) if model.config is not None else None
         return size if type(size) is int else None
 
     return compute
+
+
+DECODER_SIZES = {"n_layers": "n_decoder_layers", "n_heads": "n_decoder_heads", "d_ff": "d_decoder_ff"}
+
+
+def get_language_size(sizes: Sizes, name: str) -> object:
+    """A size of the model, of its decoder or of its language model; 0 if there is none."""
+    for field in (name, DECODER_SIZES.get(name, "")):
+        if field in type(sizes).model_fields:
+            return getattr(sizes, field)
+    language = getattr(sizes, "language", None)
+    return get_language_size(language, name) if isinstance(language, Sizes) else 0
 
 
 def read_kv_heads(model: Model, count: Count | None) -> int | None:
@@ -80,7 +96,8 @@ def read_head_size(model: Model, count: Count | None) -> int | None:
     """The head dimension; of MLA, that of queries and keys."""
     if (size := read_size("d_head")(model, count)) != 0:
         return size
-    return getattr(model.config, "d_nope", 0) + getattr(model.config, "d_rope", 0)
+    parts = (read_size(name)(model, count) for name in ("d_nope", "d_rope"))
+    return sum(part or 0 for part in parts)
 
 
 def read_fact(name: str) -> Callable[[Model, Count | None], Any]:
