@@ -1,11 +1,11 @@
 """Qwen 2 Audio, Voxtral and Audio Flamingo 3: Whisper's encoder and a projector before a language model."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.flow import Data, Reshape, activate, linear, mean_of_blocks
 from paramcount.parts.composite import AudioLanguageModel
 from paramcount.parts.whisper_encoder import Ears
-from paramcount.sizes import Flag, Positive, hf, setting
+from paramcount.sizes import Condition, Flag, Positive, hf, setting
 from paramcount.sizes.conditions import one_of
 
 
@@ -44,7 +44,9 @@ class VoxtralEars(Ears):
 class AudioFlamingo3Ears(VoxtralEars):
     """Qwen 2 Audio's encoder, with its keys under Voxtral's names. Source: AudioFlamingo3Encoder of the reference."""
 
-    conditions = (one_of("model_type", ("audioflamingo3_encoder",), "audioflamingo3_encoder"),)
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        one_of("model_type", ("audioflamingo3_encoder",), "audioflamingo3_encoder"),
+    )
 
     last_norm = ""
 

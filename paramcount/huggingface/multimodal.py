@@ -202,6 +202,7 @@ COMPOSITES = {
         default_encoder_section=PIXTRAL,
     ),
     "moss_transcribe_diarize": Composite("qwen3", default_tie=True, default_section=SMALL_QWEN_3, other_sections=AUDIO),
+    "musicflamingo": Composite("qwen2", tie_rule="never", other_sections=AUDIO),
     "ovis2": Composite("qwen2", tie_rule="outside", default_tie=True),
     "paligemma": Composite(
         "gemma",

@@ -10,21 +10,26 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, add_positions, attend, class_token, fused, linear
 from paramcount.parts.vision import VisionEncoder, embed_patches, encoder_mlp
-from paramcount.sizes import ConfigJson, FieldValues, Natural, Positive, derived, hf
+from paramcount.sizes import ConfigJson, Derivation, FieldValues, Natural, Positive, derived, hf
 from paramcount.sizes.setting_fields import setting
 
 
-def count_patches(js: ConfigJson, c: FieldValues) -> int:
-    size = js.get("image_size", 224)
-    if type(size) is not int:  # a pair is not refused, but cannot be divided later
-        raise ParamcountError(f"= {describe_value(size)}", where="image_size", expected="an integer")
-    n: int = (size // c["patch_size"]) ** 2
-    return n
+def count_patches(image_size: int) -> Derivation:
+    """The patches of an image. `image_size`: the default of the key."""
+
+    def derive(js: ConfigJson, c: FieldValues) -> int:
+        size = js.get("image_size", image_size)
+        if type(size) is not int:  # a pair is not refused, but cannot be divided later
+            raise ParamcountError(f"= {describe_value(size)}", where="image_size", expected="an integer")
+        n: int = (size // c["patch_size"]) ** 2
+        return n
+
+    return derive
 
 
 class BlipVision(VisionEncoder):
     patch_size: Positive = hf("patch_size", absent=16)
-    n_patches: Natural = derived(count_patches)
+    n_patches: Natural = derived(count_patches(224))
 
     norm_eps: ClassVar = setting("layer_norm_eps", default=1e-5)
 

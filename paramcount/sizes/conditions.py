@@ -63,7 +63,7 @@ def experts_named(alias: str) -> Condition:
     return condition
 
 
-def buckets_reach(buckets: str, farthest: str, absent: int, *, one_sided: bool) -> Condition:
+def buckets_reach(buckets: str, farthest: str, absent: int, *, one_sided: bool, least: int = 4) -> Condition:
     """The relative position buckets reach beyond the near distances, each of which has its own bucket.
 
     Half of `n_buckets` are for near distances, a quarter if both directions share the buckets. The others are for
@@ -74,13 +74,14 @@ def buckets_reach(buckets: str, farthest: str, absent: int, *, one_sided: bool) 
         farthest: The key of the largest distance.
         absent: The default of `farthest`.
         one_sided: Whether one of the stacks is a decoder.
+        least: The least number of buckets: 2 if there is a decoder alone.
     """
 
     def condition(js: ConfigJson, c: FieldValues) -> None:
         n, max_distance = c["n_buckets"], js.get(farthest, absent)
-        if n < 4:
+        if n < least:
             raise ParamcountError(
-                f"= {n} leaves no bucket for near distances", where=buckets, expected="an integer of at least 4"
+                f"= {n} leaves no bucket for near distances", where=buckets, expected=f"an integer of at least {least}"
             )
         near_distances = n // 2 if one_sided else n // 4
         if type(max_distance) is not int or max_distance <= near_distances:

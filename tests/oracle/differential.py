@@ -321,6 +321,8 @@ def run_tokens(
             inputs = {
                 "input_features": torch.zeros((1, model.config.num_mel_bins, 2 * model.config.max_source_positions))
             }
+        if model.main_input_name == "flattened_patches":
+            inputs = {"flattened_patches": torch.ones((1, 4, 2 + model.config.vision_config.patch_embed_hidden_size))}
         if model.main_input_name == "pixel_values":
             inputs = make_image(model.config, cls_name, ids)
         if model.config.is_encoder_decoder and not cls_name.endswith("ForAudioClassification"):
@@ -346,6 +348,9 @@ def make_image(config: Any, cls_name: str, ids: Any) -> dict[str, Any]:
     import torch
 
     size = config.vision_config.image_size
+    pixels = {"pixel_values": torch.zeros((len(ids), 3, size, size))}
+    if not hasattr(config, "num_query_tokens"):
+        return {"input_ids": ids, **pixels}
     frames = (1,) if "Video" in cls_name else ()
     text = {"qformer_input_ids": ids} if cls_name.startswith("Instruct") else {}
     token = config.video_token_id if frames else config.image_token_id

@@ -58,6 +58,14 @@ T5 = {
     "model_type": "t5", "vocab_size": 96, "d_model": 32, "num_layers": 2, "num_heads": 4, "d_kv": 8, "d_ff": 44,
     "feed_forward_proj": "gated-gelu",
 }  # fmt: skip
+BERT = {
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 44,
+    "max_position_embeddings": 64,
+}  # fmt: skip
+PIX2STRUCT = {
+    "vocab_size": 96, "d_kv": 8, "d_ff": 20, "num_layers": 2, "num_heads": 2, "relative_attention_num_buckets": 8,
+    "relative_attention_max_distance": 7, "layer_norm_epsilon": 1e-3, "dense_act_fn": "silu",
+}  # fmt: skip
 QFORMER = {
     "vocab_size": 96, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 28,
     "max_position_embeddings": 20, "layer_norm_eps": 1e-3, "hidden_act": "silu",
@@ -180,6 +188,17 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": OPT, "vision_config": VISION, "qformer_config": QFORMER, "num_query_tokens": 3,
         "video_token_index": IMAGE_TOKEN,
     },
+    "blip": {
+        "text_config": {**BERT, "layer_norm_eps": 1e-3, "hidden_act": "silu"}, "vision_config": VISION,
+    },
+    "pix2struct": {"text_config": {**PIX2STRUCT, "hidden_size": 16}, "vision_config": {
+        **PIX2STRUCT, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 3, "patch_embed_hidden_size": 12,
+        "seq_len": 9, "layer_norm_eps": 1e-2,
+    }},
+    "musicflamingo": {
+        "text_config": QWEN2, "audio_config": {**EARS, "model_type": "audioflamingo3_encoder"},
+        "audio_token_id": IMAGE_TOKEN, "projector_hidden_act": "silu", "audio_frame_step": 2.0,
+    },
     "audioflamingo3": {
         "text_config": QWEN2, "audio_config": {**EARS, "model_type": "audioflamingo3_encoder"},
         "audio_token_id": IMAGE_TOKEN, "projector_hidden_act": "silu", "projector_bias": False,
@@ -282,8 +301,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 # Classes whose forward pass always needs an image.
 ALWAYS_SEE = {
-    "Blip2ForConditionalGeneration", "InstructBlipForConditionalGeneration",
-    "InstructBlipVideoForConditionalGeneration",
+    "Blip2ForConditionalGeneration", "BlipForConditionalGeneration", "InstructBlipForConditionalGeneration",
+    "InstructBlipVideoForConditionalGeneration", "Pix2StructForConditionalGeneration",
 }  # fmt: skip
 
 
@@ -303,6 +322,14 @@ def arrange_one(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
 def arrange_with_question(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """InstructBLIP: the Q-Former reads the text too, here its first tokens."""
     return {"pixel_values": pixels[None], "qformer_input_ids": ids[:, :3]}
+
+
+def arrange_with_places(patches: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Pix2Struct: patches of two rows, each after its row and its column."""
+    import torch
+
+    places = torch.tensor([[i // 3 + 1, i % 3 + 1] for i in range(len(patches))])
+    return {"flattened_patches": torch.cat((places, patches), dim=1)[None]}
 
 
 def arrange_one_frame(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
@@ -391,6 +418,9 @@ def arrange_as_masked_audio(frames: Any, ids: Any, sizes: Any) -> dict[str, Any]
 
 
 IMAGES: Mapping[str, Image] = {
+    "BlipForConditionalGeneration": Image((3, 12, 12), 0, arrange_one),
+    "Pix2StructForConditionalGeneration": Image((6, 12), 0, arrange_with_places, "flattened_patches"),
+    "MusicFlamingoForConditionalGeneration": Image((16, 10), 4, arrange_as_audio, "log_mel_frames"),
     "Blip2ForConditionalGeneration": Image((3, 12, 12), 3, arrange_one),
     "InstructBlipForConditionalGeneration": Image((3, 12, 12), 3, arrange_with_question),
     "InstructBlipVideoForConditionalGeneration": Image((3, 12, 12), 3, arrange_one_frame),
@@ -451,6 +481,9 @@ def make_image(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], dic
     image = IMAGES[cls_name]
     values = torch.randn(image.shape)
     given, inputs = image.arrange(values, ids, sizes), {image.name: values.numpy()}
+    if "flattened_patches" in given:
+        places = given["flattened_patches"][0, :, :2].long().numpy()
+        inputs |= {"patch_rows": places[:, 0], "patch_columns": places[:, 1]}
     if "qformer_input_ids" in given:
         inputs["instruction_tokens"] = given["qformer_input_ids"][0].numpy()
     if hasattr(getattr(sizes, "language", None), "n_decoder_layers"):  # the same text for its encoder

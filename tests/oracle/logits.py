@@ -171,7 +171,8 @@ def compare_logits(
     with torch.no_grad():
         name = (
             "decoder_input_ids"
-            if "input_ids" in given or ("input_features" in given and cls_name not in images.IMAGES)
+            if given.keys() & {"input_ids", "flattened_patches"}
+            or ("input_features" in given and cls_name not in images.IMAGES)
             else "input_ids"
         )
         output = model(**{name: ids}, **given)

@@ -26,6 +26,7 @@ RUNNING = (Path(__file__).parents[1] / "data" / "running.txt").read_text(encodin
 SHORT, LONG, LARGEST = 3, 12, 60  # tokens; windows beyond the last are not crossed
 # {model type, or a name of running.txt: why the reference's cache is another one}
 DIFFERENT = {
+    "blip": "the reference returns no cache",
     "deepseek_v4": "one head is key and value, and kept twice; unfinished blocks of tokens are kept, too",
     "dots3_note_text": "the keys of its indexer are in float32",
     "git": "patches stand in front of the text, and the trace of a text has none",
@@ -93,11 +94,13 @@ def run_reference(model: Any, sizes: Any, cls: str, n: int) -> tuple[int, int, i
     given, _ = logits.make_inputs(sizes, cls, ids)
     frames = given["input_features"].shape[-1] // 2 if "input_features" in given else logits.SOURCE  # two per row
     frames = given["input_ids"].shape[1] if "input_ids" in given else frames
+    frames = given["flattened_patches"].shape[1] if "flattened_patches" in given else frames
     given = {key: narrow(value) for key, value in given.items()}
-    is_encoded = "input_ids" in given or ("input_features" in given and cls not in images.IMAGES)
+    is_heard = "input_features" in given and cls not in images.IMAGES
+    is_encoded = is_heard or bool(given.keys() & {"input_ids", "flattened_patches"})
     if model.config.model_type == "recurrent_gemma":
         given["past_key_values"] = DynamicCache(config=model.config)
-    elif not is_encoded:
+    elif not is_encoded or cls.startswith("Pix2Struct"):  # whose config class switches it off
         given["use_mems" if model.config.model_type == "xlnet" else "use_cache"] = True
     with torch.no_grad():
         output = model(**{"decoder_input_ids" if is_encoded else "input_ids": ids}, **given)

@@ -121,6 +121,7 @@ class Rotary(Operation):
     pairing: Pairing | Unknown = "halves"
     axes: Axes | Unknown | None = None  # its second input holds several positions for each row
     stride: Size = 1  # positions from one row to the next
+    power: int = 1  # angles grow with this power of the position
     cut_from: Size | None = None  # in halves: the first angles of so many dimensions, taken twice
 
     def describe(self) -> str:
@@ -128,8 +129,11 @@ class Rotary(Operation):
             return "rotary position embedding"
         if self.rope is None:
             return "rotary position embedding, sines and cosines from a table"
-        return self.rope.describe() + (
-            f", {self.pairing}" if isinstance(self.pairing, str) and self.pairing != "halves" else ""
+        squared = ", by the square of the position" if self.power == 2 else ""
+        return (
+            self.rope.describe()
+            + squared
+            + (f", {self.pairing}" if isinstance(self.pairing, str) and self.pairing != "halves" else "")
         )
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -147,7 +151,7 @@ class Rotary(Operation):
             positions = run.positions * int(self.stride)
             n_tokens = int(positions.max(initial=0)) + 1
             if axes is None:
-                angles = np.outer(positions, rope.frequencies(d, n_tokens)).reshape(rows)
+                angles = np.outer(positions**self.power, rope.frequencies(d, n_tokens)).reshape(rows)
             else:
                 angles = axes.find_angles(table[0], rope, d, n_tokens).reshape(rows)
             cos = (np.cos(angles) * rope.attention_factor).astype(np.float32)
@@ -183,9 +187,11 @@ def rope(
     pairing: Pairing | Unknown = "halves",
     stride: Size = 1,
     cut_from: Size | None = None,
+    power: int = 1,
 ) -> Data:
-    """Rotary positions on the last axis. `stride`: positions from one row to the next. `cut_from`: as in `Rotary`."""
-    return Data(Rotary(settings, pairing, stride=stride, cut_from=cut_from), (x,), x.shape)
+    """Rotary positions on the last axis. `stride`: positions from one row to the next. `cut_from`, `power`: as in
+    `Rotary`."""
+    return Data(Rotary(settings, pairing, stride=stride, power=power, cut_from=cut_from), (x,), x.shape)
 
 
 def rope_at(

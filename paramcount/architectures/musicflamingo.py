@@ -1,0 +1,65 @@
+"""Music Flamingo: Audio Flamingo 3 whose sounds are rotated by the time at which they are heard."""
+
+from collections.abc import Mapping
+from math import pi
+from typing import Any
+
+from paramcount.architectures.qwen2_audio import AudioFlamingo3, AudioFlamingo3Ears
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, Rope, join, rope, split
+from paramcount.sizes import ConfigJson, FieldValues, Natural, derived, setting
+
+NAMES = ("audioflamingo3_encoder", "musicflamingo_encoder", None)
+BASE, SHARE = 1200.0, 0.2
+STATES = 4  # frames per state of the encoder
+
+
+def encoder_named(js: ConfigJson, c: FieldValues) -> None:
+    """The reference looks up the name of the encoder in a section that is there."""
+    section = js.get("audio_config")
+    if not isinstance(section, Mapping) or ("model_type" in section and section["model_type"] in NAMES):
+        return
+    found = f"= {describe_value(section['model_type'])}" if "model_type" in section else "is missing"
+    raise ParamcountError(found, where="audio_config.model_type", expected=str(NAMES[0]))
+
+
+def turned_part(js: ConfigJson, c: FieldValues) -> int:
+    """The values that turn with the time in a window; as many before them turn with the window, 0 in the first one."""
+    share = (js.get("rope_parameters") or {}).get("partial_rotary_factor", js.get("partial_rotary_factor", SHARE))
+    return 2 * ((int(c["audio"]["d_model"] * share) + 1) // 2)
+
+
+def angles_of_time(config: Mapping[str, Any], c: Any) -> Rope:
+    """Angles grow with the position in the window, and with the seconds: with the square of the position.
+
+    Source: MusicFlamingoRotaryEmbedding of the reference.
+    """
+    parameters = config.get("rope_parameters") or {}
+    base = parameters.get("rope_theta", config.get("rope_theta", BASE))
+    step = STATES * config.get("audio_frame_step", 0.01)
+    share = parameters.get("partial_rotary_factor", config.get("partial_rotary_factor", SHARE))
+    exponents = c.d_turned / int(c.audio.d_model * share)  # of an odd size
+    return Rope(base**exponents, "linear", factor=-base / (4 * pi**2 * step))
+
+
+class MusicEars(AudioFlamingo3Ears):
+    """The same encoder."""
+
+    conditions = ()
+
+
+class MusicFlamingo(AudioFlamingo3):
+    """Source: arXiv:2511.10289, section 3."""
+
+    reference = "MusicFlamingoForConditionalGeneration"
+    conditions = (encoder_named,)
+
+    audio: MusicEars
+    d_turned: Natural = derived(turned_part)
+
+    time = setting(default=angles_of_time)
+
+    def project(c: Any, x: Data) -> Data:
+        window, turned, rest = split(x, c.d_turned, c.d_turned, c.audio.d_model - 2 * c.d_turned)
+        turned = rope(turned, c.time, "interleaved", power=2)
+        return super().project(join(join(window, turned), rest))

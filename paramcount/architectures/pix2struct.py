@@ -1,0 +1,152 @@
+"""Pix2Struct: an encoder of patches of an image of any shape, and T5's decoder, which attends to them."""
+
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import Data, block, bucket_distances, given, layers, linear, lookup, rms_norm
+from paramcount.parts.classic import crossing, multi_head
+from paramcount.parts.decoders import head
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, Sizes, derived, hf, setting
+from paramcount.sizes.conditions import buckets_reach
+
+QKVO = ("query", "key", "value", "output")
+BUCKETS = ("relative_attention_num_buckets", "relative_attention_max_distance")
+GATED = ("wi_0", "wi_1", "wo")
+
+
+def heads_of_size(js: ConfigJson, c: FieldValues) -> int:
+    """The heads that the matrices have: of num_heads, only the biases depend."""
+    d_model, d_head = c["d_model"], c["d_head"]
+    if d_model % d_head:
+        raise ParamcountError(
+            f"= {d_head} does not divide hidden_size = {d_model}", where="d_kv", expected=f"a divisor of {d_model}"
+        )
+    n: int = d_model // d_head
+    return n
+
+
+class PatchEncoder(Sizes):
+    """Patches with the embeddings of their row and their column through pre-norm layers."""
+
+    section = "vision_config"
+
+    d_model: Positive = hf(absent=768)
+    d_patch: Positive = hf("patch_embed_hidden_size", absent=768)
+    n_layers: Positive = hf(absent=12)
+    n_heads: Positive = hf(absent=12)
+    d_head: Positive = hf("d_kv", absent=64)
+    d_ff: Positive = hf("d_ff", absent=2048)
+    n_positions: Positive = hf("seq_len", absent=4096)
+
+    activation = setting("dense_act_fn", default="gelu_new")
+    norm_eps = setting("layer_norm_eps", default=1e-6)
+
+    def read(c) -> Data:
+        """An image, as patches and their places."""
+        patches = given("flattened patches", "patches", c.d_patch)
+        places = (given("patch rows", "patches"), given("patch columns", "patches"))
+        return block(patches, "encoder.", c.encode, reads=places, part="vision")
+
+    def encode(c, patches: Data, rows: Data, columns: Data) -> Data:
+        x = linear(patches, "embeddings.patch_projection", "embedding", c.d_model, bias=True)
+        x = x + lookup(rows, "embeddings.row_embedder.weight", "position", c.n_positions, c.d_model)
+        x = x + lookup(columns, "embeddings.column_embedder.weight", "position", c.n_positions, c.d_model)
+        x = layers(x, "encoder.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: c.layer(x))
+        return c.norm(x, "layernorm")
+
+    def layer(c: Any, x: Data) -> Data:
+        h = c.norm(x, "pre_attention_layer_norm")
+        x = x + multi_head(c, h, "attention.", QKVO, bias=False, cached=False, scale=1.0)
+        h = c.norm(x, "pre_mlp_layer_norm")
+        return x + gated_mlp(h, "mlp.", "mlp", c.d_ff, activation=c.activation, names=GATED)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps)
+
+
+class PatchReader(Sizes):
+    """T5's decoder with other names. The first layer owns the table of relative positions, and all layers read it."""
+
+    section = "text_config"
+    conditions = (buckets_reach(*BUCKETS, 128, one_sided=True, least=2),)
+
+    vocab_size: Positive = hf(absent=50244)
+    d_model: Positive = hf(absent=768)
+    n_layers: Positive = hf("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", absent=12)
+    n_bias_heads: Positive = hf(
+        "num_attention_heads", "decoder_attention_heads", "encoder_attention_heads", "num_heads", absent=12
+    )
+    d_head: Positive = hf("d_kv", absent=64)
+    n_heads: Positive = derived(heads_of_size)
+    d_ff: Positive = hf("d_ff", absent=2048)
+    n_buckets: Positive = hf("relative_attention_num_buckets", absent=32)
+    is_decoder: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=False)
+
+    prefix: ClassVar[str] = "decoder."
+    activation = setting("dense_act_fn", default="gelu_new")
+    norm_eps = setting("layer_norm_epsilon", default=1e-6)
+    farthest = setting("relative_attention_max_distance", default=128)
+
+    def decode(c, tokens: Data, image: Data) -> Data:
+        x = lookup(tokens, "decoder.embed_tokens.weight", "embedding", c.vocab_size, c.d_model)
+        kinds, carry = [("first", 1), ("layer", c.n_layers - 1)], ((x.shape[0], c.n_bias_heads),)
+        x = layers(x, "decoder.layer.{layer}.", kinds, c.layer, reads=(image,), carry=carry)
+        return c.norm(x, "decoder.final_layer_norm")
+
+    def layer(c: Any, kind: str, x: Data, image: Data, bias: Data) -> tuple[Data, Data]:
+        bias = c.relative_bias(x) if kind == "first" else bias
+        h = c.norm(x, "self_attention.layer_norm")
+        name, reads = "self_attention.attention.", {"biases": (bias,), "scale": 1.0, "cached": c.is_decoder}
+        x = x + multi_head(c, h, name, QKVO, bias=False, **reads)
+        x = crossing(x, "encoder_decoder_attention.", c.look, image)
+        h = c.norm(x, "mlp.layer_norm")
+        return x + gated_mlp(h, "mlp.DenseReluDense.", "mlp", c.d_ff, activation=c.activation, names=GATED), bias
+
+    def look(c: Any, x: Data, image: Data) -> Data:
+        h = c.norm(x, "layer_norm")
+        return x + multi_head(c, h, "attention.", QKVO, memory=image, bias=False, scale=1.0)
+
+    def relative_bias(c, x: Data) -> Data:
+        buckets = bucket_distances(x, c.n_buckets, c.farthest, causal=True)
+        name = "self_attention.attention.relative_attention_bias.weight"
+        return lookup(buckets, name, "position", c.n_buckets, c.n_bias_heads)
+
+    def norm(c, x: Data, name: str) -> Data:
+        return rms_norm(x, name, c.norm_eps)
+
+    def head(c, x: Data) -> Data:
+        return head(c, x, "decoder.embed_tokens.weight", "decoder.lm_head")
+
+    def check(c) -> None:
+        if c.n_bias_heads not in (1, c.n_heads):
+            raise ParamcountError(
+                f"= {c.n_bias_heads}, but d_kv = {c.d_head} makes {c.n_heads} heads of hidden_size = {c.d_model}",
+                where="num_heads",
+                expected=f"{c.n_heads}",
+            )
+
+
+class Pix2Struct(Sizes):
+    """Source: arXiv:2210.03347, section 2.1."""
+
+    reference = "Pix2StructForConditionalGeneration"
+
+    vision: PatchEncoder
+    text: PatchReader
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        x = c.text.decode(tokens, c.vision.read())
+        return c.text.head(x) if head else x
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def check(c) -> None:
+        if c.vision.d_model != c.text.d_model:
+            raise ParamcountError(
+                f"= {c.vision.d_model}, but the decoder reads vectors of {c.text.d_model} values",
+                where="vision_config.hidden_size",
+                expected=f"{c.text.d_model}",
+            )
