@@ -191,10 +191,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "blip": {
         "text_config": {**BERT, "layer_norm_eps": 1e-3, "hidden_act": "silu"}, "vision_config": VISION,
     },
-    "pix2struct": {"text_config": {**PIX2STRUCT, "hidden_size": 16}, "vision_config": {
-        **PIX2STRUCT, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 3, "patch_embed_hidden_size": 12,
-        "seq_len": 9, "layer_norm_eps": 1e-2,
-    }},
+    "pix2struct": {
+        "text_config": {**PIX2STRUCT, "hidden_size": 16},
+        "vision_config": {
+            **PIX2STRUCT, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 3, "seq_len": 9,
+            "patch_embed_hidden_size": 12, "layer_norm_eps": 1e-2,
+        },
+    },
     "musicflamingo": {
         "text_config": QWEN2, "audio_config": {**EARS, "model_type": "audioflamingo3_encoder"},
         "audio_token_id": IMAGE_TOKEN, "projector_hidden_act": "silu", "audio_frame_step": 2.0,
