@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         lora,
         memory,
         plot,
+        query,
         report,
         run,
         size,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         verify,
         what_if,
         why,
+        zoo,
     )  # fmt: skip
     from paramcount.auditing.audit import Audit
     from paramcount.checkpoints.contents import StoredCount
@@ -84,14 +86,16 @@ __all__ = [
     "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora", "Memory", "Model",
     "ParamcountError", "Polynomial", "Run", "Sizing", "StoredCount", "Sweep", "Tensor", "Trace", "Training",
     "Verification", "Why", "__version__", "audit", "compare", "count", "diff", "draw", "explain", "flops", "formula",
-    "load", "lora", "memory", "plot", "report", "run", "size", "stored_in", "sweep", "trace", "training", "verify",
-    "what_if", "why",
+    "load", "lora", "memory", "plot", "query", "report", "run", "size", "stored_in", "sweep", "trace", "training",
+    "verify", "what_if", "why", "zoo",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "zoo":
+        return import_module(f"{__name__}.zoo")  # a package that can be called like the function of the API
     value = getattr(import_module(f"{__name__}.{_TYPES.get(name, 'api')}"), name)
     globals()[name] = value  # the next access does not come here
     return value

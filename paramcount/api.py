@@ -111,6 +111,41 @@ def compare(
     return make_frame(_select(models, estimates=estimates, download=download, strict=strict, set=set))
 
 
+def zoo() -> pandas.DataFrame:
+    """Everything that the zoo says about each model, one row per model: the table `models` of `query`.
+
+    Integers have the dtype Int64, flags boolean, release dates datetime64; `paramcount docs data` describes every
+    column. Third-party estimates are included, with missing counts and `estimate` true.
+
+    Raises: ParamcountError for an entry that cannot be read.
+
+    >>> frame = zoo().set_index("id")
+    >>> int(frame.loc["gpt2-small", "total"]), str(frame["total"].dtype)
+    (124439808, 'Int64')
+    """
+    from paramcount.database.frames import make_zoo_frame
+
+    return make_zoo_frame()
+
+
+def query(sql: str) -> pandas.DataFrame:
+    """The result of one SELECT of SQLite over the zoo. Integers have the dtype Int64.
+
+    The tables are models, sizes, settings, components, parts, tensors, published, explanations, sources and memory;
+    `paramcount docs data` describes every column. A query can only read; it may take 10 seconds, 1 GiB of memory and
+    100,000 rows.
+
+    Raises: ParamcountError for an invalid query, and for one that takes too much time or memory.
+
+    >>> frame = query("SELECT component, parameters FROM components WHERE model = 'gpt2-small' AND parameters > 3e7")
+    >>> dict(zip(frame["component"], map(int, frame["parameters"])))
+    {'embedding': 38597376, 'mlp': 56669184}
+    """
+    from paramcount.database.frames import make_query_frame
+
+    return make_query_frame(sql)
+
+
 def diff(
     a: object,
     b: object,

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.counting.count import Count, count_sizes
 from paramcount.counting.tensors import list_unreachable
 

@@ -24,6 +24,7 @@ def _no_cache_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Itera
         patch.setenv("HF_HOME", str(Path(tmp_path_factory.getbasetemp()) / "no-cache"))
         patch.delenv("HF_HUB_CACHE", raising=False)
         patch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+        patch.setenv("PARAMCOUNT_CACHE", str(Path(tmp_path_factory.getbasetemp()) / "cache"))
         yield
 
 

@@ -33,6 +33,8 @@ def command_lines(folder: Path) -> list[list[str]]:
         ["list"],
         ["list", "gpt", "--estimates"],
         ["list", "deepseek", "--columns", "kv_lora_rank,q4_k_m,attention_bias,tied", "--where", "total > 1e9"],
+        ["sql", "SELECT id, total, 1.5, NULL, x'00' FROM models LIMIT 2"],
+        ["sql", "--schema"],
         ["architectures"],
         ["validate", str(ZOO / "gpt/gpt2-small.yaml"), str(ZOO / "qwen/qwq-32b.yaml"), str(DATA / "cases.json")],
         ["compare", "gpt2-small", "deepseek-v3", "jamba-v0.1"],

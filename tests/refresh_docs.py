@@ -31,6 +31,7 @@ from paramcount.cli.commands import COMMANDS
 from paramcount.costs.gpus import list_gpus
 from paramcount.costs.render_flops import format_amount
 from paramcount.costs.roofline import RATE_LABELS
+from paramcount.database.dictionary import render_columns
 from paramcount.zoo.json_schema import format_entry_schema
 from tests.headers import write_file
 from tests.mapping_states import load_mappings, summarise_mappings
@@ -112,6 +113,8 @@ def show(source: str, text: str) -> str:
         return summarise_mappings(load_mappings())
     if source == "gpus":
         return make_gpu_table()
+    if source.startswith("columns of "):
+        return render_columns(source.removeprefix("columns of "))
     path, _, start = source.partition(" from ")
     content = (ROOT / path).read_text(encoding="utf-8")
     return f"{text.partition(chr(10))[0]}\n{content[content.index(start) :]}```"

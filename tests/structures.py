@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.sizes import Sizes
 
 ZOO = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.auditing.audit import Cell, audit_tables
 from paramcount.auditing.cells import UnreadableClaim, parse_claims
 from paramcount.auditing.claim_tables import from_bytes, from_text

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES
 from tests.refusing import command_error, model_error
 

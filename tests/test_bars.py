@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.counting.components import COMPONENTS
 from paramcount.errors import ParamcountError
 from tests.refusing import command_error, list_directory

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.cli.commands import COMMANDS
 from paramcount.sizes import get_key, inner_configs
 from paramcount.sizes.values import format_size, parse_settings

@@ -23,7 +23,7 @@ import pytest
 import safetensors.numpy
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.contents import StoredCount, summarize_checkpoint
 from paramcount.checkpoints.folding import MOST_INDICES, fold_names

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.verify import Verification, verify_checkpoint

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
-from paramcount import __version__, zoo
+import paramcount.zoo as zoo
+from paramcount import __version__
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.cli.commands import COMMANDS
 from paramcount.cli.docs import render_markdown

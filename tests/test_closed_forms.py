@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import paramcount
-from paramcount import formulas, zoo
+import paramcount.zoo as zoo
+from paramcount import formulas
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import count_sizes
 from paramcount.counting.sum_weights import SymbolicSizes

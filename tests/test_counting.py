@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paramcount as pc
-from paramcount import formulas, zoo
+import paramcount.zoo as zoo
+from paramcount import formulas
 from paramcount.counting.arithmetic import format_arithmetic
 from paramcount.counting.components import COMPONENTS, PARTS
 from paramcount.counting.count import count_sizes

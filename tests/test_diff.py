@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.api import what_if
 from paramcount.cli.diff import add_brackets, render_arithmetic
 from paramcount.counting.components import qualify_component

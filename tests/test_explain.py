@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import count_sizes
 from paramcount.explaining.glossary import FLAGS, MEANINGS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.architectures.encoders import ENCODERS
 from paramcount.counting.count import Count, count_sizes

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import paramcount
-from paramcount import formulas, zoo
+import paramcount.zoo as zoo
+from paramcount import formulas
 from paramcount.errors import ParamcountError
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
 from tests.batches import in_batches

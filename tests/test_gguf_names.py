@@ -13,7 +13,7 @@ import pytest
 from gguf.tensor_mapping import TensorNameMap
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.api import count
 from paramcount.architectures import ARCHITECTURES
 from paramcount.checkpoints.matching import expand_names

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.architectures.gpt2 import GPT2
 from paramcount.counting.count import count_sizes
 from paramcount.errors import ParamcountError

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.database.filters import parse_filter
 from tests.refusing import command_error
 from tests.running import Runner

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from paramcount import flow, zoo
+import paramcount.zoo as zoo
+from paramcount import flow
 from paramcount.architectures import architecture, gemma2, mllama, phi3, qwen3_next, t5
 from paramcount.counting.count import count_sizes
 from paramcount.flow import Data, Weight

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.cli import main
 from paramcount.formats.strict_yaml import read_yaml
 from paramcount.loading import select_models

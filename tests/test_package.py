@@ -119,6 +119,7 @@ def test_importing_the_package_loads_nothing_of_it() -> None:
         ["list"],
         ["verify", "mixtral-8x7b"],
         ["why", "deepseek-v3"],
+        ["sql", "SELECT count(*) FROM models"],
     ],
 )
 def test_the_commands_load_neither_numpy_nor_pandas(line: list[str]) -> None:
@@ -148,8 +149,11 @@ def test_the_public_names_answer_twice_and_after_importing_every_submodule() -> 
         assert name in dir(pc)
 
 
-def test_no_module_of_the_root_bears_the_name_of_a_public_function() -> None:
-    assert {info.name for info in pkgutil.iter_modules([str(ROOT)])} & set(pc.__all__) == set()
+def test_the_only_package_that_bears_the_name_of_a_public_function_can_be_called_like_it() -> None:
+    assert {info.name for info in pkgutil.iter_modules([str(ROOT)])} & set(pc.__all__) == {"zoo"}
+    code = "import paramcount as pc\nprint(len(pc.zoo()) == len(list(pc.zoo.list_ids())) > 100)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
 
 
 def test_an_unknown_public_name_is_an_attribute_error() -> None:

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paramcount
-from paramcount import flow, zoo
+import paramcount.zoo as zoo
+from paramcount import flow
 from paramcount.errors import ParamcountError
 from paramcount.flow import sum_parameters
 from paramcount.symbolic.polynomials import Polynomial, make_symbols

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES
 from paramcount.cli.commands import COMMANDS
 from paramcount.huggingface.multimodal import COMPOSITES

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from tests.refusing import command_error
 from tests.running import Runner
 

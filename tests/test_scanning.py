@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.loading import load_path
 from paramcount.views.scan import scan_folder
 from tests.refusing import command_error

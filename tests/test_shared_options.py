@@ -14,6 +14,10 @@ from tests.refusing import command_error
 from tests.running import Runner
 from tests.test_config_files import QWEN, write_config
 
+WITHOUT_MODEL = {
+    "add", "architectures", "audit", "docs", "export", "help", "list", "scan", "schema", "sql", "validate",
+}  # fmt: skip
+
 
 @pytest.fixture(autouse=True)
 def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,14 +31,14 @@ def list_parameters(name: str) -> dict[str, click.Parameter]:
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in COMMANDS if name not in ("architectures", "audit", "docs", "help", "list", "scan", "schema")],
+    [name for name in COMMANDS if name not in WITHOUT_MODEL],
 )
 def test_every_command_that_takes_a_model_takes_set_download_and_output(name: str) -> None:
     assert {"--set", "--download", "-o", "--output"} <= set(list_parameters(name))
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in COMMANDS if name not in ("help", "docs", "draw", "report", "schema")]
+    "name", [name for name in COMMANDS if name not in ("add", "help", "docs", "draw", "export", "report", "schema")]
 )
 def test_every_command_that_prints_a_table_takes_every_format_and_a_colour(name: str) -> None:
     assert {"--format", "--csv", "--json", "--markdown", "--latex", "-o", "--output", "--color"} <= set(

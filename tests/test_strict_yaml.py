@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.errors import join_place
 from paramcount.formats import strict_yaml
 from paramcount.formats.strict_yaml import parse_yaml, read_yaml

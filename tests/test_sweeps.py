@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES
 from paramcount.costs.caches import count_growth, count_states, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.api import trace
 from paramcount.tracing.render import build_table, with_every_layer
 from paramcount.zoo import count_model

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from paramcount import loading, zoo
+import paramcount.zoo as zoo
+from paramcount import loading
 from paramcount.api import load
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError

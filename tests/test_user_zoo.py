@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.formats.strict_yaml import read_yaml
 from paramcount.schemas import read_schema, read_schema_text

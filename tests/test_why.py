@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.counting.quantisation.scales import SCHEMES
 from paramcount.explaining.causes import are_compatible, find_candidates
 from paramcount.explaining.why import Account, Why, format_causes

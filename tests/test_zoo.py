@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import loading, zoo
+import paramcount.zoo as zoo
+from paramcount import loading
 from paramcount.architectures import architecture
 from paramcount.cli.commands import COMMANDS
 from paramcount.counting.count import count_sizes

@@ -31,6 +31,8 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
     trace = pc.trace("gpt2-small", tokens=3)
     adapter: pc.Lora = pc.lora("gpt2-small", r=8, targets=["c_attn"], method="dora")
     training: pc.Training = pc.training("gpt2-small", zero=2, dp=4)
+    models: int = len(pc.zoo())
+    layers: int = int(pc.query("SELECT n_layers FROM models WHERE id = 'gpt2-small'")["n_layers"][0])
     rows: int = len(pc.compare(["gpt2-small", "gpt2-medium"]))
     sweep: pc.Sweep = pc.sweep("gpt2-small", {"n_layers": range(1, 4), "d_ff": "4 * d_model"})
     sizing: pc.Sizing = pc.size("gpt2-small", total=200_000_000, limit=1)
@@ -60,6 +62,8 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
         "rows": rows,
         "sized": sizing.candidates[0].total,
         "swept": sum(len(frame) for frame in sweep),
+        "models": models > rows,
+        "layers": layers,
         "formula": str(pc.formula("gpt2-small").difference("n_positions")),
         "shorter": shorter,
         "stacked": stacked is None,

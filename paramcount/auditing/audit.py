@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.auditing import claim_tables
 from paramcount.auditing.cells import LONGEST, NO_CLAIM, Claim, UnreadableClaim, clean_text, parse_claims
 from paramcount.auditing.claim_tables import Line, Table, Tables

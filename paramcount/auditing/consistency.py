@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.auditing.cells import Claim
 from paramcount.auditing.headings import Heading
 from paramcount.auditing.verdicts import find_bounds

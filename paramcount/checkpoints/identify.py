@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.name_meanings import Meanings, read_meanings
 from paramcount.checkpoints.packed.quantised import Unpacked

@@ -12,7 +12,11 @@ GROUPS = {
         "show": ("show", "Show one model: total, components and arithmetic."),
         "compare": ("compare", "Compare models side by side."),
         "diff": ("diff", "Show which sizes and components differ between two models."),
-        "list": ("list_models", "List the models in the zoo."),
+    },
+    "Database": {
+        "list": ("list_models", "Search, filter and sort the models in the zoo."),
+        "sql": ("sql", "Query the zoo with SQL."),
+        "export": ("export", "Write the zoo to a SQLite, Parquet, CSV, JSON or Excel file."),
     },
     "Resources": {
         "memory": ("memory", "Show the memory for weights and KV cache."),

@@ -36,7 +36,7 @@ def command(
     see `paramcount docs commands`. Every format except the terminal table also includes active parameters, family and
     Hugging Face id. A narrow terminal shows fewer columns.
     """
-    from paramcount import zoo
+    import paramcount.zoo as zoo
     from paramcount.views.compare import add_fields, build_comparison_table, make_rows
     from paramcount.zoo.names import search_ids
 
@@ -68,7 +68,7 @@ def command(
 
 def make_search_error(words: tuple[str, ...]) -> ParamcountError:
     """The error for words that no model contains, with the nearest names to a single one."""
-    from paramcount import zoo
+    import paramcount.zoo as zoo
 
     names = [*zoo.list_families(), *zoo.list_ids()]
     nearest = find_nearest(words[0].casefold(), names) if len(words) == 1 else ()

@@ -38,7 +38,7 @@ def complete_names(ctx: click.Context, param: click.Parameter | None, incomplete
     """The ids and families that begin with the typed text; if there are none, the shell completes file names."""
     from click.shell_completion import CompletionItem
 
-    from paramcount import zoo
+    import paramcount.zoo as zoo
 
     names: list[str] = []
     if not is_path(incomplete):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod
 from types import SimpleNamespace
 
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.components import COMPONENTS, PARTS
 from paramcount.counting.count import build_count

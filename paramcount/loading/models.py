@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.errors import ParamcountError, describe_value, make_printable, make_strict_error, quote, show_warnings
 from paramcount.formats.files import expand_home
 from paramcount.formats.hub_urls import is_url, parse_hub_url

@@ -117,8 +117,8 @@ def _render_csv(table: Table) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     columns, rows = _select_columns(table, "csv")
-    writer.writerow(_format_csv_value(column.name) for column in columns)
-    writer.writerows([_format_csv_value(value) for value in row] for row in rows)
+    writer.writerow(format_csv_value(column.name) for column in columns)
+    writer.writerows([format_csv_value(value) for value in row] for row in rows)
     return out.getvalue()
 
 
@@ -128,7 +128,7 @@ def _select_columns(table: Table, kind: str) -> tuple[list[Column], list[list[An
     return [table.columns[i] for i in indices], [[row[i] for i in indices] for row in table.rows]
 
 
-def _format_csv_value(value: Any) -> str | int:
+def format_csv_value(value: Any) -> str | int:
     """A value for CSV: an exact integer, true or false, text, or an empty string for None."""
     if value is None:
         return ""

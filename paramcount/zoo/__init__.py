@@ -2,8 +2,15 @@
 
 `entries` is the schema of a file, `catalog` finds the files, `model` is the type that every other package uses, `names`
 and `aliases` resolve names, `what_if` changes sizes, and `checks` compares a model with its reference and its published
-figures.
+figures. `paramcount.zoo()` is a function of the API: the package can be called.
 """
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from paramcount.zoo.catalog import (
     CONFIGS,
@@ -11,12 +18,28 @@ from paramcount.zoo.catalog import (
     list_families,
     list_ids,
     list_names,
+    list_paths,
+    load_all,
     load_entry,
     natural_sort_key,
     read_head,
 )
 from paramcount.zoo.entries import Entry, parse_entry, read_entry
 from paramcount.zoo.model import Model, count_model, make_model
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class CallableModule(ModuleType):
+    """This package, whose name `paramcount.zoo` is also that of a function."""
+
+    def __call__(self) -> pandas.DataFrame:
+        frame: pandas.DataFrame = import_module("paramcount.api").zoo()
+        return frame
+
+
+sys.modules[__name__].__class__ = CallableModule
 
 __all__ = [
     "CONFIGS",
@@ -27,6 +50,8 @@ __all__ = [
     "list_families",
     "list_ids",
     "list_names",
+    "list_paths",
+    "load_all",
     "load_entry",
     "make_model",
     "natural_sort_key",

@@ -99,12 +99,25 @@ def list_ids(family: str | None = None) -> Iterator[str]:
 
     Raises: ParamcountError if an entry of the user has the id of a built-in model.
     """
+    return (path.stem for path in list_paths(family))
+
+
+def list_paths(family: str | None = None) -> Iterator[Path]:
+    """The files of a family, or of the whole zoo, in the order of `list_ids`.
+
+    Raises: ParamcountError if an entry of the user has the id of a built-in model.
+    """
     for name, folders in list_families().items():
         if family in (None, name):
             paths = [path for folder in folders for path in folder.glob("*.yaml")]
             for path in paths:
                 check_own_id(path)
-            yield from sorted((path.stem for path in paths), key=natural_sort_key)
+            yield from sorted(paths, key=lambda path: natural_sort_key(path.stem))
+
+
+def load_all() -> list[Model]:
+    """Every model of the zoo, third-party estimates included."""
+    return [_load(path.stem, path) for path in list_paths()]
 
 
 def check_own_id(path: Path) -> None:

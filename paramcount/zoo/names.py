@@ -8,15 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.errors import LONGEST, ParamcountError, find_nearest, list_names, quote
 from paramcount.formats.hub_urls import is_url, parse_hub_url
 from paramcount.zoo.catalog import list_folders
 
 # The names of the commands. As the first word on a command line they are never a model.
 RESERVED = (
-    "add", "architectures", "audit", "compare", "diff", "docs", "draw", "explain", "flops", "help", "list", "lora",
-    "memory", "report", "scan", "schema", "show", "size", "sweep", "trace", "training", "validate", "verify", "why",
+    "add", "architectures", "audit", "compare", "diff", "docs", "draw", "explain", "export", "flops", "help", "list",
+    "lora", "memory", "report", "scan", "schema", "show", "size", "sql", "sweep", "trace", "training", "validate",
+    "verify", "why",
 )  # fmt: skip
 PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import paramcount
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.counting.count import count_sizes
 from paramcount.zoo import count_model, make_model, read_entry
 from tests.headers import write_file

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.api import report
 from paramcount.drawing.bars import plot_rows
 from paramcount.drawing.report import render_page

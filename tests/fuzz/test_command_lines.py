@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.cli import main
 from paramcount.cli.commands import COMMANDS
 from paramcount.zoo import names

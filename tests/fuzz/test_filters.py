@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.database.filters import parse_filter
 from paramcount.errors import ParamcountError
 from paramcount.views.compare import add_fields, make_rows

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paramcount as pc
-from paramcount import zoo
+import paramcount.zoo as zoo
 from paramcount.formats.strict_yaml import parse_yaml
 from tests.fuzz.frame import call_or_refuse, check_count, often
 from tests.fuzz.values import LEAVES, SCRAPS, SIZES, VALUES

@@ -26,7 +26,7 @@ def is_built(id: str) -> bool:
 
 def build_model(id: str) -> Any:
     """The reference model of an entry on the meta device."""
-    from paramcount import zoo
+    import paramcount.zoo as zoo
 
     return differential.build_model(load_configs()[id], zoo.load_entry(id).sizes.reference)
 
@@ -60,7 +60,7 @@ def list_names(model: Any) -> dict[str, tuple[tuple[int, ...], int]]:
 
 def freeze(ids: list[str]) -> None:
     """Freeze the entries with these ids, or all, and drop what the zoo no longer has."""
-    from paramcount import zoo
+    import paramcount.zoo as zoo
 
     frozen = json.loads(REFERENCE.read_text(encoding="utf-8"))
     for id in ids or load_configs():
@@ -74,7 +74,7 @@ def freeze(ids: list[str]) -> None:
 
 def freeze_names() -> None:
     """The names of the entries that have been recorded, and of the first entry of an architecture of which none has."""
-    from paramcount import zoo
+    import paramcount.zoo as zoo
 
     frozen = json.loads(NAMED.read_text(encoding="utf-8"))
     recorded = {zoo.load_entry(id).architecture for id in frozen}

@@ -1,0 +1,62 @@
+"""paramcount sql QUERY"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from paramcount.cli.commands import Command
+from paramcount.cli.options import Output, emit, output_options
+from paramcount.counting.count import SCHEMA_VERSION
+from paramcount.errors import ParamcountError
+from paramcount.output.tables import Column, Table, format_value
+
+
+@click.command("sql", cls=Command, epilog="Example: paramcount sql --schema")
+@click.argument("query", required=False)
+@click.option("--schema", is_flag=True, help="Show every table and column with its type, unit and meaning.")
+@output_options
+def command(query: str | None, schema: bool, output: Output) -> None:
+    """Query the zoo with one SELECT of SQLite: models, sizes, components, tensors, published figures and more.
+
+    The tables are in memory and can only be read; --schema lists them. JSON and CSV have exact integers.
+    """
+    if schema and query is not None:
+        raise ParamcountError("--schema takes no QUERY")
+    if not schema and query is None:
+        raise ParamcountError("missing argument QUERY; run `paramcount sql --help`")
+    if schema:
+        from paramcount.database.dictionary import build_dictionary
+
+        emit(lambda format: build_dictionary(), output)
+        return
+    from paramcount.database.query import run_query
+
+    result = run_query(str(query))
+
+    def make_table(format: str) -> Table:
+        columns = [
+            Column(name, name, is_numeric([row[i] for row in result.rows]), show_value)
+            for i, name in enumerate(result.columns)
+        ]
+        records = [dict(zip(result.columns, row)) for row in result.rows]
+        return Table(columns, result.rows, {"schema_version": SCHEMA_VERSION, "rows": records})
+
+    emit(make_table, output)
+
+
+def is_numeric(values: list[Any]) -> bool:
+    """Whether a column has numbers and no text."""
+    return all(value is None or isinstance(value, (int, float)) for value in values)
+
+
+def show_value(value: Any) -> str:
+    """A value for people: integers with groups of digits, other numbers with four decimals at most.
+
+    >>> show_value(124439808), show_value(2 / 3), show_value(1e20)
+    ('124,439,808', '0.6667', '1e+20')
+    """
+    if not isinstance(value, float):
+        return format_value(value)
+    return f"{value:,.4f}".rstrip("0").rstrip(".") if 1e-4 <= abs(value) < 1e15 or not value else f"{value:.6g}"

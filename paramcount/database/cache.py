@@ -1,0 +1,124 @@
+"""A file in the user's cache directory that keeps what was computed from the zoo, valid for exactly this zoo and code.
+
+`PARAMCOUNT_CACHE` names another directory; if it is empty, nothing is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+from paramcount.output.files import write_atomically
+from paramcount.zoo.catalog import PACKAGE, list_paths
+
+VARIABLE = "PARAMCOUNT_CACHE"
+DIGEST = 32  # bytes
+LARGEST = 1 << 28  # bytes; the whole database has some megabytes
+MOST_FILES = 3  # of other zoos or versions
+
+
+def find_folder() -> Path | None:
+    """The cache directory; None if there is none to use."""
+    chosen = os.environ.get(VARIABLE)
+    if chosen is not None:
+        return Path(chosen) if chosen else None
+    from platformdirs import user_cache_path
+
+    with suppress(OSError, RuntimeError):
+        return user_cache_path("paramcount", appauthor=False)
+    return None
+
+
+def hash_sources() -> bytes:
+    """A digest of every zoo entry and of the code: the key of the cache."""
+    digest = hashlib.blake2b(hash_code(), digest_size=DIGEST)
+    for path in list_paths():
+        digest.update(f"{path.parent.name}/{path.name}\0".encode(errors="surrogateescape"))
+        digest.update(hashlib.blake2b(path.read_bytes()).digest())
+    return digest.digest()
+
+
+@lru_cache(maxsize=1)
+def hash_code() -> bytes:
+    """A digest of the size and the times of every file of the package, which any installation sets anew."""
+    digest = hashlib.blake2b(digest_size=DIGEST)
+    for folder, folders, names in os.walk(PACKAGE):
+        folders[:] = sorted(name for name in folders if name not in ("__pycache__", "configs", "docs"))
+        for name in sorted(names):
+            status = os.stat(os.path.join(folder, name))
+            text = f"{folder}/{name} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}\0"
+            digest.update(text.encode(errors="surrogateescape"))
+    return digest.digest()
+
+
+def read_cache(key: bytes) -> bytes | None:
+    """What `write_cache` stored for this zoo and code; None if there is nothing, or nothing to trust."""
+    path = locate_cache(key)
+    if path is None:
+        return None
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not is_own_file(status) or status.st_size > LARGEST:
+                return None
+            content = file.read(LARGEST + 1)
+    except (OSError, ValueError):
+        return None
+    digest, data = content[:DIGEST], content[DIGEST:]
+    return data if digest == sign(key, data) else None
+
+
+def write_cache(key: bytes, data: bytes) -> None:
+    """Store data for this zoo and code. Does nothing if the directory cannot be written."""
+    path = locate_cache(key)
+    if path is None:
+        return
+    with suppress(OSError, ValueError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if is_own_folder(path.parent.stat()):
+            write_atomically(str(path), sign(key, data) + data)
+            path.chmod(0o600)
+            remove_old_files(path)
+
+
+def locate_cache(key: bytes) -> Path | None:
+    """The file for this zoo and code."""
+    try:
+        folder = find_folder()
+        return folder / f"zoo-{key.hex()[:32]}.cache" if folder else None
+    except (OSError, ValueError):
+        return None
+
+
+def sign(key: bytes, data: bytes) -> bytes:
+    """A digest of data for this zoo and code."""
+    return hashlib.blake2b(data, digest_size=DIGEST, key=key).digest()
+
+
+def is_own_file(status: os.stat_result) -> bool:
+    """Whether a file is a regular one that only this user can write."""
+    return stat.S_ISREG(status.st_mode) and is_own(status)
+
+
+def is_own_folder(status: os.stat_result) -> bool:
+    """Whether a directory is one that only this user can write."""
+    return stat.S_ISDIR(status.st_mode) and is_own(status)
+
+
+def is_own(status: os.stat_result) -> bool:
+    if not hasattr(os, "geteuid"):  # Windows: the profile of a user is private
+        return True
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def remove_old_files(path: Path) -> None:
+    """Remove the files of other zoos and versions except the newest."""
+    others = [other for other in path.parent.glob("zoo-*.cache") if other != path]
+    others.sort(key=lambda other: other.lstat().st_mtime, reverse=True)
+    for other in others[MOST_FILES:]:
+        other.unlink(missing_ok=True)

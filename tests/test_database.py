@@ -1,0 +1,344 @@
+"""SQL over the zoo: every integer arrives, only the needed tables are filled, and a query can only read."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+import paramcount.zoo as zoo
+from paramcount.database import cache, query, store, tables
+from paramcount.database.fields import read_path
+from paramcount.database.query import run_query
+from paramcount.database.tables import TABLES
+from paramcount.zoo.what_if import list_paths
+from tests.refusing import assert_one_line, command_error
+from tests.running import Runner
+
+FEW = (
+    "gpt2-small",
+    "gpt-oss-20b",
+    "deepseek-v3",
+    "llama-3.2-11b-vision",
+    "t5-small",
+    "jamba-v0.1",
+    "gpt-4",
+)  # one of each kind
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> list[pc.Model]:
+    """A zoo of some models, without a cache."""
+    models = [zoo.load_entry(id) for id in FEW]
+    monkeypatch.setenv("PARAMCOUNT_CACHE", "")
+    monkeypatch.setattr(store, "load_all", lambda: models)
+    return models
+
+
+def ask(sql: str) -> list[tuple[Any, ...]]:
+    return run_query(sql).rows
+
+
+def ask_columns(sql: str) -> list[str]:
+    return list(run_query(sql).columns)
+
+
+# ---- every integer of the zoo
+
+
+def check_models(models: list[pc.Model]) -> None:
+    """Every integer of these models in every table, compared with the functions that compute it."""
+    rows = run_query("SELECT * FROM models")
+    by_id = {row[0]: dict(zip(rows.columns, row)) for row in rows.rows}
+    components = {(id, name): (n, active) for id, name, n, active in ask("SELECT * FROM components")}
+    parts = {(id, name): n for id, name, n in ask("SELECT * FROM parts")}
+    sizes = {(id, name): (value, text) for id, name, value, text in ask("SELECT model, name, value, text FROM sizes")}
+    tensor_sums = dict(ask("SELECT model, sum(parameters) FROM tensors WHERE part != 'mtp' GROUP BY 1"))
+    explained = dict(ask("SELECT model, sum(parameters) FROM explanations WHERE included GROUP BY 1"))
+    for model in models:
+        row = by_id[model.id]
+        if model.estimate:
+            assert row["total"] is None and row["estimate"] == 1
+            continue
+        count = pc.count(model)
+        expected = {"total", "active", "non_embedding", "active_non_embedding", "language_model", "buffers", "mtp"}
+        assert {name: row[name] for name in expected} == {name: getattr(count, name) for name in expected}
+        assert {name: row[name] for name in count.components} == count.components
+        for name, n in count.components.items():
+            assert components[model.id, name] == (n, count.active_components[name])
+        assert {name: parts[model.id, name] for name in count.parts} == count.parts
+        for path in list_paths(model.sizes):
+            size = read_path(model.sizes, path)
+            value, text = sizes[model.id, path]
+            assert value == (int(size) if isinstance(size, int) else None)
+            assert json.loads(text if type(size) is not str else json.dumps(text)) == json.loads(
+                json.dumps(size, default=list)
+            )
+        assert tensor_sums[model.id] == explained[model.id] == count.total
+
+
+def test_every_integer_of_some_models_comes_back(few: list[pc.Model]) -> None:
+    check_models(few)
+
+
+@pytest.mark.exhaustive
+def test_every_integer_of_the_zoo_comes_back() -> None:
+    check_models([zoo.load_entry(id) for id in zoo.list_ids()])
+
+
+def test_memory_and_published_figures_are_those_of_the_api(few: list[pc.Model]) -> None:
+    found = ask("SELECT what, dtype, bytes FROM memory WHERE model = 'gpt-oss-20b'")
+    for what, dtype, n in found:
+        if what == "weights":
+            assert n == pc.memory("gpt-oss-20b", dtype=dtype).weights_bytes
+        elif what == "kv_per_token":
+            assert n == pc.memory("gpt-oss-20b", kv_dtype=dtype).kv_bytes_per_token
+    assert {what for what, _, _ in found} == {"weights", "kv_per_token", "state"}
+    figures = ask("SELECT what, printed, figure, counted, verdict FROM published WHERE model = 'deepseek-v3' LIMIT 2")
+    assert figures == [
+        ("total", "671B", 671 * 10**9, 671_026_404_352, "rounded"),
+        ("active", "37B", 37 * 10**9, 37_552_282_624, "truncated"),
+    ]
+    ((claimed,),) = ask("SELECT count(*) FROM published WHERE model = 'gpt-4' AND claimed_by IS NOT NULL")
+    assert claimed == len(zoo.load_entry("gpt-4").claims)
+
+
+def test_every_column_can_be_named_without_quotes(few: list[pc.Model]) -> None:
+    for table in TABLES:
+        names = ", ".join(field.name for field in table.fields)
+        assert ask_columns("SELECT " + names + " FROM " + table.name) == names.split(", ")
+
+
+def test_values_have_the_declared_types(few: list[pc.Model]) -> None:
+    types: dict[str, set[type]] = {"integer": {int}, "number": {float}, "flag": {int}, "text": {str}, "date": {str}}
+    for table in TABLES:
+        for field, values in zip(table.fields, zip(*ask("SELECT * FROM " + table.name))):
+            assert {type(value) for value in values} - {type(None)} <= types[field.type], (table.name, field.name)
+            if field.type == "flag":
+                assert set(values) <= {0, 1, None}
+            if field.type == "date":
+                assert all(value is None or re.fullmatch(r"\d{4}-\d\d-\d\d", value) for value in values)
+
+
+def test_an_integer_beyond_63_bits_is_refused(few: list[pc.Model]) -> None:
+    few[:] = [pc.what_if("llama-3.1-8b", d_model=2**30, d_ff=2**30, n_layers=2**20)]
+    with pytest.raises(pc.ParamcountError, match=r"llama-3.1-8b: total is 2⁶³ or more \(expected smaller sizes\)"):
+        run_query("SELECT total FROM models")
+
+
+# ---- only what a query reads
+
+
+def test_only_the_tables_that_a_query_reads_are_filled(few: list[pc.Model], monkeypatch: pytest.MonkeyPatch) -> None:
+    filled: list[str] = []
+    fill = store.fill_table
+
+    def fill_table(connection: sqlite3.Connection, table: tables.TableSpec, models: list[pc.Model]) -> None:
+        filled.append(table.name)
+        fill(connection, table, models)
+
+    monkeypatch.setattr(store, "fill_table", fill_table)
+    assert ask("SELECT 1") == [(1,)]
+    assert filled == []
+    ask("WITH big AS (SELECT model FROM parts) SELECT (SELECT count(*) FROM sources) FROM big")
+    assert filled == ["parts", "sources"]
+
+
+def test_a_filled_table_is_kept_until_the_zoo_changes(
+    few: list[pc.Model], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARAMCOUNT_CACHE", str(tmp_path / "a" / "cache"))
+    monkeypatch.setattr(store, "hash_sources", lambda: b"1" * 32)
+    expected = ask("SELECT * FROM parts ORDER BY 1, 2")
+    assert ask("SELECT count(*) FROM sources") != [(0,)]
+    (path,) = (tmp_path / "a" / "cache").iterdir()
+    if hasattr(os, "geteuid"):
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "load_all", lambda: pytest.fail("the zoo is read again"))
+        assert ask("SELECT * FROM parts ORDER BY 1, 2") == expected
+        patch.setattr(store, "hash_sources", lambda: b"2" * 32)
+        with pytest.raises(pytest.fail.Exception):
+            ask("SELECT * FROM parts")
+    content = path.read_bytes()
+    for damaged in (b"", content[:-1], content[:100] + b"x" + content[101:], b"x" + content[1:], b"x" * 5000):
+        path.write_bytes(damaged)
+        assert ask("SELECT * FROM parts ORDER BY 1, 2") == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs permissions of Unix")
+def test_a_cache_that_others_can_write_is_not_read(
+    few: list[pc.Model], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARAMCOUNT_CACHE", str(tmp_path))
+    monkeypatch.setattr(store, "hash_sources", lambda: b"1" * 32)
+    ask("SELECT * FROM parts")
+    (path,) = tmp_path.iterdir()
+    assert cache.read_cache(b"1" * 32) is not None
+    path.chmod(0o622)
+    assert cache.read_cache(b"1" * 32) is None
+    path.chmod(0o600)
+    path.rename(tmp_path / "other")
+    path.symlink_to(tmp_path / "other")
+    assert cache.read_cache(b"1" * 32) is None
+    path.unlink()
+    tmp_path.chmod(0o777)
+    ask("SELECT * FROM parts")
+    assert not path.exists()
+
+
+def test_the_cache_depends_on_every_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "f").mkdir()
+    entry = tmp_path / "f" / "a.yaml"
+    entry.write_text("id: a\n", encoding="utf-8")
+    monkeypatch.setattr(cache, "list_paths", lambda: [entry])
+    digests = set()
+    for text in ("id: a\n", "id: b\n", "id: a\n"):
+        entry.write_text(text, encoding="utf-8")
+        digests.add(cache.hash_sources())
+    assert len(digests) == 2
+
+
+# ---- read-only
+
+
+HOSTILE = [
+    "INSERT INTO models (id) VALUES ('x')", "UPDATE models SET total = 1", "DELETE FROM models", "DROP TABLE models",
+    "CREATE TABLE x (y)", "CREATE TEMP TABLE x (y)", "CREATE VIRTUAL TABLE x USING fts5(y)",
+    "ALTER TABLE models RENAME TO x", "ATTACH 'x.db' AS x", "DETACH main", "VACUUM", "VACUUM INTO 'x.db'",
+    "PRAGMA user_version", "PRAGMA query_only = OFF", "SELECT * FROM pragma_table_info('models')",
+    "SELECT * FROM pragma_database_list", "SELECT load_extension('x')", "SELECT writefile('x', 'y')",
+    "SELECT readfile('/etc/passwd')", "SELECT edit('x')", "SELECT fts3_tokenizer('x')", "SELECT randomblob(10)",
+    "SELECT zeroblob(10)", "SELECT sqlite_version()", "SELECT * FROM dbstat", "BEGIN", "COMMIT", "SAVEPOINT x",
+    "REINDEX", "ANALYZE", "EXPLAIN SELECT 1", "SELECT 1; DROP TABLE models", "SELECT 1; SELECT 2",
+    "WITH x AS (SELECT 1) DELETE FROM models", "REPLACE INTO models (id) VALUES ('x')", "", ";", "--", "SELECT",
+    "\x00", "SELECT '\0'", "\ud800", "SELECT * FROM models INTO OUTFILE 'x'", ".shell ls", ".import x models",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", HOSTILE)
+def test_a_query_can_only_read(sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(pc.ParamcountError) as caught:
+        run_query(sql)
+    assert_one_line(str(caught.value))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_authorizer_does_not_know_it_refuses() -> None:
+    """Every action of SQLite but four."""
+    actions = {
+        value
+        for name, value in vars(sqlite3).items()
+        if re.fullmatch(
+            r"SQLITE_(CREATE|DROP|ALTER|INSERT|UPDATE|DELETE|ATTACH|DETACH|PRAGMA|REINDEX|ANALYZE|TRANSACTION|SAVEPOINT).*",
+            name,
+        )
+    }
+    assert len(actions) > 20
+    assert not actions & query.ACTIONS
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t",
+        "SELECT count(*) FROM components a, components b, components c, components d, components e, components f, "
+        "components g, components h",
+        "WITH RECURSIVE t(x) AS (SELECT 'a' UNION ALL SELECT replace(x || x, 'a', 'b') FROM t LIMIT 1000000) "
+        "SELECT sum(length(x)) FROM t",
+    ],
+)
+def test_a_query_ends_after_its_time_or_its_length(few: list[pc.Model], sql: str) -> None:
+    with pytest.raises(pc.ParamcountError, match=r"takes too long|string or blob too big"):
+        run_query(sql, seconds=0.2)
+
+
+def test_a_query_ends_when_it_takes_too_much_memory(few: list[pc.Model], monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = iter(range(0, 10**15, 2**20))
+    monkeypatch.setattr(query, "measure_memory", lambda: next(taken))
+    with pytest.raises(pc.ParamcountError, match="takes too much memory"):
+        ask("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t")
+
+
+def test_a_query_returns_a_limited_number_of_rows(few: list[pc.Model], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query, "MOST_ROWS", 6)
+    with pytest.raises(pc.ParamcountError, match=r"returns more than 6 rows \(expected a smaller LIMIT\)"):
+        ask("SELECT id FROM models")
+    assert len(ask("SELECT id FROM models LIMIT 6")) == 6
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT printf('%.*c', 1000000000, 'x')",
+        "SELECT format('%1000000000d', 1)",
+        "SELECT '" + "a" * 5000 + "' || '" + "a" * 6000 + "' LIKE '" + "%a" * 40 + "b'",
+        "SELECT 'a' GLOB '" + "*a" * 200 + "'",
+    ],
+)
+def test_no_function_takes_minutes_for_one_row(sql: str) -> None:
+    with pytest.raises(pc.ParamcountError, match="of a LIKE, GLOB or printf is too long"):
+        run_query(sql)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("'ABC' LIKE 'a_c'", 1), ("'abc' LIKE 'a%'", 1), ("'abc' LIKE 'b'", 0), ("'É' LIKE 'é'", 0),
+        ("'a_c' LIKE 'a!_c' ESCAPE '!'", 1), ("'abc' LIKE 'a!_c' ESCAPE '!'", 0), ("'[x' LIKE '[_'", 1),
+        ("'*' LIKE '?'", 0), ("NULL LIKE 'a'", None), ("12 LIKE '1%'", 1), ("'abc' GLOB 'a[a-c]?'", 1),
+        ("'abc' GLOB 'A*'", 0), ("'b' GLOB '[^a]'", 1), ("printf('%,d|%5.2f|%%', 1234567, 1.5)", "1,234,567| 1.50|%"),
+        ("printf(NULL)", None), ("json_extract('[1,2]', '$[1]')", 2),
+        ("(SELECT group_concat(value) FROM json_each('[1,2]'))", "1,2"),
+    ],
+)  # fmt: skip
+def test_the_replaced_functions_answer_as_those_of_sqlite(expression: str, value: object) -> None:
+    own = sqlite3.connect(":memory:").execute(f"SELECT {expression}").fetchone()[0]
+    assert ask(f"SELECT {expression}") == [(value,)] == [(own,)]
+
+
+# ---- the command
+
+
+def test_an_unknown_name_is_an_error_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_error(capsys, "sql", "SELECT * FROM modles", "-o", "x.csv").endswith("; did you mean models?")
+    for name, nearest in (("hidden_size", "d_model"), ("totl", "total"), ("KV heads", "n_kv_heads")):
+        message = command_error(capsys, "sql", "SELECT [" + name + "] FROM models", "-o", "x.csv")
+        assert message.startswith(f"unknown column '{name}' (expected ")
+        assert f"did you mean {nearest}" in message
+    assert command_error(capsys, "sql", "-o", "x.csv") == "missing argument QUERY; run `paramcount sql --help`"
+    assert command_error(capsys, "sql", "SELECT 1", "--schema", "-o", "x.csv") == "--schema takes no QUERY"
+
+
+def test_every_format_has_the_rows(few: list[pc.Model], run: Runner) -> None:
+    sql = "SELECT id, id, total, 0.5 AS half, NULL AS missing FROM models WHERE id = 'deepseek-v3'"
+    assert run("sql", sql, "--csv").out == "id,id_2,total,half,missing\ndeepseek-v3,deepseek-v3,671026404352,0.5,\n"
+    row = {"id": "deepseek-v3", "id_2": "deepseek-v3", "total": 671_026_404_352, "half": 0.5, "missing": None}
+    assert json.loads(run("sql", sql, "--json").out) == {"schema_version": 2, "rows": [row]}
+    for format in ("table", "markdown", "latex", "html"):
+        assert "671,026,404,352" in run("sql", sql, "--format", format).out
+
+
+def test_the_schema_has_every_column_with_its_meaning(run: Runner) -> None:
+    listed = json.loads(run("sql", "--schema", "--json").out)["tables"]
+    assert [(t["name"], [c["name"] for c in t["columns"]]) for t in listed] == [
+        (table.name, [field.name for field in table.fields]) for table in TABLES
+    ]
+    for table in listed:
+        for column in table["columns"]:
+            assert column["meaning"].endswith((".", "…")), column
+            assert column["unit"] or column["type"] != "integer" or column["name"] == "value", column
+
+
+def test_the_guide_has_a_section_per_table() -> None:
+    guide = (Path(pc.__file__).parent / "docs" / "data.md").read_text(encoding="utf-8")
+    for table in TABLES:
+        assert f"\n## {table.name}\n\n{table.meaning}\n\n<!-- shows: columns of {table.name} -->" in guide
