@@ -307,6 +307,7 @@ ARCHITECTURES = {
     "t5": ("t5", "T5"),
     "t5.T5EncoderModel": ("t5", "T5Encoder"),
     "t5gemma": ("t5gemma", "T5Gemma"),
+    "t5gemma2": ("t5gemma2", "T5Gemma2"),
     "telechat": ("telechat", "TeleChat"),
     "trocr": ("trocr", "TrOCR"),
     "ultrabert": ("ultrabert", "UltraBert"),

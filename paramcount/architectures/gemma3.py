@@ -66,10 +66,14 @@ class Gemma3(Gemma3Text):
         return c.decode(insert(c.embed(tokens), tokens, image, c.image_token))
 
     def project(c, x: Data) -> Data:
-        """Means of squares of patches to vectors of the language model's size."""
-        x = mean_of_squares(x, c.n_image_tokens)
-        x = rms_norm(x, "mm_soft_emb_norm", c.vision.norm_eps, offset=1.0)
-        return fused(x, "mm_input_projection_weight", {"projector": c.d_model}, transposed=True, suffixes=("", ""))[0]
+        return project(c, x)
 
     def head(c, x: Data) -> Data:
         return c.cap(head(c, x, "language_model.model.embed_tokens.weight", "language_model.lm_head"))
+
+
+def project(c: Any, x: Data) -> Data:
+    """Means of squares of patches to vectors of the language model's size."""
+    x = mean_of_squares(x, c.n_image_tokens)
+    x = rms_norm(x, "mm_soft_emb_norm", c.vision.norm_eps, offset=1.0)
+    return fused(x, "mm_input_projection_weight", {"projector": c.d_model}, transposed=True, suffixes=("", ""))[0]

@@ -38,25 +38,31 @@ class Cached(NamedTuple):
         return not self.is_state and self.shapes[0][0] == "tokens" and self.longest is None
 
 
-def find_cached(data: Data) -> Cached | None:
-    """What an operation keeps for later tokens; None if it keeps nothing."""
+def find_cached(data: Data) -> tuple[Cached, ...]:
+    """What an operation keeps for later tokens."""
     operation = data.operation
     if isinstance(operation, Attention):
         if not operation.cached:
-            return None
+            return ()
         q, k, v = data.inputs[:3]
+        if operation.has_memory:
+            own = tuple(x.shape for x in operation.cached if x.shape[0] != "source")
+            memory = tuple(x.shape for x in operation.cached if x.shape[0] == "source")
+            longest = None if operation.trimmed_to is None else operation.trimmed_to - 1
+            crossing = Cached(KEYS_AND_VALUES, memory, None, CROSS_ATTENTION)
+            return Cached(KEYS_AND_VALUES, own, longest, describe_kind(operation, q, q, longest)), crossing
         what = KEYS_AND_VALUES if operation.cached == (k, v) else LATENT
         # A window includes the token that attends.
         longest = None if operation.trimmed_to is None else operation.trimmed_to - 1
         expanded = (k.shape[1:], v.shape[1:]) if what == LATENT else ()
         shapes = tuple(x.shape for x in operation.cached)
         kind, block = describe_kind(operation, q, k, longest), operation.compressed_block or 1
-        return Cached(what, shapes, longest, kind, expanded=expanded, block=block)
+        return (Cached(what, shapes, longest, kind, expanded=expanded, block=block),)
     if shapes := operation.state_shapes:
         per_channel = isinstance(operation, DeltaRule) and len(data.inputs[3].shape) == 3
         what = LAST_INPUTS if isinstance(operation, Convolve) else STATE
-        return Cached(what, shapes, decays_per_channel=per_channel, in_float32=operation.state_in_float32)
-    return None
+        return (Cached(what, shapes, decays_per_channel=per_channel, in_float32=operation.state_in_float32),)
+    return ()
 
 
 def describe_kind(operation: Attention, q: Data, k: Data, longest: Size | None) -> str:
@@ -71,8 +77,7 @@ def describe_kind(operation: Attention, q: Data, k: Data, longest: Size | None) 
 def list_cached(out: Data, part: str = "decoder") -> Iterator[Cached]:
     """What the operations that `out` depends on keep for later tokens, in execution order."""
     for data, _, repeats, _ in list_steps(out, part):
-        cached = find_cached(data)
-        if cached is not None:
+        for cached in find_cached(data):
             layers = [repeat for repeat in repeats if repeat.axis == "layer"]
             indices = layers[-1].indices if layers else ()
             yield cached._replace(layers=multiply(repeat.count for repeat in layers), indices=indices)

@@ -62,8 +62,10 @@ def read_setting(setting: Setting, sizes: Sizes, config: Mapping[str, Any]) -> A
 
 
 def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
-    """The part of a config.json that an architecture reads; empty if it is missing."""
-    found = document.get(name, {}) if name else document
+    """The part of a config.json that an architecture reads; empty if it is missing. Dots lead into sections."""
+    found: Any = document
+    for step in name.split(".") if name else ():
+        found = found.get(step) if isinstance(found, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 
 

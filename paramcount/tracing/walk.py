@@ -448,15 +448,13 @@ class Walk:
 
     def add_cached(self, data: Data, place: Place) -> None:
         """Append what an operation keeps for later tokens, with its size after this pass."""
-        cached = find_cached(data)
-        if cached is None:
-            return
         total = self.options.tokens + (self.options.past or 0)
-        kept = total if cached.longest is None else min(total, cached.longest)
-        shapes = cached.shapes
-        if not cached.is_state:
-            shapes = tuple((kept if n == "tokens" else self.resolve_size(n), *others) for n, *others in shapes)
-        self.cache.append(CacheEntry(cached.what, shapes, place.layers, grows=cached.grows, kind=cached.kind))
+        for cached in find_cached(data):
+            kept = total if cached.longest is None else min(total, cached.longest)
+            shapes = cached.shapes
+            if not cached.is_state:
+                shapes = tuple((kept if n == "tokens" else self.resolve_size(n), *others) for n, *others in shapes)
+            self.cache.append(CacheEntry(cached.what, shapes, place.layers, grows=cached.grows, kind=cached.kind))
 
     def count_pairs(
         self, attention: Attention, heads: int, lengths: tuple[int | str, int | str], chosen: Data | None

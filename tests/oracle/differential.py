@@ -231,7 +231,8 @@ def make_config(document: dict[str, Any], cls_name: str) -> Any:
     config = CONFIG_MAPPING[document["model_type"]].from_dict(
         {key: value for key, value in read.items() if key != "quantization_config"}
     )
-    text = config.get_text_config()
+    is_nested = "decoder" in type(config).sub_configs_defaults  # beside the text that an encoder reads
+    text = config.get_text_config(decoder=True) if is_nested else config.get_text_config()
     return text if isinstance(text, getattr(transformers, cls_name).config_class) else config
 
 

@@ -815,6 +815,23 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         "tie_word_embeddings": False,
     },
+    "t5gemma2": {"encoder": {"text_config": T5GEMMA, "vision_config": images.VISION}, "decoder": T5GEMMA},
+    "t5gemma2, other settings": {
+        "encoder": {
+            "text_config": {
+                **T5GEMMA, "num_hidden_layers": 3, "sliding_window": 5, "attention_bias": True,
+                "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+                "num_attention_heads": 2, "num_key_value_heads": 1,
+                "query_pre_attn_scalar": 30, "rms_norm_eps": 1e-2, "rope_theta": 300.0, "rope_local_base_freq": 50.0,
+            },
+            "vision_config": images.VISION, "eoi_token_index": 7,
+        },
+        "decoder": {
+            **T5GEMMA, "final_logit_softcapping": 2.0, "hidden_activation": "silu", "attention_bias": True,
+            "rope_theta": 500.0, "query_pre_attn_scalar": 20,
+        },
+        "tie_word_embeddings": False,
+    },
     "bart": BART,
     "bart, scaled": {**BART, "scale_embedding": True, "activation_function": "relu"},
     "bart.BartForCausalLM, scaled": {

@@ -70,6 +70,8 @@ OTHER_SHAPES = {
     "longt5, tied": "likewise",
     "pegasus_x": "blocks of tokens, with global ones in front",
     "pegasus_x, other settings": "likewise",
+    "t5gemma2": "one matrix reads the text, then the encoder's output",
+    "t5gemma2, other settings": "likewise",
     "xmod, two languages": "an adapter gets the tokens of its language",
     "zaya": "a convolution gets the last inputs in front",
     "zaya, sliding": "likewise",

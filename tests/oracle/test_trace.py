@@ -78,6 +78,7 @@ DIFFERENT = {
     "prophetnet": "streams, which the trace leaves as a word",
     "prophetnet.ProphetNetForCausalLM": "streams",
     "mvp": "prompts stand before keys and values",
+    "t5gemma2": "one matrix reads the text, then the encoder's output",
     "whisper": "sounds go in",
     "whisper.WhisperForCausalLM": "its encoder's output is that of sounds",
     "xlstm": "the reference takes none of the cases' sizes with a state",

@@ -214,7 +214,8 @@ class Sinusoids(Operation):
 
     saves_inputs: ClassVar[bool] = False
     name: ClassVar[str] = "sinusoidal positions"
-    pairing: Literal["halves", "interleaved"] = "halves"  # all sines before all cosines, or one after the other
+    # All sines before all cosines, or one after the other, or all cosines first.
+    pairing: Literal["halves", "interleaved", "cosines first"] = "halves"
     slowest: Literal["below base", "base"] = "below base"  # the last angle is position / base, or one step before
     offset: int | Unknown = 0  # of the first position
     base: float = 10_000.0
@@ -243,6 +244,8 @@ class Sinusoids(Operation):
         sines, cosines = np.sin(angles), np.cos(angles)[:, :half]
         if self.pairing == "interleaved":
             y[:, ::2], y[:, 1::2] = sines, cosines
+        elif self.pairing == "cosines first":
+            y[:, : len(cosines[0])], y[:, len(cosines[0]) : len(cosines[0]) + count] = cosines, sines
         else:
             y[:, :count], y[:, count : count + half] = sines, cosines
         return y
@@ -250,7 +253,7 @@ class Sinusoids(Operation):
 
 def sinusoids(
     x: Data,
-    pairing: Literal["halves", "interleaved"] = "halves",
+    pairing: Literal["halves", "interleaved", "cosines first"] = "halves",
     *,
     slowest: Literal["below base", "base"] = "below base",
     offset: int | Unknown = 0,
@@ -469,6 +472,7 @@ class Attention(Operation):
     weighs: Literal["softmax", "inverse", "collisions"] = "softmax"
     exponent: int | Unknown = 1
     has_marks: bool = False  # the last input: 1 for each key that all queries see, else 0, [m]
+    behind: Size | None = None  # not causal: tokens visible before the query, if not as many as after it
 
     def describe(self) -> str:
         if self.weighs == "collisions":
@@ -490,6 +494,11 @@ class Attention(Operation):
     def trimmed_to(self) -> Size | None:
         """Tokens that the KV cache keeps at most, the newest included; None for all."""
         return None if self.keeps_all else self.window
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether keys of an encoder's output, which all queries see, stand in front of those of the tokens."""
+        return {"source", "tokens"} <= {entry.shape[0] for entry in self.cached}
 
     def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
         q, k, v = inputs[:3]
@@ -523,7 +532,8 @@ class Attention(Operation):
             return sum_pairs_in_chunks(n, int(self.chunk), int(self.chunk_offset))
         if self.window is None or n != m:
             return n * m
-        return 2 * sum_visible(n, self.window + 1) - n  # either side, and itself once
+        reach = self.window if self.behind is None else self.behind
+        return sum_visible(n, self.window + 1) + sum_visible(n, reach + 1) - n  # either side, and itself once
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
         q, k, v, *biases = inputs
@@ -629,9 +639,13 @@ class Attention(Operation):
             return None
         queries = np.arange(int(positions[-1]) + 1 - n, int(positions[-1]) + 1)[:, None]  # less than 0: before the text
         keys = np.arange(int(positions[-1]) + 1 - m, int(positions[-1]) + 1)[None, :]
+        if self.has_memory and self.trimmed_to is not None:
+            keys[:, : m - min(int(positions[-1]) + 1, int(self.trimmed_to) - 1 + n)] = -1
         seen = keys <= queries if self.causal else np.ones((n, m), dtype=bool)
         if self.window is not None:
-            seen = seen & (queries - keys < self.window if self.causal else abs(queries - keys) <= self.window)
+            reach = self.window if self.behind is None else self.behind
+            near = (queries - keys <= reach) & (keys - queries <= self.window)
+            seen = seen & (queries - keys < self.window if self.causal else near)
         if self.chunk is not None:
             first = int(self.chunk_offset)
             seen = seen & ((queries + first) // self.chunk == (keys + first) // self.chunk)
@@ -701,6 +715,7 @@ def attend(
     weighs: Literal["softmax", "inverse", "collisions"] = "softmax",
     exponent: int | Unknown = 1,
     marked: Data | None = None,
+    behind: Size | None = None,
 ) -> Data:
     """softmax(QKᵀ)·V as one operation.
 
@@ -712,7 +727,8 @@ def attend(
     [blocks, d], and how many tokens each stands for. `chosen_block`: tokens of each of the blocks that are chosen.
     `within`: the group of each token; it attends to its own, but in the layers of `except_in`.
     `own`: key, value and bias that each query has for itself. `chunk`: tokens see only those of their own chunk;
-    `chunk_offset` tokens are missing from the first one.
+    `chunk_offset` tokens are missing from the first one. `behind`: without `causal`, tokens seen before the query, if
+    not as many as the `window` after it.
     `weighs`, `exponent`: as in `Attention`.
     `marked`: 1 for each key that all queries see, whatever the window is, else 0.
     """
@@ -722,7 +738,7 @@ def attend(
     operation = Attention(
         window, contents, causal, keeps_all, scale, soft_cap, chunk, chosen is not None, sinks is not None, longest,
         by_key, by_distance, n_kept, blocks[1] if blocks else None, chosen_block,
-        within is not None, except_in, own is not None, chunk_offset, weighs, exponent, marked is not None,
+        within is not None, except_in, own is not None, chunk_offset, weighs, exponent, marked is not None, behind,
     )  # fmt: skip
     more = (places, blocks[0] if blocks else None, chosen, within, marked)
     added = (*biases, *(extra for extra in more if extra is not None))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Size
+from paramcount.flow.graph import Data, Size, Weight
 from paramcount.flow.operation import Array, Operation, Pass, Shape, Unknown, np, require
 
 
@@ -121,7 +121,8 @@ def order_patches(rows: int, columns: int, square: int) -> Array:
 class Insert(Operation):
     """The embeddings of tokens, of which those of image tokens are replaced in order.
 
-    Inputs: embeddings [n, d], token ids [n], and what takes their place [rows, d].
+    Inputs: embeddings [n, d], token ids [n], and what takes their place [rows, d]. A learned vector takes the place of
+    all of them.
     """
 
     only_moves: ClassVar[bool] = True
@@ -135,6 +136,8 @@ class Insert(Operation):
         return "adds to the placeholder tokens" if self.adds else "replaces the placeholder tokens"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        if weights:
+            return np.where((inputs[1] == require(self.token))[:, None], weights[0], inputs[0])
         x, ids, image = inputs
         rows = image.reshape(-1, x.shape[-1])
         places = np.flatnonzero(ids == require(self.token))
@@ -150,6 +153,12 @@ class Insert(Operation):
         y[places] = y[places] + new if self.adds else new
         run.state["done"] = np.array(done + len(places))
         return y
+
+
+def insert_learned(x: Data, tokens: Data, name: str, token: int | Unknown, tied_to: str | None = None) -> Data:
+    """Embedded tokens [n, d], of which those with the id `token` are a learned vector."""
+    weight = Weight(name, "other_embedding", x.shape[-1:], tied_to=tied_to)
+    return Data(Insert(token), (x, tokens), x.shape, (weight,))
 
 
 def cut(
