@@ -56,6 +56,10 @@ class InternVisionLayers(VisionEncoder):
 class InternVision(InternVisionLayers):
     conditions = (one_of("norm_type", ("layer_norm", "rms_norm"), "layer_norm"),)
     layer_names = ("layernorm_before", "layernorm_after", "lambda_1", "lambda_2")
+    layers_name: ClassVar[str] = "encoder.layer.{layer}."
+    table_names: ClassVar[tuple[str, str, str]] = (  # of patches, class token and positions
+        "embeddings.patch_embeddings.projection", "embeddings.cls_token", "embeddings.position_embeddings",
+    )  # fmt: skip
     defaults = {"d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
     n_channels: Positive = hf("num_channels", absent=3)
@@ -71,18 +75,18 @@ class InternVision(InternVisionLayers):
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of the class token and the patches."""
-        x = c.encode(c.embed(pixels), name="encoder.layer.{layer}.")
+        x = c.encode(c.embed(pixels), name=c.layers_name)
         return layer_norm(x, "layernorm", c.norm_eps) if c.last_norm else x
 
     def embed(c, pixels: Data) -> Data:
-        patches = "embeddings.patch_embeddings.projection"
+        patches, token, positions = c.table_names
         x = embed_patches(pixels, patches, c.d_model, c.patch_height, c.patch_width, bias=True)
         if c.mask_token:
-            token = Weight("embeddings.mask_token", "embedding", (1, 1, c.d_model))
-            x = Data(Undescribed("mask token"), (x,), x.shape, (token,))
-        x = class_token(x, "embeddings.cls_token", 1, 1, c.d_model)
+            mask = Weight("embeddings.mask_token", "embedding", (1, 1, c.d_model))
+            x = Data(Undescribed("mask token"), (x,), x.shape, (mask,))
+        x = class_token(x, token, 1, 1, c.d_model)
         if c.absolute_positions:
-            x = add_positions(x, "embeddings.position_embeddings", 1, c.n_patches + 1, c.d_model)
+            x = add_positions(x, positions, 1, c.n_patches + 1, c.d_model)
         return x
 
     def attend(c, x: Data) -> Data:

@@ -1,6 +1,9 @@
-"""InternVL 1.1 to 3.5 as released: the vision encoder and the language model of `llm_config` in config.json."""
+"""InternVL 1.1 to 3.5 as released: the vision encoder and the language model of `llm_config` in config.json.
 
-from paramcount.architectures.internvl import InternVisionLayers, InternVL
+Qianfan-OCR has the same names.
+"""
+
+from paramcount.architectures.internvl import InternVision, InternVisionLayers, InternVL
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unknown, add_positions, attend, class_token, linear, rms_norm
 from paramcount.parts.attentions import fused_qkv
@@ -71,3 +74,29 @@ class SkyworkChat(InternVLChat):
     """Source: arXiv:2504.05599; modeling_skywork_chat.py of Skywork/Skywork-R1V-38B: InternVL's layers."""
 
     reference = "SkyworkChatModel of Skywork/Skywork-R1V-38B"
+
+
+class QianfanOCRVision(InternVision):
+    """InternVL's encoder with the names of InternVL as released."""
+
+    layer_names = InternViT.layer_names
+    layers_name = "encoder.layers.{layer}."
+    table_names = ("embeddings.patch_embedding", "embeddings.class_embedding", "embeddings.position_embedding")
+    defaults = {"attention_bias": True}
+
+    def attend(c, x: Data) -> Data:
+        q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.attention_bias)
+        if c.qk_norm:
+            q, k = (rms_norm(y, f"attention.{name}_norm", 1e-6, wide=True) for name, y in (("q", q), ("k", k)))
+        return linear(attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)
+
+
+class QianfanOCR(InternVL):
+    """Source: modeling_qianfan_ocr.py of the reference."""
+
+    reference = "QianfanOCRForConditionalGeneration"
+    encoder_prefix = "vision_model."
+    projector_prefix = "mlp1."
+    projector = ("0", "1", "3")
+
+    vision: QianfanOCRVision

@@ -4,7 +4,7 @@ The encoder takes images and video of any size. That of 2.5 VL has Qwen 2's norm
 its layers attend within one window of the image.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
@@ -115,6 +115,7 @@ class Qwen2_5VLVision(Qwen2VLVision):
     """The encoder: RMS norms and a gated MLP; all but a few layers attend within one window of the image."""
 
     defaults = {"d_model": 3584}
+    is_fused: ClassVar[bool] = True  # q, k and v are one stored matrix
 
     d_model: Positive = hf(absent=3584)
     d_ff: Positive = hf(absent=3420)
@@ -130,7 +131,8 @@ class Qwen2_5VLVision(Qwen2VLVision):
 
     def layer(c, x: Data, *reads: Data) -> Data:
         places, windows = reads
-        x = x + encoder_attention(c, c.norm(x, "norm1"), places, within=windows, except_in=c.full_layers)
+        options = {"within": windows, "except_in": c.full_layers, "is_fused": c.is_fused}
+        x = x + encoder_attention(c, c.norm(x, "norm1"), places, **options)
         return x + gated_mlp(c.norm(x, "norm2"), "mlp.", "mlp", c.d_ff, activation=c.activation, bias=True)
 
     def norm(c, x: Data, name: str) -> Data:

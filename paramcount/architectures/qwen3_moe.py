@@ -1,11 +1,12 @@
 """Qwen 3 MoE: Qwen 3 with a mixture of experts, none of them shared."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from paramcount.flow import Data, route
 from paramcount.parts.decoder import AttentionDecoder
 from paramcount.parts.decoders import layers_by_mlp
 from paramcount.parts.feed_forward import mixture
+from paramcount.parts.qwen_vision import mrope_axes, rotation
 from paramcount.sizes import Flag, Indices, Positive, derived, hf, rotary, scattered_dense_layers, setting
 from paramcount.sizes.conditions import padding_in_table
 
@@ -31,8 +32,11 @@ class Qwen3MoE(AttentionDecoder):
     rope = rotary(positions=32768)
     kinds = layers_by_mlp
 
-    def layer(c, x: Data, kind: str) -> Data:
-        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias, qk_norm=True)
+    def layer(c, x: Data, *reads: Any) -> Data:
+        """`reads`: the places of the tokens, if there may be images, and the kind of layer."""
+        *places, kind = reads
+        h = c.norm(x, "input_layernorm")
+        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, rotate=rotation(c, *places))
         h = c.norm(x, "post_attention_layernorm")
         if kind == "moe":
             return x + c.mixture(h)
@@ -57,3 +61,4 @@ class Qwen3OmniMoeText(Qwen3MoE):
 
     norm_topk_prob = setting("norm_topk_prob", default=True)
     rope = rotary(1_000_000, 32768)
+    axes = mrope_axes("interleaved", 24, 20, 20)

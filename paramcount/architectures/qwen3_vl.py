@@ -4,7 +4,7 @@ What some layers of the tower see is merged by itself and added behind the first
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
@@ -74,16 +74,6 @@ class Qwen3VLMoEText(Qwen3MoE):
 
     axes = mrope_axes("interleaved", 24, 20, 20)
 
-    def layer(c, x: Data, *reads: Any) -> Data:
-        """`reads`: the places of the tokens, if there may be images, and the kind of layer."""
-        *places, kind = reads
-        h = c.norm(x, "input_layernorm")
-        x = x + c.self_attention(h, bias=c.attention_bias, qk_norm=True, rotate=rotation(c, *places))
-        h = c.norm(x, "post_attention_layernorm")
-        if kind == "moe":
-            return x + c.mixture(h)
-        return x + c.gated_mlp(h)
-
     def mixture(c, x: Data) -> Data:
         weights = c.choose(linear(x, "mlp.gate", "router", c.n_routed_experts))
         return stacked_experts(c, x, weights, "mlp.experts.")
@@ -127,6 +117,9 @@ class QwenVision(Sizes):
 class Qwen3VLVision(QwenVision):
     """Deeper views beside it. `deep_layers`: those whose output is merged too."""
 
+    merger_names: ClassVar[tuple[str, str, str]] = ("norm", "linear_fc1", "linear_fc2")
+    deep_mergers: ClassVar[str] = "deepstack_merger_list"
+
     deep_layers: Indices = hf("deepstack_visual_indexes", absent=(8, 16, 24))
 
     def forward(c, pixels: Data) -> Data:
@@ -142,10 +135,11 @@ class Qwen3VLVision(QwenVision):
         The last layer's features are normalized before patches are merged, the others after.
         """
         last, *views = split(x, *[c.d_model] * (1 + len(c.deep_layers)))
-        image = widen(c, merge(c, c.norm(last, "merger.norm")), ("merger.linear_fc1", "merger.linear_fc2"))
-        names = [f"deepstack_merger_list.{i}." for i in range(len(views))]
+        norm, first, second = c.merger_names
+        image = widen(c, merge(c, c.norm(last, f"merger.{norm}")), (f"merger.{first}", f"merger.{second}"))
+        names = [f"{c.deep_mergers}.{i}." for i in range(len(views))]
         return image, *(
-            widen(c, c.norm(merge(c, view), name + "norm"), (name + "linear_fc1", name + "linear_fc2"))
+            widen(c, c.norm(merge(c, view), name + norm), (name + first, name + second))
             for name, view in zip(names, views)
         )
 
@@ -156,6 +150,8 @@ class Qwen3VL(Sizes):
     """
 
     reference = "Qwen3VLForConditionalGeneration"
+    encoder_prefix: ClassVar[str] = "model.visual."
+    moved: ClassVar[tuple[str, str]] = NAMES  # prefixes of the language model: in its declaration, in files
 
     language: SerializeAsAny[Sizes]
     vision: Qwen3VLVision
@@ -166,20 +162,25 @@ class Qwen3VL(Sizes):
     image_token = setting("image_token_id", default=151655)
 
     def forward(c: Any, tokens: Data, head: bool = True) -> Data:
-        pixels, token = image_of(c.vision), c.image_token
-        image = block(pixels, "model.visual.", c.vision.forward, part="vision")
-        image = block(image, "model.visual.", lambda x: side_by_side(*c.vision.merge(x)), part="projector")
+        pixels, token, moved = image_of(c.vision), c.image_token, c.moved
+        image = block(pixels, c.encoder_prefix, c.vision.forward, part="vision")
+        image = block(image, c.encoder_prefix, lambda x: side_by_side(*c.vision.merge(x)), part="projector")
         n_deep, d_out = len(c.vision.deep_layers), c.vision.d_out
         first, deep = split(image, d_out, n_deep * d_out) if n_deep else (image, None)
-        x = insert(block(tokens, "", c.language.embed, moved=NAMES), tokens, first, token)
+        x = insert(block(tokens, "", c.language.embed, moved=moved), tokens, first, token)
+        x = c.insert_sound(x, tokens)
         reads: tuple[Data, ...] = (tokens, places_in_text(c, tokens, pixels))
         if deep is not None:
             reads += (reshape(deep, n_deep, d_out),)
-        x = block(x, "", c.transform, reads=reads, moved=NAMES)
-        return block(x, "", c.language.head, moved=NAMES) if head else x
+        x = block(x, "", c.transform, reads=reads, moved=moved)
+        return block(x, "", c.language.head, moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
+
+    def insert_sound(c, x: Data, tokens: Data) -> Data:
+        """Embedded tokens with a sound, if the model hears."""
+        return x
 
     def transform(c: Any, x: Data, *reads: Data) -> Data:
         """Embedded tokens to hidden states. `reads`: the tokens, where they stand, and the deep views."""

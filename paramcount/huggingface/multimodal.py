@@ -204,6 +204,9 @@ COMPOSITES = {
     "moss_transcribe_diarize": Composite("qwen3", default_tie=True, default_section=SMALL_QWEN_3, other_sections=AUDIO),
     "musicflamingo": Composite("qwen2", tie_rule="never", other_sections=AUDIO),
     "ovis2": Composite("qwen2", tie_rule="outside", default_tie=True),
+    "paddleocr_vl": Composite(
+        "paddleocr_vl_text", tie_rule="either", default_tie=True, ignores_model_type=True, is_flat=True
+    ),
     "paligemma": Composite(
         "gemma",
         default_tie=True,
@@ -214,6 +217,7 @@ COMPOSITES = {
     ),
     "pp_chart2table": Composite("qwen2", default_tie=True, default_section=GOT | {"tie_word_embeddings": True}),
     "qianfan_ocr": Composite("qwen3"),
+    "qwen2_5_omni_thinker": Composite("qwen2_5_omni_text", ignores_model_type=True),
     "qwen2_5_vl": Composite("qwen2_5_vl_text", tie_rule="either", ignores_model_type=True, is_flat=True),
     "qwen2_audio": Composite("qwen2", tie_rule="never", other_sections=AUDIO),
     "qwen2_vl": Composite("qwen2_vl_text", tie_rule="either", ignores_model_type=True, is_flat=True),
@@ -257,14 +261,12 @@ WHOLE_CLASSES = {
         for model_type, start in {
             "aria": "Aria", "deepseek_vl": "DeepseekVL",
             "deepseek_vl_hybrid": "DeepseekVLHybrid", "dots3_note": "Dots3Note", "exaone4_5": "Exaone4_5_",
-            "glmasr": "GlmAsr",
             "granite_speech": "GraniteSpeech", "granite_speech_plus": "GraniteSpeechPlus",
             "hyperclovax_vision_v2": "HyperCLOVAXVisionV2", "idefics2": "Idefics2",
             "lfm2_vl": "Lfm2Vl", "lighton_ocr": "LightOnOcr",
             "ovis2": "Ovis2",
-            "qianfan_ocr": "QianfanOCR", "qwen3_asr": "Qwen3ASR", "qwen3_omni_moe": "Qwen3OmniMoe",
-            "qwen3_omni_moe_thinker": "Qwen3OmniMoeThinker", "vibevoice_asr": "VibeVoiceAsr",
-            "video_llama_3": "VideoLlama3",
+            "qwen3_omni_moe": "Qwen3OmniMoe",
+            "vibevoice_asr": "VibeVoiceAsr",
         }.items()
     },
     "minimax_m3_vl": ("MiniMaxM3SparseForConditionalGeneration", "MiniMaxM3VLModel"),
@@ -300,7 +302,8 @@ def get_language_section(document: Mapping[str, Any], composite: Composite) -> M
     """The section of the language model, with the reference's defaults if it is missing."""
     section = document.get(composite.section)
     if section is None and composite.is_flat:
-        return {key: value for key, value in document.items() if key not in composite.other_sections}
+        others = (*composite.other_sections, TIE_KEY)  # which stays a key of the whole
+        return {key: value for key, value in document.items() if key not in others}
     if section is None:
         return composite.default_section
     if not isinstance(section, Mapping):

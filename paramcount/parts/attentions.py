@@ -43,6 +43,7 @@ def attention(
     *,
     bias: bool = False,
     o_bias: bool | None = None,
+    k_bias: bool | None = None,
     qk_norm: bool | Literal["wide"] = False,
     clip_qkv: float | Unknown | None = None,
     sinks: bool | str = False,
@@ -63,9 +64,10 @@ def attention(
 ) -> Data:
     """x to attended x, with n_heads, n_kv_heads and d_head of c.
 
-    `o_bias`: as `bias` unless given. `memory`: where keys and values come from instead (cross-attention, which rotates
-    nothing). `prepare`: what q and k go through before they meet, where that is not the usual norms and rotation.
-    `gate`: x and the attended values to the gated ones. `d_v`: width of a value head that is not d_head. `cached`:
+    `o_bias`, `k_bias`: as `bias` unless given. `memory`: where keys and values come from instead (cross-attention,
+    which rotates nothing). `prepare`: what q and k go through before they meet, where that is not the usual norms and
+    rotation. `gate`: x and the attended values to the gated ones. `d_v`: width of a value head that is not d_head.
+    `cached`:
     whether later tokens look back on keys and values. `keeps_all`: also on those out of the `window`, which are masked.
     `o_name`: of the last matrix. `sinks`: whether there are any, or their name. `qk_norm`: of every head, or one
     over all heads ("wide"). `clip_qkv`: the limit of the magnitude of q, k and v. `rotate`: whether, or how.
@@ -74,7 +76,7 @@ def attention(
     source = x if memory is None else memory
     n_kv_heads = getattr(c, "n_kv_heads", c.n_heads)  # a config without it has as many as heads
     q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)
-    k = linear(source, prefix + "k_proj", "qkv.k", (n_kv_heads, c.d_head), bias=bias)
+    k = linear(source, prefix + "k_proj", "qkv.k", (n_kv_heads, c.d_head), bias=bias if k_bias is None else k_bias)
     v = linear(source, prefix + "v_proj", "qkv.v", (n_kv_heads, c.d_head if d_v is None else d_v), bias=bias)
     v = scale_by(v, value_scale)
     if prepare:

@@ -57,10 +57,21 @@ def encode(c: Any, x: Data, *reads: Data) -> Data:
 
 
 def encoder_attention(
-    c: Any, x: Data, places: Data, *, bias: bool = True, o_bias: bool = True, qk_norm: bool = False, **options: Any
+    c: Any,
+    x: Data,
+    places: Data,
+    *,
+    bias: bool = True,
+    o_bias: bool = True,
+    qk_norm: bool = False,
+    is_fused: bool = True,
+    **options: Any,
 ) -> Data:
-    """`options`: of `attend`."""
-    q, k, v = fused_qkv(c, x, "attn.qkv", bias=bias)
+    """`is_fused`: q, k and v are one stored matrix. `options`: of `attend`."""
+    if is_fused:
+        q, k, v = fused_qkv(c, x, "attn.qkv", bias=bias)
+    else:
+        q, k, v = (linear(x, f"attn.{name}", f"qkv.{name}", (c.n_heads, c.d_head), bias=bias) for name in "qkv")
     if qk_norm:
         q, k = c.norm(q, "attn.q_norm"), c.norm(k, "attn.k_norm")
     q, k = (rope_at(y, places, c.rope, ROWS_AND_COLUMNS) for y in (q, k))
@@ -125,11 +136,16 @@ class PlacedImages(Sizes):
         if not hasattr(c.language, "axes"):
             return with_language(c, tokens, image, head=head, token=c.image_token, moved=moved)
         x = insert(block(tokens, "", c.language.embed, moved=moved), tokens, image, c.image_token)
+        x = c.insert_sound(x, tokens)
         x = block(x, "", c.language.transform, reads=(places_in_text(c, tokens, pixels),), moved=moved)
         return block(x, "", c.language.head, moved=moved) if head else x
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
+
+    def insert_sound(c, x: Data, tokens: Data) -> Data:
+        """Embedded tokens with a sound, if the model hears."""
+        return x
 
     def places(c, pixels: Data) -> tuple[Data, ...]:
         """What the projector reads besides vectors: the rows and columns of patches, unless squares stand together."""

@@ -8,6 +8,7 @@ Source: arXiv:2303.15343; SiglipVisionModel of the reference.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, describe_value
@@ -21,10 +22,14 @@ from paramcount.flow import (
     fused,
     linear,
     other_tokens,
+    patch_places,
+    rope_at,
     to_heads,
 )
+from paramcount.parts.attentions import attention
+from paramcount.parts.qwen_vision import ROWS_AND_COLUMNS
 from paramcount.parts.vision import States, VisionEncoder, embed_patches, encoder_mlp, select_states
-from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf
+from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf, rotary
 from paramcount.sizes.setting_fields import setting
 
 
@@ -73,3 +78,32 @@ class SiglipVision(VisionEncoder):
         a = attend(first_token(q), other_tokens(k), other_tokens(v), cached=())
         a = linear(a, "head.attention.out_proj", "output_projection", c.d_model, bias=True)
         return a + encoder_mlp(c, c.norm(a, "head.layernorm"), ("head.mlp.fc1", "head.mlp.fc2"))
+
+
+class SiglipRotaryVision(VisionEncoder):
+    """The same layers over images of any size, with rotary positions by row and column.
+
+    Source: VideoLlama3VisionModel and PaddleOCRVisionTransformer of the reference.
+    """
+
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=16)
+
+    activation: ClassVar = setting("hidden_act", default="gelu_pytorch_tanh")
+    rope: ClassVar = rotary()
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches."""
+        places = patch_places(pixels, c.patch_size, c.patch_size)
+        x = embed_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
+        return c.norm(c.encode(c.add_positions(x, places), places), "post_layernorm")
+
+    def add_positions(c, x: Data, places: Data) -> Data:
+        return x
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        (places,) = reads
+        h = c.norm(x, "layer_norm1")
+        rotate = partial(rope_at, places=places, settings=c.rope, axes=ROWS_AND_COLUMNS)
+        x = x + attention(c, h, "self_attn.", bias=True, o_name="out_proj", cached=False, rotate=rotate)
+        return x + encoder_mlp(c, c.norm(x, "layer_norm2"))

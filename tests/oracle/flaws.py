@@ -98,8 +98,11 @@ def mend_name(model: Any, name: str) -> str:
     """The name of a tensor in released files, if the reference saves it under another.
 
     Kimi K2.5: it calls the layers of the language model blocks, too, and does not rename all of the encoder. Source of
-    the names: model.safetensors.index.json of moonshotai/Kimi-K2.5.
+    the names: model.safetensors.index.json of moonshotai/Kimi-K2.5. Qianfan-OCR: "encoder" in the names of the
+    encoder's layers gets into those of the language model too.
     """
+    if model.config.model_type == "qianfan_ocr":
+        return name.replace("language_model.model.encoder.", "language_model.model.")
     if model.config.model_type != "kimi_k25":
         return name
     name = name.replace("language_model.model.blocks.", "language_model.model.layers.")

@@ -35,11 +35,15 @@ def make_case(document: dict[str, Any], cls_name: str) -> dict[str, Any] | None:
     except ParamcountError:
         return {"config": document, "refused": True}  # by the reference too: it cannot build it, or not run it
     model = differential.build_model(document, cls_name)
-    learned, kept = differential.name_tensors(model)
+    saved, kept = differential.name_tensors(model)
     prefix = f"{model.base_model_prefix}."
+    unread = {name.removeprefix(prefix): n for name, n in differential.find_unreachable_tensors(document).items()}
+    learned = {name: shape for name, shape in saved.items() if name.removeprefix(prefix) not in unread}
+    sums = differential.sum_reference(model)
     facts = {
         "config": document,
-        **differential.sum_reference(model),
+        **sums,
+        "total": sums["total"] - sum(map(prod, unread.values())),
         "prefix": prefix,
         "tensors": hash_shapes(learned, prefix),
         "buffer_tensors": hash_shapes(kept, prefix),

@@ -123,6 +123,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "use_mean_pooling": False, "attention_bias": True,
         },
     },
+    "qianfan_ocr": {
+        "text_config": {**TEXT, "model_type": "qwen3"}, **PLACEHOLDER,
+        "vision_config": {**VISION, "image_size": [16, 16], "patch_size": [4, 4], "use_qk_norm": True},
+    },
     "gemma3": {
         "text_config": {**TEXT, "model_type": "gemma3_text", "sliding_window": 5, "query_pre_attn_scalar": 20},
         "vision_config": {**SIGLIP, "image_size": 16}, **PLACEHOLDER, "mm_tokens_per_image": 4,
@@ -291,6 +295,42 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": {**TEXT, "head_dim": 10, "rope_scaling": {**SECTIONS, "mrope_section": [2, 1, 2]}},
         **PLACEHOLDER, "vision_config": GLM_VISION,
     },
+    "video_llama_3": {"text_config": QWEN2, "vision_config": VISION, **PLACEHOLDER},
+    "paddleocr_vl": {
+        "text_config": {**TEXT, "rope_parameters": SECTIONS, "use_bias": True}, **PLACEHOLDER,
+        "vision_config": {**VISION, "spatial_merge_size": 2, "image_size": 20},
+    },
+    "glmasr": {
+        "text_config": {**LLAMA, "rope_parameters": {"rope_type": "default", "rope_theta": 300.0}},
+        "audio_token_id": IMAGE_TOKEN,
+        "audio_config": {
+            "model_type": "glmasr_encoder", "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+            "intermediate_size": 64, "num_mel_bins": 10, "rope_parameters": {"rope_type": "default", "rope_theta": 50},
+        },
+    },
+    "qwen3_asr": {
+        "text_config": {**TEXT, "model_type": "qwen3"}, "audio_token_id": IMAGE_TOKEN,
+        "audio_config": {
+            **EARS, "model_type": "qwen3_asr_encoder", "output_dim": 32, "max_position_embeddings": 13,
+            "downsample_hidden_size": 6, "activation_function": "silu",
+        },
+    },
+    "qwen2_5_omni_thinker": {
+        "text_config": {**TEXT, "head_dim": 10, "rope_parameters": {**SECTIONS, "mrope_section": [2, 1, 2]}},
+        **PLACEHOLDER, "audio_config": {**EARS, "output_dim": 32},
+        "vision_config": {
+            **QWEN_VISION, "hidden_size": 16, "intermediate_size": 20, "out_hidden_size": 32, "window_size": 16,
+            "fullatt_block_indexes": [1],
+        },
+    },
+    "qwen3_omni_moe_thinker": {
+        "text_config": {
+            **TEXT, "rope_parameters": {**SECTIONS, "mrope_interleaved": True}, "moe_intermediate_size": 14,
+            "num_experts": 8, "num_experts_per_tok": 3, "mlp_only_layers": [1],
+        },
+        **PLACEHOLDER, "vision_config": QWEN3_VISION,
+        "audio_config": {**EARS, "output_dim": 32, "downsample_hidden_size": 6},
+    },
     "qwen3_5": {"text_config": DELTA, **PLACEHOLDER, "vision_config": QWEN3_VISION},
     "qwen3_5_moe": {
         "text_config": {
@@ -391,6 +431,36 @@ def arrange_as_kimi(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     }
 
 
+def arrange_for_thinker(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """Qwen's thinkers: patches in squares, and where each token stands in time, row and column.
+
+    Only their generate() works out the places, if a token says that an image begins.
+    """
+    import torch
+
+    side = sizes.vision.patch_size * sizes.vision.merge_size
+    rows, columns = pixels.shape[1] // side, pixels.shape[2] // side
+    start = int((ids[0] == IMAGE_TOKEN).nonzero()[0])
+    before = torch.arange(start).expand(3, -1)
+    down, across = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
+    image = torch.stack((torch.zeros(rows * columns, dtype=torch.long), down.flatten(), across.flatten())) + start
+    n_after = ids.shape[1] - start - rows * columns
+    after = torch.arange(n_after).expand(3, -1) + start + max(rows, columns)
+    places = torch.cat((before, image, after), dim=1)[:, None]
+    found = arrange_as_patches(pixels, ids, sizes)
+    return {"pixel_values": found["pixel_values"], "image_grid_thw": found["image_grid_thw"], "position_ids": places}
+
+
+def arrange_in_rows(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """The same, of which the model merges squares later, or none."""
+    import torch
+
+    found = arrange_as_kimi(pixels, ids, sizes)
+    if hasattr(sizes.vision, "merge_size"):
+        return {**found, "mm_token_type_ids": (ids == IMAGE_TOKEN).int()}
+    return {**found, "pixel_values": found["pixel_values"].flatten(1), "image_merge_sizes": torch.tensor([1])}
+
+
 def arrange_as_gemma4(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """Patches, each with its channels last, and the column and the row of each."""
     import torch
@@ -440,6 +510,7 @@ IMAGES: Mapping[str, Image] = {
     "Idefics3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),
     "SmolVLMForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),
     "InternVLForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
+    "QianfanOCRForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "Gemma3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "Gemma4ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_gemma4),
     "Gemma4UnifiedForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_gemma4),
@@ -461,6 +532,12 @@ IMAGES: Mapping[str, Image] = {
     "Glm46VForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Glm4vMoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "GlmOcrForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "VideoLlama3ForConditionalGeneration": Image((3, 16, 24), 24, arrange_in_rows),
+    "PaddleOCRVLForConditionalGeneration": Image((3, 16, 24), 6, arrange_in_rows),
+    "GlmAsrForConditionalGeneration": Image((16, 10), 2, arrange_as_audio, "log_mel_frames"),
+    "Qwen3ASRForConditionalGeneration": Image((100, 10), 13, arrange_as_audio, "log_mel_frames"),
+    "Qwen2_5OmniThinkerForConditionalGeneration": Image((3, 16, 24), 6, arrange_for_thinker),
+    "Qwen3OmniMoeThinkerForConditionalGeneration": Image((3, 16, 24), 6, arrange_for_thinker),
     "Qwen3_5ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
     "Qwen3_5MoeForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
 }

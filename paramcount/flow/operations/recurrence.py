@@ -21,7 +21,8 @@ class Convolve(Operation):
     group of them, over adjacent frames or tokens, [n, in] to [n / stride, out], stored [out, in or size of a group,
     width], with zero padding. If of an image: over adjacent patches, stored [out, in, width, width], of a square image
     [n, in] or of [rows, columns, in]. Per head: of [n, heads, d], over adjacent tokens on either side, with one value
-    per head and distance, [heads, 1, width, 1].
+    per head and distance, [heads, 1, width, 1]. If of bands: over adjacent frames and bands, [n, bands, in], stored
+    [out, in, bands, frames].
     """
 
     name: ClassVar[str] = "convolution"
@@ -33,6 +34,7 @@ class Convolve(Operation):
     grouped: bool = False  # every group of channels has its own matrices
     lead: Size = 0  # so many rows in front of the text are computed too, for a convolution that follows
     of_image: bool = False
+    of_bands: bool = False
     is_led: bool = False  # the input has its rows in front of the text
     per_head: bool = False
     rows: Literal["frames", "tokens"] = "frames"  # what is adjacent
@@ -49,6 +51,8 @@ class Convolve(Operation):
         adjacent = f"{self.width} adjacent {self.rows}"
         if self.of_image:
             adjacent = f"{self.width} × {self.width} adjacent patches"
+        if self.of_bands:
+            adjacent += f" and {self.width} bands"
         grouped = ", one matrix per group of channels" if self.grouped else ""
         return f"over {adjacent}{grouped}" + (", stride 2" if self.stride == 2 else "")
 
@@ -61,8 +65,11 @@ class Convolve(Operation):
         if self.per_head:
             padded = np.pad(x, ((width // 2, width // 2), (0, 0), (0, 0)))
             return np.asarray(sum(padded[i : i + len(x)] * kernel[:, 0, i] for i in range(width)))
-        if self.of_image:
-            return self.convolve_image(x, kernel)
+        if self.of_bands:
+            kernel = kernel.swapaxes(2, 3)
+        if self.of_image or self.of_bands:
+            image = self.convolve_image(x, kernel)
+            return image + weights[1] if len(weights) > 1 else image
         if self.channels is not None:
             n_before = 0 if self.is_led else width - 1 + int(self.lead)
             before = run.state.get("inputs", np.zeros((n_before, x.shape[1]), np.float32))
@@ -185,6 +192,13 @@ def convolve_image(x: Data, name: str, component: str, channels: Size, width: Si
     kernel = Weight(name + ".weight", component, (channels, x.shape[-1], width, width))
     rows = x.shape[0] if stride == 1 else "image"
     return Data(Convolve(width, stride=stride, of_image=True), (x,), (rows, *x.shape[1:-1], channels), (kernel,))
+
+
+def convolve_bands(x: Data, name: str, channels: Size, width: Size, bands: Size, *, stride: int = 1) -> Data:
+    """All channels over `width` frames and as many bands: [n, bands, in] to [n / stride, bands, channels]."""
+    kernel = Weight(name + ".weight", "mixer", (channels, x.shape[-1], width, width))
+    bias = Weight(name + ".bias", "mixer", (channels,))
+    return Data(Convolve(width, stride=stride, of_bands=True), (x,), (x.shape[0], bands, channels), (kernel, bias))
 
 
 class Fourier(Operation):

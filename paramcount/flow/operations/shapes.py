@@ -476,6 +476,11 @@ def merge_channels(x: Data, side: Size) -> Data:
     return Data(Reshape("merged channels"), (x,), ("image", x.shape[-1], side, side))
 
 
+def channels_first(x: Data) -> Data:
+    """The values of each row by channel: [n, bands, channels] to [n, channels, bands]."""
+    return Data(Reshape("merged channels"), (x,), (x.shape[0], x.shape[2], x.shape[1]))
+
+
 def sum_blocks(x: Data, size: int | Unknown) -> Data:
     """[n, d] to [n / size, d]. Source: arXiv:2112.07916, section 3.1.2."""
     return Data(Pool("block sums", size), (x,), ("blocks", *x.shape[1:]))

@@ -1,0 +1,71 @@
+"""PaddleOCR-VL: SigLIP's encoder with rotary positions too, and ERNIE 4.5 with positions in time, height and width."""
+
+from typing import Any
+
+from paramcount.flow import Data, activate, layer_norm, linear, lookup, merge_squares, patch_places
+from paramcount.parts.decoder import AttentionDecoder
+from paramcount.parts.qwen_vision import PlacedImages, mrope_axes, rotation
+from paramcount.parts.siglip import SiglipRotaryVision
+from paramcount.sizes import Flag, Natural, Positive, derived, hf, rotary, setting
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.derivations import d_model_per_head, equal_to
+from paramcount.sizes.rotary_sizes import sections_fill
+
+
+class PaddleOCRText(AttentionDecoder):
+    """Source: arXiv:2510.14528, section 2; PaddleOCRTextModel of the reference."""
+
+    reference = "PaddleOCRVLForConditionalGeneration"
+    base_model = "PaddleOCRTextModel"
+    rotated = "d_head"
+    conditions = (padding_in_table(0), sections_fill(16, 24, 24))
+    defaults = {"vocab_size": 103424, "d_model": 1024, "n_layers": 18, "n_heads": 16}
+
+    n_kv_heads: Positive = hf(absent=2, null=equal_to("n_heads"))
+    d_head: Positive = hf(absent=128, null=d_model_per_head)
+    d_ff: Positive = hf(absent=3072)
+    bias: Flag = hf("use_bias", absent=False, null=False)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    norm_eps = setting("rms_norm_eps", default=1e-5)
+    rope = rotary(500_000, 131072)
+    axes = mrope_axes("sections", 16, 24, 24)
+
+    def layer(c, x: Data, *places: Data) -> Data:
+        h = c.norm(x, "input_layernorm")
+        x = x + c.self_attention(h, bias=c.bias, rotate=rotation(c, *places))
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"), bias=c.bias)
+
+
+class PaddleOCRVision(SiglipRotaryVision):
+    """A table of positions is stretched over the image."""
+
+    defaults = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304, "patch_size": 14}
+
+    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 384) // c["patch_size"]) ** 2)
+    merge_size: Positive = hf("spatial_merge_size", absent=2)
+
+    def add_positions(c, x: Data, places: Data) -> Data:
+        table = "embeddings.position_embedding.weight"
+        return x + lookup(places, table, "position", c.n_patches, c.d_model, index="places", stretch="centres")
+
+
+class PaddleOCRVL(PlacedImages):
+    """Source: arXiv:2510.14528, section 2; modeling_paddleocr_vl.py of the reference."""
+
+    reference = "PaddleOCRVLForConditionalGeneration"
+    encoder_prefix = "visual.vision_model."
+    projector_prefix = "mlp_AR."
+    moved = ("model.", "model.")
+
+    vision: PaddleOCRVision
+
+    image_token = setting("image_token_id", default=100295)
+
+    def places(c: Any, pixels: Data) -> tuple[Data, ...]:
+        return (patch_places(pixels, c.vision.patch_size, c.vision.patch_size),)
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        x = merge_squares(layer_norm(x, "pre_norm", 1e-5), c.vision.merge_size * c.vision.merge_size, *places)
+        x = activate(linear(x, "linear_1", "projector", x.shape[-1], bias=True), "gelu")
+        return linear(x, "linear_2", "projector", c.language.d_model, bias=True)

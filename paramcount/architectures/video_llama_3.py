@@ -1,0 +1,25 @@
+"""VideoLLaMA 3: SigLIP's encoder with rotary positions, two matrices and a language model of any type."""
+
+from typing import Any
+
+from paramcount.flow import Data, activate, linear
+from paramcount.parts.composite import Multimodal
+from paramcount.parts.siglip import SiglipRotaryVision
+from paramcount.sizes import setting
+
+
+class VideoLlama3(Multimodal):
+    """An image keeps all of its patches. Source: arXiv:2501.13106, section 3; modeling_video_llama_3.py."""
+
+    reference = "VideoLlama3ForConditionalGeneration"
+    encoder_prefix = "model.vision_model."
+    projector_prefix = "model.projector."
+    moved = ("model.", "model.language_model.")
+
+    vision: SiglipRotaryVision
+
+    image_token = setting("image_token_id", default=151655)
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        x = activate(linear(x, "readout.0", "projector", c.language.d_model, bias=True), "gelu")
+        return linear(x, "readout.2", "projector", c.language.d_model, bias=True)

@@ -1,0 +1,114 @@
+"""The audio encoders of Qwen 3 ASR and Qwen's Omni models: Whisper's layers over windows of sound.
+
+One window is described: each is encoded by itself, before layers that attend to several.
+
+Source: arXiv:2503.20215, section 2.2, and arXiv:2509.17765, section 2.2; Qwen2_5OmniAudioEncoder, Qwen3ASREncoder and
+Qwen3OmniMoeAudioEncoder of the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.flow import (
+    Data,
+    activate,
+    block,
+    channels_first,
+    convolve_bands,
+    convolve_frames,
+    given,
+    insert,
+    linear,
+    lookup,
+    mean_of_blocks,
+    reshape,
+    sinusoids,
+)
+from paramcount.parts.classic import Stack
+from paramcount.parts.whisper_encoder import WhisperStacks
+from paramcount.sizes import ConfigJson, FieldValues, Positive, d_model_per_head, derived, hf
+from paramcount.sizes.rules import check_heads_fill
+
+
+class QwenEars(WhisperStacks):
+    """Positions are computed, and a norm follows the layers."""
+
+    section: ClassVar[str | None] = "audio_config"
+    last_norm = "ln_post"
+
+    d_model: Positive = hf("hidden_size", "d_model", absent=1280)
+    n_layers: Positive = hf("num_hidden_layers", "encoder_layers", absent=32)
+    n_heads: Positive = hf("num_attention_heads", "encoder_attention_heads", absent=20)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf("intermediate_size", "encoder_ffn_dim", absent=5120)
+    n_mels: Positive = hf("num_mel_bins", absent=128)
+    d_out: Positive = hf("output_dim", absent=3584)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+
+    def attend(c, x: Data) -> Data:
+        """Windows with their positions, through the layers."""
+        x = x + sinusoids(x, slowest="base")
+        encoded: Data = c.stack(Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, "")
+        return encoded
+
+
+class Qwen2_5OmniEars(QwenEars):
+    """Whisper's convolutions; the mean of every two states is normed."""
+
+    last_norm = ""
+
+    def forward(c, frames: Data) -> Data:
+        """Log-mel frames [frames, n_mels] to states [frames, d_model]."""
+        x = activate(convolve_frames(frames, "conv1", c.d_model, 3), "gelu")
+        x = activate(convolve_frames(x, "conv2", c.d_model, 3, stride=2), "gelu")
+        return c.norm(mean_of_blocks(c.attend(x), 2), "ln_post")
+
+    def separators(c, tokens: Data) -> Data:
+        """Vectors for the first and the last token of a sound, which the reference no longer inserts."""
+        return lookup(tokens, "audio_tower.audio_bos_eos_token.weight", "embedding", 2, c.d_out)
+
+    def project(c, x: Data) -> Data:
+        return linear(x, "proj", "projector", c.d_out, bias=True)
+
+
+def halve(js: ConfigJson, c: FieldValues, field: str = "n_mels") -> int:
+    """How many bands a convolution leaves that takes every other one."""
+    n: int = (c[field] + 1) // 2
+    return n
+
+
+class Qwen3Ears(QwenEars):
+    """Three convolutions over frames and bands, each of which halves both, then a matrix."""
+
+    k_bias = True
+
+    n_bands_1: Positive = derived(halve)
+    n_bands_2: Positive = derived(lambda js, c: halve(js, c, "n_bands_1"))
+    n_bands_3: Positive = derived(lambda js, c: halve(js, c, "n_bands_2"))
+    d_downsample: Positive = hf("downsample_hidden_size", absent=480)
+
+    def forward(c, frames: Data) -> Data:
+        """Log-mel frames [frames, n_mels] to states [audio tokens, d_model]."""
+        x = reshape(frames, c.n_mels, 1)
+        for i, bands in enumerate((c.n_bands_1, c.n_bands_2, c.n_bands_3), start=1):
+            x = activate(convolve_bands(x, f"conv2d{i}", c.d_downsample, 3, bands, stride=2), "gelu")
+        return c.attend(linear(channels_first(x), "conv_out", "mixer", c.d_model))
+
+
+class Qwen3OmniEars(Qwen3Ears):
+    """Two matrices to the size of the language model belong to the encoder."""
+
+    def project(c, x: Data) -> Data:
+        h = activate(linear(x, "proj1", "projector", c.d_model, bias=True), c.activation)
+        return linear(h, "proj2", "projector", c.d_out, bias=True)
+
+
+def insert_sound(c: Any, x: Data, tokens: Data) -> Data:
+    """Embedded tokens with the vectors of a sound in place of the tokens that stand for it."""
+    frames = given("log-mel frames", "frames", c.audio.n_mels)
+    sound = block(frames, "audio_tower.", c.audio.forward, part="audio")
+    sound = block(sound, "audio_tower.", c.audio.project, part="projector")
+    return insert(x, tokens, sound, c.audio_token)
