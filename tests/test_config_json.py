@@ -845,7 +845,7 @@ def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
         "text_config": text,
     }
     assert pc.count(own).total - pc.count(own | {"tie_word_embeddings": True}).total == 96 * 32
-    assert pc.count(own).scope == "language_model"
+    assert pc.count(own).scope == "model"
     assert "same vocab_size and hidden_size" in error_of(pc.count, own | {"vocab_size": 64})
 
 

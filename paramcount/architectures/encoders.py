@@ -14,6 +14,7 @@ from paramcount.sizes import Sizes
 ENCODERS = {
     "clip_vision_model": ("clip", "ClipVision"),
     "pixtral": ("pixtral", "PixtralVision"),
+    "siglip2_vision_model": ("siglip", "Siglip2Vision"),
     "siglip_vision_model": ("siglip", "SiglipVision"),
 }
 

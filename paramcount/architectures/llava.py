@@ -1,4 +1,4 @@
-"""LLaVA, ViP-LLaVA, PaliGemma and Mistral 3: a vision encoder, a projector and a language model.
+"""LLaVA, ViP-LLaVA, PaliGemma, Mistral 3 and LightOnOCR: a vision encoder, a projector and a language model.
 
 config.json names the encoder and the language model.
 """
@@ -138,3 +138,19 @@ class Mistral3(Llava):
         x = linear(x, "patch_merger.merging_layer", "projector", c.vision.d_model)
         out: Data = c.widen(reshape(x, c.n_views * c.vision.d_model))  # the reference runs with one view alone
         return out
+
+
+class LightOnOcr(Mistral3):
+    """Source: arXiv:2601.14251, section 2; modeling_lighton_ocr.py of the reference."""
+
+    reference = "LightOnOcrForConditionalGeneration"
+    encoder_prefix = "model.vision_encoder."
+    projector_prefix = "model.vision_projection."
+    moved = ("model.", "model.language_model.")
+
+    n_views: Positive = derived(lambda js, c: 1)
+    projector_bias: Flag = derived(lambda js, c: False)
+
+    image_token = setting("image_token_id", default=151655)
+    views = setting(default=(-1,))
+    activation = setting(default="gelu")

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
-from paramcount.architectures.encoders import ENCODERS
 from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, make_printable
 from paramcount.huggingface.fields import (
     Readers,
@@ -220,7 +219,7 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
 def is_whole_supported(document: Mapping[str, Any], composite: Composite) -> bool:
     """Whether all parts of a multimodal model can be counted, rather than its language model only."""
     model_type, cls = get_model_type(document), get_class_name(document)
-    if composite.default_encoder and get_encoder_type(document)[0] not in ENCODERS:
+    if composite.default_encoder and get_encoder_type(document)[0] not in composite.encoders:
         return False
     return model_type in ARCHITECTURES or f"{model_type}.{cls}" in ARCHITECTURES
 

@@ -31,6 +31,8 @@ class Composite(NamedTuple):
     other_sections: tuple[str, ...] = ("vision_config",)  # the sections of the other parts
     supported_types: tuple[str, ...] = ()  # the valid types of the language model, if not LANGUAGE_MODEL_TYPES
     default_encoder: str = ""  # the vision encoder's type if its section has no model_type
+    encoders: tuple[str, ...] = tuple(ENCODERS)  # the valid types of the vision encoder
+    has_old_tie_key: bool = False  # at the top level, where it counts if both are there
     default_encoder_section: Mapping[str, Any] = {}  # the vision encoder's section if it is missing
 
 
@@ -43,6 +45,7 @@ TIE_RULES = {
     "never": "nowhere: the LM head is never tied",
 }
 TIE_KEY = "tie_word_embeddings"
+OLD_TIE_KEY = "tie_embedding"  # of LFM2
 OVIS_HEAD = {"vocab_size": 151643, "hidden_size": 1536}  # top-level keys of an untied LM head, with their defaults
 AUDIO = ("audio_config",)
 MISTRAL_3 = {
@@ -116,6 +119,11 @@ INTERNVL_LANGUAGES = {
     "Qwen3MoeForCausalLM": "qwen3_moe",
 }  # fmt: skip
 BLIP_LANGUAGES = ("llama", "opt", "t5")
+# language models whose config has logits_scaling
+SCALED_LOGITS = (
+    "granite", "granite_swa", "granitemoe", "granitemoe_swa", "granitemoehybrid", "granitemoeshared", "hyperclovax",
+    "minicpm3",
+)  # fmt: skip
 MINICPM_V = {"2.5": "llama", "2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
 H2OVL_LANGUAGES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral"}
 
@@ -138,7 +146,9 @@ LANGUAGE_MODEL_TYPES = frozenset((
 
 # {model type: how the reference reads it}. All parts are counted if the type is also in ARCHITECTURES.
 COMPOSITES = {
-    "aria": Composite("aria_text", ignores_model_type=True),
+    "aria": Composite(
+        "aria_text", ignores_model_type=True, default_encoder="idefics3_vision", encoders=("idefics3_vision",)
+    ),
     "audioflamingo3": Composite("qwen2", tie_rule="never", other_sections=AUDIO),
     "blip-2": Composite("opt", tie_rule="text", supported_types=BLIP_LANGUAGES),
     "aya_vision": Composite(
@@ -151,9 +161,12 @@ COMPOSITES = {
         "cohere2", default_tie=True, default_encoder="siglip_vision_model", default_encoder_section=COHERE_SIGLIP
     ),
     "cohere_compass": Composite("cohere_compass_text", ignores_model_type=True),
-    "deepseek_vl": Composite("llama", default_tie=True),
+    "deepseek_vl": Composite("llama", default_tie=True, default_encoder="siglip_vision_model"),
     "deepseek_vl_hybrid": Composite(
-        "llama", default_tie=True, other_sections=("vision_config", "high_res_vision_config")
+        "llama",
+        default_tie=True,
+        other_sections=("vision_config", "high_res_vision_config"),
+        default_encoder="siglip_vision_model",
     ),
     "dots3_note": Composite(
         "dots3_note_text", ignores_model_type=True, is_flat=True, other_sections=("vision_config", *AUDIO)
@@ -173,7 +186,13 @@ COMPOSITES = {
         "granite", default_tie=True, other_sections=("encoder_config", "projector_config")
     ),
     "h2ovl_chat": Composite("llama", section="llm_config", tie_rule="never", classes=H2OVL_LANGUAGES),
-    "hyperclovax_vision_v2": Composite("hyperclovax", default_tie=True),
+    "hyperclovax_vision_v2": Composite(
+        "hyperclovax",
+        default_tie=True,
+        default_encoder="qwen2_5_vl_vision",
+        encoders=("qwen2_5_vl_vision", "qwen2_5_vl"),
+        supported_types=SCALED_LOGITS,
+    ),
     "idefics2": Composite("mistral", other_sections=("vision_config", "perceiver_config")),
     "idefics3": Composite("llama"),
     "instructblip": Composite("opt", tie_rule="text", supported_types=BLIP_LANGUAGES),
@@ -182,8 +201,10 @@ COMPOSITES = {
     "internvl_chat": Composite("qwen2", section="llm_config", tie_rule="never", classes=INTERNVL_LANGUAGES),
     "kimi_k25": Composite("deepseek_v3", default_tie=True, old_type="kimi_k2"),
     "kimi_vl": Composite("deepseek_v3", tie_rule="text", ignores_model_type=True),
-    "lfm2_vl": Composite("lfm2", default_tie=True),
-    "lighton_ocr": Composite("qwen3", default_tie=True, default_section=LIGHTON),
+    "lfm2_vl": Composite("lfm2", default_tie=True, has_old_tie_key=True, default_encoder="siglip2_vision_model"),
+    "lighton_ocr": Composite(
+        "qwen3", default_tie=True, default_section=LIGHTON, default_encoder="pixtral", default_encoder_section=PIXTRAL
+    ),
     "llava": Composite("llama", tie_rule="either", default_encoder="clip_vision_model", default_encoder_section=CLIP),
     "llava_next": Composite("llama", default_encoder="clip_vision_model", default_encoder_section=CLIP),
     "llava_next_video": Composite(
@@ -259,14 +280,8 @@ WHOLE_CLASSES = {
     **{
         model_type: (f"{start}ForConditionalGeneration", f"{start}Model")
         for model_type, start in {
-            "aria": "Aria", "deepseek_vl": "DeepseekVL",
-            "deepseek_vl_hybrid": "DeepseekVLHybrid", "dots3_note": "Dots3Note", "exaone4_5": "Exaone4_5_",
-            "granite_speech": "GraniteSpeech", "granite_speech_plus": "GraniteSpeechPlus",
-            "hyperclovax_vision_v2": "HyperCLOVAXVisionV2", "idefics2": "Idefics2",
-            "lfm2_vl": "Lfm2Vl", "lighton_ocr": "LightOnOcr",
-            "ovis2": "Ovis2",
-            "qwen3_omni_moe": "Qwen3OmniMoe",
-            "vibevoice_asr": "VibeVoiceAsr",
+            "dots3_note": "Dots3Note", "granite_speech": "GraniteSpeech", "granite_speech_plus":
+            "GraniteSpeechPlus", "qwen3_omni_moe": "Qwen3OmniMoe", "vibevoice_asr": "VibeVoiceAsr",
         }.items()
     },
     "minimax_m3_vl": ("MiniMaxM3SparseForConditionalGeneration", "MiniMaxM3VLModel"),
@@ -282,6 +297,8 @@ def get_language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     section = get_language_section(document, composite)
     config = {**section, "model_type": find_language_type(section, composite), "architectures": None}
     is_tied = document.get(TIE_KEY, composite.default_tie)
+    if composite.has_old_tie_key:
+        is_tied = document.get(OLD_TIE_KEY, is_tied)
     if type(is_tied) is not bool and composite.tie_rule != "never":
         raise ParamcountError(f"= {describe_value(is_tied)}", where=TIE_KEY, expected="true or false")
     match composite.tie_rule:
@@ -295,6 +312,8 @@ def get_language_config(document: Mapping[str, Any]) -> dict[str, Any]:
                 check_head_sizes(document, section, composite.section)
         case "either" if is_tied is True:
             config[TIE_KEY] = True
+    if OLD_TIE_KEY in config and (composite.tie_rule not in ("text", "either") or is_tied is True):
+        config[OLD_TIE_KEY] = config[TIE_KEY]
     return config
 
 

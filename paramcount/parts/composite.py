@@ -67,6 +67,7 @@ class Multimodal(Sizes):
 
     encoder_prefix: ClassVar[str] = "vision_tower."
     projector_prefix: ClassVar[str] = "multi_modal_projector."
+    language_prefix: ClassVar[str] = "language_model."
     moved: ClassVar[tuple[str, str] | None] = None  # see `with_language`
     image_token: ClassVar[Any]  # a setting: the id of the tokens that stand for an image
 
@@ -74,7 +75,9 @@ class Multimodal(Sizes):
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         image, others = c.see(), c.see_more()
-        return with_language(c, tokens, image, head=head, token=c.image_token, moved=c.moved, others=others)
+        return with_language(
+            c, tokens, image, head=head, token=c.image_token, moved=c.moved, prefix=c.language_prefix, others=others
+        )
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)

@@ -68,6 +68,10 @@ class SamVision(VisionEncoder):
 
     def forward(c, pixels: Data) -> Data:
         """One image to vectors of its patches, [patches, d_out]."""
+        return c.neck(c.encode_patches(pixels), "neck.")
+
+    def encode_patches(c, pixels: Data) -> Data:
+        """One image to hidden states, [patches, d_model]."""
         x = embed_patches(pixels, "patch_embed.projection", c.d_model, c.patch_size, bias=True)
         if c.absolute_positions:
             x = add_positions(x, "pos_embed", 1, c.n_side, c.n_side, c.d_model)
@@ -75,7 +79,7 @@ class SamVision(VisionEncoder):
         if "window" in c.layer_types:
             reads += padded_places(pixels, c.patch_size, c.window_size * c.patch_size)
         kinds = [(kind, 1) for kind in c.layer_types]
-        return c.neck(layers(x, "layers.{layer}.", kinds, lambda kind, *x: c.layer_of(kind, *x), reads=reads))
+        return layers(x, "layers.{layer}.", kinds, lambda kind, *x: c.layer_of(kind, *x), reads=reads)
 
     def layer_of(c, kind: str, x: Data, places: Data, *padded: Data) -> Data:
         h = c.norm(x, "layer_norm1")
@@ -97,7 +101,7 @@ class SamVision(VisionEncoder):
             a = attend(q, k, v, cached=(), within=within)
         return linear(a, "attn.proj", "output_projection", c.d_model, bias=True)
 
-    def neck(c, x: Data) -> Data:
-        narrow = Weight("neck.conv1.weight", "mixer", (c.d_out, c.d_model, 1, 1))
-        x = layer_norm(Data(Linear(), (x,), ("patches", c.d_out), (narrow,)), "neck.layer_norm1", 1e-6)
-        return layer_norm(convolve_image(x, "neck.conv2", "mixer", c.d_out, 3), "neck.layer_norm2", 1e-6)
+    def neck(c, x: Data, prefix: str) -> Data:
+        narrow = Weight(prefix + "conv1.weight", "mixer", (c.d_out, c.d_model, 1, 1))
+        x = layer_norm(Data(Linear(), (x,), ("patches", c.d_out), (narrow,)), prefix + "layer_norm1", 1e-6)
+        return layer_norm(convolve_image(x, prefix + "conv2", "mixer", c.d_out, 3), prefix + "layer_norm2", 1e-6)

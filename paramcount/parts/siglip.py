@@ -18,9 +18,11 @@ from paramcount.flow import (
     attend,
     bundle,
     class_token,
+    cut,
     first_token,
     fused,
     linear,
+    lookup,
     other_tokens,
     patch_places,
     rope_at,
@@ -33,13 +35,13 @@ from paramcount.sizes import Condition, Flag, Natural, Positive, derived, hf, ro
 from paramcount.sizes.setting_fields import setting
 
 
-def tower_named(known: str) -> Condition:
+def tower_named(known: str, section: str = "vision_config") -> Condition:
     """A composite model may name any tower of the reference; only this one is declared."""
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         if (found := js.get("model_type", known)) != known:
             raise ParamcountError(
-                f"= {describe_value(found)} is not supported", where="vision_config.model_type", expected=known
+                f"= {describe_value(found)} is not supported", where=f"{section}.model_type", expected=known
             )
 
     return condition
@@ -107,3 +109,18 @@ class SiglipRotaryVision(VisionEncoder):
         rotate = partial(rope_at, places=places, settings=c.rope, axes=ROWS_AND_COLUMNS)
         x = x + attention(c, h, "self_attn.", bias=True, o_name="out_proj", cached=False, rotate=rotate)
         return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
+
+
+class Siglip2Vision(SiglipVision):
+    """Images of any shape: positions are stretched. Source: arXiv:2502.14786, section 2.3."""
+
+    conditions: ClassVar[tuple[Condition, ...]] = (tower_named("siglip2_vision_model"),)
+
+    n_patches: Positive = hf("num_patches", absent=256)
+
+    def embed(c, pixels: Data) -> Data:
+        patches = cut(pixels, c.patch_size, c.patch_size, channels_last=True)
+        x = linear(patches, "embeddings.patch_embedding", "embedding", c.d_model, bias=True)
+        places = patch_places(pixels, c.patch_size, c.patch_size)
+        name, table = "embeddings.position_embedding.weight", (c.n_patches, c.d_model)
+        return x + lookup(places, name, "position", *table, index="places", stretch="centres, averaged")

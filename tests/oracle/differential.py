@@ -137,9 +137,10 @@ def make_document(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict
             language = language if said == composite.old_type else said
             set_path(document, f"{composite.section}.model_type", said)
         if composite.default_encoder:
-            if said := choose([None, *ENCODERS]):
+            if said := choose([None, *composite.encoders]):
                 set_path(document, "vision_config.model_type", said)
-            tower, _ = get_encoder_config({"vision_config": {}, **document})
+            if composite.default_encoder in ENCODERS:
+                tower, _ = get_encoder_config({"vision_config": {}, **document})
     keys = [key for key in list_keys(architecture(name), language=language, tower=tower) if key[0].section not in gone]
     nulled = choose([None] * max(6, len(keys)) + [field for _, field, _ in keys])
     for cls, field, names in keys:

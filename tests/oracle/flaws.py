@@ -99,10 +99,13 @@ def mend_name(model: Any, name: str) -> str:
 
     Kimi K2.5: it calls the layers of the language model blocks, too, and does not rename all of the encoder. Source of
     the names: model.safetensors.index.json of moonshotai/Kimi-K2.5. Qianfan-OCR: "encoder" in the names of the
-    encoder's layers gets into those of the language model too.
+    encoder's layers gets into those of the language model too. HyperCLOVA X Vision: it removes a prefix when it loads a
+    file and does not put it back.
     """
     if model.config.model_type == "qianfan_ocr":
         return name.replace("language_model.model.encoder.", "language_model.model.")
+    if model.config.model_type == "hyperclovax_vision_v2":
+        return re.sub(r"^model\.language_model\.(?!lm_head|model\.)", "model.language_model.model.", name)
     if model.config.model_type != "kimi_k25":
         return name
     name = name.replace("language_model.model.blocks.", "language_model.model.layers.")

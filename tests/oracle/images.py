@@ -233,6 +233,43 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "text_config": COHERE2, "vision_config": {**SIGLIP, "image_size": 16}, **PLACEHOLDER,
         "alignment_intermediate_size": 24,
     },
+    "lighton_ocr": {"text_config": {**TEXT, "model_type": "qwen3"}, "vision_config": PIXTRAL, **PLACEHOLDER},
+    "exaone4_5": {
+        "text_config": {**TEXT, "model_type": "exaone4", "sliding_window": 5, "sliding_window_pattern": 2},
+        **PLACEHOLDER,
+        "vision_config": {
+            **QWEN_VISION, "hidden_size": 16, "intermediate_size": 20, "out_hidden_size": 32, "window_size": 16,
+            "fullatt_block_indexes": [1], "num_key_value_heads": 1,
+        },
+    },
+    "hyperclovax_vision_v2": {
+        "text_config": {**TEXT, "model_type": "hyperclovax", "logits_scaling": 0.5}, **PLACEHOLDER,
+        "vision_config": {
+            **QWEN_VISION, "hidden_size": 16, "intermediate_size": 20, "out_hidden_size": 24, "window_size": 16,
+            "fullatt_block_indexes": [1], "model_type": "qwen2_5_vl",
+        },
+    },
+    "lfm2_vl": {
+        "text_config": {**TEXT, "model_type": "lfm2", "conv_L_cache": 3, "full_attn_idxs": [1]},
+        "vision_config": {**VISION, "model_type": "siglip2_vision_model", "num_patches": 25}, **PLACEHOLDER,
+        "projector_hidden_size": 24, "projector_hidden_act": "silu",
+    },
+    "deepseek_vl": {"text_config": LLAMA, "vision_config": SIGLIP, **PLACEHOLDER},
+    "aria": {
+        "text_config": {
+            **TEXT, "model_type": "aria_text", "moe_num_experts": 4, "moe_topk": 2, "moe_num_shared_experts": 1,
+        },
+        "vision_config": {**VISION, "model_type": "idefics3_vision"}, **PLACEHOLDER,
+        "projector_patch_to_query_dict": {"9": 5},
+    },
+    "idefics2": {
+        "text_config": {**TEXT, "model_type": "mistral", "sliding_window": None},
+        "vision_config": {**VISION, "image_size": 12}, **PLACEHOLDER,
+        "perceiver_config": {
+            "resampler_n_latents": 5, "resampler_depth": 2, "resampler_n_heads": 4, "num_key_value_heads": 2,
+            "resampler_head_dim": 6, "hidden_size": 32, "rms_norm_eps": 1e-2, "hidden_act": "gelu",
+        },
+    },
     "kimi_k25": {
         "text_config": {
             **DEEPSEEK, "n_group": 1, "topk_group": 1, "n_routed_experts": 4, "num_experts_per_tok": 2,
@@ -461,6 +498,20 @@ def arrange_in_rows(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     return {**found, "pixel_values": found["pixel_values"].flatten(1), "image_merge_sizes": torch.tensor([1])}
 
 
+def arrange_as_rows_of_patches(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
+    """SigLIP 2: patches row by row, each with its channels last."""
+    import torch
+
+    side = sizes.vision.patch_size
+    channels, rows, columns = len(pixels), pixels.shape[1] // side, pixels.shape[2] // side
+    patches = pixels.reshape(channels, rows, side, columns, side).permute(1, 3, 2, 4, 0)
+    return {
+        "pixel_values": patches.reshape(1, rows * columns, -1),
+        "spatial_shapes": torch.tensor([[rows, columns]]),
+        "pixel_attention_mask": torch.ones(1, rows * columns, dtype=torch.long),
+    }
+
+
 def arrange_as_gemma4(pixels: Any, ids: Any, sizes: Any) -> dict[str, Any]:
     """Patches, each with its channels last, and the column and the row of each."""
     import torch
@@ -505,6 +556,13 @@ IMAGES: Mapping[str, Image] = {
     "VideoLlavaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "AyaVisionForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "Cohere2VisionForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
+    "LightOnOcrForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),
+    "Exaone4_5_ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "HyperCLOVAXVisionV2ForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_patches),
+    "Lfm2VlForConditionalGeneration": Image((3, 16, 24), 6, arrange_as_rows_of_patches),
+    "DeepseekVLForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
+    "AriaForConditionalGeneration": Image((3, 12, 12), 5, arrange_one),
+    "Idefics2ForConditionalGeneration": Image((3, 12, 12), 5, arrange_as_parts),
     "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "Mistral3ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),
     "Idefics3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),

@@ -1,0 +1,105 @@
+"""DeepSeek-VL: SigLIP before Llama's layers; the larger model sees an image through SAM's encoder, too."""
+
+from typing import Any
+
+from pydantic import SerializeAsAny
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import (
+    Data,
+    Linear,
+    Unknown,
+    Weight,
+    activate,
+    block,
+    convolve_image,
+    given,
+    hidden_states,
+    join,
+    linear,
+    multiply_vector,
+    split,
+)
+from paramcount.parts.composite import Multimodal
+from paramcount.parts.sam import SamVision
+from paramcount.parts.siglip import tower_named
+from paramcount.sizes import ConfigJson, FieldValues, Positive, Tower, derived, hf, setting
+
+
+class DeepseekVL(Multimodal):
+    """Source: arXiv:2403.05525, section 3.1; modeling_deepseek_vl.py of the reference."""
+
+    reference = "DeepseekVLForConditionalGeneration"
+    encoder_prefix = "model.vision_model."
+    projector_prefix = "model.aligner."
+    moved = ("model.", "model.language_model.")
+
+    vision: SerializeAsAny[Tower]
+
+    image_token = setting("image_token_id", default=100015)
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        h = activate(linear(x, "linear1", "projector", c.language.d_model, bias=True), "gelu")
+        return linear(h, "linear2", "projector", c.language.d_model, bias=True)
+
+
+def mlp_size(js: ConfigJson, c: FieldValues) -> int:
+    return int(c["d_model"] * js.get("mlp_ratio", 4.0))
+
+
+def has_a_global_layer(js: ConfigJson, c: FieldValues) -> None:
+    if not js.get("global_attn_indexes", (2,)):
+        raise ParamcountError("= []", where="global_attn_indexes", expected="at least one layer")
+
+
+class HighResolutionSam(SamVision):
+    section = "high_res_vision_config"
+    conditions = (tower_named("sam_vision_model", "high_res_vision_config"), has_a_global_layer)
+
+    d_ff: Positive = hf("mlp_dim", absent=mlp_size, null=mlp_size)
+
+    first_global = setting(default=lambda config, c: config.get("global_attn_indexes", (2,))[0])
+
+    def forward(c, pixels: Data) -> Data:
+        """One image to vectors of its patches beside the states of the first layer that looks at the whole image."""
+        x = c.encode_patches(pixels)
+        n = Unknown("first global layer") if isinstance(c.first_global, Unknown) else (c.first_global + 1,)
+        return join(c.neck(x, "neck."), hidden_states(x, n))
+
+
+class DeepseekVLHybrid(DeepseekVL):
+    """Source: arXiv:2403.05525, section 3.1; modeling_deepseek_vl_hybrid.py of the reference."""
+
+    reference = "DeepseekVLHybridForConditionalGeneration"
+
+    high_res_vision: HighResolutionSam
+    d_half: Positive = derived(lambda js, c: c["language"].d_model // 2)
+
+    def places(c: Any, pixels: Data) -> tuple[Data, ...]:
+        """The vectors of the larger encoder."""
+        sam, narrow = c.high_res_vision, "model.high_res_vision_proj."
+        image = given("high resolution pixels", sam.n_channels, "height", "width")
+        both = block(image, "model.high_res_vision_model.vision_encoder.", sam.forward, part="vision")
+        last, states = split(both, sam.d_out, sam.d_model)
+        states = block(states, "model.high_res_vision_neck.", lambda x: sam.neck(x, ""), part="vision")
+        last = block(last, narrow, c.narrow, part="vision")
+        states = block(states, narrow, c.narrow, part="vision", tied_to=narrow)
+        return (last + block(states, "model.", c.scale, part="vision"),)
+
+    def narrow(c: Any, x: Data) -> Data:
+        """Patches, stretched to four times as many a side as the other encoder has, to a quarter of that."""
+        x = Data("stretch", (x,), x.shape)
+        x = convolve_image(x, "conv1", "mixer", 2 * c.high_res_vision.d_out, 3, stride=2)
+        return convolve_image(x, "conv2", "mixer", 4 * c.high_res_vision.d_out, 3, stride=2)
+
+    def scale(c: Any, x: Data) -> Data:
+        return multiply_vector(x, "high_res_vision_alpha", "other", 1)
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        low = linear(x, "vision_proj", "projector", c.d_half, bias=True)
+        high = linear(places[0], "high_res_vision_proj", "projector", c.d_half, bias=True)
+        weights = (
+            Weight("proj.weight", "projector", (c.language.d_model, c.language.d_model)),
+            Weight("proj.bias", "projector", (c.language.d_model,)),
+        )
+        return Data(Linear(), (activate(join(high, low), "gelu"),), ("image", c.language.d_model), weights)

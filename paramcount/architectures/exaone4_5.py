@@ -1,0 +1,80 @@
+"""EXAONE 4.5 and HyperCLOVA X Vision: the encoder of Qwen 2.5 VL before another language model."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paramcount.architectures.qwen2_vl import Qwen2_5VLVision
+from paramcount.flow import Data, Unknown, attend, block, fused, linear, rope_at, scale_by
+from paramcount.parts.composite import Multimodal
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.qwen_vision import ROWS_AND_COLUMNS, image_of
+from paramcount.sizes import Positive, hf, setting
+
+
+class Exaone45Vision(Qwen2_5VLVision):
+    """Queries share keys and values."""
+
+    n_kv_heads: Positive = hf("num_key_value_heads", absent=8)
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        places, windows = reads
+        x = x + c.attention(c.norm(x, "norm1"), places, windows)
+        return x + gated_mlp(c.norm(x, "norm2"), "mlp.", "mlp", c.d_ff, activation=c.activation, bias=True)
+
+    def attention(c, x: Data, places: Data, windows: Data) -> Data:
+        shared = (c.n_kv_heads, c.d_head)
+        parts = {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared}
+        q, k, v = fused(x, "attn.qkv", parts, bias=True)
+        q, k = (rope_at(y, places, c.rope, ROWS_AND_COLUMNS) for y in (q, k))
+        a = attend(q, k, v, cached=(), within=windows, except_in=c.full_layers)
+        return linear(a, "attn.proj", "output_projection", c.d_model, bias=True)
+
+
+class WithQwenVision(Multimodal):
+    vision: Qwen2_5VLVision
+
+    def see(c: Any) -> Data:
+        x = block(image_of(c.vision), c.encoder_prefix, c.vision.forward, part="vision")
+        return block(x, c.projector_prefix, c.vision.merge, part="projector")
+
+
+class Exaone45(WithQwenVision):
+    """Source: modeling_exaone4_5.py of the reference."""
+
+    reference = "Exaone4_5_ForConditionalGeneration"
+    encoder_prefix = "model.visual."
+    projector_prefix = "model.visual.merger."
+    moved = ("model.", "model.language_model.")
+
+    vision: Exaone45Vision
+
+    image_token = setting("image_token_id", default=67)
+
+
+def logit_scale(config: Mapping[str, Any], c: Any) -> Any:
+    section = config.get("text_config") or {}
+    if section.get("model_type") == "minicpm3":  # computes it from other keys
+        return Unknown("logit_scale")
+    return section.get("logits_scaling", 1.0)
+
+
+class HyperClovaXVision(WithQwenVision):
+    """Source: modeling_hyperclovax_vision_v2.py of the reference."""
+
+    reference = "HyperCLOVAXVisionV2ForConditionalGeneration"
+    encoder_prefix = "model.vision_model."
+    projector_prefix = "model.vision_model.merger."
+    language_prefix = "model.language_model."
+
+    image_token = setting("image_token_id", default=128060)
+    logit_scale = setting(default=logit_scale)
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        out = super().forward(tokens, head)
+        return scale_by(out, c.logit_scale, "times logits_scaling") if head else out
+
+    def see(c: Any) -> Data:
+        return block(super().see(), "model.", c.project, part="projector")
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        return linear(x, "vision_projector", "projector", c.language.d_model, bias=True)

@@ -1,0 +1,84 @@
+"""Idefics 2: SigLIP's encoder, a gated MLP and learned latents that attend to the patches, Mistral's layers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paramcount.architectures.idefics3 import Idefics3Vision
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, activate, layers, learned_rows, linear, rms_norm, stack_rows
+from paramcount.parts.attentions import Heads, attention
+from paramcount.parts.composite import Multimodal
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ConfigJson, FieldValues, Positive, Sizes, hf, setting
+
+
+def has_enough_heads(js: ConfigJson, c: FieldValues) -> None:
+    if c["n_kv_heads"] > c["n_heads"]:
+        raise ParamcountError(
+            f"= {describe_value(c['n_kv_heads'])}", where="num_key_value_heads", expected=f"at most {c['n_heads']}"
+        )
+
+
+class Idefics2Vision(Idefics3Vision):
+    defaults = {"d_model": 768, "n_heads": 12}
+
+
+class Perceiver(Sizes):
+    section = "perceiver_config"
+    conditions = (has_enough_heads,)
+
+    n_latents: Positive = hf("resampler_n_latents", absent=64)
+    n_layers: Positive = hf("resampler_depth", absent=3)
+    n_heads: Positive = hf("resampler_n_heads", absent=16)
+    n_kv_heads: Positive = hf("num_key_value_heads", absent=4)
+    d_head: Positive = hf("resampler_head_dim", absent=96)
+
+    activation = setting("hidden_act", default="silu")
+
+
+def perceiver_eps(config: Mapping[str, Any], c: Any) -> Any:
+    """That of the language model, unless the perceiver has its size."""
+    section = config.get("perceiver_config") or {}
+    if section.get("hidden_size", 4096) != c.language.d_model:
+        return getattr(c.language, "norm_eps", 1e-6)
+    return section.get("rms_norm_eps", 1e-6)
+
+
+class Idefics2(Multimodal):
+    """Source: arXiv:2405.02246, section 3; modeling_idefics2.py of the reference. Images are of the largest size."""
+
+    reference = "Idefics2ForConditionalGeneration"
+    encoder_prefix = "model.vision_model."
+    projector_prefix = "model.connector."
+    moved = ("model.", "model.text_model.")
+
+    vision: Idefics2Vision
+    perceiver: Perceiver
+    d_connector: Positive = hf("text_config.intermediate_size", absent=lambda js, c: c["language"].d_ff)
+
+    image_token = setting("image_token_id", default=32001)
+    norm_eps = setting(default=perceiver_eps)
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        x = c.widen(x)
+        latents = learned_rows("perceiver_resampler.latents", "projector", c.perceiver.n_latents, c.language.d_model)
+        kinds, name = [("layer", c.perceiver.n_layers)], "perceiver_resampler.layers.{layer}."
+        latents = layers(latents, name, kinds, lambda kind, *x: c.resample(*x), reads=(x,))
+        return rms_norm(latents, "perceiver_resampler.norm", c.norm_eps)
+
+    def widen(c: Any, x: Data) -> Data:
+        """Patches to vectors of the language model's size."""
+        activation, d = c.language.activation, c.language.d_model
+        prefix = "modality_projection."
+        h = activate(linear(x, prefix + "gate_proj", "projector", c.d_connector), activation)
+        h = h * linear(x, prefix + "up_proj", "projector", c.d_connector)
+        return linear(h, prefix + "down_proj", "projector", d)
+
+    def resample(c: Any, x: Data, patches: Data) -> Data:
+        """Latents attend to the patches and to one another."""
+        p, eps = c.perceiver, c.norm_eps
+        h = rms_norm(x, "input_latents_norm", eps)
+        memory = stack_rows(rms_norm(patches, "input_context_norm", eps), h, length="patches and latents")
+        x = x + attention(Heads(p.n_heads, p.n_kv_heads, p.d_head), h, "self_attn.", memory=memory, cached=False)
+        h = rms_norm(x, "post_attention_layernorm", eps)
+        return x + gated_mlp(h, "mlp.", "mlp", 4 * c.language.d_model, activation=p.activation)

@@ -1,0 +1,36 @@
+"""LFM2-VL: SigLIP 2 over images of any shape, squares of patches through two matrices, LFM2's layers."""
+
+from typing import Any
+
+from pydantic import SerializeAsAny
+
+from paramcount.flow import Data, activate, layer_norm, linear, merge_squares, patch_places
+from paramcount.parts.composite import Multimodal
+from paramcount.sizes import Flag, Positive, Tower, hf, setting
+
+
+class Lfm2VL(Multimodal):
+    """Source: modeling_lfm2_vl.py of the reference."""
+
+    reference = "Lfm2VlForConditionalGeneration"
+    encoder_prefix = "model.vision_tower."
+    projector_prefix = "model.multi_modal_projector."
+    moved = ("model.", "model.language_model.")
+
+    vision: SerializeAsAny[Tower]
+    merge_size: Positive = hf("downsample_factor", absent=2)
+    d_projector: Positive = hf("projector_hidden_size", absent=2560)
+    projector_bias: Flag = hf("projector_bias", absent=True)
+    projector_norm: Flag = hf("projector_use_layernorm", absent=True)
+
+    image_token = setting("image_token_id", default=396)
+    activation = setting("projector_hidden_act", default="gelu")
+
+    def places(c: Any, pixels: Data) -> tuple[Data, ...]:
+        return (patch_places(pixels, c.vision.patch_size, c.vision.patch_size),)
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        x = merge_squares(x, c.merge_size * c.merge_size, *places)
+        x = layer_norm(x, "layer_norm", 1e-5) if c.projector_norm else x
+        h = linear(x, "linear_1", "projector", c.d_projector, bias=c.projector_bias)
+        return linear(activate(h, c.activation), "linear_2", "projector", c.language.d_model, bias=c.projector_bias)
