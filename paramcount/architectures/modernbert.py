@@ -78,7 +78,13 @@ class ModernBert(PositionlessEncoder):
         return {}
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
-        return c.norm(lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model), "model.embeddings.norm")
+        return c.to_first_layer(c.look_up(tokens))
+
+    def look_up(c, tokens: Data) -> Data:
+        return lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model)
+
+    def to_first_layer(c, x: Data) -> Data:
+        return c.norm(x, "model.embeddings.norm")
 
     def kinds(c) -> list[tuple[Hashable, Size]]:
         return [(("" if i else "first ") + word, 1) for i, word in enumerate(c.layer_types)]
@@ -95,8 +101,12 @@ class ModernBert(PositionlessEncoder):
         return layer_norm(x, name, c.norm_eps, bias=c.norm_bias)
 
     def head(c, x: Data) -> Data:
-        h = activate(linear(x, "head.dense", "other", c.d_model, bias=c.transform_bias), c.transform_activation)
-        return head(c, c.norm(h, "head.norm"), TABLE, "decoder", bias=c.lm_head_bias)
+        return head(c, c.transform(x, "head."), TABLE, "decoder", bias=c.lm_head_bias)
+
+    def transform(c, x: Data, prefix: str) -> Data:
+        """What stands between the last layer and the matrix of a head."""
+        h = linear(x, prefix + "dense", "other", c.d_model, bias=c.transform_bias)
+        return c.norm(activate(h, c.transform_activation), prefix + "norm")
 
     def check(c) -> None:
         check_heads_fill(c)

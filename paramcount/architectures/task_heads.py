@@ -360,6 +360,13 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
         },
     ),
     "modernbert-decoder": ("ModernBertDecoder", {"ForSequenceClassification": TaskHead(heads.classify_normed, LABELS)}),
+    "modernvbert": (
+        "ModernVBert",
+        {
+            "ForSequenceClassification": TaskHead(heads.classify_transformed(is_pooled=True), LABELS),
+            "ForTokenClassification": TaskHead(heads.classify_transformed(is_pooled=False), LABELS),
+        },
+    ),
     "mpnet": ("MPNet", ROBERTA),
     "mpt": ("Mpt", GPT_SPAN),
     "mra": ("Mra", APPROXIMATE),
@@ -417,6 +424,13 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
             "ForSequenceClassification": TaskHead(heads.classify_pooled_as_set, LABELS),
             "ForTokenClassification": TOKENS,
             "ForQuestionAnswering": SPAN,
+        },
+    ),
+    "ultravbert": (
+        "UltraVBert",
+        {
+            "ForSequenceClassification": TaskHead(heads.classify_pooled_as_set, LABELS),
+            "ForTokenClassification": TOKENS,
         },
     ),
     "umt5": ("UMT5", t5("umt5.UMT5EncoderModel")),

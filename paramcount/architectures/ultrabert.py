@@ -111,7 +111,13 @@ class UltraBert(PositionlessEncoder):
         return {}
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
+        return c.look_up(tokens)
+
+    def look_up(c, tokens: Data) -> Data:
         return lookup(tokens, TABLE, "embedding", c.vocab_size, c.d_model)
+
+    def to_first_layer(c, x: Data) -> Data:
+        return x
 
     def kinds(c) -> list[tuple[Hashable, Size]]:
         return [(word, 1) for word in c.layer_types]
@@ -127,14 +133,13 @@ class UltraBert(PositionlessEncoder):
         return rms_norm(x, name, c.norm_eps)
 
     def head(c, x: Data) -> Data:
-        return head(c, predict(c, x, "head."), TABLE, "cls")
+        return head(c, c.transform(x, "head."), TABLE, "cls")
+
+    def transform(c, x: Data, prefix: str) -> Data:
+        """The MLP before the LM head."""
+        h = activate(linear(x, prefix + "linear1", "other", c.d_prediction), "gelu_pytorch_tanh")
+        return activate(linear(h, prefix + "linear2", "other", c.d_model), "gelu_pytorch_tanh")
 
     def check(c) -> None:
         check_divides(c, "n_heads", "d_model")
         check_layer_types(c, "layer_types", "n_layers", SLIDING)
-
-
-def predict(c: Any, x: Data, prefix: str) -> Data:
-    """The MLP before the LM head."""
-    h = activate(linear(x, prefix + "linear1", "other", c.d_prediction), "gelu_pytorch_tanh")
-    return activate(linear(h, prefix + "linear2", "other", x.shape[-1]), "gelu_pytorch_tanh")

@@ -222,6 +222,7 @@ COMPOSITES = {
         default_encoder="pixtral",
         default_encoder_section=PIXTRAL,
     ),
+    "modernvbert": Composite("modernbert", supported_types=("modernbert",)),
     "moss_transcribe_diarize": Composite("qwen3", default_tie=True, default_section=SMALL_QWEN_3, other_sections=AUDIO),
     "musicflamingo": Composite("qwen2", tie_rule="never", other_sections=AUDIO),
     "ovis2": Composite("qwen2", tie_rule="outside", default_tie=True),
@@ -261,6 +262,7 @@ COMPOSITES = {
     "skywork_chat": Composite("qwen2", section="llm_config", tie_rule="never", classes={"Qwen2ForCausalLM": "qwen2"}),
     "smolvlm": Composite("llama"),
     "step3_vl": Composite("step3_text", tie_rule="never", ignores_model_type=True),
+    "ultravbert": Composite("ultrabert", supported_types=("ultrabert",)),
     "vibevoice_asr": Composite(
         "qwen2",
         tie_rule="never",

@@ -186,6 +186,15 @@ def classify_pooled_as_set(c: Any, x: Data) -> Data:
     return classify_tokens(c, pool_as_set(c, x))
 
 
+def classify_transformed(*, is_pooled: bool) -> Build:
+    """ModernVBERT's, of every token or of the pooled vector."""
+
+    def build(c: Any, x: Data) -> Data:
+        return classify_tokens(c, c.language.transform(pool_as_set(c, x) if is_pooled else x, "head."))
+
+    return build
+
+
 def transform_then(n: Callable[[Any], Any], *, is_pooled: bool) -> Build:
     """The same as ModernBERT's encoder has it, of every token or of the pooled vector: `n` outputs."""
 

@@ -42,6 +42,10 @@ SAM = {
     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_dim": 20, "image_size": 32,
     "patch_size": 4, "output_channels": 8, "window_size": 3, "global_attn_indexes": [1],
 }  # fmt: skip
+BERT = {
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 44,
+    "hidden_activation": "relu", "classifier_bias": True,
+}  # fmt: skip
 DEEPSEEK = {
     **{key: value for key, value in TEXT.items() if key != "head_dim"}, "model_type": "deepseek_v3",
     "num_key_value_heads": 4, "q_lora_rank": 12, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4,
@@ -109,6 +113,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "mistral3": {
         "text_config": {**TEXT, "model_type": "mistral", "sliding_window": None}, "vision_config": PIXTRAL,
         **PLACEHOLDER, "vision_feature_layer": -2,
+    },
+    "modernvbert": {
+        "text_config": {**BERT, "norm_eps": 1e-3, "local_attention": 4, "pad_token_id": 0},
+        "vision_config": {**SIGLIP, "image_size": 16}, **PLACEHOLDER, "pixel_shuffle_factor": 2,
+    },
+    "ultravbert": {
+        "text_config": {
+            **{key: value for key, value in TEXT.items() if key != "rope_theta"}, "sliding_window": 2,
+            "prediction_head_size": 14, "pad_token_id": 0,
+        },
+        "vision_config": {**SIGLIP, "image_size": 16, "vision_use_head": False}, **PLACEHOLDER,
+        "pixel_shuffle_factor": 2,
     },
     "idefics3": {"text_config": LLAMA, "vision_config": {**VISION, "image_size": 16}, **PLACEHOLDER, "scale_factor": 2},
     "smolvlm": {"text_config": LLAMA, "vision_config": {**VISION, "image_size": 16}, **PLACEHOLDER, "scale_factor": 2},
@@ -566,6 +582,8 @@ IMAGES: Mapping[str, Image] = {
     "PaliGemmaForConditionalGeneration": Image((3, 12, 12), 9, arrange_one),
     "Mistral3ForConditionalGeneration": Image((3, 16, 24), 6, arrange_with_size),
     "Idefics3ForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),
+    "ModernVBertForMaskedLM": Image((3, 16, 16), 4, arrange_as_parts),
+    "UltraVBertForMaskedLM": Image((3, 16, 16), 4, arrange_as_parts),
     "SmolVLMForConditionalGeneration": Image((3, 16, 16), 4, arrange_as_parts),
     "InternVLForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),
     "QianfanOCRForConditionalGeneration": Image((3, 16, 16), 4, arrange_one),

@@ -1,0 +1,79 @@
+"""ModernVBERT and UltraVBERT: a text encoder, some of whose tokens stand for patches of an image."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.architectures import modernbert, ultrabert
+from paramcount.flow import Data, block, insert, linear, merge_squares, rms_norm
+from paramcount.parts.composite import Multimodal
+from paramcount.parts.siglip import SiglipVision
+from paramcount.sizes import ConfigJson, FieldValues, Flag, Positive, derived, hf, setting
+from paramcount.sizes.conditions import one_of
+
+
+class ModernVBert(Multimodal):
+    """Source: arXiv:2510.01149, section 3; ModernVBertModel of the reference."""
+
+    reference = "ModernVBertForMaskedLM"
+    conditions = (one_of("classifier_pooling", ("cls", "mean"), "cls"),)
+    encoder_prefix = "model.vision_model."
+    projector_prefix = "model.connector."
+    text_prefix: ClassVar[str] = "model."  # of the text encoder alone
+    table: ClassVar[str] = modernbert.TABLE
+    head_names: ClassVar[tuple[str, str]] = ("projection_head.", "lm_head")
+
+    vision: SiglipVision
+    merge_size: Positive = hf("pixel_shuffle_factor", absent=4)
+
+    image_token = setting("image_token_id", default=50407)
+    pooling = setting("classifier_pooling", default="cls")
+
+    def forward(c: Any, tokens: Data, head: bool = True) -> Data:
+        language = c.language
+
+        def read(tokens: Data, image: Data) -> Data:
+            x = insert(language.look_up(tokens), tokens, image, c.image_token)
+            x = language.encode(language.to_first_layer(x))
+            return c.predict(x) if head else x
+
+        moved = (c.text_prefix, "model.text_model.")
+        return block(tokens, "", read, reads=(c.see(),), moved=moved, part="encoder")
+
+    def predict(c: Any, x: Data) -> Data:
+        """Hidden states to logits."""
+        language = c.language
+        tied_to = c.table if language.tie_word_embeddings else None
+        h, bias = language.transform(x, c.head_names[0]), getattr(language, "lm_head_bias", False)
+        return linear(h, c.head_names[1], "lm_head", language.vocab_size, bias=bias, tied_to=tied_to)
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        x = merge_squares(x, c.merge_size * c.merge_size)
+        return linear(x, "modality_projection", "projector", c.language.d_model)
+
+
+def has_pooling_head(js: ConfigJson, c: FieldValues) -> Any:
+    """SigLIP has one unless the config says otherwise, but the default encoder has none."""
+    vision = js.get("vision_config")
+    return False if vision is None else vision.get("vision_use_head", True)
+
+
+class UltraVision(SiglipVision):
+    pooling_head: Flag = derived(has_pooling_head, at_root=True)
+
+
+class UltraVBert(ModernVBert):
+    """Source: UltraVBertModel of the reference."""
+
+    reference = "UltraVBertForMaskedLM"
+    text_prefix = "ultrabert."
+    table = ultrabert.TABLE
+    head_names = ("head.", "head.decoder")
+
+    vision: UltraVision
+
+    image_token = setting("image_token_id", default=49191)
+
+    def project(c: Any, x: Data, *places: Data) -> Data:
+        """UltraBERT has no norm behind its embeddings, so the projector has one."""
+        return rms_norm(super().project(x), "norm", c.language.norm_eps)
