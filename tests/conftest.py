@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from paramcount.cli import main
+from paramcount.zoo import catalog, names
 from tests.running import Run, Runner
 
 # A shell that starts the tests in the background ignores SIGINT, and every process that a test starts would inherit
 # that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# The zoo is read when tests are collected: the entries of whoever runs the tests are not part of it.
+os.environ["PARAMCOUNT_CONFIGS"] = os.path.join(os.sep, "no", "user", "zoo")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -61,3 +64,18 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Run(int(leaving.value.code or 0), captured.out, captured.err)
 
     return run_command
+
+
+@pytest.fixture
+def own_zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of the user's own entries; it does not exist yet."""
+    monkeypatch.setenv("PARAMCOUNT_CONFIGS", str(tmp_path / "own zoo"))
+    forget_zoo()
+    yield tmp_path / "own zoo"
+    forget_zoo()
+
+
+def forget_zoo() -> None:
+    """Read the folders of the zoo anew."""
+    catalog.clear_caches()
+    names.index_spellings.cache_clear()

@@ -292,6 +292,7 @@ def test_list_names_every_model_once(run: Runner) -> None:
     ]
 
 
+@pytest.mark.usefixtures("own_zoo")
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_help_ends_with_an_example_that_runs(
     run: Runner, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -299,6 +300,7 @@ def test_help_ends_with_an_example_that_runs(
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
     (tmp_path / "claims.csv").write_text("model,params\ngpt2-small,124M\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    run("add", "config.json", "--id", "entry-to-check", "--into", "configs/")
     done = run(command, "--help")
     example = done.out.strip().splitlines()[-1].strip()
     assert example.startswith("Example: paramcount ")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ import paramcount.zoo as zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.formats.strict_yaml import read_yaml
 from paramcount.schemas import read_schema, read_schema_text
-from paramcount.zoo import catalog, names
 from paramcount.zoo.json_schema import format_entry_schema
+from tests.conftest import forget_zoo
 from tests.refusing import command_error
 from tests.running import Runner
 
@@ -34,19 +33,10 @@ TINY_TOTAL = 2 * 1000 * 256 + 4 * (4 * 256 * 256 + 3 * 256 * 512 + 2 * 256) + 25
 
 
 @pytest.fixture(autouse=True)
-def own_zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty user zoo, and a config.json in the current directory."""
+def _config_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_zoo: Path) -> None:
+    """A config.json in the current directory, and an empty user zoo."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PARAMCOUNT_CONFIGS", str(tmp_path / "own zoo"))
     Path("config.json").write_text(json.dumps(TINY), encoding="utf-8")
-    clear_caches()
-    yield tmp_path / "own zoo"
-    clear_caches()
-
-
-def clear_caches() -> None:
-    catalog.clear_caches()
-    names.index_spellings.cache_clear()
 
 
 def test_an_added_model_is_known_to_every_command_and_marked(run: Runner, own_zoo: Path) -> None:
@@ -110,7 +100,7 @@ def test_an_entry_cannot_shadow_a_built_in_model(run: Runner, own_zoo: Path) -> 
     run("add", "config.json", "--id", "x")
     path = own_zoo / "own" / "gpt2-small.yaml"
     path.write_text((own_zoo / "own/x.yaml").read_text().replace("id: x", "id: gpt2-small"))
-    clear_caches()
+    forget_zoo()
     assert pc.count("gpt2-small").total == 124_439_808
     assert f"{path} has the id of the built-in model gpt2-small (expected another id)" in run("list").err
     found = json.loads(run("validate", "--json").out)

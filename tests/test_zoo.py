@@ -35,6 +35,11 @@ TRUTH = sorted(path.stem for path in (DATA / "truth").glob("*.json"))
 
 # Published figures that are wrong or follow a convention of their own: (id, what it says it counts, figure).
 MISFITS = {
+    ("bert-base-cased", "total", "110M"),  # rounded to tens; of the uncased one 109.5 M
+    ("bert-large-cased", "total", "340M"),  # 333.6 M, with the head for next sentences 334.7 M
+    ("bert-large-uncased", "total", "340M"),
+    ("t5-base", "total", "220M"),
+    ("t5-large", "total", "770M"),  # 737.7 M
     ("deepseek-v2-lite", "active", "2.4B"),  # without the input table: 2,451,435,008
     ("deepseek-v3", "active", "36.7B"),  # with one of the two tables it would be 36.6
     ("glm-4.5", "total", "355B"),  # with the MTP layer and without both tables: 355,233,991,936
