@@ -36,7 +36,7 @@ from paramcount.sizes import (
     setting,
 )
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import check_heads_fill, check_projection
+from paramcount.sizes.rules import check_flag, check_heads_fill, check_projection
 
 TABLE = "deberta.embeddings.word_embeddings.weight"
 TO_POSITION, TO_CONTENT = "c2p", "p2c"  # terms that compare a query, or a key, with the vector of a distance
@@ -84,6 +84,7 @@ class Deberta(MaskedEncoder):
     embeddings_projected: Flag = derived(lambda js, c: c["d_embedding"] != c["d_model"])
     positions_added: Flag = hf("position_biased_input", absent=True)
     n_token_types: Natural = hf(absent=0)
+    has_segments: Flag = derived(lambda js, c: c["n_token_types"] > 0)
     relative_attention: Flag = hf("relative_attention", absent=False)
     position_terms: Words = derived(position_terms)
     n_distances: Positive = derived(lambda js, c: 2 * farthest_position(js, c))
@@ -95,7 +96,7 @@ class Deberta(MaskedEncoder):
     farthest: ClassVar = 0  # rows of distances are on no log scale
 
     def inputs(c) -> dict[str, int]:
-        return {"segments": 0} if c.n_token_types else {}
+        return {"segments": 0} if c.has_segments else {}
 
     def embed(c, tokens: Data, *reads: Data) -> Data:
         segments = reads[0] if reads else None
@@ -172,6 +173,7 @@ class Deberta(MaskedEncoder):
     def check(c) -> None:
         check_heads_fill(c)
         check_projection(c)
+        check_flag(c, "has_segments", "n_token_types")
         if c.has_lm_head and not c.legacy_head and c.embeddings_projected:
             found = f"= {c.d_embedding}, but the LM head reads {c.d_model}"
             raise ParamcountError(found, where="embedding_size", expected=f"{c.d_model}, or legacy = true")

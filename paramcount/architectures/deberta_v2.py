@@ -12,6 +12,7 @@ from paramcount.flow import Data, Unreachable, activate, block, convolve_tokens,
 from paramcount.sizes import ConfigJson, FieldValues, Flag, Natural, Positive, derived, hf, setting
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.derivations import d_model_per_head
+from paramcount.sizes.rules import check_flag
 from paramcount.sizes.settings import ACTIVATIONS
 
 LAYERS = "deberta.encoder.layer.{layer}."
@@ -65,6 +66,7 @@ class DebertaV2(Deberta):
     distances_normed: Flag = derived(norms_distances)
     share_position_matrices: Flag = hf("share_att_key", absent=False, null=False)
     d_conv: Natural = hf("conv_kernel_size", absent=0)
+    has_conv: Flag = derived(lambda js, c: c["d_conv"] > 0)
     d_conv_group: Positive = derived(group_of_convolution)
 
     conv_activation = setting("conv_act", default="tanh")
@@ -75,7 +77,7 @@ class DebertaV2(Deberta):
         return c.norm(vectors, NORM) if c.distances_normed else vectors
 
     def encode(c, x: Data, *reads: Data) -> Data:
-        if not c.d_conv:
+        if not c.has_conv:
             return super().encode(x, *reads)
         y = layers(x, LAYERS, [("layer", 1)], c.layer_of, reads=reads)
         h = convolve_tokens(x, "deberta.encoder.conv.conv", c.d_model, c.d_conv, group=c.d_conv_group)
@@ -110,5 +112,6 @@ class DebertaV2(Deberta):
 
     def check(c) -> None:
         super().check()
+        check_flag(c, "has_conv", "d_conv")
         if c.d_conv and not c.d_conv % 2:
             raise ParamcountError(f"= {c.d_conv} is even", where="conv_kernel_size", expected="an odd number, or 0")

@@ -8,6 +8,7 @@ from paramcount.parts.encoders import ROBERTA_HEAD, PositionlessEncoder, embed_t
 from paramcount.parts.feed_forward import fused_gated_mlp, gated_mlp, plain_mlp
 from paramcount.sizes import Flag, Natural, Positive, class_ends, d_model_per_head, derived, hf, rotary, setting
 from paramcount.sizes.conditions import padding_in_table, padding_inside
+from paramcount.sizes.rules import check_flag
 
 
 class JinaEmbeddingsV3(PositionlessEncoder):
@@ -70,13 +71,14 @@ class Gte(JinaEmbeddingsV3):
     defaults = {"vocab_size": 250048, "d_model": 768, "n_layers": 12, "n_heads": 12, "d_ff": 3072}
 
     n_token_types: Natural = hf(absent=1)
+    has_segments: Flag = derived(lambda js, c: c["n_token_types"] > 0)
     pooled: Flag = derived(class_ends("ForSequenceClassification"))
 
     norm_eps = setting("layer_norm_eps", default=1e-12)
     rope = rotary(160_000, 8192)
 
     def inputs(c) -> dict[str, int | Unknown | None]:
-        return {"segments": 0} if c.n_token_types else {}
+        return {"segments": 0} if c.has_segments else {}
 
     def mlp(c, x: Data) -> Data:
         options: Any = {"names": ("up_gate_proj", "down_proj"), "up_first": True, "down_bias": True}
@@ -88,6 +90,9 @@ class Gte(JinaEmbeddingsV3):
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
         return ()
+
+    def check(c) -> None:
+        check_flag(c, "has_segments", "n_token_types")
 
 
 class NomicBert(JinaEmbeddingsV3):

@@ -25,7 +25,7 @@ from paramcount.sizes import (
     rotary,
     setting,
 )
-from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.conditions import angles_fit_heads, padding_in_table
 from paramcount.sizes.rules import check_heads_fill, check_layer_types
 
 TABLE = "model.embeddings.tok_embeddings.weight"
@@ -40,19 +40,12 @@ def half_span(js: ConfigJson, c: FieldValues) -> int:
     return span if key == "sliding_window" else span // 2
 
 
-def angles_fit(js: ConfigJson, c: FieldValues) -> None:
-    """Rotary angles are for heads of size head_dim, if the config has it, but heads share d_model."""
-    d_head = js.get("head_dim")
-    if d_head and -(-d_head // 2) * 2 != c["d_head"]:
-        raise ParamcountError(f"= {d_head}", where="head_dim", expected=f"{c['d_head']}, or no such key")
-
-
 class ModernBert(PositionlessEncoder):
     """Source: arXiv:2412.13663, section 2.1; ModernBertEncoderLayer of the reference."""
 
     reference = "ModernBertForMaskedLM"
     rotated = "d_head"
-    conditions = (padding_in_table(50283), angles_fit)
+    conditions = (padding_in_table(50283), angles_fit_heads)
     prefix = "model."
     layers_name = "layers"
     last_norm = "final_norm"

@@ -298,6 +298,8 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
         },
     ),
     "ernie": ("Ernie", BERT | SENTENCES),
+    "esm": ("Esm", {"ForSequenceClassification": FIRST, "ForTokenClassification": TOKENS}),
+    "esmc": ("Esmc", {"ForSequenceClassification": FIRST, "ForTokenClassification": TOKEN_SCORES}),
     "eurobert": (
         "EuroBert",
         {
@@ -334,6 +336,14 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
         "JinaEmbeddingsV3",
         {
             "ForSequenceClassification": FIRST,
+            "ForTokenClassification": TOKENS,
+            "ForQuestionAnswering": SPAN_OF_LABELS,
+        },
+    ),
+    "layoutlm": (
+        "LayoutLM",
+        {
+            "ForSequenceClassification": POOLED,
             "ForTokenClassification": TOKENS,
             "ForQuestionAnswering": SPAN_OF_LABELS,
         },
@@ -408,6 +418,7 @@ DECLARED: dict[str, tuple[str, Mapping[str, TaskHead]]] = {
     ),
     "seed_oss": ("SeedOss", GENERIC_MOVED),
     "smollm3": ("SmolLM3", GENERIC_MOVED),
+    "squeezebert": ("SqueezeBert", BERT),
     "stablelm": ("StableLm", GENERIC),
     "starcoder2": ("Starcoder2", GENERIC),
     "t5": ("T5", t5("t5.T5EncoderModel")),

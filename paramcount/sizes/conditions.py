@@ -177,6 +177,15 @@ def angles_fit(js: ConfigJson, c: FieldValues) -> None:
         )
 
 
+def angles_fit_heads(js: ConfigJson, c: FieldValues) -> None:
+    """Rotary angles are for heads of size head_dim, if the config has it, but heads share d_model."""
+    d_head = js.get("head_dim")
+    if d_head and -(-d_head // 2) * 2 != c["d_head"]:
+        raise ParamcountError(
+            f"= {describe_value(d_head)}", where="head_dim", expected=f"{c['d_head']}, or no such key"
+        )
+
+
 def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Condition:
     """MLA has as many KV heads as heads.
 

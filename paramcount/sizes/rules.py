@@ -146,6 +146,15 @@ def check_projection(c: Any) -> None:
         raise ParamcountError(found, where=where, expected=expected, sizes=sizes)
 
 
+def check_flag(c: Any, name: str, size: str) -> None:
+    """A flag says whether a size is more than 0."""
+    flag, n = getattr(c, name), getattr(c, size)
+    if flag != (n > 0):
+        expected = "true if " + FieldName(size) + " is more than 0, else false"
+        found = f"= {describe_value(flag)} for " + FieldName(size) + f" = {n}"
+        raise ParamcountError(found, where=FieldName(name), expected=expected, sizes=(n,))
+
+
 # Rules for every architecture with both fields.
 RULES: tuple[tuple[Callable[[Sizes, str, str], None], str, str], ...] = (
     (check_divides, "n_kv_heads", "n_heads"),

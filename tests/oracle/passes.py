@@ -1264,6 +1264,28 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "layer_norm_eps": 1e-2, "type_vocab_size": 3, "embedding_size": 20, "tie_word_embeddings": False,
     },
     "deberta, usual positions": {**BERT, "legacy": False},
+    "esm": {**BERT, "pad_token_id": 1, "mask_token_id": 7, "position_embedding_type": "rotary", "token_dropout": True},
+    "esm, other settings": {
+        **BERT, "pad_token_id": 2, "layer_norm_eps": 1e-2, "emb_layer_norm_before": True, "tie_word_embeddings": False,
+    },
+    "esm, decoder": {
+        **BERT, "pad_token_id": 1, "position_embedding_type": "rotary", "rope_theta": 300.0, "is_decoder": True,
+    },
+    "esmc": NO_WIDTH | {"num_key_value_heads": 4},
+    "esmc, other settings": {
+        **BERT, "attention_bias": True, "mlp_bias": True, "hidden_act": "relu",
+        "rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 300.0},
+    },
+    "layoutlm": {**BERT, "max_2d_position_embeddings": 30},
+    "layoutlm, other settings": {
+        **BERT, "max_2d_position_embeddings": 30, "hidden_act": "relu", "layer_norm_eps": 1e-2, "type_vocab_size": 3,
+        "tie_word_embeddings": False,
+    },
+    "squeezebert": {**BERT, "embedding_size": 32},
+    "squeezebert, other settings": {
+        **BERT, "embedding_size": 32, "q_groups": 1, "k_groups": 2, "post_attention_groups": 8, "hidden_act": "relu",
+        "output_groups": 2, "layer_norm_eps": 1e-2, "tie_word_embeddings": False,
+    },
 }  # fmt: skip
 # One config of each kind of forward pass: these are traced in every way; of the others the logits say more.
 EVERY_WAY = (

@@ -31,6 +31,7 @@ DIFFERENT = {
     "dots3_note_text": "the keys of its indexer are in float32",
     "git": "patches stand in front of the text, and the trace of a text has none",
     "inkling_text": "the inputs of its convolutions are kept in float32",
+    "esm, decoder": "the reference keeps nothing: every token sends the whole text through again",
     "openai-gpt": "the reference keeps nothing: every token sends the whole text through again",
     "recurrent_gemma": "its convolutions keep one input less than those of the other types",
     "RefinedWeb": "keys and values are repeated for every head of their group before they are kept",

@@ -53,6 +53,7 @@ OWN_OTHERWISE = {
 }
 # Saved with more than any layer reads, or with less than it needs.
 OTHERWISE = {
+    "esm": "names of norms are older ones, and the name of frequencies is a pattern",
     "marian": "sinusoids are left out",
     "olmo_hybrid": (
         "convolutions of q, k and v are cut into equal parts though they are not: the reference could not load them"

@@ -72,6 +72,8 @@ OTHER_SHAPES = {
     "pegasus_x, other settings": "likewise",
     "t5gemma2": "one matrix reads the text, then the encoder's output",
     "t5gemma2, other settings": "likewise",
+    "squeezebert": "modules take channels before tokens",
+    "squeezebert, other settings": "likewise",
     "xmod, two languages": "an adapter gets the tokens of its language",
     "zaya": "a convolution gets the last inputs in front",
     "zaya, sliding": "likewise",

@@ -75,6 +75,7 @@ DIFFERENT = {
     "mra": "without a GPU the reference computes no attention",
     "openai-gpt": "the reference keeps nothing: every token sends the whole text through again",
     "pegasus_x": "blocks of tokens, with global ones in front",
+    "squeezebert": "its modules take channels before tokens",
     "prophetnet": "streams, which the trace leaves as a word",
     "prophetnet.ProphetNetForCausalLM": "streams",
     "mvp": "prompts stand before keys and values",

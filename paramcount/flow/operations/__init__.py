@@ -32,6 +32,7 @@ from paramcount.flow.operations.attention import (
     rope_at,
     rope_from,
     sinusoids,
+    stored_sinusoids,
 )
 from paramcount.flow.operations.elementwise import (
     Activation,
@@ -52,6 +53,7 @@ from paramcount.flow.operations.elementwise import (
     scale_by,
     scale_by_position,
     scale_by_root,
+    scale_unmasked,
     soft_cap,
 )
 from paramcount.flow.operations.images import (
@@ -305,6 +307,7 @@ __all__ = [
     "scale_by",
     "scale_by_position",
     "scale_by_root",
+    "scale_unmasked",
     "score_keys",
     "second_value",
     "select",
@@ -315,6 +318,7 @@ __all__ = [
     "split",
     "split_rows",
     "stack_rows",
+    "stored_sinusoids",
     "stream_weights",
     "sum_blocks",
     "sum_of_layers",

@@ -201,9 +201,9 @@ def rope_at(
     return Data(Rotary(settings, pairing, axes), (x, places), x.shape)
 
 
-def rope_from(x: Data, sinusoids: Data) -> Data:
+def rope_from(x: Data, sinusoids: Data, pairing: Pairing = "interleaved") -> Data:
     """Rotary positions on the last axis, whose sines and cosines are an input: [n, d]."""
-    return Data(Rotary(None, "interleaved"), (x, sinusoids), x.shape)
+    return Data(Rotary(None, pairing), (x, sinusoids), x.shape)
 
 
 class Sinusoids(Operation):
@@ -218,7 +218,7 @@ class Sinusoids(Operation):
     pairing: Literal["halves", "interleaved", "cosines first"] = "halves"
     slowest: Literal["below base", "base"] = "below base"  # the last angle is position / base, or one step before
     offset: int | Unknown = 0  # of the first position
-    base: float = 10_000.0
+    base: float | Unknown = 10_000.0  # of no meaning if the frequencies, one over its powers, are stored
     # Of distances, the first row is for that from the last of n tokens to a token in front of the first: n. The last
     # row is for 1 - n, or for 0 if the distances are "backward".
     of: Literal["positions", "distances", "backward distances"] = "positions"
@@ -226,6 +226,8 @@ class Sinusoids(Operation):
 
     def describe(self) -> str:
         what = "position" if self.of == "positions" else "distance"
+        if isinstance(self.base, Unknown):
+            return f"sines and cosines of the {what}"
         return f"sines and cosines of the {what}, base {self.base:,.10g}"
 
     def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
@@ -239,7 +241,8 @@ class Sinusoids(Operation):
             positions = np.arange(n, -1 if self.of == "backward distances" else -n, -1)
             far = require(self.farthest)
             positions = np.clip(positions, -far, far) if far > 0 else positions
-        angles = np.outer(positions, self.base ** -(np.arange(count) / steps))
+        frequencies = weights[0] if weights else require(self.base) ** -(np.arange(count) / steps)
+        angles = np.outer(positions, frequencies)
         y = np.zeros((len(angles), d), np.float32)
         sines, cosines = np.sin(angles), np.cos(angles)[:, :half]
         if self.pairing == "interleaved":
@@ -260,6 +263,12 @@ def sinusoids(
 ) -> Data:
     """The fixed position vectors of x, [n, d]."""
     return Data(Sinusoids(pairing, slowest, offset), (x,), x.shape)
+
+
+def stored_sinusoids(x: Data, name: str, d: Size, n_frequencies: Size, base: float | Unknown) -> Data:
+    """Sines and cosines of positions with stored frequencies, one over the powers of a base: [n, d]."""
+    weight = Weight(name, "position", (n_frequencies,), role="buffer")
+    return Data(Sinusoids(base=base), (x,), (x.shape[0], d), (weight,))
 
 
 def distance_sinusoids(x: Data, *, causal: bool, farthest: int | Unknown = 0) -> Data:

@@ -22,7 +22,8 @@ class Scale(Operation):
     """x times a constant and the square root of a size or of a ratio of sizes, plus a constant.
 
     By depth: the residual before the i-th addition times √((i − 1) / i), what is added to it times 1 / √i.
-    Learned: x times a learned vector, scalar or value per head, or times a function of it.
+    Learned: x times a learned vector, scalar or value per head, or times a function of it. Of unmasked tokens, whose
+    ids are the second input: masked ones are 0, the others as large as if the usual share were masked.
     """
 
     factor: float | Unknown = 1.0
@@ -36,6 +37,8 @@ class Scale(Operation):
     addition: int = 0  # of the two additions of a layer, the first or the second; before the first layer is one, too
     learned: Literal["no", "vector", "value per head"] = "no"
     function: str = "linear"  # of the learned values; its name in config.json
+    masked_id: int | Unknown | None = None
+    masked_share: float = 0.0  # the usual one
 
     @property
     def saves_inputs(self) -> bool:  # type: ignore[override]
@@ -50,6 +53,8 @@ class Scale(Operation):
             return "× √((i − 1) / i)" if self.depth == "residual" else "× 1 / √i, for the i-th addition"
         if self.learned != "no":
             return f"times {'a' if self.function == 'linear' else f'{self.function} of a'} learned {self.learned}"
+        if self.masked_id is not None:
+            return f"masked tokens are 0, the others × {1 - self.masked_share:g} / (share of unmasked tokens)"
         if self.root is not None:
             return ""
         if not is_known(self.factor):
@@ -67,6 +72,10 @@ class Scale(Operation):
             if self.learned == "value per head":
                 return x * learned[:, None]
             return x * (learned.reshape(x.shape[1:]) if learned.size == x[:1].size else learned)
+        if self.masked_id is not None:
+            is_masked = inputs[1] == require(self.masked_id)
+            factor = np.float32((1 - self.masked_share) / (1 - is_masked.mean()))
+            return np.where(is_masked[:, None], np.float32(0), inputs[0] * factor)
         if self.root is not None:
             root = self.find_root()
             return inputs[0] / root if self.inverse else inputs[0] * root
@@ -88,6 +97,13 @@ def scale_by(x: Data, factor: float | Unknown, text: str = "scale", *, shift: fl
         if type(factor) in (int, float) and factor == 1 and not shift
         else Data(Scale(factor, shift, text), (x,), x.shape)
     )
+
+
+def scale_unmasked(x: Data, tokens: Data, masked_id: int | Unknown, share: float) -> Data:
+    """Vectors of tokens, of which masked ones are 0 and the others stand for them. `share`: of tokens that are usually
+    masked.
+    """
+    return Data(Scale(text="token dropout", masked_id=masked_id, masked_share=share), (x, tokens), x.shape)
 
 
 def scale_by_root(

@@ -1,0 +1,42 @@
+"""LayoutLM: BERT whose tokens also have a place on a page, whose four edges, height and width are looked up."""
+
+from typing import ClassVar
+
+from paramcount.flow import Data, Unreachable, lookup
+from paramcount.parts.classic import second_bias
+from paramcount.parts.encoders import MaskedEncoder, embed_tokens, post_norm_layer
+from paramcount.sizes import Flag, Positive, hf
+
+# {what is looked up: its table}; edges of one axis share theirs
+BOX = {"left": "x", "upper": "y", "right": "x", "lower": "y", "height": "h", "width": "w"}
+
+
+class LayoutLM(MaskedEncoder):
+    """Source: arXiv:1912.13318, section 2.2; LayoutLMEmbeddings of the reference."""
+
+    reference = "LayoutLMForMaskedLM"
+    prefix = "layoutlm."
+    pooled: ClassVar[bool] = True
+
+    n_token_types: Positive = hf(absent=2)
+    n_page_positions: Positive = hf("max_2d_position_embeddings", absent=1024)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def inputs(c) -> dict[str, int]:
+        return {"segments": 0, **dict.fromkeys(BOX, 0)}
+
+    def embed(c, tokens: Data, *reads: Data) -> Data:
+        segments, *box = reads
+        x, tables = embed_tokens(c, tokens, segments, c.d_model), set[str]()
+        for places, axis in zip(box, BOX.values(), strict=True):
+            name = f"layoutlm.embeddings.{axis}_position_embeddings.weight"
+            tied_to = name if axis in tables else None
+            x = x + lookup(places, name, "position", c.n_page_positions, c.d_model, tied_to=tied_to)
+            tables.add(axis)
+        return c.norm(x, "layoutlm.embeddings.LayerNorm")
+
+    def layer(c, x: Data) -> Data:
+        return post_norm_layer(c, x)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return second_bias(c, tokens, "cls.predictions.bias")
