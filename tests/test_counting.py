@@ -110,9 +110,7 @@ def test_one_more_layer_adds_exactly_one_layers_weights(id: str) -> None:
     layer = sum(
         prod(t.shape) * prod(r.count for r in t.repeats if r.axis == "expert")
         for t in fewer.tensors
-        if t.parameters
-        and t.part in ("decoder", "encoder")
-        and any(r.axis == "layer" and kind in r.indices for r in t.repeats)
+        if t.parameters and t.part == part and any(r.axis == "layer" and kind in r.indices for r in t.repeats)
     )
     assert more.total - fewer.total == layer
 
