@@ -165,6 +165,7 @@ def rewrite_documents() -> None:
         folder = Path(scratch) / "my-model"
         folder.mkdir()
         prepare_directory(folder)
+        os.environ["PARAMCOUNT_CONFIGS"] = str(Path(scratch) / "own")  # not the entries of who runs this
         with chdir(folder):
             for path in DOCUMENTS:
                 text = path.read_text(encoding="utf-8")

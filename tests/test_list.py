@@ -23,7 +23,8 @@ def list_listed(run: Runner, *args: str) -> list[str]:
 
 
 def has_fewer_kv_heads(model: pc.Model) -> bool:
-    n_heads, n_kv_heads = (getattr(model.sizes, name, None) for name in ("n_heads", "n_kv_heads"))
+    sizes = getattr(model.sizes, "language", model.sizes)
+    n_heads, n_kv_heads = (getattr(sizes, name, None) for name in ("n_heads", "n_kv_heads"))
     return type(n_heads) is int and type(n_kv_heads) is int and n_kv_heads < n_heads
 
 

@@ -36,24 +36,14 @@ def command(
     see `paramcount docs commands`. Every format except the terminal table also includes active parameters, family and
     Hugging Face id. A narrow terminal shows fewer columns.
     """
-    import paramcount.zoo as zoo
-    from paramcount.views.compare import add_fields, build_comparison_table, make_rows
-    from paramcount.zoo.names import search_ids
+    from paramcount.database.listing import list_model_rows, search_rows, select_rows
+    from paramcount.views.compare import build_comparison_table
 
     most = None if limit is None else parse_limit(limit, where="--limit")
-    ids = search_ids(words)
-    models = [model for model in map(zoo.load_entry, ids) if estimates or not model.estimate]
-    if words and not models:
+    found = search_rows(list_model_rows(estimates=estimates), words)
+    if words and not found:
         raise make_search_error(words)
-    rows = make_rows(models)
-    if where is not None or columns is not None or sort is not None:
-        from paramcount.database.fields import select_fields
-        from paramcount.database.filters import parse_filter
-
-        filter = parse_filter(where, models) if where is not None else None
-        columns, sort, further = select_fields(models, columns, sort, filter.fields if filter else ())
-        rows = add_fields(rows, models, further)
-        rows = [row for row in rows if filter.matches(row)] if filter else rows
+    rows, columns, sort = select_rows(found, where, columns, sort)
     if sort is None:
         families = list(dict.fromkeys(row["family"] for row in rows))
         rows.sort(key=lambda row: (families.index(row["family"]), row["total"] is None, row["total"]))

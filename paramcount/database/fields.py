@@ -13,7 +13,7 @@ from paramcount.sizes import Sizes
 from paramcount.views.compare import CHANGE_COLUMNS, COLUMNS, KNOWN
 from paramcount.zoo import Model
 from paramcount.zoo.aliases import find_column, fold_heading
-from paramcount.zoo.columns import Field, FieldType
+from paramcount.zoo.columns import FURTHER_FIELDS, Field, FieldType
 
 
 class Selection(NamedTuple):
@@ -54,12 +54,13 @@ def find_field(name: str, models: Sequence[Model]) -> Field:
     known = (*COLUMNS, *(CHANGE_COLUMNS if has_changes else ()))
     if name.lower() in known:
         return KNOWN[name.lower()]
-    by_heading = [field for field in RESOURCES if field.heading and fold_heading(field.heading) == fold_heading(name)]
-    found = by_heading[0] if by_heading else None
+    others = (*FURTHER_FIELDS, *RESOURCES)
+    by_heading = {fold_heading(text): field for field in others for text in (field.name, field.heading) if text}
+    found = by_heading.get(fold_heading(name))
     try:
         return found or KNOWN[find_column(name, known)]
     except ParamcountError as error:
-        found = find_resource(name) or make_size_field(name, models)
+        found = (find_resource(name) or make_size_field(name, models)) if name.strip() else None
         if found is None:
             raise error from None
         return found

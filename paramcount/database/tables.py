@@ -13,7 +13,7 @@ from paramcount.counting import Count
 from paramcount.database.fields import read_path
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 from paramcount.zoo import Model, count_model
-from paramcount.zoo.columns import FIELDS, Field, FieldType
+from paramcount.zoo.columns import FIELDS, FURTHER_FIELDS, Field, FieldType
 
 Record = tuple[Any, ...]
 LARGEST = 2**63 - 1  # the largest integer of SQLite
@@ -183,7 +183,7 @@ def to_text(value: object) -> str:
 def make_models_table() -> TableSpec:
     from paramcount.costs.columns import RESOURCES
 
-    fields = (*FIELDS, *RESOURCES)
+    fields = (*FIELDS, *FURTHER_FIELDS, *RESOURCES)
     return TableSpec("models", "One row per model.", fields, lambda model, count: [(model, count)])
 
 

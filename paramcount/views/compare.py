@@ -68,7 +68,9 @@ def add_fields(rows: Sequence[Row], models: Iterable[Model], fields: Mapping[str
     if not fields:
         return list(rows)
     return [
-        row | {name: compute_field(field, model) for name, field in fields.items()} | {FURTHER: fields}
+        row
+        | {name: compute_field(field, model) for name, field in fields.items()}
+        | {FURTHER: row.get(FURTHER, {}) | fields}
         for row, model in zip(rows, models, strict=True)
     ]
 

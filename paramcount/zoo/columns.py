@@ -5,6 +5,7 @@ Every table with one row per model has these columns: comparisons, lists, `model
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -123,6 +124,11 @@ def read_claimed_total(model: Model, count: Count | None) -> str | None:
     return "; ".join(totals) or None
 
 
+def read_aliases(model: Model, count: Count | None) -> str:
+    """The aliases as JSON."""
+    return json.dumps(model.aliases, ensure_ascii=False)
+
+
 def read_change(name: str) -> Callable[[Model, Count | None], Any]:
     """A count before the sizes were changed, or how much it grew; None if no size was changed."""
 
@@ -228,6 +234,11 @@ FIELDS = (
     declare_fact("verified", "Whether the count equals the reference implementation's.", "flag", compute=read_verified),
     declare_fact("estimate", "Whether only third-party estimates are known; such a model has no counts.", "flag"),
     declare_fact("claimed_total", "Third-party estimates of the total, as printed.", compute=read_claimed_total),
+)
+# In the database and on request, but not in comparisons
+FURTHER_FIELDS = (
+    declare_fact("aliases", "Other names, as a JSON list.", compute=read_aliases),
+    declare_fact("own", "Whether the user added the entry.", "flag", compute=read_fact("is_own")),
 )
 # If any size was changed
 CHANGE_FIELDS = tuple(

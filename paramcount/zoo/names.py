@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -153,27 +153,6 @@ def find_series(word: str) -> list[str] | None:
     series = [id for id in zoo.list_ids() if id.startswith(f"{word[:LONGEST].casefold()}-")]
     is_model = normalize_name(word[:LONGEST]) in index_spellings()
     return None if len(series) < 2 or is_model or path_exists(word) else series
-
-
-def search_ids(words: Sequence[str]) -> list[str]:
-    """The ids of the models that match every word, whatever its case, spaces, hyphens and underscores: a part of the
-    id, name, family, publisher, Hugging Face id or an alias, or a wildcard for one of them.
-
-    >>> search_ids(["GPT 2", "*-xl"])
-    ['gpt2-xl']
-    """
-    if not words:
-        return list(zoo.list_ids())
-    patterns = [word[:LONGEST] for word in words]
-    return [id for id in zoo.list_ids() if matches_all(patterns, zoo.read_head(id) | {"id": id})]
-
-
-def matches_all(words: Iterable[str], head: Mapping[str, object]) -> bool:
-    """Whether every word matches an entry, whose first keys are `head`."""
-    aliases = head.get("aliases")
-    texts = [head.get(key) for key in ("id", "name", "family", "publisher", "hf")]
-    names = [str(name) for name in (*texts, *(aliases if isinstance(aliases, list) else ())) if name]
-    return all(any(matches_name(word, name) for name in names) for word in words)
 
 
 def matches_name(word: str, name: str) -> bool:

@@ -115,6 +115,21 @@ def test_the_memory_of_a_model_against_its_count(benchmark: Any, id: str) -> Non
     )
 
 
+@pytest.mark.parametrize(
+    "line",
+    [["sql", "SELECT family, count(*), max(total) FROM models GROUP BY family ORDER BY 3 DESC"], ["list"]],
+    ids=lambda line: line[0],
+)
+def test_a_question_about_the_zoo_against_one_model(
+    benchmark: Any, line: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The goal is 1.5 times at most, from the cache. The first query after a change of the zoo fills it."""
+    monkeypatch.setenv("PARAMCOUNT_CACHE", str(tmp_path))
+    code = f"from paramcount.cli import main; main({line!r})"
+    benchmark.extra_info["first query in s"] = round(run_process(code).seconds, 2)
+    compare_processes(benchmark, code, COMMAND, ROUNDS)
+
+
 @pytest.mark.parametrize("id", ["gpt2-small", "deepseek-v3", "jamba-v0.1"])
 def test_one_drawing(benchmark: Any, id: str) -> None:
     """The goal is a second at most for the largest."""
