@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         audit,
         compare,
         count,
+        count_frame,
         diff,
         draw,
         explain,
@@ -85,9 +86,9 @@ _TYPES = {
 __all__ = [
     "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora", "Memory", "Model",
     "ParamcountError", "Polynomial", "Run", "Sizing", "StoredCount", "Sweep", "Tensor", "Trace", "Training",
-    "Verification", "Why", "__version__", "audit", "compare", "count", "diff", "draw", "explain", "flops", "formula",
-    "load", "lora", "memory", "plot", "query", "report", "run", "size", "stored_in", "sweep", "trace", "training",
-    "verify", "what_if", "why", "zoo",
+    "Verification", "Why", "__version__", "audit", "compare", "count", "count_frame", "diff", "draw", "explain",
+    "flops", "formula", "load", "lora", "memory", "plot", "query", "report", "run", "size", "stored_in", "sweep",
+    "trace", "training", "verify", "what_if", "why", "zoo",
 ]  # fmt: skip
 
 

@@ -259,6 +259,35 @@ def size(
     return size_model(loaded, budget, vary, multiple_of, limit)
 
 
+def count_frame(
+    frame: pandas.DataFrame,
+    architecture: str,
+    *,
+    columns: Iterable[str] = ("total", "active"),
+    keep: Iterable[str] = (),
+) -> pandas.DataFrame:
+    """The frame with the counts of each row, which is a config.json of one model type.
+
+    Columns of the frame are config.json keys, size names or table headings; `keep` names those that are none. A missing
+    value is a missing key. The result has an Int64 column for each of `columns`, and the column "reason": a row that
+    cannot be counted has NA and the message of `count`. Rows with the same flags are counted together on arrays. It
+    works in Dask's `map_partitions` and Spark's `mapInPandas`.
+
+    Raises: ParamcountError for an unknown architecture, and for a column that is neither a size nor in `keep`.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"n_layers": [16, 32], "hidden_size": [2048, 4100], "heads": [32, 32]})
+    >>> result = count_frame(frame, architecture="llama")
+    >>> result["total"].tolist()
+    [1882193920, <NA>]
+    >>> result["reason"][1]
+    'num_attention_heads = 32 does not divide hidden_size = 4100 (expected 10, 20, 25, 41, 50, …)'
+    """
+    from paramcount.sweeping.frames import count_rows_of_frame
+
+    return count_rows_of_frame(frame, architecture, columns, keep)
+
+
 def explain(
     model: object,
     *,

@@ -247,7 +247,7 @@ def test_files_hold_the_rows_of_the_sweep(extension: str, run: Runner, tmp_path:
 
 
 def test_a_parquet_file_holds_the_rows_of_the_sweep(run: Runner, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="needs the [parquet] extra")
+    pytest.importorskip("pyarrow", reason="needs the [export] extra")
     path = tmp_path / "sizes.parquet"
     assert run("sweep", "gpt2-small", "n_layers=1:3", "-o", str(path)).code == 0
     assert pandas.read_parquet(path)["total"].tolist() == [

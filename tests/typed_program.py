@@ -8,6 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pandas
+
 import paramcount as pc
 
 
@@ -36,6 +38,7 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
     rows: int = len(pc.compare(["gpt2-small", "gpt2-medium"]))
     sweep: pc.Sweep = pc.sweep("gpt2-small", {"n_layers": range(1, 4), "d_ff": "4 * d_model"})
     sizing: pc.Sizing = pc.size("gpt2-small", total=200_000_000, limit=1)
+    table = pc.count_frame(pandas.DataFrame({"n_layers": [1, 2]}), "gpt2", columns=["total"])
     drawing.save(folder / "layer.svg")
     shorter: int = pc.count("gpt2-small", strict=True, set={"n_layers": 1}).total
     stacked: object = tensors[0].to_dict()["stacked"]
@@ -61,6 +64,7 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
         "gradients": training.gradients_bytes,
         "rows": rows,
         "sized": sizing.candidates[0].total,
+        "counted": int(table["total"].sum()),
         "swept": sum(len(frame) for frame in sweep),
         "models": models > rows,
         "layers": layers,

@@ -236,54 +236,24 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
     find_name = make_key_names(architecture, document, values, origin)
     pairs: tuple[tuple[str, type[Sizes]], ...] = ((architecture.section or "", architecture),)
     recorder = RecordingConfig(config)
-    for field, spellings, absent, null, at_most, least, inner, optional, at_root in list_fields(architecture):
-        if inner is not None:
-            if optional and inner.section and get_value(document, inner.section) in (ABSENT, None):
-                values[field], origin[field] = None, DEFAULT
+    for field in list_fields(architecture):
+        if (inner := field.inner) is not None:
+            if field.optional and inner.section and get_value(document, inner.section) in (ABSENT, None):
+                values[field.name], origin[field.name] = None, DEFAULT
                 used.add(inner.section)
                 continue
-            values[field], part = read_inner_config(inner, document)
-            origin.update((f"{field}.{name}", source) for name, source in part.origin.items())
+            values[field.name], part = read_inner_config(inner, document)
+            origin.update((f"{field.name}.{name}", source) for name, source in part.origin.items())
             used |= part.used
             pairs += part.readers.pairs
             continue
-        hides_others = False  # a null that a derivation replaces hides the other spellings, as a value does
-        for name, is_plain, is_outside, key, key_origin in spellings:
-            value = config.get(name, ABSENT) if is_plain else get_value(document if is_outside else config, name)
-            if value is ABSENT or hides_others:
-                continue
-            used.add(key)
-            if value is None and null is not NULL:
-                absent, hides_others = (absent, False) if null is ABSENT else (null, callable(null))
-                continue
-            if least is not None and (type(value) is not int or not least <= value <= LARGEST):  # noqa: SIM102
-                if not (optional and value is None):
-                    raise make_integer_error(value, least, key)
-            if at_most is not None and value > values[at_most]:
-                value = values[at_most]
-            if type(value) is list:
-                value = tuple(rename_layer_types(value) if name == "layer_types" else value)
-            values[field] = value
-            origin[field] = key_origin
-            break
-        else:
-            if absent is REQUIRED:
-                expected = "" if least is None else describe_integer(least)
-                raise ParamcountError("is missing", where=find_name(field), expected=expected)
-            if not callable(absent):
-                values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), DEFAULT
-                continue
-            source, source_prefix = (RecordingConfig(document), "") if at_root else (recorder, prefix)
-            source.accessed = []
-            values[field] = derive_value(absent, source, values, find_name)
-            accessed = [source_prefix + key for key in source.accessed] if source_prefix else source.accessed
-            present = [path for path, key in zip(accessed, source.accessed) if dict.__contains__(source, key)]
-            origin[field] = Origin("derived", tuple(dict.fromkeys(present)))
-            used.update(accessed)
+        value, source, keys = read_field(field, config, recorder, document, values, find_name, prefix)
+        values[field.name], origin[field.name] = value, source
+        used.update(keys)
     if PER_LAYER in config or PER_LAYER in document:
-        for field, (value, key) in read_single_layers(architecture, document, config, values, find_name).items():
-            values[field] = value
-            origin[field] = Origin("read", (prefix + key,)) if key else Origin("derived", (prefix + PER_LAYER,))
+        for name, (value, key) in read_single_layers(architecture, document, config, values, find_name).items():
+            values[name] = value
+            origin[name] = Origin("read", (prefix + key,)) if key else Origin("derived", (prefix + PER_LAYER,))
             used.add(prefix + PER_LAYER)
     recorder.accessed = []
     conditions = architecture.conditions
@@ -293,6 +263,61 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
         derive_value(condition, recorder, values, find_name)
     used.update([prefix + key for key in recorder.accessed] if prefix else recorder.accessed)
     return ConfigValues(values, origin, used, Readers(pairs))
+
+
+def read_field(
+    field: ConfigField,
+    config: Mapping[str, Any],
+    recorder: RecordingConfig,
+    document: Mapping[str, Any],
+    values: Mapping[str, Any],
+    find_name: NameFinder,
+    prefix: str = "",
+) -> tuple[Any, Origin, Iterable[str]]:
+    """The value of a field, its origin, and the keys that were used.
+
+    Args:
+        field: Of an architecture; not a config itself.
+        config: The section of the architecture.
+        recorder: The same, for derivations.
+        document: The whole config.json.
+        values: {field: value} of the fields before it.
+        find_name: The names of fields in errors.
+        prefix: Of the keys in the section.
+
+    Raises: ParamcountError for a missing required key, a value of the wrong type, or a failing derivation.
+    """
+    name, spellings, absent, null, at_most, least, _, optional, at_root = field
+    used: list[str] = []
+    hides_others = False  # a null that a derivation replaces hides the other spellings, as a value does
+    for key, is_plain, is_outside, path, origin in spellings:
+        value = config.get(key, ABSENT) if is_plain else get_value(document if is_outside else config, key)
+        if value is ABSENT or hides_others:
+            continue
+        used.append(path)
+        if value is None and null is not NULL:
+            absent, hides_others = (absent, False) if null is ABSENT else (null, callable(null))
+            continue
+        if least is not None and (type(value) is not int or not least <= value <= LARGEST):  # noqa: SIM102
+            if not (optional and value is None):
+                raise make_integer_error(value, least, path)
+        if at_most is not None and value > values[at_most]:
+            value = values[at_most]
+        if type(value) is list:
+            value = tuple(rename_layer_types(value) if key == "layer_types" else value)
+        return value, origin, used
+    if absent is REQUIRED:
+        expected = "" if least is None else describe_integer(least)
+        raise ParamcountError("is missing", where=find_name(name), expected=expected)
+    if not callable(absent):
+        return absent if at_most is None else min(absent, values[at_most]), DEFAULT, used
+    is_copied = at_root and document is not recorder
+    source, source_prefix = (RecordingConfig(document), "") if is_copied else (recorder, prefix)
+    source.accessed = []
+    value = derive_value(absent, source, values, find_name)
+    accessed = [source_prefix + key for key in source.accessed] if source_prefix else source.accessed
+    present = [path for path, key in zip(accessed, source.accessed) if dict.__contains__(source, key)]
+    return value, Origin("derived", tuple(dict.fromkeys(present))), (*used, *accessed)
 
 
 def rename_layer_types(words: Iterable[Any]) -> list[Any]:

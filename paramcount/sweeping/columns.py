@@ -14,7 +14,7 @@ from paramcount.counting.count import build_count
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, sum_weights
 from paramcount.errors import ParamcountError
 from paramcount.sizes import Sizes, inner_configs
-from paramcount.sizes.reading import get_language_section, read_settings
+from paramcount.sizes.reading import Reading, get_language_section, read_settings
 from paramcount.sweeping.partial import split_sizes
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
 from paramcount.zoo import Model
@@ -59,14 +59,23 @@ class Counter:
     value of a size, that size is a number, and the declaration runs once for each of its values.
 
     Args:
-        model: The model.
+        sizes: The sizes of the model.
+        reading: How its config was read.
         values: {path: value} of the sizes that differ from the model's and do not vary.
         varying: The paths of the varying sizes.
         columns: The counts and caches to compute.
     """
 
-    def __init__(self, model: Model, values: Mapping[str, Any], varying: Sequence[str], columns: Sequence[str]) -> None:
-        self.model, self.values, self.varying, self.columns = model, values, tuple(varying), columns
+    def __init__(
+        self,
+        sizes: Sizes,
+        reading: Reading,
+        values: Mapping[str, Any],
+        varying: Sequence[str],
+        columns: Sequence[str],
+    ) -> None:
+        self.sizes, self.reading, self.values = sizes, reading, values
+        self.varying, self.columns = tuple(varying), columns
         self.concrete: tuple[str, ...] | None = None  # unknown before the first count
         self.formulas: dict[tuple[int, ...], Formulas] = {}
 
@@ -86,8 +95,8 @@ class Counter:
         Raises: one of STRUCTURE_ERRORS if the structure depends on the value of such a size.
         """
         symbols = {path: make_symbols(path)[0] for path in self.varying if path not in numbers}
-        sizes, _ = split_sizes(self.model.sizes, {**self.values, **numbers, **symbols}, ())
-        head = self.model.reading.head
+        sizes, _ = split_sizes(self.sizes, {**self.values, **numbers, **symbols}, ())
+        head = self.reading.head
         formulas: dict[str, Any] = {}
         if any(name not in CACHES for name in self.columns):
             count = build_count(sum_weights(sizes, head), NO_LEGACY, "", head)  # type: ignore[arg-type]
@@ -95,7 +104,7 @@ class Counter:
                 if name not in CACHES:
                     formulas[name] = count.components[name] if name in COMPONENTS else getattr(count, name)
         if any(name in CACHES for name in self.columns):
-            self.add_settings(sizes, self.model.sizes, self.model.reading.document)
+            self.add_settings(sizes, self.sizes, self.reading.document)
             groups = merge_groups(list_flow_groups(sizes, head))
             formulas |= {name: CACHES[name](groups, BF16) for name in self.columns if name in CACHES}
         return formulas

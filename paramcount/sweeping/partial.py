@@ -96,7 +96,7 @@ def find_distinct(arrays: Sequence[Any]) -> Distinct:
     codes = np.zeros(1, dtype="int64")
     columns: list[Any] = []
     for array in arrays:
-        values, uniques = pandas.factorize(array.reshape(-1))
+        values, uniques = pandas.factorize(array.reshape(-1), use_na_sentinel=False)
         positions = np.broadcast_to(values.reshape(array.shape), shape).reshape(-1)
         codes, pairs = pandas.factorize(codes * len(uniques) + positions)
         columns = [column[pairs // len(uniques)] for column in columns]

@@ -159,7 +159,7 @@ def count_candidates(like: Model, shape: Shape, with_cache: bool) -> Iterator[Ro
         lists = {} if n_layers is None else extend_lists(shape, n_layers)
         names = tuple(group[0])
         values = {name: np.array([candidate[name] for candidate in group], dtype="int64") for name in names}
-        counter = Counter(like, lists, names, (*COUNTS, *([CACHE] if with_cache else [])))
+        counter = Counter(like.sizes, like.reading, lists, names, (*COUNTS, *([CACHE] if with_cache else [])))
         is_valid, columns = count_rows(Validator(like.sizes, lists, names), counter, values)
         valid = [candidate for candidate, passes in zip(group, is_valid.tolist()) if passes]
         zeros = np.zeros(len(valid), dtype="int64")

@@ -153,7 +153,7 @@ class StructureSweep:
         self.validator = Validator(sizes, values, self.varying)
         paths = list_paths(sizes)
         counted = [name for name in sweep.columns if name not in paths]
-        self.counter = Counter(sweep.model, values, self.varying, counted)
+        self.counter = Counter(sizes, sweep.model.reading, values, self.varying, counted)
 
     def chunks(self, invalid: bool, size: int) -> Iterator[Chunk]:
         """The combinations in chunks."""
@@ -224,11 +224,19 @@ class StructureSweep:
         return "" if error is None else str(error.rename(make_size_names(self.sweep.model, names)))
 
 
-def split_axes(axes: Mapping[str, Sequence[Any]], size: int) -> Iterator[Arrays]:
-    """The grid of some axes in blocks of at most `size` points, in order: {axis: int64 array}."""
+def as_array(values: Sequence[Any]) -> Any:
+    """Integers as an int64 array, or as an array of Python ints if one does not fit."""
     import numpy as np
 
-    arrays = {path: np.asarray(values, dtype="int64") for path, values in axes.items()}
+    try:
+        return np.asarray(values, dtype="int64")
+    except OverflowError:
+        return np.asarray(values, dtype=object)
+
+
+def split_axes(axes: Mapping[str, Sequence[Any]], size: int) -> Iterator[Arrays]:
+    """The grid of some axes in blocks of at most `size` points, in order: {axis: int64 array}."""
+    arrays = {path: as_array(values) for path, values in axes.items()}
     lengths = [len(array) for array in arrays.values()]
     split = next((i for i in range(len(lengths)) if prod(lengths[i + 1 :]) <= size), 0)
     step = max(1, size // prod(lengths[split + 1 :])) if lengths else 1

@@ -127,7 +127,7 @@ def open_parquet(file: IO[bytes]) -> Iterator[Write]:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise make_extra_error("a Parquet file", "parquet") from None
+        raise make_extra_error("a Parquet file", "export") from None
     with ExitStack() as stack:
         writer: Any = None
 
