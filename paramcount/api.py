@@ -279,7 +279,7 @@ def count_frame(
     >>> frame = pandas.DataFrame({"n_layers": [16, 32], "hidden_size": [2048, 4100], "heads": [32, 32]})
     >>> result = count_frame(frame, architecture="llama")
     >>> result["total"].tolist()
-    [1882193920, <NA>]
+    [1481705472, <NA>]
     >>> result["reason"][1]
     'num_attention_heads = 32 does not divide hidden_size = 4100 (expected 10, 20, 25, 41, 50, …)'
     """
